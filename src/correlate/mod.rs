@@ -1,0 +1,3 @@
+//! Pure: events in, rows out. No clock, no thread, no file.
+
+pub mod rows;

@@ -1,0 +1,320 @@
+//! The rows of the dataset: what the correlator produces, what exporters write and reports read.
+//!
+//! Times are nanoseconds since `t0` (the start of the trace, `CLOCK_MONOTONIC`); ids are below 2^53;
+//! `None` means that a thing has no value or that the value is not known.
+
+use crate::words::{Kind, Layer};
+
+/// Bits of a span id that hold the sequence number within its thread; the thread's index is above them.
+pub const SEQ_BITS: u32 = 33;
+
+/// The id of the `seq`-th call that a thread entered.
+pub const fn span_id(thread_ix: u32, seq: u32) -> i64 {
+    ((thread_ix as i64) << SEQ_BITS) | seq as i64
+}
+
+/// One call at one layer on one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    pub span_id: i64,
+    pub parent_id: Option<i64>,
+    /// The outermost enclosing span; its own id for a root.
+    pub root_id: i64,
+    pub layer: Layer,
+    /// The function's own name.
+    pub op: &'static str,
+    pub kind: Kind,
+    /// 0 for a root.
+    pub depth: i8,
+    /// Outermost span of its layer on this stack.
+    pub layer_top: bool,
+    pub process_ix: i32,
+    pub pid: i32,
+    pub tid: i32,
+    pub rank: Option<i32>,
+    pub cpu: i16,
+    pub start_ns: i64,
+    pub dur_ns: i64,
+    /// Duration less what the children cover.
+    pub self_ns: i64,
+    pub file_id: Option<i32>,
+    pub handle_id: Option<i32>,
+    pub object_id: Option<i32>,
+    pub offset: Option<i64>,
+    /// Bytes moved.
+    pub bytes: Option<i64>,
+    /// Bytes asked for.
+    pub req_bytes: Option<i64>,
+    /// Bytes of a read that were not in the page cache.
+    pub miss_bytes: Option<i64>,
+    /// The call's result as it returned it; `None` for unfinished calls and pointers.
+    pub ret: Option<i64>,
+    /// System calls: the error number, 0 for success. Libraries: 0 for success, -1 for a failed call.
+    pub errno: i16,
+    pub flags: i32,
+    pub async_id: Option<i64>,
+    pub coll_id: Option<i64>,
+    pub stack_id: Option<i32>,
+}
+
+/// One request to a block device, from queue to completion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    pub req_id: i64,
+    /// Device number, (major << 20) | minor.
+    pub dev: i32,
+    /// `read`, `write`, `flush`, `discard`, `zone` or `other`.
+    pub op: &'static str,
+    /// `sync`, `writeback`, `readahead`, `journal`, `meta`, `swap`, `discard` or `flush`.
+    pub class: &'static str,
+    /// The kernel's `cmd_flags`, low 31 bits.
+    pub req_flags: i32,
+    pub sector: i64,
+    pub bytes: i32,
+    /// The submitting process.
+    pub pid: i32,
+    /// When the first bio was queued.
+    pub queue_ns: i64,
+    /// When the driver got it.
+    pub issue_ns: i64,
+    /// From issue to completion.
+    pub dur_ns: i64,
+    /// Kernel `blk_status_t`; 0 is success.
+    pub status: i16,
+    pub nr_bios: i16,
+    /// Requests in the device when this one was issued, itself included.
+    pub qdepth: i16,
+}
+
+/// Which span a block request belongs to, and how that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockLink {
+    pub req_id: i64,
+    pub span_id: i64,
+    pub root_id: i64,
+    pub bytes: i64,
+    /// `direct`, `sync`, `readahead`, `writeback` or `inferred`.
+    pub how: &'static str,
+}
+
+/// A file, known by (device, inode, generation).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub file_id: i32,
+    pub dev: i64,
+    pub ino: i64,
+    pub generation: i64,
+    /// The last known path. Bytes that are not UTF-8 are written as `\xNN`.
+    pub path: Option<String>,
+    pub first_path: Option<String>,
+    pub fstype: Option<String>,
+    pub mount_id: Option<i32>,
+    pub size_first: Option<i64>,
+    pub size_last: Option<i64>,
+    pub blksize: Option<i32>,
+    /// `data`, `stdio`, `temp`, `lib` or `proc`.
+    pub role: &'static str,
+    pub unlinked: bool,
+}
+
+/// A path that a file had from some time on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePath {
+    pub file_id: i32,
+    pub path: String,
+    pub from_ns: i64,
+}
+
+/// What an open returned at some layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handle {
+    pub handle_id: i32,
+    /// The handle being opened by the enclosing call, or the handle it was opened in.
+    pub parent_handle_id: Option<i32>,
+    pub layer: Layer,
+    pub file_id: Option<i32>,
+    pub object_id: Option<i32>,
+    pub process_ix: i32,
+    pub pid: i32,
+    /// fd, `FILE*`, `MPI_File` or `hid_t` as the program sees it.
+    pub raw: i64,
+    /// Access mode argument, as the layer encodes it.
+    pub mode: Option<i32>,
+    /// Bit 0: existed before tracing began.
+    pub flags: i32,
+    pub comm_size: Option<i32>,
+    pub open_span_id: Option<i64>,
+    pub close_span_id: Option<i64>,
+    pub start_ns: i64,
+    pub end_ns: Option<i64>,
+}
+
+/// A dataset, variable, attribute or group inside a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    pub object_id: i32,
+    pub handle_id: Option<i32>,
+    pub file_id: Option<i32>,
+    pub name: String,
+    /// `dataset`, `variable`, `attribute` or `group`.
+    pub class: &'static str,
+    pub dims: Option<Vec<i64>>,
+    pub chunk: Option<Vec<i64>>,
+    pub elem_size: Option<i32>,
+    pub filters: Option<String>,
+}
+
+/// A process, from its start (or the start of the trace) to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Dense, never reused.
+    pub process_ix: i32,
+    pub pid: i32,
+    pub ppid: i32,
+    pub start_ns: i64,
+    pub end_ns: Option<i64>,
+    pub exe: Option<String>,
+    pub cmdline: Vec<String>,
+    pub uid: i32,
+    pub cgroup: Option<String>,
+    pub rank: Option<i32>,
+    pub world_size: Option<i32>,
+    pub job_id: Option<String>,
+    /// Wait status as a shell shows it: code, or 128 + signal.
+    pub exit_code: Option<i32>,
+}
+
+/// A thread of a traced process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    pub thread_ix: i32,
+    pub process_ix: i32,
+    pub pid: i32,
+    pub tid: i32,
+    pub comm: String,
+}
+
+/// A mount that a traced file lies on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub mount_id: i32,
+    pub path: String,
+    pub fstype: String,
+    pub source: String,
+    pub options: String,
+    pub dev: i64,
+    pub block_size: Option<i32>,
+    pub opt_io_size: Option<i32>,
+    pub rotational: Option<bool>,
+    pub scheduler: Option<String>,
+}
+
+/// Exact sums over one time bin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollup {
+    /// Start of the bin.
+    pub t_ns: i64,
+    pub layer: Layer,
+    pub op: &'static str,
+    pub kind: Kind,
+    pub process_ix: i32,
+    pub pid: i32,
+    pub rank: Option<i32>,
+    pub calls: i64,
+    /// Bytes, asked bytes and duration count outermost spans of the layer only.
+    pub bytes: i64,
+    pub req_bytes: i64,
+    pub dur_ns: i64,
+    pub self_ns: i64,
+    pub max_ns: i64,
+    pub errors: i64,
+}
+
+/// One bucket of a latency or size histogram over one second.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hist {
+    pub t_ns: i64,
+    pub layer: Layer,
+    pub op: &'static str,
+    /// `latency` (ns) or `size` (bytes).
+    pub what: &'static str,
+    /// Bucket number: 4 sub-buckets to a power of two, see `bucket_of`.
+    pub bucket: i16,
+    pub n: i64,
+}
+
+/// A call stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    pub stack_id: i32,
+    pub frames: Vec<String>,
+}
+
+/// A sampled figure about the node or the tracer itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    pub t_ns: i64,
+    pub name: &'static str,
+    pub label: Option<String>,
+    pub value: f64,
+}
+
+/// Something seen by a hook and not in the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// When it was noticed.
+    pub t_ns: i64,
+    /// The layer it happened at, where that is known.
+    pub layer: Option<Layer>,
+    pub cpu: Option<i16>,
+    /// Where it was lost: `ring`, `recursion`, `stack_depth`, `late`, `task_storage`, ...
+    pub place: &'static str,
+    pub count: i64,
+}
+
+/// The verdict on one probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    pub layer: Layer,
+    /// The file or the kernel hook.
+    pub target: String,
+    pub symbol: String,
+    /// How it was attached: `uprobe.session`, `uprobe.multi`, `uprobe`, `tp_btf`, `raw_tp`.
+    pub tier: Option<&'static str>,
+    /// `attached`, `absent`, `refused` or `skipped`.
+    pub status: &'static str,
+    pub reason: Option<String>,
+    /// File offset of the probe.
+    pub offset: Option<i64>,
+    /// Cost class of the probed instruction: `emulated`, `stepped`.
+    pub insn: Option<&'static str>,
+}
+
+/// One fact about the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    pub key: String,
+    pub value: String,
+}
+
+/// Any row, on its way from the correlator (or the session) to the sinks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Row {
+    Span(Span),
+    Block(Block),
+    BlockLink(BlockLink),
+    File(File),
+    FilePath(FilePath),
+    Handle(Handle),
+    Object(Object),
+    Process(Process),
+    Thread(Thread),
+    Mount(Mount),
+    Rollup(Rollup),
+    Hist(Hist),
+    Stack(Stack),
+    Metric(Metric),
+    Loss(Loss),
+    Coverage(Coverage),
+    Meta(Meta),
+}

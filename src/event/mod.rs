@@ -1,0 +1,129 @@
+//! What the kernel side reports, decoded: the contract between the loader and the correlator.
+//!
+//! All times are `CLOCK_MONOTONIC` nanoseconds. Paths are bytes from strangers.
+
+pub mod wire;
+
+/// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct FileKey {
+    pub dev: u32,
+    pub generation: u32,
+    pub ino: u64,
+}
+
+/// A call that returned (or, unfinished, that was cut off by the end of its process).
+///
+/// `thread` and `process` are dense indices given by the kernel side, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Row of the catalog.
+    pub spec: u16,
+    pub thread: u32,
+    /// Number of the call in its thread, in the order of entry; gaps are calls that were lost.
+    pub seq: u32,
+    pub start: u64,
+    pub dur: u64,
+    pub cpu: u16,
+    /// 0 or positive for success, negative for failure (system calls: `-errno`).
+    pub status: i32,
+    pub handle: Option<u64>,
+    pub len: Option<u64>,
+    pub got: Option<u64>,
+    pub off: Option<u64>,
+    /// System calls on an open file: which file.
+    pub file: Option<FileKey>,
+    pub unfinished: bool,
+    pub direct: bool,
+    /// A user argument (path, vector) could not be read or was cut.
+    pub truncated: bool,
+}
+
+/// Which text a [`Event::Text`] carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextKind {
+    /// The call's (first) path or name argument.
+    Path,
+    /// The call's second path argument (rename, link).
+    Path2,
+    /// The directory that a relative first path starts from.
+    Base,
+    /// The directory that a relative second path starts from.
+    Base2,
+}
+
+/// A bio as it was when its request was issued; neighbours of one file in one request are merged into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bio {
+    /// The request it went out with.
+    pub req: u64,
+    /// The file whose pages it carries; none for direct I/O, journals, swap.
+    pub file: Option<FileKey>,
+    /// Byte offset in that file.
+    pub off: u64,
+    pub bytes: u64,
+    /// When it was queued, and by whom: thread index and number of the innermost open call, if traced.
+    pub queued: u64,
+    pub submitter: Option<(u32, Option<u32>)>,
+}
+
+/// A request that completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    pub req: u64,
+    pub dev: u32,
+    pub sector: u64,
+    pub bytes: u32,
+    /// `cmd_flags` of the kernel: operation in the low 8 bits.
+    pub cmd_flags: u32,
+    pub status: u8,
+    pub nr_bios: u16,
+    /// The process that issued it.
+    pub pid: u32,
+    pub queued: u64,
+    pub issued: u64,
+    pub completed: u64,
+}
+
+/// Everything that reaches the correlator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A call ended.
+    Call(Call),
+    /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
+    Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, cut: bool },
+    /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size.
+    File { time: u64, key: FileKey, mode: u32, size: u64, fs_magic: u64, path: Vec<u8>, cut: bool },
+    /// A thread of a target was first seen.
+    Thread { time: u64, thread: u32, process: u32, pid: u32, tid: u32, comm: [u8; 16] },
+    /// A process became a target: `parent` is the traced process that forked it.
+    Process { time: u64, process: u32, parent: Option<u32>, pid: u32, ppid: u32, uid: u32 },
+    /// A target executed a program. Open file descriptors with close-on-exec are gone.
+    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>>, cgroup: Option<String> },
+    /// A target ended. `status` is the kernel's wait status.
+    Exit { time: u64, process: u32, status: u32 },
+    /// A file that was open before tracing began (found at attach).
+    Preopened { time: u64, process: u32, fd: u32, key: FileKey, path: Vec<u8>, size: u64 },
+    /// A bio went to the device.
+    Bio(u64, Bio),
+    /// A request completed.
+    Request(Request),
+}
+
+impl Event {
+    /// When it happened: the end of a call, the completion of a request.
+    pub fn time(&self) -> u64 {
+        match self {
+            Self::Call(c) => c.start + c.dur,
+            Self::Text { time, .. }
+            | Self::File { time, .. }
+            | Self::Thread { time, .. }
+            | Self::Process { time, .. }
+            | Self::Exec { time, .. }
+            | Self::Exit { time, .. }
+            | Self::Preopened { time, .. }
+            | Self::Bio(time, _) => *time,
+            Self::Request(r) => r.completed,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Sees what a program's I/O really does, through every layer at once.
+
+pub mod catalog;
+pub mod correlate;
+pub mod event;
+pub mod words;
