@@ -3,4 +3,6 @@
 pub mod catalog;
 pub mod correlate;
 pub mod event;
+pub mod loader;
+mod skel;
 pub mod words;

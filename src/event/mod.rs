@@ -5,6 +5,8 @@
 pub mod wire;
 
 /// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
+///
+/// A generation of 0 is unknown (`stat` does not tell it): it stands for whatever is known of (device, inode).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileKey {
     pub dev: u32,
@@ -22,6 +24,8 @@ pub struct Call {
     pub thread: u32,
     /// Number of the call in its thread, in the order of entry; gaps are calls that were lost.
     pub seq: u32,
+    /// Traced calls that were open on the thread when it entered; 0 for an outermost call.
+    pub depth: u8,
     pub start: u64,
     pub dur: u64,
     pub cpu: u16,

@@ -1,1 +1,330 @@
-//! Bytes from the kernel to [`super::Event`]s: the only place that looks at raw memory.
+//! Bytes from the kernel to [`Event`]s: the only place that looks at raw memory.
+//!
+//! Layouts are those of `bpf/event.h`, through the types the skeleton generates from it. Bytes from the
+//! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
+#![allow(unsafe_code)]
+
+use super::{Bio, Call, Event, FileKey, Request, TextKind};
+use crate::skel::types as t;
+use plain::Plain;
+use std::collections::HashMap;
+use std::mem::size_of;
+
+// SAFETY: all of these are `repr(C)` structs of integers and integer arrays (bpf/event.h): every bit pattern is a value.
+unsafe impl Plain for t::iot_call {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_syscall {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_text {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_file {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_thread {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_process {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_map {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_bio {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_req {}
+
+const _: () = assert!(size_of::<t::iot_call>() == 64);
+const _: () = assert!(size_of::<t::iot_syscall>() == 80);
+const _: () = assert!(size_of::<t::iot_text>() == 24);
+const _: () = assert!(size_of::<t::iot_file>() == 48);
+const _: () = assert!(size_of::<t::iot_thread>() == 48);
+const _: () = assert!(size_of::<t::iot_process>() == 40);
+const _: () = assert!(size_of::<t::iot_map>() == 32);
+const _: () = assert!(size_of::<t::iot_bio>() == 72);
+const _: () = assert!(size_of::<t::iot_req>() == 64);
+
+/// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
+mod flags {
+    pub const HANDLE: u8 = 0x01;
+    pub const LEN: u8 = 0x02;
+    pub const GOT: u8 = 0x04;
+    pub const OFF: u8 = 0x08;
+    pub const UNFINISHED: u8 = 0x10;
+    pub const CUT: u8 = 0x20;
+    pub const DIRECT: u8 = 0x40;
+    pub const FILE: u8 = 0x80;
+}
+const DUR_BITS: u32 = 46;
+const CPU_BITS: u32 = 12;
+
+/// A record could not be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// It is shorter than its type, or says it is longer than it is.
+    #[error("a record of type {kind} and {len} bytes is too short")]
+    Short { kind: u8, len: usize },
+    /// No such type.
+    #[error("a record of unknown type {0}")]
+    Unknown(u8),
+}
+
+/// A target mapped an executable file that no one has judged yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapped {
+    pub pid: u32,
+    pub dev: u32,
+    pub ino: u64,
+    /// The process is stopped and waits for SIGCONT.
+    pub held: bool,
+    /// By exec, not by mmap.
+    pub exec: bool,
+}
+
+/// What a record is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// For the correlator.
+    Event(Event),
+    /// For the attach engine.
+    Mapped(Mapped),
+    /// A piece of something whose last piece is still to come.
+    Partial,
+}
+
+/// Is this the record of a mapping? Cheap, for the thread that drains the rings.
+pub fn is_mapped(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|b| u32::from(*b) == t::iot_type::IOT_T_MAP.0)
+}
+
+#[derive(Default)]
+struct ExecTexts {
+    exe: Vec<u8>,
+    args: Vec<u8>,
+    env: Vec<u8>,
+}
+
+/// Decodes records; remembers the texts of an exec until the exec itself comes.
+#[derive(Default)]
+pub struct Decoder {
+    execs: HashMap<u32, ExecTexts>,
+}
+
+fn get<T: Plain>(kind: u8, bytes: &[u8]) -> Result<&T, WireError> {
+    plain::from_bytes(bytes).map_err(|_| WireError::Short { kind, len: bytes.len() })
+}
+
+fn tail<T>(kind: u8, bytes: &[u8], len: u32) -> Result<&[u8], WireError> {
+    let from = size_of::<T>();
+    bytes.get(from..from + len as usize).ok_or(WireError::Short { kind, len: bytes.len() })
+}
+
+/// Components, innermost first and each ended by NUL, to an absolute path.
+fn join_path(components: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(components.len() + 1);
+    for part in components.split(|b| *b == 0).rev().filter(|p| !p.is_empty()) {
+        path.push(b'/');
+        path.extend_from_slice(part);
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    path
+}
+
+fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
+}
+
+fn call(c: &t::iot_call, file: Option<FileKey>) -> Call {
+    let has = |bit: u8| c.flags & bit != 0;
+    Call {
+        spec: c.spec,
+        thread: c.thread,
+        seq: c.seq,
+        depth: (c.dur_cpu_depth >> (DUR_BITS + CPU_BITS)) as u8,
+        start: c.start,
+        dur: c.dur_cpu_depth & ((1 << DUR_BITS) - 1),
+        cpu: (c.dur_cpu_depth >> DUR_BITS) as u16 & ((1 << CPU_BITS) - 1),
+        status: c.status,
+        handle: has(flags::HANDLE).then_some(c.handle),
+        len: has(flags::LEN).then_some(c.len),
+        got: has(flags::GOT).then_some(c.got),
+        off: has(flags::OFF).then_some(c.off),
+        file,
+        unfinished: has(flags::UNFINISHED),
+        direct: has(flags::DIRECT),
+        truncated: has(flags::CUT),
+    }
+}
+
+impl Decoder {
+    /// Decodes one record.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<Record, WireError> {
+        let kind = *bytes.first().ok_or(WireError::Short { kind: 0, len: 0 })?;
+        let event = match t::iot_type(u32::from(kind)) {
+            t::iot_type::IOT_T_CALL => Event::Call(call(get(kind, bytes)?, None)),
+            t::iot_type::IOT_T_SYSCALL => {
+                let s: &t::iot_syscall = get(kind, bytes)?;
+                let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
+                Event::Call(call(&s.call, (s.call.flags & flags::FILE != 0).then_some(key)))
+            }
+            t::iot_type::IOT_T_TEXT => return self.text(kind, bytes),
+            t::iot_type::IOT_T_FILE => {
+                let f: &t::iot_file = get(kind, bytes)?;
+                Event::File {
+                    time: f.time,
+                    key: FileKey { dev: f.dev, generation: f.generation, ino: f.ino },
+                    mode: u32::from(f.mode),
+                    size: f.size,
+                    fs_magic: f.magic,
+                    path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?),
+                    cut: f.cut != 0,
+                }
+            }
+            t::iot_type::IOT_T_THREAD => {
+                let h: &t::iot_thread = get(kind, bytes)?;
+                Event::Thread {
+                    time: h.time,
+                    thread: h.thread,
+                    process: h.process,
+                    pid: h.tgid,
+                    tid: h.tid,
+                    comm: h.comm,
+                }
+            }
+            t::iot_type::IOT_T_FORK => {
+                let p: &t::iot_process = get(kind, bytes)?;
+                Event::Process {
+                    time: p.time,
+                    process: p.process,
+                    parent: Some(p.parent),
+                    pid: p.tgid,
+                    ppid: p.ppid,
+                    uid: p.uid,
+                }
+            }
+            t::iot_type::IOT_T_EXEC => {
+                let p: &t::iot_process = get(kind, bytes)?;
+                let texts = self.execs.remove(&p.thread).unwrap_or_default();
+                Event::Exec {
+                    time: p.time,
+                    process: p.process,
+                    exe: texts.exe,
+                    args: strings(&texts.args),
+                    env: strings(&texts.env),
+                    cgroup: None,
+                }
+            }
+            t::iot_type::IOT_T_EXIT => {
+                let p: &t::iot_process = get(kind, bytes)?;
+                Event::Exit { time: p.time, process: p.process, status: p.status }
+            }
+            t::iot_type::IOT_T_MAP => {
+                let m: &t::iot_map = get(kind, bytes)?;
+                return Ok(Record::Mapped(Mapped {
+                    pid: m.tgid,
+                    dev: m.dev,
+                    ino: m.ino,
+                    held: m.held != 0,
+                    exec: m.exec != 0,
+                }));
+            }
+            t::iot_type::IOT_T_BIO => {
+                let b: &t::iot_bio = get(kind, bytes)?;
+                let key = FileKey { dev: b.dev, generation: b.generation, ino: b.ino };
+                Event::Bio(
+                    b.time,
+                    Bio {
+                        req: b.req,
+                        file: (b.dev != 0).then_some(key),
+                        off: b.off,
+                        bytes: b.bytes,
+                        queued: b.queued,
+                        submitter: (b.traced != 0).then(|| (b.thread, (b.in_call != 0).then_some(b.seq))),
+                    },
+                )
+            }
+            t::iot_type::IOT_T_REQ => {
+                let r: &t::iot_req = get(kind, bytes)?;
+                Event::Request(Request {
+                    req: r.req,
+                    dev: r.dev,
+                    sector: r.sector,
+                    bytes: r.bytes,
+                    cmd_flags: r.cmd_flags,
+                    status: r.status,
+                    nr_bios: r.nr_bios,
+                    pid: r.pid,
+                    queued: r.queued,
+                    issued: r.issued,
+                    completed: r.completed,
+                })
+            }
+            _ => return Err(WireError::Unknown(kind)),
+        };
+        Ok(Record::Event(event))
+    }
+
+    fn text(&mut self, kind: u8, bytes: &[u8]) -> Result<Record, WireError> {
+        let x: &t::iot_text = get(kind, bytes)?;
+        let text = tail::<t::iot_text>(kind, bytes, x.len)?;
+        let (what, bytes) = match t::iot_text_kind(u32::from(x.what)) {
+            t::iot_text_kind::IOT_X_PATH => (TextKind::Path, text.to_vec()),
+            t::iot_text_kind::IOT_X_PATH2 => (TextKind::Path2, text.to_vec()),
+            t::iot_text_kind::IOT_X_BASE => (TextKind::Base, join_path(text)),
+            t::iot_text_kind::IOT_X_BASE2 => (TextKind::Base2, join_path(text)),
+            part => {
+                let texts = self.execs.entry(x.thread).or_default();
+                match part {
+                    t::iot_text_kind::IOT_X_EXE => {
+                        *texts = ExecTexts { exe: join_path(text), ..ExecTexts::default() };
+                    }
+                    t::iot_text_kind::IOT_X_ARGS => texts.args.extend_from_slice(text),
+                    t::iot_text_kind::IOT_X_ENV => texts.env.extend_from_slice(text),
+                    _ => return Err(WireError::Unknown(kind)),
+                }
+                return Ok(Record::Partial);
+            }
+        };
+        Ok(Record::Event(Event::Text { time: x.time, thread: x.thread, seq: x.seq, what, bytes, cut: x.cut != 0 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn components_become_a_path() {
+        assert_eq!(join_path(b"run.h5\0out\0tmp\0"), b"/tmp/out/run.h5");
+        assert_eq!(join_path(b""), b"/");
+    }
+
+    #[test]
+    fn arguments_keep_empty_strings() {
+        assert_eq!(strings(b"a\0\0b\0"), vec![b"a".to_vec(), b"".to_vec(), b"b".to_vec()]);
+        assert!(strings(b"").is_empty());
+    }
+
+    #[test]
+    fn a_short_record_is_an_error() {
+        let mut d = Decoder::default();
+        for kind in 1..=11u8 {
+            let mut bytes = [0u64; 1];
+            bytes[0] = u64::from(kind);
+            let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
+            assert_eq!(d.decode(&raw), Err(WireError::Short { kind, len: 8 }));
+        }
+        assert_eq!(d.decode(&[99, 0]), Err(WireError::Unknown(99)));
+        assert!(d.decode(&[]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..14) {
+            let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
+            if let Some(first) = raw.first_mut() {
+                *first = kind;
+            }
+            let _ = Decoder::default().decode(&raw);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Block layer: who queued a bio, which file it carries, and the request it went out with. */
+#ifndef IOT_BLOCK_H
+#define IOT_BLOCK_H
+
+#define IOT_BIO_MAX 256 /* bios of one request that are looked at */
+#define PAGE_SHIFT 12
+#define PAGE_MAPPING_FLAGS 3 /* include/linux/page-flags.h: not a file's mapping */
+
+struct iot_queued {
+	u64 time;
+	u32 tgid;
+	u32 thread;
+	u32 seq;
+	u8 traced;
+	u8 in_call;
+	u8 pad[2];
+};
+
+/* Bios that were queued and not issued, by struct bio. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct iot_queued);
+} iot_bios SEC(".maps");
+
+struct iot_inflight {
+	u64 req;
+	u64 queued;
+	u64 issued;
+	u64 sector;
+	u32 bytes;
+	u32 cmd_flags;
+	u32 dev;
+	u32 pid;
+	u32 nr_bios;
+	u32 pad;
+};
+
+/* Requests that were issued and not completed, by struct request. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct iot_inflight);
+} iot_requests SEC(".maps");
+
+u64 iot_next_request = 1;
+
+SEC("?tp_btf/block_bio_queue")
+int BPF_PROG(iot_bio_queue, struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct iot_queued q = { .time = bpf_ktime_get_ns(), .tgid = task->tgid };
+	struct iot_task *t = iot_self();
+	u64 key = (u64)bio;
+
+	if (t) {
+		q.traced = 1;
+		q.thread = t->thread;
+		if (t->depth) {
+			q.in_call = 1;
+			q.seq = iot_frame_at(t, t->depth - 1)->seq;
+		}
+	}
+	bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY);
+	return 0;
+}
+
+/* The first part of a bio that is too long for one request goes out under another struct bio. */
+SEC("?tp_btf/block_split")
+int BPF_PROG(iot_bio_split, struct bio *bio)
+{
+	u64 key = (u64)bio, whole = (u64)BPF_CORE_READ(bio, bi_private);
+	struct iot_queued *q = bpf_map_lookup_elem(&iot_bios, &whole), copy;
+
+	if (q) {
+		copy = *q;
+		bpf_map_update_elem(&iot_bios, &key, &copy, BPF_ANY);
+	}
+	return 0;
+}
+
+/* The file and offset of the data a bio starts with. */
+static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
+{
+	struct bvec_iter it = BPF_CORE_READ(bio, bi_iter);
+	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	struct iot_file_key key = {};
+	struct address_space *mapping;
+	struct bio_vec bv = {};
+	struct inode *inode;
+	unsigned long head;
+	struct folio *folio;
+
+	e->dev = 0;
+	if (!vec || !it.bi_size)
+		return;
+	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
+	if (!bv.bv_page)
+		return;
+	head = BPF_CORE_READ(bv.bv_page, compound_head);
+	folio = head & 1 ? (void *)(head - 1) : (void *)bv.bv_page;
+	mapping = BPF_CORE_READ(folio, mapping);
+	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
+		return;
+	inode = BPF_CORE_READ(mapping, host);
+	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return;
+	iot_key_of(inode, &key);
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->generation = key.generation;
+	e->off = (u64)BPF_CORE_READ(folio, index) << PAGE_SHIFT;
+	e->off += ((u64)bv.bv_page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
+	e->off += bv.bv_offset + it.bi_bvec_done;
+}
+
+struct iot_chain {
+	struct bio *bio;
+	struct iot_inflight *r;
+	struct iot_bio part; /* neighbours so far; bytes 0: none */
+};
+
+static __always_inline void iot_chain_flush(struct iot_chain *c)
+{
+	if (c->part.bytes)
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &c->part, sizeof(c->part));
+	c->part.bytes = 0;
+}
+
+static long iot_chain_step(u64 i, struct iot_chain *c)
+{
+	struct iot_bio e = { .type = IOT_T_BIO, .req = c->r->req, .time = c->r->issued };
+	struct iot_bio *part = &c->part;
+	u64 key = (u64)c->bio;
+	struct iot_queued *q;
+
+	if (!c->bio)
+		return 1;
+	e.bytes = BPF_CORE_READ(c->bio, bi_iter.bi_size);
+	iot_bio_file(c->bio, &e);
+	q = bpf_map_lookup_elem(&iot_bios, &key);
+	if (q) {
+		e.queued = q->time;
+		e.traced = q->traced;
+		e.in_call = q->in_call;
+		e.thread = q->thread;
+		e.seq = q->seq;
+		if (!c->r->queued) {
+			c->r->queued = q->time;
+			c->r->pid = q->tgid;
+		}
+		bpf_map_delete_elem(&iot_bios, &key);
+	} else {
+		e.queued = c->r->issued; /* remapped or queued before we came */
+	}
+	c->r->nr_bios++;
+	if (part->bytes && part->dev == e.dev && part->ino == e.ino && part->thread == e.thread && part->seq == e.seq &&
+	    part->traced == e.traced && (!e.dev || part->off + part->bytes == e.off)) {
+		part->bytes += e.bytes;
+	} else {
+		iot_chain_flush(c);
+		*part = e;
+	}
+	c->bio = BPF_CORE_READ(c->bio, bi_next);
+	return 0;
+}
+
+static __always_inline int iot_issue(struct request *rq)
+{
+	u64 key = (u64)rq, now = bpf_ktime_get_ns();
+	struct iot_inflight r = {
+		.req = __sync_fetch_and_add(&iot_next_request, 1),
+		.issued = now,
+		.sector = BPF_CORE_READ(rq, __sector),
+		.bytes = BPF_CORE_READ(rq, __data_len),
+		.cmd_flags = BPF_CORE_READ(rq, cmd_flags),
+		.pid = bpf_get_current_pid_tgid() >> 32,
+	};
+	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
+	struct iot_chain c = { .bio = BPF_CORE_READ(rq, bio), .r = &r };
+
+	if (disk)
+		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
+	bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0);
+	iot_chain_flush(&c);
+	if (!r.queued)
+		r.queued = now;
+	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+	return 0;
+}
+
+SEC("?tp_btf/block_rq_issue")
+int BPF_PROG(iot_rq_issue, struct request *rq)
+{
+	return iot_issue(rq);
+}
+
+SEC("?tp_btf/block_rq_complete")
+int BPF_PROG(iot_rq_complete, struct request *rq, u8 error, u32 nr_bytes)
+{
+	u64 key = (u64)rq;
+	struct iot_inflight *r;
+	struct iot_req e = { .type = IOT_T_REQ };
+
+	if (nr_bytes < BPF_CORE_READ(rq, __data_len))
+		return 0; /* a part; the last one tells */
+	r = bpf_map_lookup_elem(&iot_requests, &key);
+	if (!r)
+		return 0; /* issued before we came */
+	e.status = error;
+	e.nr_bios = r->nr_bios;
+	e.dev = r->dev;
+	e.req = r->req;
+	e.sector = r->sector;
+	e.bytes = r->bytes;
+	e.cmd_flags = r->cmd_flags;
+	e.queued = r->queued;
+	e.issued = r->issued;
+	e.completed = bpf_ktime_get_ns();
+	e.pid = r->pid;
+	bpf_map_delete_elem(&iot_requests, &key);
+	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A call from entry to record: the stack of open calls, the values a spec asks for, the record itself. */
+#ifndef IOT_CALL_H
+#define IOT_CALL_H
+
+#define IOT_IOV_MAX 1024 /* UIO_MAXIOV, include/uapi/linux/uio.h */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, IOT_MAX_SPECS);
+	__type(key, u32);
+	__type(value, struct iot_spec);
+} iot_specs SEC(".maps");
+
+static __always_inline struct iot_spec *iot_spec_of(u32 spec)
+{
+	return bpf_map_lookup_elem(&iot_specs, &spec);
+}
+
+static __always_inline struct iot_frame *iot_frame_at(struct iot_task *t, u32 i)
+{
+	return &t->frames[i & (IOT_DEPTH - 1)];
+}
+
+static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
+{
+	return i < 6 ? f->a[i] : 0;
+}
+
+/* Opens a frame for a call that enters now; null when the stack is full. */
+static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
+{
+	struct iot_frame *f;
+
+	if (t->depth >= IOT_DEPTH) {
+		iot_lost(IOT_P_DEPTH, s->layer);
+		return NULL;
+	}
+	f = iot_frame_at(t, t->depth);
+	t->depth++;
+	f->spec = spec;
+	f->seq = t->seq++;
+	f->bits = 0;
+	f->in = 0;
+	f->file = 0;
+	f->dev = 0;
+	return f;
+}
+
+struct iot_iov {
+	u64 base;
+	u64 count;
+	u64 sum;
+	u32 bad;
+};
+
+static long iot_iov_step(u64 i, struct iot_iov *v)
+{
+	struct iovec one;
+
+	if (i >= v->count)
+		return 1;
+	if (bpf_probe_read_user(&one, sizeof(one), (void *)(v->base + i * sizeof(one)))) {
+		v->bad = 1;
+		return 1;
+	}
+	v->sum += one.iov_len;
+	return 0;
+}
+
+static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
+{
+	struct iot_iov v = { .base = base, .count = count };
+
+	if (!sum)
+		return false;
+	bpf_loop(IOT_IOV_MAX, iot_iov_step, &v, 0);
+	*sum = v.sum;
+	return !v.bad && count <= IOT_IOV_MAX;
+}
+
+/* The value of a source at return; false when the call has none or it cannot be read. */
+static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
+{
+	u64 v = 0;
+
+	if (!src || !f || !out)
+		return false;
+	switch (src->how) {
+	case IOT_ARG:
+		*out = iot_arg(f, src->a);
+		return true;
+	case IOT_INT:
+		*out = (s64)(s32)iot_arg(f, src->a);
+		return true;
+	case IOT_IN:
+		*out = f->in;
+		return f->in != 0;
+	case IOT_OUT:
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)iot_arg(f, src->a)))
+			return false;
+		*out = v;
+		return true;
+	case IOT_MUL:
+		*out = iot_arg(f, src->a) * iot_arg(f, src->b);
+		return true;
+	case IOT_TYPED:
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->b) + src->k)))
+			return false;
+		*out = (s64)(s32)iot_arg(f, src->a) * v;
+		return true;
+	case IOT_STRLEN: {
+		struct iot_scratch *s = iot_scratch();
+		long n = s ? bpf_probe_read_user_str(s->bytes, IOT_TEXT_MAX, (void *)iot_arg(f, src->a)) : -1;
+
+		if (n <= 0 || n == IOT_TEXT_MAX)
+			return false;
+		*out = n - 1;
+		return true;
+	}
+	case IOT_RET:
+		*out = ret;
+		return true;
+	case IOT_RET_TIMES:
+		*out = ret * iot_arg(f, src->a);
+		return true;
+	case IOT_STATUS:
+		v = iot_arg(f, src->a);
+		if (!v || bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k)))
+			return false;
+		return true;
+	case IOT_IOV:
+		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
+	case IOT_POS: {
+		struct file *file = (void *)f->file;
+
+		if (!file)
+			return false;
+		v = BPF_CORE_READ(file, f_pos);
+		*out = ret > 0 ? v - ret : v;
+		return true;
+	}
+	}
+	return false;
+}
+
+static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
+{
+	switch (s->fails) {
+	case IOT_FAILS_NEGATIVE:
+		return ret < 0 ? (ret < -4095 ? -1 : ret) : 0;
+	case IOT_FAILS_NEGATIVE_INT:
+		return (s32)ret < 0 ? -1 : 0;
+	case IOT_FAILS_ZERO:
+		return ret ? 0 : -1;
+	case IOT_FAILS_NONZERO:
+		return (s32)ret ? -1 : 0;
+	}
+	return 0;
+}
+
+/* The values that only a finished call has: bytes moved, handles, names. */
+static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
+{
+	if (iot_eval(&s->len, f, ret, &c->len))
+		c->flags |= IOT_F_LEN;
+	if (iot_eval(&s->off, f, ret, &c->off))
+		c->flags |= IOT_F_OFF;
+	if (iot_eval(&s->handle, f, ret, &c->handle))
+		c->flags |= IOT_F_HANDLE;
+	if (c->status < 0)
+		return;
+	if (s->got.how == IOT_ASKED) {
+		c->got = c->len;
+		c->flags |= c->flags & IOT_F_LEN ? IOT_F_GOT : 0;
+	} else if (iot_eval(&s->got, f, ret, &c->got)) {
+		c->flags |= IOT_F_GOT;
+	}
+}
+
+/* Path argument i, and where it starts from if it is relative. Returns false when it could not be read. */
+static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u32 i)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct iot_scratch *out = iot_scratch();
+	struct file *dir;
+	u64 user;
+	long n;
+	u8 first;
+
+	if (!t || !s || !f)
+		return false;
+	i &= 1;
+	user = iot_arg(f, s->path[i]);
+	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
+	if (!out || n < 0) {
+		iot_lost(IOT_P_TEXT, s->layer);
+		return false;
+	}
+	first = out->bytes[0];
+	iot_send_text(out, t->thread, f->seq, IOT_X_PATH + i, n ? n - 1 : 0, n == IOT_TEXT_MAX);
+	if (s->layer != IOT_LAYER_SYSCALL || first == '/')
+		return true;
+	if (s->base[i] < 0 || (s32)iot_arg(f, s->base[i]) == AT_FDCWD) {
+		iot_send_dentry(t, f->seq, IOT_X_BASE + i, BPF_CORE_READ(task, fs, pwd.dentry),
+				BPF_CORE_READ(task, fs, pwd.mnt));
+		return true;
+	}
+	dir = iot_fd_file(task, iot_arg(f, s->base[i]));
+	if (dir)
+		iot_send_dentry(t, f->seq, IOT_X_BASE + i, BPF_CORE_READ(dir, f_path.dentry),
+				BPF_CORE_READ(dir, f_path.mnt));
+	return true;
+}
+
+static __always_inline void iot_paths(struct iot_task *t, struct iot_call *c, struct iot_spec *s, struct iot_frame *f)
+{
+	if (s->path[0] >= 0 && !iot_send_path(t, s, f, 0))
+		c->flags |= IOT_F_CUT;
+	if (s->path[1] >= 0 && !iot_send_path(t, s, f, 1))
+		c->flags |= IOT_F_CUT;
+}
+
+/* The fields every record has. */
+static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_task *t, struct iot_frame *f, u32 depth,
+				     u64 now)
+{
+	u64 dur = now - f->start;
+
+	if (dur >> IOT_DUR_BITS)
+		dur = (1ULL << IOT_DUR_BITS) - 1;
+	c->type = type;
+	c->flags = 0;
+	c->spec = f->spec;
+	c->seq = f->seq;
+	c->thread = t->thread;
+	c->status = 0;
+	c->start = f->start;
+	c->dur_cpu_depth = dur |
+			   (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+			   (u64)depth << (IOT_DUR_BITS + IOT_CPU_BITS);
+	c->handle = c->len = c->got = c->off = 0;
+}
+
+static __always_inline u32 iot_call_class(struct iot_spec *s)
+{
+	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+}
+
+struct iot_flush {
+	struct iot_task *t;
+	u64 now;
+};
+
+static long iot_flush_step(u64 i, struct iot_flush *x)
+{
+	struct iot_task *t = x->t;
+	struct iot_call c;
+	struct iot_frame *f;
+	struct iot_spec *s;
+
+	if (!t->depth)
+		return 1;
+	t->depth--;
+	f = iot_frame_at(t, t->depth);
+	s = iot_spec_of(f->spec);
+	if (!s)
+		return 0;
+	iot_head(&c, IOT_T_CALL, t, f, t->depth, x->now);
+	c.flags |= IOT_F_UNFINISHED;
+	/* innermost first, and never two at one time, so that nesting can be told from the times */
+	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+	return 0;
+}
+
+/* Sends the calls that will never return: the thread ends or executes another program. */
+static __always_inline void iot_flush(struct iot_task *t)
+{
+	struct iot_flush x = { .t = t, .now = bpf_ktime_get_ns() };
+
+	bpf_loop(IOT_DEPTH, iot_flush_step, &x, 0);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The wire contract: one struct per record that crosses a ring buffer. Fixed-width integers only, no
+ * pointers, no unions. src/event/wire.rs asserts the same sizes. Times are CLOCK_MONOTONIC nanoseconds.
+ */
+#ifndef IOT_EVENT_H
+#define IOT_EVENT_H
+
+enum iot_type {
+	IOT_T_CALL = 1, /* a library call */
+	IOT_T_SYSCALL, /* a system call: a call and the file it was about */
+	IOT_T_TEXT, /* text that belongs to a call, or to an exec */
+	IOT_T_FILE, /* identity and path of a file */
+	IOT_T_THREAD, /* a thread of a target was first seen */
+	IOT_T_FORK, /* a process became a target */
+	IOT_T_EXEC, /* a target executed a program; its texts went before */
+	IOT_T_EXIT, /* a target ended */
+	IOT_T_MAP, /* a target mapped a file that was not judged yet */
+	IOT_T_BIO, /* part of a request, at issue */
+	IOT_T_REQ, /* a request, at completion */
+};
+
+enum iot_text_kind {
+	IOT_X_PATH = 0,
+	IOT_X_PATH2,
+	IOT_X_BASE, /* components, innermost first, each ended by NUL */
+	IOT_X_BASE2,
+	IOT_X_ARGS, /* strings ended by NUL; in pieces */
+	IOT_X_ENV,
+	IOT_X_EXE, /* components, innermost first */
+};
+
+/* iot_call.flags */
+#define IOT_F_HANDLE 0x01
+#define IOT_F_LEN 0x02
+#define IOT_F_GOT 0x04
+#define IOT_F_OFF 0x08
+#define IOT_F_UNFINISHED 0x10
+#define IOT_F_CUT 0x20
+#define IOT_F_DIRECT 0x40
+#define IOT_F_FILE 0x80
+
+#define IOT_DUR_BITS 46
+#define IOT_CPU_BITS 12
+
+struct iot_call {
+	u8 type;
+	u8 flags;
+	u16 spec;
+	u32 seq;
+	u32 thread;
+	s32 status;
+	u64 start;
+	u64 dur_cpu_depth; /* duration: 46 bits, cpu: 12 bits, depth: 6 bits, from the lowest */
+	u64 handle;
+	u64 len;
+	u64 got;
+	u64 off;
+};
+
+struct iot_syscall {
+	struct iot_call call;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+};
+
+#define IOT_TEXT_MAX 4096
+
+struct iot_text {
+	u8 type;
+	u8 what;
+	u8 cut;
+	u8 pad;
+	u32 len;
+	u32 thread;
+	u32 seq;
+	u64 time;
+	/* len bytes follow */
+};
+
+struct iot_file {
+	u8 type;
+	u8 cut;
+	u16 mode;
+	u32 len;
+	u64 time;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+	u64 size;
+	u64 magic;
+	/* len bytes of path components follow, innermost first, each ended by NUL */
+};
+
+struct iot_thread {
+	u8 type;
+	u8 pad[3];
+	u32 thread;
+	u64 time;
+	u32 process;
+	u32 tgid;
+	u32 tid;
+	u32 pad2;
+	u8 comm[16];
+};
+
+struct iot_process {
+	u8 type; /* IOT_T_FORK, IOT_T_EXEC or IOT_T_EXIT */
+	u8 pad[3];
+	u32 process;
+	u64 time;
+	u32 tgid;
+	u32 ppid;
+	u32 uid;
+	u32 parent; /* fork: the traced parent */
+	u32 thread; /* exec: whose texts went before */
+	u32 status; /* exit: wait status */
+};
+
+struct iot_map {
+	u8 type;
+	u8 held; /* the process was stopped and waits for SIGCONT */
+	u8 exec; /* 1: by exec, 0: by mmap */
+	u8 pad;
+	u32 tgid;
+	u64 time;
+	u64 ino;
+	u32 dev;
+	u32 pad2;
+};
+
+struct iot_bio {
+	u8 type;
+	u8 traced; /* thread is valid */
+	u8 in_call; /* seq is valid */
+	u8 pad;
+	u32 dev; /* of the file; 0: none */
+	u64 time; /* of issue */
+	u64 req;
+	u64 ino;
+	u64 off;
+	u64 bytes;
+	u64 queued;
+	u32 thread;
+	u32 seq;
+	u32 generation;
+	u32 pad2;
+};
+
+struct iot_req {
+	u8 type;
+	u8 status;
+	u16 nr_bios;
+	u32 dev;
+	u64 req;
+	u64 sector;
+	u32 bytes;
+	u32 cmd_flags;
+	u64 queued;
+	u64 issued;
+	u64 completed;
+	u32 pid;
+	u32 pad;
+};
+
+/* Where something seen by a hook did not reach the output. */
+enum iot_place {
+	IOT_P_RING = 0, /* ring full */
+	IOT_P_DEPTH, /* more nested calls than the stack holds */
+	IOT_P_STORAGE, /* no memory for a thread's state */
+	IOT_P_RETURN, /* a return without its entry */
+	IOT_P_TEXT, /* a path that could not be read */
+	IOT_P_MAP_FULL, /* a table was full */
+	IOT_P_COMPAT, /* a 32-bit system call */
+	IOT_P_EXCLUDED, /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
+	IOT_P_MAX,
+};
+#define IOT_LAYERS 16
+
+#endif

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The kernel side, in the order of the stack: records, rings, tasks, calls, then one file per layer. */
+#include "vmlinux/x86_64/vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+/* Positions of the layers in words::LAYERS. */
+#define IOT_LAYER_SYSCALL 7
+#define IOT_LAYER_BLOCK 10
+
+#include "event.h"
+#include "spec.h"
+#include "ring.h"
+#include "task.h"
+#include "path.h"
+#include "call.h"
+#include "lib.h"
+#include "syscall.h"
+#include "process.h"
+#include "block.h"
+
+/* Records that no map or global holds are named here, so that the skeleton has their types. */
+const struct iot_syscall *iot_unused_syscall __attribute__((unused));
+const struct iot_text *iot_unused_text __attribute__((unused));
+const struct iot_thread *iot_unused_thread __attribute__((unused));
+const struct iot_process *iot_unused_process __attribute__((unused));
+const struct iot_map *iot_unused_map __attribute__((unused));
+const struct iot_bio *iot_unused_bio __attribute__((unused));
+const struct iot_req *iot_unused_req __attribute__((unused));
+const enum iot_how *iot_unused_how __attribute__((unused));
+const enum iot_fails *iot_unused_fails __attribute__((unused));
+const enum iot_place *iot_unused_place __attribute__((unused));
+const enum iot_type *iot_unused_type __attribute__((unused));
+const enum iot_text_kind *iot_unused_text_kind __attribute__((unused));
+const enum iot_class *iot_unused_class __attribute__((unused));
+
+_Static_assert(sizeof(struct iot_call) == 64, "one cache line");
+_Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
+_Static_assert(sizeof(struct iot_text) == 24, "header of a text");
+_Static_assert(sizeof(struct iot_file) == 48, "header of a file");
+_Static_assert(sizeof(struct iot_thread) == 48, "thread");
+_Static_assert(sizeof(struct iot_process) == 40, "process");
+_Static_assert(sizeof(struct iot_map) == 32, "map");
+_Static_assert(sizeof(struct iot_bio) == 72, "bio");
+_Static_assert(sizeof(struct iot_req) == 64, "request");
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Rings by class and CPU, loss counters: the only way a record leaves the kernel. */
+#ifndef IOT_RING_H
+#define IOT_RING_H
+
+/* Classes do not share rings, so that many data calls cannot push out the few records that explain them. */
+enum iot_class { IOT_C_LIFE = 0, IOT_C_CALL, IOT_C_BLOCK, IOT_C_MAX };
+
+struct iot_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct iot_ring);
+} iot_rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, IOT_P_MAX *IOT_LAYERS);
+	__type(key, u32);
+	__type(value, u64);
+} iot_losses SEC(".maps");
+
+const volatile struct iot_config iot_cfg = {};
+
+static __always_inline void iot_lost(u32 place, u32 layer)
+{
+	u32 key = place * IOT_LAYERS + (layer & (IOT_LAYERS - 1));
+	u64 *n = bpf_map_lookup_elem(&iot_losses, &key);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline void *iot_ring_of(u32 class)
+{
+	u32 shards = iot_cfg.shards ?: 1;
+	u32 key = class * shards + bpf_get_smp_processor_id() % shards;
+
+	return bpf_map_lookup_elem(&iot_rings, &key);
+}
+
+/* A wake-up costs more than a hundred records, so the reader polls and is woken only when a ring fills. */
+static __always_inline u64 iot_wakeup(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= iot_cfg.wakeup ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Sends a record that was built elsewhere; counts it when the ring is full. */
+static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 size)
+{
+	void *ring = iot_ring_of(class);
+	long err = ring ? bpf_ringbuf_output(ring, record, size, iot_wakeup(ring)) : -1;
+
+	if (err)
+		iot_lost(IOT_P_RING, layer);
+	return err;
+}
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* System call layer, and the new executable mappings that bring libraries into a process. */
+#ifndef IOT_SYSCALL_H
+#define IOT_SYSCALL_H
+
+#define IOT_NR_MMAP 9
+#define PROT_EXEC 4
+#define SIGSTOP 19
+#define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+
+/* System call number -> row of the catalog + 1. */
+const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
+
+enum { IOT_LIB_PENDING = 1, IOT_LIB_JUDGED };
+
+struct iot_lib_key {
+	u64 ino;
+	u32 dev;
+	u32 pad;
+};
+
+/* Executable files seen in targets, and whether user space has attached to them yet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct iot_lib_key);
+	__type(value, u32);
+} iot_libs SEC(".maps");
+
+/* Processes that were stopped; whoever ends the trace sends them SIGCONT. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u64);
+} iot_held SEC(".maps");
+
+/* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
+static __noinline void iot_mapped(struct file *file, bool exec)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct iot_lib_key key = { .ino = BPF_CORE_READ(inode, i_ino), .dev = BPF_CORE_READ(inode, i_sb, s_dev) };
+	u32 pending = IOT_LIB_PENDING, *state = bpf_map_lookup_elem(&iot_libs, &key);
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	u64 now = bpf_ktime_get_ns();
+	struct iot_map *e;
+	void *ring;
+
+	if (state && *state == IOT_LIB_JUDGED)
+		return;
+	if (!state && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
+		iot_lost(IOT_P_MAP_FULL, 0);
+	ring = iot_ring_of(IOT_C_LIFE);
+	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
+	if (!e) {
+		iot_lost(IOT_P_RING, 0);
+		return;
+	}
+	e->type = IOT_T_MAP;
+	e->exec = exec;
+	e->pad = 0;
+	e->tgid = tgid;
+	e->time = now;
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->pad2 = 0;
+	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
+	e->held = iot_cfg.hold && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) && !bpf_send_signal(SIGSTOP);
+	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
+{
+	u32 v = iot_arg(f, s->only_arg);
+
+	return v == s->only[0] || v == s->only[1];
+}
+
+SEC("?tp_btf/sys_enter")
+int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task;
+	struct iot_spec *s;
+	struct iot_task *t;
+	struct iot_frame *f;
+	u16 spec;
+
+	if (id < 0 || id >= IOT_MAX_SYSCALLS)
+		return 0;
+	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
+	if (!spec)
+		return 0;
+	t = iot_self();
+	if (!t)
+		return 0;
+	s = iot_spec_of(--spec);
+	if (!s)
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (task->thread_info.status & TS_COMPAT) {
+		iot_lost(IOT_P_COMPAT, s->layer);
+		return 0;
+	}
+	/* A system call that never came back (its return was missed) must not stay below this one. */
+	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
+		t->depth--;
+	f = iot_push(t, spec, s);
+	if (!f)
+		return 0;
+	f->sp = 0;
+	f->a[0] = PT_REGS_PARM1_CORE_SYSCALL(regs);
+	f->a[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	f->a[2] = PT_REGS_PARM3_CORE_SYSCALL(regs);
+	f->a[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
+	f->a[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
+	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
+	if ((s->bits & IOT_S_ONLY) && !iot_only(s, f)) {
+		t->depth--;
+		t->seq--;
+		return 0;
+	}
+	if (s->bits & IOT_S_FD) {
+		struct file *file = iot_fd_file(task, f->a[0]);
+
+		if (file) {
+			struct inode *inode = BPF_CORE_READ(file, f_inode);
+			struct iot_file_key key = {};
+
+			if (!iot_file_wanted(inode)) {
+				iot_lost(IOT_P_EXCLUDED, s->layer);
+				t->depth--;
+				t->seq--;
+				return 0;
+			}
+			iot_key_of(inode, &key);
+			f->file = (u64)file;
+			f->ino = key.ino;
+			f->dev = key.dev;
+			f->generation = key.generation;
+			if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+				f->bits |= IOT_F_DIRECT;
+		}
+	}
+	f->start = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The file a struct stat (or statx) at `user` is about. The generation is not in it. */
+static __always_inline void iot_stat_file(struct iot_syscall *e, struct iot_spec *s, u64 user)
+{
+	u64 dev = 0, ino = 0;
+	u32 major = 0, minor = 0;
+
+	if (s->bits & IOT_S_STATX) {
+		/* include/uapi/linux/stat.h: stx_ino at 32, stx_dev_major at 136 */
+		if (bpf_probe_read_user(&ino, sizeof(ino), (void *)user + 32) ||
+		    bpf_probe_read_user(&major, sizeof(major), (void *)user + 136) ||
+		    bpf_probe_read_user(&minor, sizeof(minor), (void *)user + 140))
+			return;
+		e->dev = major << 20 | minor;
+	} else {
+		/* arch/x86/include/uapi/asm/stat.h: st_dev at 0 (new_encode_dev), st_ino at 8 */
+		if (bpf_probe_read_user(&dev, sizeof(dev), (void *)user) ||
+		    bpf_probe_read_user(&ino, sizeof(ino), (void *)user + 8))
+			return;
+		e->dev = (dev & 0xfff00) >> 8 << 20 | (dev & 0xff) | (dev >> 12 & 0xfff00);
+	}
+	e->ino = ino;
+	e->generation = 0;
+	e->call.flags |= IOT_F_FILE;
+}
+
+SEC("?tp_btf/sys_exit")
+int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct task_struct *task;
+	struct iot_syscall e;
+	struct iot_frame *f;
+	struct iot_spec *s;
+	struct iot_task *t;
+	long id = BPF_CORE_READ(regs, orig_ax);
+	u16 spec;
+
+	if (id < 0 || id >= IOT_MAX_SYSCALLS)
+		return 0;
+	if (id == IOT_NR_MMAP) {
+		/* Arguments stay in the registers; a mapping without a file has a negative descriptor. */
+		s32 fd = PT_REGS_PARM5_CORE_SYSCALL(regs);
+
+		if (fd < 0 || !(PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC) || (u64)ret >= -4095UL)
+			return 0;
+		if (iot_self()) {
+			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
+
+			if (file)
+				iot_mapped(file, false);
+		}
+		return 0;
+	}
+	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
+	if (!spec)
+		return 0;
+	t = iot_self();
+	if (!t || !t->depth)
+		return 0;
+	f = iot_frame_at(t, t->depth - 1);
+	spec--;
+	if (f->sp != 0 || f->spec != spec)
+		return 0; /* excluded at entry, or entered before we came */
+	s = iot_spec_of(spec);
+	if (!s)
+		return 0;
+	task = bpf_get_current_task_btf();
+	t->depth--;
+	iot_head(&e.call, IOT_T_SYSCALL, t, f, t->depth, now);
+	e.call.flags |= f->bits;
+	e.ino = f->ino;
+	e.dev = f->dev;
+	e.generation = f->generation;
+	if (f->file)
+		e.call.flags |= IOT_F_FILE;
+	e.call.status = iot_status(s, ret);
+	if ((s->bits & IOT_S_FD_RET) && ret >= 0) {
+		struct file *file = iot_fd_file(task, ret);
+		struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+		struct iot_file_key key = {};
+
+		if (inode) {
+			if (!iot_file_wanted(inode)) {
+				iot_lost(IOT_P_EXCLUDED, s->layer);
+				return 0;
+			}
+			iot_key_of(inode, &key);
+			e.ino = key.ino;
+			e.dev = key.dev;
+			e.generation = key.generation;
+			e.call.flags |= IOT_F_FILE;
+			if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+				e.call.flags |= IOT_F_DIRECT;
+			iot_send_file(file);
+		}
+	}
+	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0)
+		iot_stat_file(&e, s, iot_arg(f, s->stat_arg));
+	iot_values(&e.call, s, f, ret);
+	iot_paths(t, &e.call, s, f);
+	/* pwritev2 and preadv2 take -1 for the file position */
+	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && e.call.off == (u64)-1) {
+		struct iot_src pos = { .how = IOT_POS };
+
+		if (!iot_eval(&pos, f, ret, &e.call.off))
+			e.call.flags &= ~IOT_F_OFF;
+	}
+	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which tasks are traced, and the state of each: its open calls and the numbers that name them. */
+#ifndef IOT_TASK_H
+#define IOT_TASK_H
+
+#define IOT_DEPTH 32
+
+/* A call that has entered and not returned. */
+struct iot_frame {
+	u64 start;
+	u64 sp; /* libraries: the stack pointer at entry; system calls: 0 */
+	u32 seq;
+	u16 spec;
+	u8 bits;
+	u8 pad;
+	u64 a[6]; /* arguments */
+	u64 in; /* a word read at entry */
+	u64 file; /* system calls: struct file of the descriptor */
+	u64 ino;
+	u32 dev;
+	u32 generation;
+};
+
+struct iot_task {
+	u32 thread; /* dense index, never reused */
+	u32 process;
+	u32 seq; /* calls entered so far */
+	u32 depth;
+	u32 tgid;
+	u32 tid;
+	u8 announced;
+	u8 pad[7];
+	struct iot_frame frames[IOT_DEPTH];
+};
+
+struct iot_target {
+	u32 process; /* dense index, never reused */
+	u32 armed; /* 0: traced from its next exec on */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, struct iot_target);
+} iot_targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct iot_task);
+} iot_tasks SEC(".maps");
+
+/* Room for one text, per task: a per-CPU one could be overwritten by whatever preempts us. */
+struct iot_scratch {
+	struct iot_file file; /* the longest header; texts use its place too */
+	u8 bytes[IOT_TEXT_MAX + 256];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct iot_scratch);
+} iot_scratches SEC(".maps");
+
+u32 iot_next_thread = 1;
+u32 iot_next_process = 1;
+
+static __always_inline struct iot_scratch *iot_scratch(void)
+{
+	return bpf_task_storage_get(&iot_scratches, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* Tells the reader who the thread is; repeated until there is room, so that it is never unknown. */
+static __always_inline void iot_announce(struct iot_task *t)
+{
+	struct iot_thread e = {
+		.type = IOT_T_THREAD,
+		.thread = t->thread,
+		.time = bpf_ktime_get_ns(),
+		.process = t->process,
+		.tgid = t->tgid,
+		.tid = t->tid,
+	};
+
+	bpf_get_current_comm(e.comm, sizeof(e.comm));
+	t->announced = !iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
+}
+
+static __noinline struct iot_task *iot_new_task(struct iot_target *target)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct iot_task *t;
+
+	if (!target)
+		return NULL;
+	t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		iot_lost(IOT_P_STORAGE, 0);
+		return NULL;
+	}
+	t->thread = __sync_fetch_and_add(&iot_next_thread, 1);
+	t->process = target->process;
+	t->tgid = task->tgid;
+	t->tid = task->pid;
+	return t;
+}
+
+/* The state of the current task if it is traced. */
+static __always_inline struct iot_task *iot_self(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = task->tgid;
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
+	struct iot_task *t;
+
+	if (!target || !target->armed)
+		return NULL;
+	t = bpf_task_storage_get(&iot_tasks, task, 0, 0);
+	if (!t) {
+		t = iot_new_task(target);
+		if (!t)
+			return NULL;
+	}
+	if (!t->announced)
+		iot_announce(t);
+	return t;
+}
+
+#endif

@@ -1,0 +1,1 @@
+//! What this kernel allows, what to attach where, targets, rings.
