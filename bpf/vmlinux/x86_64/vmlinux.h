@@ -135,6 +135,11 @@ typedef short unsigned int umode_t;
 
 typedef __kernel_pid_t pid_t;
 
+enum {
+	false = 0,
+	true = 1,
+};
+
 typedef _Bool bool;
 
 typedef __kernel_uid32_t uid_t;
