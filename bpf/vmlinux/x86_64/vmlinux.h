@@ -316,6 +316,7 @@ typedef struct {
 } memdesc_flags_t;
 
 struct page {
+	long unsigned int compound_head;
 	memdesc_flags_t flags;
 	struct address_space *mapping;
 	long unsigned int __folio_index;
