@@ -98,7 +98,7 @@ impl Elf {
             symbols,
             build_id: build_id(data, segments),
             go: is_go(data, segments, &sections),
-            entry: file_offset(data, segments, header.e_entry(LittleEndian)),
+            entry: Some(header.e_entry(LittleEndian)).filter(|&e| e != 0).and_then(|e| file_offset(data, segments, e)),
         })
     }
 }

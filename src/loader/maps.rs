@@ -114,7 +114,7 @@ pub fn status(text: &[u8]) -> Status {
     for line in lines(text) {
         let Some(colon) = line.iter().position(|&b| b == b':') else { continue };
         let (key, rest) = (&line[..colon], &line[colon + 1..]);
-        let mut values = rest.split(|b| b.is_ascii_whitespace()).filter(|v| !v.is_empty());
+        let mut values = rest.split(u8::is_ascii_whitespace).filter(|v| !v.is_empty());
         match key {
             b"State" => status.state = values.next().and_then(|v| v.first()).map(|&b| char::from(b)),
             b"Tgid" => status.tgid = values.next().and_then(decimal),
@@ -145,14 +145,13 @@ pub fn stat(text: &[u8]) -> Option<Stat> {
     // The name is whatever the program set, parentheses and blanks included: it ends at the last parenthesis.
     let open = text.iter().position(|&b| b == b'(')?;
     let close = text.iter().rposition(|&b| b == b')')?;
-    let pid = decimal(text[..open].trim_ascii())?;
     let comm = text.get(open + 1..close)?.to_vec();
-    let mut fields = text[close + 1..].split(|b| b.is_ascii_whitespace()).filter(|f| !f.is_empty());
+    let mut fields = text[close + 1..].split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
     let state = char::from(*fields.next()?.first()?);
-    let ppid = decimal(fields.next()?)?;
+    let parent = decimal(fields.next()?)?;
     // proc_pid_stat(5): the state is field 3, the parent 4, the start 22.
     let start_ticks = decimal(fields.nth(22 - 5)?)?;
-    Some(Stat { pid, comm, state, ppid, start_ticks })
+    Some(Stat { pid: decimal(text[..open].trim_ascii())?, comm, state, ppid: parent, start_ticks })
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
