@@ -8,4 +8,4 @@ mod trial {
     include!(concat!(env!("OUT_DIR"), "/trial.skel.rs"));
 }
 pub use iotrace::*;
-pub use trial::{OpenTrialSkel, TrialSkel, TrialSkelBuilder};
+pub use trial::{OpenTrialSkel, TrialSkelBuilder};

@@ -28,7 +28,16 @@ unsafe impl Plain for t::iot_map {}
 unsafe impl Plain for t::iot_bio {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
+// SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
+unsafe impl Plain for t::iot_spec {}
 
+/// A spec as the bytes of its map value.
+pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
+    // SAFETY: `iot_spec` has no padding (asserted below), so that every byte of it is initialised.
+    unsafe { plain::as_bytes(spec) }
+}
+
+const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
 const _: () = assert!(size_of::<t::iot_text>() == 24);

@@ -1,1 +1,18 @@
 //! What this kernel allows, what to attach where, targets, rings.
+//!
+//! `elf`, `prologue`, `plan`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
+
+pub mod attach;
+pub mod elf;
+pub mod kernel;
+pub mod launch;
+pub mod maps;
+pub mod plan;
+pub mod prologue;
+pub mod rings;
+pub mod safety;
+pub mod session;
+mod spec;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Carries out the plan: opens a mapped file, attaches its probes by the best tier, keeps the verdicts.
+
+use crate::catalog::{Family, Row};
+use crate::correlate::rows::Coverage;
+use crate::loader::elf::Elf;
+use crate::loader::kernel::LibTier;
+use crate::loader::maps::{self, Mapping};
+use crate::loader::plan::{self, PlannedProbe};
+use crate::loader::safety;
+use crate::skel::IotraceProgs;
+use crate::words::Layer;
+use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+
+/// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
+const MAX_SINGLE: usize = 60;
+/// Larger files are not read; no library comes near.
+const MAX_FILE: u64 = 1 << 30;
+
+/// A file by device (kernel encoding) and inode.
+pub type Inode = (u32, u64);
+
+/// Attaches to files, each once.
+pub struct Engine {
+    rows: Vec<Row>,
+    layers: Vec<Layer>,
+    tier: Option<LibTier>,
+    kernel_release: String,
+    judged: HashMap<Inode, String>,
+    links: Vec<Link>,
+    singles: usize,
+    coverage: Vec<Coverage>,
+}
+
+impl Engine {
+    /// `layers` are the ones to trace; `tier` is the best one this kernel allows.
+    pub fn new(rows: Vec<Row>, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
+        Self {
+            rows,
+            layers,
+            tier,
+            kernel_release,
+            judged: HashMap::new(),
+            links: Vec::new(),
+            singles: 0,
+            coverage: Vec::new(),
+        }
+    }
+
+    /// Judges every executable file that a process maps now; the inodes that are settled.
+    pub fn judge_process(&mut self, pid: u32, progs: &IotraceProgs<'_>) -> std::io::Result<Vec<Inode>> {
+        let text = std::fs::read(format!("/proc/{pid}/maps"))?;
+        let mut seen = HashSet::new();
+        for m in maps::mappings(&text) {
+            let inode = (m.dev, m.inode);
+            if m.is_code() && m.inode != 0 && seen.insert(inode) && !self.judged.contains_key(&inode) {
+                self.judge(pid, &m, progs);
+            }
+        }
+        Ok(seen.into_iter().collect())
+    }
+
+    /// Was this file judged before?
+    pub fn is_judged(&self, inode: Inode) -> bool {
+        self.judged.contains_key(&inode)
+    }
+
+    /// The verdicts so far, and what nobody mapped: a layer without a library is not covered.
+    pub fn coverage(&self) -> Vec<Coverage> {
+        let mut rows = self.coverage.clone();
+        for family in Family::LIBRARIES {
+            let layer = family.layer();
+            if !rows.iter().any(|c| c.layer == layer) {
+                let (status, reason) = if self.layers.contains(&layer) {
+                    ("absent", format!("no traced process mapped a library that exports {}", family.name()))
+                } else {
+                    ("skipped", "layer not selected".to_owned())
+                };
+                rows.push(Coverage {
+                    layer,
+                    target: String::new(),
+                    symbol: String::new(),
+                    tier: None,
+                    status,
+                    reason: Some(reason),
+                    offset: None,
+                    insn: None,
+                });
+            }
+        }
+        rows
+    }
+
+    /// Detaches everything.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    fn judge(&mut self, pid: u32, mapping: &Mapping, progs: &IotraceProgs<'_>) {
+        let name = String::from_utf8_lossy(&mapping.path).into_owned();
+        self.judged.insert((mapping.dev, mapping.inode), name.clone());
+        let (file, bytes) = match open(pid, mapping) {
+            Ok(opened) => opened,
+            Err(why) => return self.unreadable(&name, &why),
+        };
+        let wanted = plan::wanted(&self.rows);
+        let elf = match Elf::parse(&bytes, |symbol| wanted.contains(symbol)) {
+            Ok(elf) => elf,
+            Err(why) => return self.unreadable(&name, &why.to_string()),
+        };
+        let layers = self.layers.clone();
+        let plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        self.coverage.extend(plan.settled);
+        if plan.probes.is_empty() {
+            return;
+        }
+        let seccomp = std::fs::read(format!("/proc/{pid}/status")).ok().and_then(|s| maps::status(&s).seccomp);
+        let allowed = safety::return_probes_allowed(&self.kernel_release, seccomp.unwrap_or(0));
+        if let Err(why) = allowed {
+            let skipped = plan.probes.iter().map(|p| Coverage {
+                status: "skipped",
+                ..p.verdict(&name, Err(why.clone()))
+            });
+            self.coverage.extend(skipped);
+            return;
+        }
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        self.attach(&name, &path, &plan.probes, progs);
+    }
+
+    /// A file that may be a library and cannot be read is a gap, and said so.
+    fn unreadable(&mut self, name: &str, why: &str) {
+        let Some(base) = name.rsplit('/').next() else { return };
+        let families = Family::LIBRARIES.iter().filter(|f| looks_like(base, **f));
+        self.coverage.extend(families.map(|f| Coverage {
+            layer: f.layer(),
+            target: name.to_owned(),
+            symbol: String::new(),
+            tier: None,
+            status: "refused",
+            reason: Some(why.to_owned()),
+            offset: None,
+            insn: None,
+        }));
+    }
+
+    fn attach(&mut self, name: &str, path: &std::path::Path, probes: &[PlannedProbe], progs: &IotraceProgs<'_>) {
+        let Some(tier) = self.tier else {
+            let why = "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned();
+            self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
+            return;
+        };
+        if tier == LibTier::Single {
+            for probe in probes {
+                let outcome = if self.singles >= MAX_SINGLE {
+                    Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
+                } else {
+                    single(progs, path, probe).map(|pair| {
+                        self.links.extend(pair);
+                        self.singles += 1;
+                        tier.name()
+                    })
+                };
+                self.coverage.push(probe.verdict(name, outcome));
+            }
+            return;
+        }
+        // One refused probe fails the whole link: halve until it stands alone.
+        let mut todo = vec![probes];
+        while let Some(part) = todo.pop() {
+            match many(progs, path, part, tier) {
+                Ok(links) => {
+                    self.links.extend(links);
+                    self.coverage.extend(part.iter().map(|p| p.verdict(name, Ok(tier.name()))));
+                }
+                Err(why) => match part {
+                    [] => {}
+                    [one] => self.coverage.push(one.verdict(name, Err(why))),
+                    _ => {
+                        let (a, b) = part.split_at(part.len() / 2);
+                        todo.extend([a, b]);
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn looks_like(base: &str, family: Family) -> bool {
+    match family {
+        Family::Hdf5 => base.starts_with("libhdf5"),
+        Family::OpenMpi => base.starts_with("libmpi"),
+        Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
+        Family::Syscall => false,
+    }
+}
+
+/// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
+fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
+    let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
+    let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
+    let mut file = File::open(&exact)
+        .or_else(|first| if m.deleted { Err(first) } else { File::open(&by_name) })
+        .map_err(|e| format!("cannot be read: {e}"))?;
+    let size = file.metadata().map_err(|e| e.to_string())?.len();
+    if size > MAX_FILE {
+        return Err(format!("{size} bytes are more than a library has"));
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
+    Ok((file, bytes))
+}
+
+fn many(
+    progs: &IotraceProgs<'_>,
+    path: &std::path::Path,
+    probes: &[PlannedProbe],
+    tier: LibTier,
+) -> Result<Vec<Link>, String> {
+    // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
+    let opts = |retprobe, session| UprobeMultiOpts {
+        offsets: probes.iter().map(|p| p.offset as usize).collect(),
+        cookies: probes.iter().map(|p| u64::from(p.spec)).collect(),
+        retprobe,
+        session,
+        ..Default::default()
+    };
+    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    if tier == LibTier::Session {
+        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(false, true));
+        return Ok(vec![link.map_err(say)?]);
+    }
+    // The return first: an entry without its return would leave its frame open.
+    let ret = progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(true, false)).map_err(say)?;
+    let entry = progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(false, false)).map_err(say)?;
+    Ok(vec![entry, ret])
+}
+
+fn single(progs: &IotraceProgs<'_>, path: &std::path::Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
+    let opts = |retprobe| UprobeOpts { cookie: u64::from(probe.spec), retprobe, ..Default::default() };
+    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let at = probe.offset as usize;
+    let ret = progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts(true)).map_err(say)?;
+    let entry = progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at, opts(false)).map_err(say)?;
+    Ok([entry, ret])
+}

@@ -1,0 +1,220 @@
+//! Reads an ELF file: where its symbols are in the file, whether it is a Go program, its build-id and entry point.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
+
+type Header = FileHeader64<LittleEndian>;
+type Segment = ProgramHeader64<LittleEndian>;
+
+/// What the linker puts in front of the build information of a Go program.
+const GO_MAGIC: &[u8] = b"\xff Go buildinf:";
+/// `debug/buildinfo` of Go: the information is aligned to this, near the start of the first writable segment.
+const GO_ALIGN: usize = 16;
+const GO_SEARCHED: usize = 1 << 20;
+
+/// Why a file cannot be read as a program or library of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ElfError {
+    #[error("not an ELF file (scripts and archives have no symbols; name the program or library itself)")]
+    NotElf,
+    #[error("the ELF file ends after {0} bytes, within its header: truncated")]
+    Truncated(usize),
+    #[error("a 32-bit ELF file; only 64-bit programs and libraries can be probed")]
+    Bits32,
+    #[error("an ELF file for machine {0}, not x86_64 (62); only x86_64 code can be probed")]
+    Machine(u16),
+    #[error("an ELF file of type {0}, neither a program (2) nor a shared object (3)")]
+    Type(u16),
+    #[error("no section headers, so its symbols cannot be found (the file was stripped of them)")]
+    NoSections,
+    #[error("damaged ELF file: {what}: {why}")]
+    Damaged { what: &'static str, why: String },
+}
+
+/// Reach of a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Binding {
+    Global,
+    Weak,
+    Local,
+}
+
+/// What a symbol stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A function, at this offset in the file.
+    Code(u64),
+    /// A resolver that chooses the function when the program starts (`STT_GNU_IFUNC`).
+    Ifunc,
+    /// A function whose address is in no executable segment of the file.
+    Outside,
+    /// Not a function.
+    Data,
+}
+
+/// A symbol that the file defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol {
+    pub target: Target,
+    /// Bytes; 0 when the file does not say.
+    pub size: u64,
+    pub vaddr: u64,
+    pub binding: Binding,
+}
+
+/// What attaching needs to know of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elf {
+    /// The defined symbols that were asked for, without their version suffix. A name has one entry per address.
+    pub symbols: BTreeMap<String, Vec<Symbol>>,
+    pub build_id: Option<Vec<u8>>,
+    /// A Go program or library.
+    pub go: bool,
+    /// File offset of the entry point; `None` for most shared objects.
+    pub entry: Option<u64>,
+}
+
+impl Elf {
+    /// Reads a file's content, keeping the symbols whose name `wanted` accepts, from `.dynsym` and `.symtab`.
+    pub fn parse(data: &[u8], wanted: impl Fn(&str) -> bool) -> Result<Self, ElfError> {
+        let header = header(data)?;
+        let segments = header.program_headers(LittleEndian, data).map_err(damaged("program headers"))?;
+        let sections = header.sections(LittleEndian, data).map_err(damaged("section headers"))?;
+        if sections.is_empty() {
+            return Err(ElfError::NoSections);
+        }
+        let mut symbols = BTreeMap::new();
+        for table in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
+            collect(data, segments, &sections, table, &wanted, &mut symbols)?;
+        }
+        for found in symbols.values_mut() {
+            tidy(found);
+        }
+        Ok(Self {
+            symbols,
+            build_id: build_id(data, segments),
+            go: is_go(data, segments, &sections),
+            entry: Some(header.e_entry(LittleEndian)).filter(|&e| e != 0).and_then(|e| file_offset(data, segments, e)),
+        })
+    }
+}
+
+fn damaged(what: &'static str) -> impl Fn(object::read::Error) -> ElfError {
+    move |why| ElfError::Damaged { what, why: why.to_string() }
+}
+
+/// The file header, when the file is a program or shared object of this machine.
+fn header(data: &[u8]) -> Result<&Header, ElfError> {
+    if !data.starts_with(&elf::ELFMAG) {
+        return Err(ElfError::NotElf);
+    }
+    match data.get(4) {
+        Some(&class) if class == elf::ELFCLASS32.0 => return Err(ElfError::Bits32),
+        _ if data.len() < size_of::<Header>() => return Err(ElfError::Truncated(data.len())),
+        _ => {}
+    }
+    let header = Header::parse(data).map_err(damaged("header"))?;
+    if !header.is_little_endian() {
+        // x86_64 is little endian: whatever machine number such a header holds, read in its own byte order, is another.
+        return Err(ElfError::Machine(header.e_machine(LittleEndian).0.swap_bytes()));
+    }
+    let machine = header.e_machine(LittleEndian);
+    if machine != elf::EM_X86_64 {
+        return Err(ElfError::Machine(machine.0));
+    }
+    let kind = header.e_type(LittleEndian);
+    if kind != elf::ET_EXEC && kind != elf::ET_DYN {
+        return Err(ElfError::Type(kind.0));
+    }
+    Ok(header)
+}
+
+/// Adds the wanted symbols of one table. A file without that table has none.
+fn collect(
+    data: &[u8],
+    segments: &[Segment],
+    sections: &SectionTable<'_, Header>,
+    table: elf::SectionType,
+    wanted: &impl Fn(&str) -> bool,
+    symbols: &mut BTreeMap<String, Vec<Symbol>>,
+) -> Result<(), ElfError> {
+    let found = sections.symbols(LittleEndian, data, table).map_err(damaged("symbol table"))?;
+    for symbol in found.iter() {
+        let section = symbol.st_shndx(LittleEndian);
+        // Undefined here, or a number that is no address.
+        if section == elf::SHN_UNDEF || section == elf::SHN_ABS || section == elf::SHN_COMMON {
+            continue;
+        }
+        let name = found.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
+        let Ok(name) = std::str::from_utf8(name) else { continue };
+        // A static linker leaves `fopen@@GLIBC_2.2.5` in `.symtab`.
+        let name = name.split('@').next().unwrap_or(name);
+        if !wanted(name) {
+            continue;
+        }
+        let vaddr = symbol.st_value(LittleEndian);
+        let target = match symbol.st_type() {
+            elf::STT_GNU_IFUNC => Target::Ifunc,
+            elf::STT_FUNC => file_offset(data, segments, vaddr).map_or(Target::Outside, Target::Code),
+            _ => Target::Data,
+        };
+        let binding = match symbol.st_bind() {
+            elf::STB_LOCAL => Binding::Local,
+            elf::STB_WEAK => Binding::Weak,
+            _ => Binding::Global,
+        };
+        let symbol = Symbol { target, size: symbol.st_size(LittleEndian), vaddr, binding };
+        symbols.entry(name.to_owned()).or_default().push(symbol);
+    }
+    Ok(())
+}
+
+/// One entry per address, the most public one; and no local function of the same name as a public one, which is
+/// some other function (`static int fclose(...)` in a program).
+fn tidy(found: &mut Vec<Symbol>) {
+    found.sort_by_key(|s| (s.vaddr, s.binding, Reverse(s.size)));
+    found.dedup_by_key(|s| s.vaddr);
+    if found.iter().any(|s| s.binding != Binding::Local) {
+        found.retain(|s| s.binding != Binding::Local);
+    }
+}
+
+/// Where in the file the code at an address is.
+fn file_offset(data: &[u8], segments: &[Segment], vaddr: u64) -> Option<u64> {
+    let within = |s: &Segment| {
+        let into = vaddr.checked_sub(s.p_vaddr(LittleEndian))?;
+        let executable = s.p_type(LittleEndian) == elf::PT_LOAD && s.p_flags(LittleEndian).0 & elf::PF_X.0 != 0;
+        if !executable || into >= s.p_filesz(LittleEndian) {
+            return None;
+        }
+        s.p_offset(LittleEndian).checked_add(into).filter(|&offset| offset < data.len() as u64)
+    };
+    segments.iter().find_map(within)
+}
+
+/// The linker's fingerprint of the file. Damaged notes are as good as none: nothing depends on them.
+fn build_id(data: &[u8], segments: &[Segment]) -> Option<Vec<u8>> {
+    let notes = segments.iter().filter_map(|s| s.notes(LittleEndian, data).ok().flatten());
+    notes.flat_map(|notes| notes.map_while(Result::ok)).find_map(|note| {
+        let is_id = note.name() == elf::ELF_NOTE_GNU && note.n_type(LittleEndian) == elf::NT_GNU_BUILD_ID;
+        is_id.then(|| note.desc().to_vec())
+    })
+}
+
+fn is_go(data: &[u8], segments: &[Segment], sections: &SectionTable<'_, Header>) -> bool {
+    // A position-independent program has `.data.rel.ro.gopclntab`.
+    let named = sections.iter().filter_map(|s| sections.section_name(LittleEndian, s).ok());
+    if named.into_iter().any(|name| name == b".go.buildinfo" || name.ends_with(b".gopclntab")) {
+        return true;
+    }
+    let writable =
+        |s: &&Segment| s.p_type(LittleEndian) == elf::PT_LOAD && s.p_flags(LittleEndian).0 & elf::PF_W.0 != 0;
+    let Some(bytes) = segments.iter().find(writable).and_then(|s| s.data(LittleEndian, data).ok()) else {
+        return false;
+    };
+    bytes[..bytes.len().min(GO_SEARCHED)].chunks(GO_ALIGN).any(|chunk| chunk.starts_with(GO_MAGIC))
+}

@@ -1,0 +1,125 @@
+//! What this kernel allows, found by trial: the smallest program of each kind is loaded and attached.
+//!
+//! Kernel versions are never compared. libbpf's own feature probes are not enough: a kernel may load what
+//! it refuses to attach.
+
+use crate::loader::elf::Elf;
+use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// How library probes are attached, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibTier {
+    /// One program serves entry and return, one link per library (Linux 6.13).
+    Session,
+    /// Two links per library (Linux 6.6).
+    Multi,
+    /// Two perf events per function; slow to detach, so their number is capped.
+    Single,
+}
+
+impl LibTier {
+    /// The name in `coverage.tier`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "uprobe.session",
+            Self::Multi => "uprobe.multi",
+            Self::Single => "uprobe",
+        }
+    }
+}
+
+/// The verdicts on this kernel, in the order they were tried. `Err` holds the reason as the kernel gave it.
+#[derive(Debug, Clone)]
+pub struct Capabilities {
+    pub session: Result<(), String>,
+    pub multi: Result<(), String>,
+    pub single: Result<(), String>,
+    pub tp_btf: Result<(), String>,
+}
+
+impl Capabilities {
+    /// The best tier that works.
+    pub fn lib_tier(&self) -> Option<LibTier> {
+        [(&self.session, LibTier::Session), (&self.multi, LibTier::Multi), (&self.single, LibTier::Single)]
+            .into_iter()
+            .find(|(verdict, _)| verdict.is_ok())
+            .map(|(_, tier)| tier)
+    }
+}
+
+static LIBBPF_LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const LOG_LINES: usize = 400;
+
+fn keep(_level: PrintLevel, line: String) {
+    if let Ok(mut log) = LIBBPF_LOG.lock() {
+        if log.len() >= LOG_LINES {
+            log.remove(0);
+        }
+        log.push(line);
+    }
+}
+
+/// Makes libbpf write to memory instead of stderr; [`libbpf_said`] gives it back when something failed.
+pub fn quiet_libbpf() {
+    libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
+}
+
+/// What libbpf said since it was asked last.
+pub fn libbpf_said() -> String {
+    LIBBPF_LOG.lock().map(|mut log| std::mem::take(&mut *log).concat()).unwrap_or_default()
+}
+
+#[derive(Clone, Copy)]
+enum Trial {
+    Session,
+    Multi,
+    Single,
+    TpBtf,
+}
+
+fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
+    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let mut store = MaybeUninit::uninit();
+    let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(say)?;
+    let progs = &mut open.progs;
+    match kind {
+        Trial::Session => progs.iot_trial_session.set_autoload(true),
+        Trial::Multi => progs.iot_trial_multi.set_autoload(true),
+        Trial::Single => progs.iot_trial_uprobe.set_autoload(true),
+        Trial::TpBtf => progs.iot_trial_tp_btf.set_autoload(true),
+    }
+    let skel = open.load().map_err(say)?;
+    let progs = &skel.progs;
+    let opts = |session| UprobeMultiOpts { offsets: vec![entry], cookies: vec![1], session, ..Default::default() };
+    let link = match kind {
+        Trial::Session => progs.iot_trial_session.attach_uprobe_multi_with_opts(-1, exe, "", opts(true)),
+        Trial::Multi => progs.iot_trial_multi.attach_uprobe_multi_with_opts(-1, exe, "", opts(false)),
+        Trial::Single => progs.iot_trial_uprobe.attach_uprobe_with_opts(
+            -1,
+            exe,
+            entry,
+            UprobeOpts { cookie: 1, ..Default::default() },
+        ),
+        Trial::TpBtf => progs.iot_trial_tp_btf.attach(),
+    };
+    link.map(drop).map_err(say)
+}
+
+/// Tries every kind on our own executable.
+pub fn try_all() -> Result<Capabilities, String> {
+    let exe = Path::new("/proc/self/exe");
+    let data = std::fs::read(exe).map_err(|e| format!("{}: {e}", exe.display()))?;
+    let elf = Elf::parse(&data, |_| false).map_err(|e| format!("{}: {e}", exe.display()))?;
+    let entry = elf.entry.ok_or_else(|| format!("{}: no entry point", exe.display()))? as usize;
+    Ok(Capabilities {
+        session: trial(Trial::Session, exe, entry),
+        multi: trial(Trial::Multi, exe, entry),
+        single: trial(Trial::Single, exe, entry),
+        tp_btf: trial(Trial::TpBtf, exe, entry),
+    })
+}

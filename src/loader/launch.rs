@@ -1,0 +1,182 @@
+//! Starts a command that waits to be traced, and the guardian that frees stopped processes if we are killed.
+//!
+//! Both are this program again, with a hidden first argument, so that nothing has to be done between fork and
+//! exec of a process that already has threads.
+
+use anyhow::{Context as _, Result, bail};
+use libbpf_rs::MapHandle;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setuid};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+/// First argument of the launcher: then the numbers of the gate and error pipes, then the command.
+pub const LAUNCHER: &str = "__launch";
+/// First argument of the guardian: then the id of the table of stopped processes.
+pub const GUARDIAN: &str = "__guardian";
+
+/// A shell's codes for a command that cannot be started.
+pub const NOT_EXECUTABLE: i32 = 126;
+pub const NOT_FOUND: i32 = 127;
+
+/// A command that was started and waits for [`Launched::go`].
+pub struct Launched {
+    child: Child,
+    gate: Option<OwnedFd>,
+    errors: File,
+}
+
+/// Why a command did not start, and what a shell would exit with.
+#[derive(Debug, thiserror::Error)]
+#[error("{command}: {error}")]
+pub struct StartError {
+    pub command: String,
+    pub error: std::io::Error,
+    pub code: i32,
+}
+
+fn inheritable(fd: &OwnedFd) -> Result<()> {
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).context("pipe to the command")?;
+    Ok(())
+}
+
+/// Forks the command up to the point where it would be executed.
+pub fn launch(command: &[OsString]) -> Result<Launched> {
+    let (gate_read, gate_write) = pipe().context("pipe to the command")?;
+    let (error_read, error_write) = pipe().context("pipe from the command")?;
+    for ours in [&gate_write, &error_read] {
+        fcntl(ours, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).context("pipe to the command")?;
+    }
+    inheritable(&gate_read)?;
+    inheritable(&error_write)?;
+    let child = Command::new("/proc/self/exe")
+        .arg(LAUNCHER)
+        .arg(gate_read.as_raw_fd().to_string())
+        .arg(error_write.as_raw_fd().to_string())
+        .args(command)
+        .spawn()
+        .context("starting the launcher")?;
+    Ok(Launched { child, gate: Some(gate_write), errors: File::from(error_read) })
+}
+
+impl Launched {
+    /// Its process id, which stays the same when the command is executed.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets the command begin; returns when it has been executed, or could not be.
+    pub fn go(&mut self, command: &OsString) -> Result<Result<(), StartError>> {
+        if let Some(gate) = self.gate.take() {
+            File::from(gate).write_all(b"g").context("releasing the command")?;
+        }
+        let mut said = Vec::new();
+        self.errors.read_to_end(&mut said).context("waiting for the command")?;
+        let Some(errno) = said.first_chunk().map(|b| i32::from_ne_bytes(*b)) else { return Ok(Ok(())) };
+        let _ = self.child.wait();
+        let error = std::io::Error::from_raw_os_error(errno);
+        let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Ok(Err(StartError { command: command.to_string_lossy().into_owned(), error, code }))
+    }
+
+    /// Its exit status if it has ended.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("waiting for the command")
+    }
+}
+
+impl Drop for Launched {
+    /// A command that was never released must not wait for ever.
+    fn drop(&mut self) {
+        if self.gate.take().is_some() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The exit status a shell would show.
+pub fn shell_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
+}
+
+/// The user who called sudo, if we run under it as root: (uid, gid).
+pub fn invoking_user() -> Option<(u32, u32)> {
+    let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    (Uid::effective().is_root()).then_some(()).and(Some((id("SUDO_UID")?, id("SUDO_GID")?)))
+}
+
+/// The launcher's whole life: wait, become the invoking user, execute.
+pub fn launcher_main(args: &[OsString]) -> Result<()> {
+    let [gate, errors, command, rest @ ..] = args else { bail!("{LAUNCHER} is for internal use") };
+    // Opened anew, with close-on-exec, so that the command inherits neither.
+    let reopen = |fd: &OsString, write: bool| -> Result<File> {
+        let number: i32 = fd.to_str().and_then(|s| s.parse().ok()).context("a descriptor number")?;
+        let file = OpenOptions::new().read(!write).write(write).open(format!("/proc/self/fd/{number}"))?;
+        nix::unistd::close(number)?;
+        Ok(file)
+    };
+    let mut gate = reopen(gate, false)?;
+    let mut errors = reopen(errors, true)?;
+    let mut go = [0];
+    if gate.read(&mut go)? == 0 {
+        return Ok(()); // the tracer gave up
+    }
+    drop(gate);
+    let failed = drop_privileges().err().unwrap_or_else(|| Command::new(command).args(rest).exec());
+    errors.write_all(&failed.raw_os_error().unwrap_or(nix::libc::EACCES).to_ne_bytes())?;
+    Ok(())
+}
+
+fn drop_privileges() -> std::io::Result<()> {
+    let Some((uid, gid)) = invoking_user() else { return Ok(()) };
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    if let Some(user) = User::from_uid(uid)? {
+        let name = std::ffi::CString::new(user.name).map_err(std::io::Error::other)?;
+        initgroups(&name, gid)?;
+    }
+    setgid(gid)?;
+    setuid(uid)?;
+    Ok(())
+}
+
+/// A process that outlives us to free what we stopped. It ends when its standard input does.
+pub struct Guardian {
+    _stdin: Option<ChildStdin>,
+    child: Child,
+}
+
+/// Starts the guardian of the table of stopped processes.
+pub fn guard(held_map: u32) -> Result<Guardian> {
+    let mut child = Command::new("/proc/self/exe")
+        .arg(GUARDIAN)
+        .arg(held_map.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        // Ctrl-C at the terminal must not end it before us.
+        .process_group(0)
+        .spawn()
+        .context("starting the guardian of stopped processes")?;
+    Ok(Guardian { _stdin: child.stdin.take(), child })
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        drop(self._stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// The guardian's whole life: wait for the end of input, then let every stopped process go on.
+pub fn guardian_main(args: &[OsString]) -> Result<()> {
+    let id = args.first().and_then(|s| s.to_str()).and_then(|s| s.parse().ok()).context("the id of a table")?;
+    let held = MapHandle::from_map_id(id).context("table of stopped processes")?;
+    let mut rest = Vec::new();
+    std::io::stdin().read_to_end(&mut rest).context("waiting for the end of the trace")?;
+    super::session::release_all(&held);
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Decides what to probe in a file: which libraries it is, and for every row of theirs a probe or the reason for none.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::catalog::{Family, Row};
+use crate::correlate::rows::Coverage;
+use crate::loader::elf::{Elf, Symbol, Target};
+use crate::loader::prologue::{self, InsnClass};
+use crate::words::Layer;
+
+/// A probe to attach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedProbe {
+    /// Row of the catalog, and the probe's cookie.
+    pub spec: u16,
+    pub layer: Layer,
+    pub symbol: &'static str,
+    /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
+    pub offset: u64,
+    pub class: InsnClass,
+    /// The probed instruction.
+    pub text: String,
+}
+
+impl PlannedProbe {
+    /// The verdict once it was tried: how it was attached, or why the kernel refused.
+    pub fn verdict(&self, target: &str, outcome: Result<&'static str, String>) -> Coverage {
+        let (tier, status, reason) = match outcome {
+            Ok(tier) => (Some(tier), "attached", None),
+            Err(why) => (None, "refused", Some(why)),
+        };
+        Coverage {
+            layer: self.layer,
+            target: target.to_owned(),
+            symbol: self.symbol.to_owned(),
+            tier,
+            status,
+            reason,
+            offset: Some(self.offset as i64),
+            insn: Some(self.class.name()),
+        }
+    }
+}
+
+/// What to do with one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The libraries the file is (several for a static program); none: leave it alone.
+    pub families: Vec<Family>,
+    /// To attach, in catalog order.
+    pub probes: Vec<PlannedProbe>,
+    /// The verdicts that are final already: absent, refused, skipped.
+    pub settled: Vec<Coverage>,
+}
+
+/// The names that `Elf::parse` must look for so that these rows can be planned.
+pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
+    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels()).copied();
+    let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
+    sentinels.chain(symbols).collect()
+}
+
+/// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
+pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
+    let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
+    let mut plan = Plan { families: Family::LIBRARIES.into_iter().filter(is).collect(), ..Plan::default() };
+    let mut taken = BTreeMap::new();
+    // Row numbers have 16 bits on the wire.
+    for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| plan.families.contains(&row.family)).collect::<Vec<_>>() {
+        let mut settle = |status, reason: String, offset: Option<u64>| {
+            plan.settled.push(Coverage {
+                layer: row.layer,
+                target: target_name.to_owned(),
+                symbol: row.symbol.to_owned(),
+                tier: None,
+                status,
+                reason: Some(reason),
+                offset: offset.map(|o| o as i64),
+                insn: None,
+            });
+        };
+        if !layers(row.layer) {
+            settle("skipped", "layer not selected".into(), None);
+        } else if elf.go {
+            settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
+        } else if let Some(symbols) = elf.symbols.get(row.symbol) {
+            for symbol in symbols {
+                match place(symbol, bytes, row.symbol, &mut taken) {
+                    Ok((offset, probe)) => plan.probes.push(PlannedProbe {
+                        spec,
+                        layer: row.layer,
+                        symbol: row.symbol,
+                        offset,
+                        class: probe.class,
+                        text: probe.text,
+                    }),
+                    Err(No { status, reason, offset }) => settle(status, reason, offset),
+                }
+            }
+        } else {
+            settle("absent", "the file does not define it".into(), None);
+        }
+    }
+    plan
+}
+
+/// Why a symbol gets no probe.
+struct No {
+    status: &'static str,
+    reason: String,
+    offset: Option<u64>,
+}
+
+/// The file offset and the kind of the probe on one definition of a symbol. `taken` holds the places probed so far:
+/// a function with several names is probed under the first.
+fn place(
+    symbol: &Symbol,
+    bytes: &[u8],
+    name: &'static str,
+    taken: &mut BTreeMap<u64, &'static str>,
+) -> Result<(u64, prologue::Probe), No> {
+    let refused = |reason: String, offset| No { status: "refused", reason, offset };
+    let start = match symbol.target {
+        Target::Code(start) => start,
+        Target::Ifunc => {
+            let reason = "indirect function (IFUNC): which code it stands for is decided when the program starts";
+            return Err(refused(reason.into(), None));
+        }
+        Target::Outside => return Err(refused("its address is in no executable segment of the file".into(), None)),
+        Target::Data => return Err(refused("not a function".into(), None)),
+    };
+    let alias = |other: &str, offset| {
+        let reason = if other == name {
+            "another version of it is probed at the same address".to_owned()
+        } else {
+            format!("alias of {other} at the same address")
+        };
+        No { status: "skipped", reason, offset: Some(offset) }
+    };
+    if let Some(other) = taken.get(&start) {
+        return Err(alias(other, start));
+    }
+    let code = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+    let probe = prologue::choose(code, symbol.size).map_err(|why| refused(why.to_string(), Some(start)))?;
+    let offset = start + u64::from(probe.skip);
+    // Also where an entry in the middle of another function has a name.
+    if let Some(other) = taken.get(&offset) {
+        return Err(alias(other, offset));
+    }
+    taken.insert(start, name);
+    taken.insert(offset, name);
+    Ok((offset, probe))
+}

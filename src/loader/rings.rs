@@ -1,0 +1,210 @@
+//! The rings: made to a memory budget, drained by one thread on a timer, passed on in batches.
+
+use crate::event::wire;
+use crate::skel::IotraceMaps;
+use anyhow::{Context as _, Result};
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, RingBufferBuilder};
+use std::cell::RefCell;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time between two looks at the rings. A ring must hold what arrives in it between two looks.
+const POLL: Duration = Duration::from_millis(5);
+/// A record may be committed this much later than the time it carries and still be in order, in ns.
+const SLACK: u64 = 100_000_000;
+/// A batch is passed on when it has this many bytes.
+const BATCH: usize = 256 * 1024;
+/// Smallest ring.
+const MIN_RING: u64 = 64 * 1024;
+/// More shards than this do not relieve contention further.
+const MAX_SHARDS: u32 = 64;
+
+/// Records as they came out of the rings.
+pub struct Batch {
+    pub data: Vec<u8>,
+    /// Where each record ends in `data`. Records start at multiples of 8 bytes.
+    pub ends: Vec<usize>,
+    /// Everything earlier than this (monotonic ns) is in this batch or was in one before.
+    pub watermark: u64,
+}
+
+impl Batch {
+    fn new() -> Self {
+        Self { data: Vec::with_capacity(BATCH + 8192), ends: Vec::new(), watermark: 0 }
+    }
+
+    fn push(&mut self, record: &[u8]) {
+        self.data.extend_from_slice(record);
+        self.ends.push(self.data.len());
+        self.data.resize(self.data.len().next_multiple_of(8), 0);
+    }
+
+    /// The records, in the order they were drained.
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().map(move |&end| {
+            let record = &self.data[from..end];
+            from = end.next_multiple_of(8);
+            record
+        })
+    }
+}
+
+/// How many rings of which size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    pub shards: u32,
+    /// Bytes of one ring of each class: life cycle, calls, block.
+    pub bytes: [u32; 3],
+}
+
+impl Layout {
+    /// Divides a budget: an eighth for life cycle, an eighth for block, the rest for calls, over the CPUs.
+    /// Ring sizes are powers of two of pages, so up to half of a share stays unused.
+    pub fn new(budget: u64, cpus: u32) -> Self {
+        let shards = cpus.clamp(1, MAX_SHARDS);
+        let size = |share: u64| {
+            let each = (share / u64::from(shards)).max(MIN_RING).min(1 << 30);
+            1u32 << each.ilog2()
+        };
+        Self { shards, bytes: [size(budget / 8), size(budget / 4 * 3), size(budget / 8)] }
+    }
+
+    /// Rings in all.
+    pub fn count(&self) -> u32 {
+        self.shards * 3
+    }
+
+    /// Memory of all rings, in bytes.
+    pub fn total(&self) -> u64 {
+        self.bytes.iter().map(|b| u64::from(*b) * u64::from(self.shards)).sum()
+    }
+}
+
+/// Makes the rings and hangs them into the map of maps. The handles must live as long as the drain.
+pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> {
+    let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
+    let mut rings = Vec::new();
+    for class in 0..3 {
+        for shard in 0..layout.shards {
+            let bytes = layout.bytes[class as usize];
+            let ring = MapHandle::create(MapType::RingBuf, Some("iot_ring"), 0, 0, bytes, &opts)
+                .with_context(|| format!("ring buffer of {bytes} bytes; --ring-size sets the budget of all"))?;
+            let key: u32 = class * layout.shards + shard;
+            let fd = ring.as_fd().as_raw_fd();
+            maps.iot_rings
+                .update(&key.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .context("ring buffer into its table")?;
+            rings.push(ring);
+        }
+    }
+    Ok(rings)
+}
+
+/// What the drain thread sends on.
+pub enum Drained {
+    Batch(Batch),
+    /// The rings are empty and stay so: everything has been passed on.
+    End,
+}
+
+/// Monotonic time in ns, the clock of every record.
+pub fn now() -> u64 {
+    use nix::time::{ClockId, clock_gettime};
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+/// Starts the thread that empties the rings until `stop` is set and nothing is left in them.
+///
+/// Mappings go to `mapped` at once; everything goes to `out`, which is bounded: when the reader is slow this
+/// thread waits and the rings fill, where loss is counted.
+pub fn drain(
+    rings: Vec<MapHandle>,
+    out: SyncSender<Drained>,
+    mapped: Sender<wire::Mapped>,
+    stop: Arc<AtomicBool>,
+) -> Result<JoinHandle<Result<()>>> {
+    std::thread::Builder::new()
+        .name("drain".into())
+        .spawn(move || {
+            let batch = Rc::new(RefCell::new(Batch::new()));
+            let mut builder = RingBufferBuilder::new();
+            for ring in &rings {
+                let (batch, out, mapped) = (Rc::clone(&batch), out.clone(), mapped.clone());
+                builder.add(ring, move |record: &[u8]| {
+                    if wire::is_mapped(record) {
+                        if let Ok(wire::Record::Mapped(m)) = wire::Decoder::default().decode(record) {
+                            // The session may have ended; then nobody attaches any more.
+                            let _ = mapped.send(m);
+                        }
+                        return 0;
+                    }
+                    let mut current = batch.borrow_mut();
+                    current.push(record);
+                    if current.data.len() >= BATCH {
+                        let full = std::mem::replace(&mut *current, Batch::new());
+                        if out.send(Drained::Batch(full)).is_err() {
+                            return -1;
+                        }
+                    }
+                    0
+                })?;
+            }
+            let rings = builder.build().context("ring buffers")?;
+            loop {
+                let last = stop.load(Ordering::Acquire);
+                let begun = now();
+                // Wakes early when a ring fills; otherwise nothing has signalled and consume() looks at all.
+                if !last {
+                    rings.poll(POLL).or_else(interrupted)?;
+                }
+                rings.consume().or_else(interrupted)?;
+                let mut part = std::mem::replace(&mut *batch.borrow_mut(), Batch::new());
+                part.watermark = begun.saturating_sub(SLACK);
+                if out.send(Drained::Batch(part)).is_err() {
+                    return Ok(()); // the reader has failed and said why
+                }
+                if last {
+                    let _ = out.send(Drained::End);
+                    return Ok(());
+                }
+            }
+        })
+        .context("thread that drains the rings")
+}
+
+fn interrupted(e: libbpf_rs::Error) -> Result<()> {
+    if e.kind() == libbpf_rs::ErrorKind::Interrupted { Ok(()) } else { Err(e).context("reading the rings") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_keeps_its_budget() {
+        for (budget, cpus) in [(64 << 20, 2), (64 << 20, 192), (1 << 30, 8), (1 << 20, 4)] {
+            let l = Layout::new(budget, cpus);
+            assert!(l.bytes.iter().all(|b| b.is_power_of_two()));
+            let floor = u64::from(l.count()) * MIN_RING;
+            assert!(l.total() <= budget.max(floor), "{budget} over {cpus}: {l:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_gives_back_its_records() {
+        let mut b = Batch::new();
+        for r in [&b"abc"[..], b"", b"12345678", b"x"] {
+            b.push(r);
+        }
+        let back: Vec<&[u8]> = b.records().collect();
+        assert_eq!(back, [&b"abc"[..], b"", b"12345678", b"x"]);
+    }
+}

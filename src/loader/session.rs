@@ -1,0 +1,395 @@
+//! One trace on the kernel side: load, attach, targets, losses, detach.
+
+use crate::catalog::{Family, Row, syscall_number};
+use crate::correlate::rows::{Coverage, Loss};
+use crate::event::wire;
+use crate::loader::attach::{Engine, Inode};
+use crate::loader::kernel::{self, Capabilities, LibTier};
+use crate::loader::rings::{self, Layout};
+use crate::loader::spec::spec;
+use crate::skel::types::{iot_class, iot_place};
+use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
+use crate::words::{LAYERS, Layer};
+use anyhow::{Context as _, Result, bail};
+use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::{BTreeSet, HashMap};
+use std::mem::MaybeUninit;
+
+/// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
+const LOSS_LAYERS: u32 = 16;
+const LIB_JUDGED: u32 = 2;
+
+/// What to trace and with how much memory.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub layers: Vec<Layer>,
+    /// Memory of all rings, in bytes.
+    pub ring_bytes: u64,
+    /// Stop targets that map an unknown library until it is attached; only for launched commands.
+    pub hold: bool,
+    /// Numbers of processes kept for targets that exist already.
+    pub reserved: u32,
+}
+
+/// Programs that are loaded together or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Process,
+    Syscall,
+    Block,
+    Library,
+}
+const GROUPS: [Group; 4] = [Group::Process, Group::Syscall, Group::Block, Group::Library];
+
+/// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
+const HOOKS: &[(&str, &str, Group)] = &[
+    ("iot_fork", "sched_process_fork", Group::Process),
+    ("iot_exec", "sched_process_exec", Group::Process),
+    ("iot_exit", "sched_process_exit", Group::Process),
+    ("iot_sys_enter", "sys_enter", Group::Syscall),
+    ("iot_sys_exit", "sys_exit", Group::Syscall),
+    ("iot_bio_queue", "block_bio_queue", Group::Block),
+    ("iot_bio_split", "block_split", Group::Block),
+    ("iot_rq_issue", "block_rq_issue", Group::Block),
+    ("iot_rq_complete", "block_rq_complete", Group::Block),
+];
+
+impl Group {
+    fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
+        if self == Self::Library {
+            return match tier {
+                Some(LibTier::Session) => vec!["iot_uprobe_session"],
+                Some(LibTier::Multi) => vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
+                Some(LibTier::Single) => vec!["iot_uprobe", "iot_uretprobe"],
+                None => Vec::new(),
+            };
+        }
+        HOOKS.iter().filter(|(_, _, g)| *g == self).map(|(p, _, _)| *p).collect()
+    }
+
+    /// The layer its hooks show; process life cycle serves all of them.
+    fn layer(self) -> Layer {
+        match self {
+            Self::Block => Layer::Block,
+            Self::Library => Layer::App,
+            Self::Process | Self::Syscall => Layer::Syscall,
+        }
+    }
+}
+
+/// A loaded and attached trace.
+pub struct Session<'obj> {
+    skel: IotraceSkel<'obj>,
+    engine: Engine,
+    links: Vec<Link>,
+    hooks: Vec<Coverage>,
+    seen_losses: HashMap<(u32, usize), u64>,
+    seen_misses: HashMap<String, u64>,
+}
+
+impl<'obj> Session<'obj> {
+    /// Loads the programs and makes the rings; nothing is attached yet. `store` outlives the session.
+    pub fn load(
+        store: &'obj mut MaybeUninit<OpenObject>,
+        caps: &Capabilities,
+        rows: &[Row],
+        options: &Options,
+    ) -> Result<(Self, Vec<MapHandle>)> {
+        let tier = caps.lib_tier();
+        let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
+        let layout = Layout::new(options.ring_bytes, cpus);
+        let wanted: BTreeSet<Group> = GROUPS
+            .into_iter()
+            .filter(|g| match g {
+                Group::Block => options.layers.contains(&Layer::Block),
+                Group::Library => Family::LIBRARIES.iter().any(|f| options.layers.contains(&f.layer())),
+                // System calls also show mappings and carry handles up to the libraries' spans.
+                Group::Process | Group::Syscall => true,
+            })
+            .collect();
+        let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
+        let skel = open(store, &groups, tier, rows, options, layout)?
+            .load()
+            .map_err(|e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said()))?;
+        for (i, row) in rows.iter().enumerate() {
+            skel.maps
+                .iot_specs
+                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row)), MapFlags::ANY)
+                .context("catalog into the kernel")?;
+        }
+        let rings = rings::create(layout, &skel.maps)?;
+        let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
+        let engine = Engine::new(rows.to_vec(), options.layers.clone(), tier, release.unwrap_or_default());
+        let hooks = refused
+            .into_iter()
+            .flat_map(|(group, why)| {
+                HOOKS.iter().filter(move |(_, _, g)| *g == group).map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
+            })
+            .collect();
+        let session = Self {
+            skel,
+            engine,
+            links: Vec::new(),
+            hooks,
+            seen_losses: HashMap::new(),
+            seen_misses: HashMap::new(),
+        };
+        Ok((session, rings))
+    }
+
+    /// Attaches the kernel hooks, each with its verdict. Fails when nothing could be traced at all.
+    pub fn attach_hooks(&mut self) -> Result<()> {
+        for prog in self.skel.object_mut().progs_mut() {
+            let name = prog.name().to_string_lossy();
+            let Some((_, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
+            if !prog.autoload() {
+                continue;
+            }
+            match prog.attach() {
+                Ok(link) => {
+                    self.links.push(link);
+                    self.hooks.push(verdict(*group, hook, Ok(())));
+                }
+                Err(e) => self.hooks.push(verdict(*group, hook, Err(format!("{e:#}")))),
+            }
+        }
+        let missing: Vec<&Coverage> = self
+            .hooks
+            .iter()
+            .filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process"))
+            .collect();
+        if let Some(c) = missing.first() {
+            bail!(
+                "{}: {}; without it processes cannot be followed (iotrace-bpf doctor says what this kernel allows)",
+                c.symbol,
+                c.reason.as_deref().unwrap_or("refused")
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes a process a target; `armed: false` means from its next exec on.
+    pub fn add_target(&self, pid: u32, process: u32, armed: bool) -> Result<()> {
+        let mut value = process.to_ne_bytes().to_vec();
+        value.extend(u32::from(armed).to_ne_bytes());
+        self.skel
+            .maps
+            .iot_targets
+            .update(&pid.to_ne_bytes(), &value, MapFlags::ANY)
+            .with_context(|| format!("process {pid} as a target"))
+    }
+
+    /// Attaches to every library a process maps, and lets it go on if it was held.
+    pub fn judge(&mut self, pid: u32, asked: Option<Inode>) {
+        let known = asked.is_some_and(|inode| self.engine.is_judged(inode));
+        if !known {
+            // A process that is gone takes its mappings along; the next one that maps the file is asked again.
+            let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
+            for inode in &settled {
+                self.mark(*inode, true);
+            }
+            if let Some(inode) = asked.filter(|i| !settled.contains(i)) {
+                self.mark(inode, false);
+            }
+        }
+        self.release(pid);
+    }
+
+    fn mark(&self, (dev, ino): Inode, judged: bool) {
+        let mut key = ino.to_ne_bytes().to_vec();
+        key.extend(dev.to_ne_bytes());
+        key.extend([0; 4]);
+        let libs = &self.skel.maps.iot_libs;
+        // A full table only means that the file is asked about again.
+        let _ = if judged { libs.update(&key, &LIB_JUDGED.to_ne_bytes(), MapFlags::ANY) } else { libs.delete(&key) };
+    }
+
+    fn release(&self, pid: u32) {
+        let held = &self.skel.maps.iot_held;
+        if held.lookup(&pid.to_ne_bytes(), MapFlags::ANY).is_ok_and(|v| v.is_some()) {
+            let _ = held.delete(&pid.to_ne_bytes());
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+        }
+    }
+
+    /// The id of the table of stopped processes, for the guardian.
+    pub fn held_map_id(&self) -> Result<u32> {
+        Ok(self.skel.maps.iot_held.info().context("table of held processes")?.info.id)
+    }
+
+    /// Ends the trace in the kernel: no hook fires after this, no process stays stopped.
+    pub fn detach(&mut self) {
+        self.links.clear();
+        self.engine.detach();
+        release_all(&self.skel.maps.iot_held);
+    }
+
+    /// The verdict on every probe.
+    pub fn coverage(&self) -> Vec<Coverage> {
+        let mut rows = self.hooks.clone();
+        rows.extend(self.engine.coverage());
+        rows
+    }
+
+    /// What was lost since the last call; `t_ns` is relative to `t0`.
+    pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
+        let mut rows = Vec::new();
+        let places = iot_place::IOT_P_MAX.0;
+        for key in 0..places * LOSS_LAYERS {
+            let Ok(Some(counts)) = self.skel.maps.iot_losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY) else {
+                continue;
+            };
+            for (cpu, bytes) in counts.iter().enumerate() {
+                let n = bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+                let seen = self.seen_losses.entry((key, cpu)).or_default();
+                if n > *seen {
+                    let layer = LAYERS.get((key % LOSS_LAYERS) as usize).copied();
+                    rows.push(Loss {
+                        t_ns,
+                        layer: layer.filter(|l| *l != Layer::App),
+                        cpu: Some(cpu as i16),
+                        place: place_name(key / LOSS_LAYERS),
+                        count: (n - *seen) as i64,
+                    });
+                    *seen = n;
+                }
+            }
+        }
+        rows.extend(self.recursion_misses(t_ns));
+        rows
+    }
+
+    /// Runs of our programs that the kernel skipped because the same program was running on that CPU.
+    fn recursion_misses(&mut self, t_ns: i64) -> Vec<Loss> {
+        let mut rows = Vec::new();
+        for info in libbpf_rs::query::ProgInfoIter::default() {
+            let name = info.name.to_string_lossy().into_owned();
+            if !name.starts_with("iot_") || info.recursion_misses == 0 {
+                continue;
+            }
+            // Other traces on this machine have programs of the same name; the id tells them apart.
+            let seen = self.seen_misses.entry(format!("{name}:{}", info.id)).or_default();
+            if info.recursion_misses > *seen {
+                let layer = HOOKS.iter().find(|(p, _, _)| p.starts_with(&name)).map(|(_, _, g)| g.layer());
+                rows.push(Loss {
+                    t_ns,
+                    layer,
+                    cpu: None,
+                    place: "recursion",
+                    count: (info.recursion_misses - *seen) as i64,
+                });
+                *seen = info.recursion_misses;
+            }
+        }
+        rows
+    }
+}
+
+/// Lets every stopped process go on.
+pub fn release_all(held: &impl libbpf_rs::MapCore) {
+    let pids: Vec<Vec<u8>> = held.keys().collect();
+    for key in pids {
+        if let Some(pid) = key.first_chunk().map(|b| u32::from_ne_bytes(*b)) {
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+            let _ = held.delete(&key);
+        }
+    }
+}
+
+fn place_name(place: u32) -> &'static str {
+    match iot_place(place) {
+        iot_place::IOT_P_RING => "ring",
+        iot_place::IOT_P_DEPTH => "stack_depth",
+        iot_place::IOT_P_STORAGE => "task_storage",
+        iot_place::IOT_P_RETURN => "unmatched_return",
+        iot_place::IOT_P_TEXT => "text",
+        iot_place::IOT_P_MAP_FULL => "map_full",
+        iot_place::IOT_P_COMPAT => "compat_syscall",
+        iot_place::IOT_P_EXCLUDED => "excluded",
+        _ => "unknown",
+    }
+}
+
+fn verdict(group: Group, hook: &str, outcome: Result<(), String>) -> Coverage {
+    Coverage {
+        layer: group.layer(),
+        target: "kernel".into(),
+        symbol: hook.to_owned(),
+        tier: outcome.is_ok().then_some("tp_btf"),
+        status: if outcome.is_ok() { "attached" } else { "refused" },
+        reason: outcome.err(),
+        offset: None,
+        insn: None,
+    }
+}
+
+fn open<'obj>(
+    store: &'obj mut MaybeUninit<OpenObject>,
+    groups: &BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<OpenIotraceSkel<'obj>> {
+    let mut open = IotraceSkelBuilder::default().open(store).context("opening the BPF object")?;
+    let names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
+    for mut prog in open.open_object_mut().progs_mut() {
+        let on = names.iter().any(|n| prog.name() == *n);
+        prog.set_autoload(on);
+    }
+    let ro = open.maps.rodata_data.as_deref_mut().context("the BPF object has no configuration section")?;
+    ro.iot_cfg.shards = layout.shards;
+    ro.iot_cfg.slf = std::process::id();
+    // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
+    ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
+    ro.iot_cfg.hold = u8::from(options.hold);
+    if options.layers.contains(&Layer::Syscall) {
+        for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
+            let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
+            *slot.with_context(|| format!("system call {} has no number", row.symbol))? = i as u16 + 1;
+        }
+    }
+    let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
+    data.iot_next_process = options.reserved + 1;
+    open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    Ok(open)
+}
+
+/// Groups that this kernel loads, and why it refuses the others. Only a refused life cycle is fatal.
+type Usable = (BTreeSet<Group>, Vec<(Group, String)>);
+fn usable_groups(
+    wanted: &BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<Usable> {
+    let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
+        let mut store = MaybeUninit::uninit();
+        let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
+        open.load().map(drop).map_err(|e| format!("{e:#}\n{}", kernel::libbpf_said()))
+    };
+    if loads(wanted).is_ok() {
+        return Ok((wanted.clone(), Vec::new()));
+    }
+    let mut usable = BTreeSet::new();
+    let mut refused = Vec::new();
+    for &group in wanted {
+        match loads(&BTreeSet::from([group])) {
+            Ok(()) => {
+                usable.insert(group);
+            }
+            Err(why) if group == Group::Process => bail!(
+                "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
+            ),
+            Err(why) => refused.push((group, why)),
+        }
+    }
+    Ok((usable, refused))
+}
+
+/// The classes of rings, in the order of their numbers: a check that both sides agree.
+const _: () = assert!(iot_class::IOT_C_LIFE.0 == 0 && iot_class::IOT_C_CALL.0 == 1 && iot_class::IOT_C_BLOCK.0 == 2);
