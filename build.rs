@@ -12,7 +12,9 @@ fn main() -> Result<()> {
             .source(format!("bpf/{name}.bpf.c"))
             .clang_args(["-Ibpf", "-mcpu=v3", "-Wall", "-Werror"])
             .build_and_generate(out.join(format!("{name}.skel.rs")))
-            .with_context(|| format!("bpf/{name}.bpf.c: is clang installed? `cargo xtask setup` installs what is missing"))?;
+            .with_context(|| {
+                format!("bpf/{name}.bpf.c: is clang installed? `cargo xtask setup` installs what is missing")
+            })?;
     }
     Ok(())
 }

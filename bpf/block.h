@@ -91,6 +91,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	struct address_space *mapping;
 	struct bio_vec bv = {};
 	struct inode *inode;
+	struct page *page;
 	unsigned long head;
 	struct folio *folio;
 
@@ -100,8 +101,9 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
 	if (!bv.bv_page)
 		return;
-	head = BPF_CORE_READ(bv.bv_page, compound_head);
-	folio = head & 1 ? (void *)(head - 1) : (void *)bv.bv_page;
+	page = bv.bv_page;
+	head = BPF_CORE_READ(page, compound_head);
+	folio = head & 1 ? (void *)(head - 1) : (void *)page;
 	mapping = BPF_CORE_READ(folio, mapping);
 	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
 		return;
@@ -113,7 +115,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	e->dev = key.dev;
 	e->generation = key.generation;
 	e->off = (u64)BPF_CORE_READ(folio, index) << PAGE_SHIFT;
-	e->off += ((u64)bv.bv_page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
+	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
 	e->off += bv.bv_offset + it.bi_bvec_done;
 }
 
@@ -134,13 +136,14 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 {
 	struct iot_bio e = { .type = IOT_T_BIO, .req = c->r->req, .time = c->r->issued };
 	struct iot_bio *part = &c->part;
-	u64 key = (u64)c->bio;
+	struct bio *bio = c->bio; /* a local: CO-RE would relocate c's own members */
+	u64 key = (u64)bio;
 	struct iot_queued *q;
 
-	if (!c->bio)
+	if (!bio)
 		return 1;
-	e.bytes = BPF_CORE_READ(c->bio, bi_iter.bi_size);
-	iot_bio_file(c->bio, &e);
+	e.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	iot_bio_file(bio, &e);
 	q = bpf_map_lookup_elem(&iot_bios, &key);
 	if (q) {
 		e.queued = q->time;
@@ -164,7 +167,7 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 		iot_chain_flush(c);
 		*part = e;
 	}
-	c->bio = BPF_CORE_READ(c->bio, bi_next);
+	c->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
 }
 

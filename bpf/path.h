@@ -71,12 +71,13 @@ struct iot_walk {
 static long iot_walk_step(u64 i, struct iot_walk *w)
 {
 	struct dentry *dentry = w->dentry, *parent;
+	struct vfsmount *mnt = w->mnt; /* a local: CO-RE would relocate w's own members */
 	const unsigned char *name;
 	u32 pos = w->pos;
 	long n;
 
-	if (dentry == BPF_CORE_READ(w->mnt, mnt_root)) {
-		struct mount *m = (void *)w->mnt - bpf_core_field_offset(struct mount, mnt);
+	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *up = BPF_CORE_READ(m, mnt_parent);
 
 		if (up == m)

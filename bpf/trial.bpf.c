@@ -9,7 +9,8 @@ extern bool bpf_session_is_return(void) __ksym __weak;
 SEC("?uprobe.session")
 int iot_trial_session(struct pt_regs *ctx)
 {
-	return bpf_session_is_return();
+	bpf_session_is_return();
+	return 0;
 }
 
 SEC("?uprobe.multi")

@@ -121,10 +121,8 @@ impl Engine {
         let seccomp = std::fs::read(format!("/proc/{pid}/status")).ok().and_then(|s| maps::status(&s).seccomp);
         let allowed = safety::return_probes_allowed(&self.kernel_release, seccomp.unwrap_or(0));
         if let Err(why) = allowed {
-            let skipped = plan.probes.iter().map(|p| Coverage {
-                status: "skipped",
-                ..p.verdict(&name, Err(why.clone()))
-            });
+            let skipped =
+                plan.probes.iter().map(|p| Coverage { status: "skipped", ..p.verdict(&name, Err(why.clone())) });
             self.coverage.extend(skipped);
             return;
         }

@@ -83,7 +83,16 @@ enum Trial {
 }
 
 fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    // libbpf prints the kernel's own words; the error alone is often only EINVAL.
+    let say = |e: libbpf_rs::Error| match libbpf_said()
+        .lines()
+        .rev()
+        .find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)))
+    {
+        Some(line) => format!("{e:#}: {line}"),
+        None => format!("{e:#}"),
+    };
+    libbpf_said();
     let mut store = MaybeUninit::uninit();
     let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(say)?;
     let progs = &mut open.progs;

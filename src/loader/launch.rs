@@ -60,7 +60,11 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
         .args(command)
         .spawn()
         .context("starting the launcher")?;
-    Ok(Launched { child, gate: Some(gate_write), errors: File::from(error_read) })
+    drop((gate_read, error_write));
+    let mut errors = File::from(error_read);
+    // spawn() may return before the launcher's own exec is over, which must not pass for the command's.
+    errors.read_exact(&mut [0]).context("the launcher ended early")?;
+    Ok(Launched { child, gate: Some(gate_write), errors })
 }
 
 impl Launched {
@@ -122,6 +126,7 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
     };
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
+    errors.write_all(b"r")?;
     let mut go = [0];
     if gate.read(&mut go)? == 0 {
         return Ok(()); // the tracer gave up

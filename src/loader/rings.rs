@@ -117,8 +117,7 @@ pub enum Drained {
 /// Monotonic time in ns, the clock of every record.
 pub fn now() -> u64 {
     use nix::time::{ClockId, clock_gettime};
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
 /// Starts the thread that empties the rings until `stop` is set and nothing is left in them.

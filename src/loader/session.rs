@@ -126,17 +126,14 @@ impl<'obj> Session<'obj> {
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {
-                HOOKS.iter().filter(move |(_, _, g)| *g == group).map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
+                HOOKS
+                    .iter()
+                    .filter(move |(_, _, g)| *g == group)
+                    .map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
             })
             .collect();
-        let session = Self {
-            skel,
-            engine,
-            links: Vec::new(),
-            hooks,
-            seen_losses: HashMap::new(),
-            seen_misses: HashMap::new(),
-        };
+        let session =
+            Self { skel, engine, links: Vec::new(), hooks, seen_losses: HashMap::new(), seen_misses: HashMap::new() };
         Ok((session, rings))
     }
 
@@ -156,11 +153,8 @@ impl<'obj> Session<'obj> {
                 Err(e) => self.hooks.push(verdict(*group, hook, Err(format!("{e:#}")))),
             }
         }
-        let missing: Vec<&Coverage> = self
-            .hooks
-            .iter()
-            .filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process"))
-            .collect();
+        let missing: Vec<&Coverage> =
+            self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
         if let Some(c) = missing.first() {
             bail!(
                 "{}: {}; without it processes cannot be followed (iotrace-bpf doctor says what this kernel allows)",
