@@ -63,10 +63,11 @@ pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
 pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
     let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
-    let mut plan = Plan { families: Family::LIBRARIES.into_iter().filter(is).collect(), ..Plan::default() };
+    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(is).collect();
+    let mut plan = Plan { families: families.clone(), ..Plan::default() };
     let mut taken = BTreeMap::new();
     // Row numbers have 16 bits on the wire.
-    for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| plan.families.contains(&row.family)).collect::<Vec<_>>() {
+    for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| families.contains(&row.family)) {
         let mut settle = |status, reason: String, offset: Option<u64>| {
             plan.settled.push(Coverage {
                 layer: row.layer,
@@ -130,11 +131,7 @@ fn place(
         Target::Data => return Err(refused("not a function".into(), None)),
     };
     let alias = |other: &str, offset| {
-        let reason = if other == name {
-            "another version of it is probed at the same address".to_owned()
-        } else {
-            format!("alias of {other} at the same address")
-        };
+        let reason = format!("alias of {other} at the same address");
         No { status: "skipped", reason, offset: Some(offset) }
     };
     if let Some(other) = taken.get(&start) {
@@ -150,4 +147,44 @@ fn place(
     taken.insert(start, name);
     taken.insert(offset, name);
     Ok((offset, probe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+    use crate::loader::elf::Binding;
+
+    #[test]
+    fn a_place_is_probed_once_whatever_its_names() {
+        // endbr64; push %rbp; ret
+        let bytes = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xc3];
+        let at = |offset, size| {
+            vec![Symbol { target: Target::Code(offset), size, vaddr: 0x1000 + offset, binding: Binding::Global }]
+        };
+        let symbols = [
+            ("fopen", at(0, 6)),
+            // Another name, without a size: its probe alone would be at the start.
+            ("fclose", at(0, 0)),
+            // An entry in the middle, where the probe of the first is.
+            ("fwrite", at(4, 2)),
+            ("fread", at(99, 2)),
+        ];
+        let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
+        let elf = Elf { symbols, build_id: None, go: false, entry: None };
+        let rows = catalog::rows();
+        let plan = plan("x", &elf, &bytes, &rows, &|_| true);
+        let probes: Vec<_> =
+            plan.probes.iter().map(|p| (p.symbol, p.offset, rows[usize::from(p.spec)].symbol)).collect();
+        assert_eq!(probes, [("fopen", 4, "fopen")]);
+        let verdict = |symbol: &str| {
+            let c = plan.settled.iter().find(|c| c.symbol == symbol).unwrap();
+            (c.status, c.reason.as_deref().unwrap(), c.offset)
+        };
+        let alias = "alias of fopen at the same address";
+        assert_eq!(verdict("fclose"), ("skipped", alias, Some(0)));
+        assert_eq!(verdict("fwrite"), ("skipped", alias, Some(4)));
+        assert_eq!(verdict("fread"), ("refused", "the function ends within its first instruction", Some(99)));
+        assert_eq!(verdict("fgets"), ("absent", "the file does not define it", None));
+    }
 }

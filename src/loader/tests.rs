@@ -292,6 +292,21 @@ fn version_suffixes_of_an_unstripped_library_are_taken_off() {
     let probed: Vec<_> = plan.probes.iter().map(|p| p.symbol).collect();
     assert_eq!(probed, ["fopen", "fopen", "fclose", "fwrite"]);
     assert_eq!(plan.probes[0].spec, plan.probes[1].spec);
+    // In both symbol tables, counted once.
+    assert_eq!(elf.symbols["fclose"].len(), 1);
+}
+
+#[test]
+fn a_function_in_data_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = r#"
+        __asm__(".data; .globl fread; .type fread, @function; fread: .byte 0xc3; .size fread, 1; .text");
+        int fopen, fwrite, fclose;
+    "#;
+    let (elf, plan) = planned(&read(build(&dir, source, &["-shared", "-fPIC", "-fno-builtin", "-nostdlib"])));
+    assert_eq!(elf.symbols["fread"][0].target, Target::Outside);
+    let why = "its address is in no executable segment of the file";
+    assert!(settled(&plan).contains(&("fread", "refused", why)), "{:?}", settled(&plan));
 }
 
 const STDIO: &str = r#"
