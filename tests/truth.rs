@@ -1,5 +1,7 @@
 //! What the test programs say they did is what they did: strace and the files they leave say the same.
 
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
 mod common;
 
 use common::programs;

@@ -27,7 +27,6 @@ const FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
 
 /// The compiled program `tests/programs/NAME.c`. Panics with the reason when it cannot be compiled.
-#[allow(clippy::panic, reason = "a test without its program has failed")]
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));

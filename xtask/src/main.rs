@@ -43,7 +43,7 @@ enum Task {
     },
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
-    /// Make bpf/vmlinux/x86_64/vmlinux.h anew from the running kernel's types
+    /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
     Vmlinux,
 }
 

@@ -21,9 +21,9 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
         println!("\n*** LEFT OUT: the live tests, which alone show that tracing works: {}\n", live.join(" "));
     }
     if shell::which("cargo-nextest").is_some() {
-        nextest(no_live, args)?
+        nextest(no_live, args)?;
     } else {
-        cargo_test(&live, &plain, no_live, args)?
+        cargo_test(&live, &plain, no_live, args)?;
     }
     if no_live {
         println!("\n*** LEFT OUT: the live tests: {}", live.join(" "));

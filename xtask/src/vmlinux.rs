@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -107,11 +108,12 @@ pub fn trim(dump: &str, roots: &[&str]) -> Result<String> {
 
     let mut out = String::from(dump.prologue);
     for name in &declared {
-        match name {
-            Name::Struct(tag) => out += &format!("struct {tag};\n"),
-            Name::Union(tag) => out += &format!("union {tag};\n"),
-            Name::Enum(_) | Name::Typedef(_) => {}
-        }
+        let (keyword, tag) = match name {
+            Name::Struct(tag) => ("struct", tag),
+            Name::Union(tag) => ("union", tag),
+            Name::Enum(_) | Name::Typedef(_) => continue,
+        };
+        let _ = writeln!(out, "{keyword} {tag};");
     }
     for lines in kept.values() {
         out += "\n";
