@@ -1,2 +1,84 @@
-//! stub
-fn main() {}
+//! The project's own commands: `cargo xtask setup | demo | test | lint | vmlinux`.
+//!
+//! Builds without any library of the system, so that it can install those that the tracer needs.
+
+mod demo;
+mod lint;
+#[path = "../../tests/common/programs.rs"]
+#[allow(dead_code, reason = "the integration tests use the rest")]
+mod programs;
+mod setup;
+mod shell;
+mod test;
+mod venv;
+mod vmlinux;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about, bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install the system packages that are missing (as root, with apt-get), or say what to install
+    Setup,
+    /// Build the tracer and trace a small parallel HDF5 program with it
+    Demo,
+    /// Run every test; the live ones need root
+    Test {
+        /// Leave out the tests that trace real programs
+        #[arg(long)]
+        no_live: bool,
+        /// Passed on to the test runner, for example a part of a test's name
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
+    Lint,
+    /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
+    Vmlinux,
+}
+
+/// The places everything is relative to.
+pub struct Tree {
+    /// The checked-out project.
+    pub root: PathBuf,
+    /// Cargo's target directory.
+    pub target: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
+    let tree = Tree { root: root.to_path_buf(), target };
+    env::set_current_dir(&tree.root).with_context(|| format!("cannot enter {}", tree.root.display()))?;
+    match task {
+        Task::Setup => {
+            setup::packages(setup::PACKAGES)?;
+            println!("Nothing is missing.");
+            Ok(())
+        }
+        Task::Demo => demo::run(&tree),
+        Task::Test { no_live, args } => test::run(&tree, no_live, &args),
+        Task::Lint => lint::run(),
+        Task::Vmlinux => vmlinux::run(&tree.root),
+    }
+}

@@ -1,0 +1,131 @@
+//! What the test programs say they did is what they did: strace and the files they leave say the same.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+mod common;
+
+use common::programs;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Calls, errors and the sum of results by system call, from the lines of `strace -f`.
+fn totals(trace: &str) -> HashMap<String, (i64, i64, i64)> {
+    let mut totals: HashMap<String, (i64, i64, i64)> = HashMap::new();
+    let mut begun: HashMap<&str, &str> = HashMap::new();
+    for line in trace.lines() {
+        let (pid, rest) = line.split_once(' ').unwrap();
+        let rest = rest.trim();
+        if let Some((start, _)) = rest.split_once("<unfinished") {
+            begun.insert(pid, start);
+            continue;
+        }
+        let (start, end) = if rest.starts_with("<...") { (begun[pid], rest) } else { (rest, rest) };
+        let Some((name, _)) = start.split_once('(').filter(|_| !start.starts_with(['-', '+'])) else { continue };
+        if name == "fcntl" && !start.contains("F_DUPFD") {
+            continue;
+        }
+        let result: i64 = end.rsplit_once(" = ").unwrap().1.split(' ').next().unwrap().parse().unwrap_or(0);
+        let entry = totals.entry(name.to_string()).or_default();
+        entry.0 += 1;
+        entry.1 += i64::from(result < 0);
+        entry.2 += result.max(0);
+    }
+    totals
+}
+
+#[test]
+fn posix_mix_counts_what_strace_counts() {
+    let program = programs::build("posix_mix");
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("strace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "--signal=none", "-o"]).arg(&trace).arg(program).arg(dir.path());
+    let out = strace.output().expect("strace is installed");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut seen = totals(&fs::read_to_string(&trace).unwrap());
+    // The last write is the text itself, whose length it does not count.
+    seen.get_mut("write").unwrap().2 -= out.stdout.len() as i64;
+    for (name, calls) in truth["calls"].as_object().unwrap() {
+        let (seen_calls, seen_errors, seen_bytes) = seen[name];
+        assert_eq!((calls.as_i64(), truth["errors"][name].as_i64()), (Some(seen_calls), Some(seen_errors)), "{name}");
+        if let Some(bytes) = truth["bytes"].get(name) {
+            assert_eq!(bytes.as_i64(), Some(seen_bytes), "bytes of {name}");
+        }
+    }
+}
+
+#[test]
+fn posix_mix_makes_every_call_of_the_catalog() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Command::new(programs::build("posix_mix")).arg(dir.path()).output().unwrap();
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    for row in iotrace_bpf::catalog::rows().iter().filter(|r| r.family == iotrace_bpf::catalog::Family::Syscall) {
+        assert!(truth["calls"][row.symbol].as_i64() > Some(0), "{} is not called", row.symbol);
+    }
+}
+
+#[test]
+fn stdio_mix_leaves_the_bytes_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Command::new(programs::build("stdio_mix")).arg(dir.path()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let size = |name: &str| fs::metadata(dir.path().join(name)).unwrap().len();
+    assert_eq!(truth["written"].as_u64(), Some(size("lines.txt") + size("blocks.dat")));
+}
+
+#[test]
+fn the_demo_verifies_its_own_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let out_dir = dir.path().join("out");
+    let mut mpirun = Command::new("mpirun");
+    mpirun.args(["--allow-run-as-root", "--oversubscribe", "-np", "4"]).arg(programs::build("demo")).arg(&out_dir);
+    let out = mpirun.output().expect("mpirun is installed");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let size = |name: &str| fs::metadata(out_dir.join(name)).unwrap().len();
+    let mut stdio = 0;
+    for rank in 0..4 {
+        let truth = read_json(&out_dir.join(format!("truth.{rank}.json")));
+        assert_eq!(truth["rank"], rank);
+        assert_eq!(truth["hdf5"]["H5Dwrite"], 8);
+        assert_eq!(truth["stdio_bytes_written"].as_u64(), Some(size(&format!("log.{rank}"))));
+        stdio += truth["stdio_bytes_written"].as_u64().unwrap();
+    }
+    assert!(stdio > 0);
+    assert!(size("demo.h5") > 2 * 1024 * 256 * 8, "two datasets of 1024 x 256 doubles");
+}
+
+#[test]
+fn programs_that_do_nothing_before_their_first_call_work() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["first_call", "first_h5"] {
+        let file = dir.path().join(name);
+        assert!(Command::new(programs::build(name)).arg(&file).status().unwrap().success(), "{name}");
+        assert!(file.metadata().unwrap().len() > 0, "{name}");
+    }
+}
+
+#[test]
+fn looper_keeps_its_truth_current() {
+    let dir = tempfile::tempdir().unwrap();
+    let truth = dir.path().join("truth");
+    let mut looper = Command::new(programs::build("looper"));
+    assert!(looper.arg(dir.path()).arg(&truth).arg("0.1").status().unwrap().success());
+    let bytes = fs::read(&truth).unwrap();
+    let numbers: Vec<i64> = bytes.chunks_exact(8).map(|b| i64::from_ne_bytes(b.try_into().unwrap())).collect();
+    let [_pid, ready, fwrites, pwrites, fwrite_bytes, pwrite_bytes] = numbers[..] else { panic!("{numbers:?}") };
+    assert_eq!(ready, 1);
+    assert!(fwrites > 0);
+    assert_eq!((fwrites, fwrite_bytes), (pwrites, pwrite_bytes));
+    assert_eq!(dir.path().join("looper.dat").metadata().unwrap().len() as i64, pwrite_bytes);
+    assert_eq!(dir.path().join("looper.txt").metadata().unwrap().len() as i64, fwrite_bytes);
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}

@@ -1,0 +1,63 @@
+//! Every check that needs no run of the program; any warning is a failure.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{setup, shell};
+
+/// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
+const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs"];
+
+/// Runs the checks in turn, the quick ones first.
+pub fn run() -> Result<()> {
+    setup::packages(setup::PACKAGES)?;
+    step("format of Rust");
+    shell::run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
+    step("format of C");
+    shell::run(Command::new("clang-format").args(["--dry-run", "-Werror"]).args(c_files(C_DIRECTORIES)?))?;
+    step("clippy");
+    shell::run(Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step("documentation");
+    let mut doc = Command::new("cargo");
+    doc.args(["doc", "--workspace", "--no-deps", "--document-private-items"]).env("RUSTDOCFLAGS", "-Dwarnings");
+    shell::run(&mut doc)?;
+    println!("\nNo complaints.");
+    Ok(())
+}
+
+fn step(name: &str) {
+    println!("\n== {name}");
+}
+
+fn c_files(directories: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for directory in directories {
+        for entry in fs::read_dir(directory).with_context(|| format!("cannot list {directory}"))? {
+            let path = entry.with_context(|| format!("cannot list {directory}"))?.path();
+            if is_c(&path) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_c(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "c" || extension == "h")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_programs_are_checked() {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs");
+        let files = c_files(&[&programs.to_string_lossy()]).unwrap();
+        assert!(files.iter().any(|f| f.ends_with("demo.c")), "{files:?}");
+        assert!(c_files(&["no/such/directory"]).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! What the project needs from the system: the one list of packages, and installing those that are missing.
+
+use anyhow::{Context, Result, bail};
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::shell;
+
+/// How one sees that a package is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// A program on the path.
+    Program(&'static str),
+    /// A module that `pkg-config` knows.
+    Library(&'static str),
+    /// A module that `python3` can import.
+    Python(&'static str),
+}
+
+/// One package of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// Its name in Debian and Ubuntu.
+    pub debian: &'static str,
+    /// Its name in Fedora and RHEL.
+    pub fedora: &'static str,
+    pub sign: Sign,
+    pub purpose: &'static str,
+}
+
+const fn package(debian: &'static str, fedora: &'static str, sign: Sign, purpose: &'static str) -> Package {
+    Package { debian, fedora, sign, purpose }
+}
+
+/// Everything that building, the demo and the tests need.
+pub const PACKAGES: &[Package] = &[
+    package("clang", "clang", Sign::Program("clang"), "compiles the BPF programs"),
+    package("clang-format", "clang-tools-extra", Sign::Program("clang-format"), "checks the format of C"),
+    package("pkg-config", "pkgconf-pkg-config", Sign::Program("pkg-config"), "finds libraries"),
+    package("libelf-dev", "elfutils-libelf-devel", Sign::Library("libelf"), "libbpf reads ELF files with it"),
+    package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
+    package("make", "make", Sign::Program("make"), "builds libbpf"),
+    package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
+    package("binutils", "binutils", Sign::Program("ld"), "links"),
+    package("openmpi-bin", "openmpi", Sign::Program("mpirun"), "runs the demo and the parallel tests"),
+    package("libopenmpi-dev", "openmpi-devel", Sign::Program("mpicc"), "compiles the demo"),
+    package("libhdf5-openmpi-dev", "hdf5-openmpi-devel", Sign::Library("hdf5-openmpi"), "the demo's HDF5"),
+    package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
+    package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
+    package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
+    package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
+];
+
+/// Needed only to regenerate `vmlinux.h`.
+pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftool"), "prints the kernel's types");
+
+/// Installs those of `packages` that are missing; without the right or the means, fails and says what to do.
+pub fn packages(packages: &[Package]) -> Result<()> {
+    let missing = missing(packages, is_there);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !shell::is_root() || shell::which("apt-get").is_none() {
+        bail!(advice(&missing));
+    }
+    let install = || {
+        shell::run(Command::new("apt-get").arg("update"))?;
+        let names = missing.iter().map(|p| p.debian);
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "--yes", "--no-install-recommends"]);
+        shell::run(command.args(names))
+    };
+    install().with_context(|| advice(&missing))
+}
+
+/// Those of `packages` whose sign `is_there` does not see.
+fn missing(packages: &[Package], is_there: impl Fn(Sign) -> bool) -> Vec<Package> {
+    packages.iter().filter(|p| !is_there(p.sign)).copied().collect()
+}
+
+fn is_there(sign: Sign) -> bool {
+    match sign {
+        Sign::Program(name) => shell::which(name).is_some(),
+        Sign::Library(name) => succeeds("pkg-config", &["--exists", name]),
+        // A full `import` of some modules is slow; finding it is enough.
+        Sign::Python(name) => {
+            let find = format!("import importlib.util, sys; sys.exit(not importlib.util.find_spec('{name}'))");
+            succeeds("python3", &["-I", "-S", "-c", &find])
+        }
+    }
+}
+
+fn succeeds(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Which packages are missing, what each is for, and the command that installs them.
+fn advice(missing: &[Package]) -> String {
+    let mut text = String::from("these packages are missing:\n");
+    for p in missing {
+        let _ = writeln!(text, "  {:20} {}", p.debian, p.purpose);
+    }
+    let names = |name: fn(&Package) -> &'static str| missing.iter().map(name).collect::<Vec<_>>().join(" ");
+    let _ = writeln!(text, "Install them as root, then run this again:");
+    let _ = writeln!(text, "  Debian, Ubuntu:  sudo apt-get update && sudo apt-get install {}", names(|p| p.debian));
+    let _ = write!(text, "  Fedora, RHEL:    sudo dnf install {}", names(|p| p.fedora));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_missing() {
+        assert_eq!(missing(PACKAGES, |_| true), []);
+        let without_strace = missing(PACKAGES, |sign| sign != Sign::Program("strace"));
+        assert_eq!(without_strace.iter().map(|p| p.debian).collect::<Vec<_>>(), ["strace"]);
+        assert_eq!(missing(PACKAGES, |_| false).len(), PACKAGES.len());
+    }
+
+    #[test]
+    fn advice_names_each_missing_package_and_the_command() {
+        let missing = missing(PACKAGES, |sign| !matches!(sign, Sign::Library("libelf") | Sign::Program("mpicc")));
+        let text = advice(&missing);
+        assert!(text.contains("apt-get install libelf-dev libopenmpi-dev\n"), "{text}");
+        assert!(text.contains("dnf install elfutils-libelf-devel openmpi-devel"), "{text}");
+        assert!(text.contains("libbpf reads ELF files with it"), "{text}");
+        assert!(!text.contains("strace"), "{text}");
+    }
+
+    #[test]
+    fn signs_are_seen() {
+        assert!(is_there(Sign::Program("sh")));
+        assert!(!is_there(Sign::Program("no-such-program")));
+        assert!(!is_there(Sign::Library("no-such-library")));
+        assert!(!is_there(Sign::Python("no_such_module")));
+    }
+
+    #[test]
+    fn no_package_stands_twice() {
+        let mut names: Vec<&str> = PACKAGES.iter().map(|p| p.debian).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PACKAGES.len());
+    }
+}

@@ -1,0 +1,69 @@
+//! Runs every test with `cargo nextest`, or with `cargo test` where that is not installed.
+
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::process::Command;
+
+use crate::{Tree, setup, shell, venv};
+
+/// `args` go to the test runner. With `no_live` the tests that trace real programs are left out.
+pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
+    if !no_live && !shell::is_root() {
+        bail!(
+            "the live tests trace real programs, which needs root; run one of\n  \
+             sudo -E env PATH=\"$PATH\" cargo xtask test\n  cargo xtask test --no-live     (leaves them out)"
+        );
+    }
+    setup::packages(setup::PACKAGES)?;
+    venv::make(tree)?;
+    let (live, plain) = integration_tests()?;
+    if no_live {
+        println!("\n*** LEFT OUT: the live tests, which alone show that tracing works: {}\n", live.join(" "));
+    }
+    if shell::which("cargo-nextest").is_some() {
+        nextest(no_live, args)?;
+    } else {
+        cargo_test(&live, &plain, no_live, args)?;
+    }
+    if no_live {
+        println!("\n*** LEFT OUT: the live tests: {}", live.join(" "));
+    }
+    Ok(())
+}
+
+/// One run; `.config/nextest.toml` keeps live tests from running beside each other.
+fn nextest(no_live: bool, args: &[String]) -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "run", "--workspace", "--all-targets"]);
+    if no_live {
+        command.args(["--filterset", "not binary(/^live_/)"]);
+    }
+    shell::run(command.args(args))
+}
+
+/// Two runs, because only one of them may use threads.
+fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String]) -> Result<()> {
+    let tests = |names: &[String]| names.iter().flat_map(|n| ["--test".into(), n.clone()]).collect::<Vec<_>>();
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]).args(tests(plain));
+    shell::run(command.args(args))?;
+    if no_live || live.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::new("cargo");
+    command.args(["test", "--no-fail-fast"]).args(tests(live)).args(args).args(["--", "--test-threads=1"]);
+    shell::run(&mut command)
+}
+
+/// The names of the files in `tests/`: live ones, others.
+fn integration_tests() -> Result<(Vec<String>, Vec<String>)> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir("tests").context("cannot list tests/")? {
+        let path = entry.context("cannot list tests/")?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names.into_iter().partition(|name| name.starts_with("live_")))
+}
