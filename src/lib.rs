@@ -3,4 +3,5 @@
 pub mod catalog;
 pub mod correlate;
 pub mod event;
+pub mod export;
 pub mod words;
