@@ -26,25 +26,30 @@ CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('coverage-*.parquet', un
 CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('file_paths-*.parquet', union_by_name = true);
 
 -- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
-CREATE OR REPLACE MACRO last_rows(tables) AS TABLE
-  SELECT *, filename AS part, file_row_number AS row_in_part
-  FROM read_parquet(tables, union_by_name = true, filename = true, file_row_number = true);
-CREATE OR REPLACE VIEW files     AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('files-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW handles   AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('handles-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW objects   AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('objects-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('processes-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW threads   AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('threads-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW mounts    AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('mounts-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, mount_id ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW stacks    AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('stacks-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY part DESC, row_in_part DESC) = 1;
-CREATE OR REPLACE VIEW meta      AS SELECT * EXCLUDE (part, row_in_part) FROM last_rows('meta-*.parquet')
-  QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY part DESC, row_in_part DESC) = 1;
+CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW handles AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('mounts-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, mount_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW meta AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1;
 
 -- Layers from top to bottom.
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(

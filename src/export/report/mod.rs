@@ -17,8 +17,9 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 pub use amplification::{Amplification, Chain, ClassBytes, Step};
@@ -27,9 +28,10 @@ pub use header::{Header, LayerCoverage, LossRow};
 pub use layers::{Bytes, LayerRow, OpRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use slowest::{BlockNode, CallTree, Node};
+pub use render::WIDTH;
 pub use source::{Each, Source};
 
-use crate::export::text;
+use crate::export::{Dataset, text};
 use header::Quality;
 
 /// Everything `iotrace-bpf report` says; `--json` is exactly this.
@@ -101,6 +103,16 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })
 }
 
+/// Reports on the dataset in `dir`, as JSON or as text for 120 columns.
+///
+/// # Errors
+/// When there is no readable dataset, or `out` cannot be written to.
+pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
+    let report = build(&mut Dataset::open(dir)?)?;
+    let body = if json { report.json()? } else { report.text(WIDTH) };
+    out.write_all(body.as_bytes()).context("cannot write the report")
+}
+
 /// Fills in the names of the files and objects that the report shows.
 fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]) -> Result<()> {
     let mut paths: HashMap<i32, Option<String>> = files.iter().map(|file| (file.file_id, None)).collect();
@@ -154,12 +166,5 @@ impl Report {
         }
         out.push('\n');
         Ok(out)
-    }
-
-    /// Writes the report as text for a screen of 120 columns, or as JSON.
-    pub fn write(&self, json: bool, out: &mut dyn Write) -> Result<()> {
-        let body = if json { self.json()? } else { self.text(render::WIDTH) };
-        out.write_all(body.as_bytes())?;
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The slowest calls, each as a tree from the program's call down to its block requests.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -125,7 +125,7 @@ pub struct Trees {
 impl Trees {
     /// Reads the spans and links of these roots. Block requests follow through [`Trees::block`].
     pub fn read(source: &mut dyn Source, roots: Vec<i64>) -> Result<Self> {
-        let wanted: HashSet<i64> = roots.iter().copied().collect();
+        let wanted: BTreeSet<i64> = roots.iter().copied().collect();
         let mut trees = Self { order: roots, ..Self::default() };
         if wanted.is_empty() {
             return Ok(trees);
