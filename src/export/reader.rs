@@ -91,12 +91,8 @@ impl Dataset {
     /// When there is no dataset, none of its parts can be read, or it has another schema.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let mut dataset = Self {
-            path: path.to_owned(),
-            parts: Vec::new(),
-            hosts: BTreeSet::new(),
-            warnings: RefCell::default(),
-        };
+        let mut dataset =
+            Self { path: path.to_owned(), parts: Vec::new(), hosts: BTreeSet::new(), warnings: RefCell::default() };
         let (closed, open) = list(path)?;
         if closed.is_empty() {
             bail!(

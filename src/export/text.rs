@@ -57,7 +57,12 @@ pub fn cut_end(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     let mut left = width.saturating_sub(1);
-    let fits = |c: &char| char_columns(*c) <= left && { left -= char_columns(*c); true };
+    let fits = |c: &char| {
+        char_columns(*c) <= left && {
+            left -= char_columns(*c);
+            true
+        }
+    };
     let mut out: String = text.chars().take_while(fits).collect();
     if width > 0 {
         out.push('…');
@@ -220,8 +225,8 @@ mod tests {
         let head: &[Column] = &[("n", Set::Right, 0), ("rare", Set::Right, 1), ("path", Set::Path, 0)];
         let rows = vec![vec!["1".into(), "22".into(), "/a/very/long/path/to/some/file.h5".into()]];
         assert_eq!(table(head, &rows, 60, 0), "n  rare  path\n1    22  /a/very/long/path/to/some/file.h5\n");
-        assert_eq!(table(head, &rows, 32, 0), "n  rare  path\n1    22  …path/to/some/file.h5\n".replace("…path", "…g/path"));
-        assert_eq!(table(head, &rows, 24, 1), " n  path\n 1  …h/to/some/file.h5\n");
+        assert_eq!(table(head, &rows, 32, 0), "n  rare  path\n1    22  …path/to/some/file.h5\n");
+        assert_eq!(table(head, &rows, 24, 1), " n  path\n 1  …ath/to/some/file.h5\n");
     }
 
     #[test]

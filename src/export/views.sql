@@ -180,7 +180,9 @@ CREATE OR REPLACE VIEW v_slowest AS
   SELECT r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          count(*) AS calls, arg_max(s.op, s.self_ns) AS worst_op, arg_max(s.layer, s.self_ns) AS worst_layer,
          max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
-  FROM roots r JOIN spans s USING (root_id) GROUP BY ALL ORDER BY r.dur_ns DESC, r.root_id;
+  FROM roots r JOIN spans s ON s.root_id = r.root_id
+  GROUP BY r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
+  ORDER BY r.dur_ns DESC, r.root_id;
 
 -- One call down to the device: FROM call_tree(ROOT_ID).
 CREATE OR REPLACE MACRO call_tree(root) AS TABLE

@@ -142,7 +142,10 @@ fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> Fi
 }
 
 /// The last known path of each file asked for.
-pub fn names(source: &mut dyn Source, mut wanted: HashMap<i32, Option<String>>) -> Result<HashMap<i32, Option<String>>> {
+pub fn names(
+    source: &mut dyn Source,
+    mut wanted: HashMap<i32, Option<String>>,
+) -> Result<HashMap<i32, Option<String>>> {
     source.files(&mut |file| {
         if let Some(path) = wanted.get_mut(&file.file_id) {
             *path = file.path.clone().or_else(|| file.first_path.clone());
@@ -173,7 +176,8 @@ fn merge(
 ) -> (Vec<HandleNode>, usize) {
     let mut shapes = BTreeMap::<(Layer, Option<String>), (i64, Vec<&Handle>)>::new();
     for handle in handles {
-        let object = handle.object_id.map(|id| objects.get(&id).cloned().flatten().unwrap_or_else(|| format!("object #{id}")));
+        let object =
+            handle.object_id.map(|id| objects.get(&id).cloned().flatten().unwrap_or_else(|| format!("object #{id}")));
         let shape = shapes.entry((handle.layer, object)).or_default();
         shape.0 += 1;
         if depth < DEPTH_MAX {

@@ -163,7 +163,8 @@ pub fn losses(source: &mut dyn Source) -> Result<Vec<LossRow>> {
         *sum = sum.saturating_add(row.count);
         Ok(())
     })?;
-    let row = |((layer, place), count): ((Option<Layer>, _), _)| LossRow { layer: layer.map(Layer::name), place, count };
+    let row =
+        |((layer, place), count): ((Option<Layer>, _), _)| LossRow { layer: layer.map(Layer::name), place, count };
     let mut rows: Vec<_> = sums.into_iter().filter(|(_, n)| *n != 0).map(row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.count));
     Ok(rows)

@@ -12,8 +12,6 @@ mod ranks;
 mod render;
 mod slowest;
 mod source;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -27,8 +25,8 @@ pub use files::{FileLayer, FileRow, HandleNode};
 pub use header::{Header, LayerCoverage, LossRow};
 pub use layers::{Bytes, LayerRow, OpRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
-pub use slowest::{BlockNode, CallTree, Node};
 pub use render::WIDTH;
+pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Source};
 
 use crate::export::{Dataset, text};

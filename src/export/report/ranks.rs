@@ -120,7 +120,8 @@ impl Works {
                 Some((rank, _, exe)) => (rank.or(work.rank), exe),
                 None => (work.rank, None),
             };
-            let row = rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
+            let row =
+                rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
             row.add(&work);
         }
         let rows: Vec<_> = rows.into_values().collect();

@@ -50,24 +50,24 @@ fn plural(n: usize, one: &str, many: &str) -> String {
 }
 
 impl Report {
-    /// The report as text, no line over `width` columns (60 at least) as long as the figures fit.
+    /// The report as text, no line over `width` columns (60 at least).
     pub fn text(&self, width: usize) -> String {
         let width = width.max(60);
         let mut out = String::new();
-        self.head(&mut out, width);
-        self.coverage(&mut out, width);
+        self.head(&mut out);
+        self.coverage(&mut out);
         self.layers(&mut out, width);
         self.amplification(&mut out, width);
         self.files(&mut out, width);
         self.slowest(&mut out, width);
         self.ranks(&mut out, width);
-        out
+        out.lines().map(|line| cut_end(line, width) + "\n").collect()
     }
 
-    fn head(&self, out: &mut String, width: usize) {
+    fn head(&self, out: &mut String) {
         let h = &self.header;
         let mut line = |text: String| {
-            *out += &cut_end(&text, width);
+            *out += &text;
             out.push('\n');
         };
         let word = |value: &Option<String>| value.as_deref().map_or("unknown".to_owned(), escape);
@@ -93,12 +93,11 @@ impl Report {
         }
     }
 
-    fn coverage(&self, out: &mut String, width: usize) {
+    fn coverage(&self, out: &mut String) {
         *out += "\nCoverage\n";
         for layer in &self.coverage {
             let line = self.layer_coverage(layer);
-            *out += &cut_end(&format!("  {:<9} {line}", layer.layer), width);
-            out.push('\n');
+            *out += &format!("  {:<9} {line}\n", layer.layer);
         }
     }
 
@@ -235,7 +234,8 @@ impl Report {
         let ranked = self.header.ranks > 0;
         *out += if ranked { "\nRanks" } else { "\nProcesses" };
         *out += ": asked of the program's own calls; exclusive time by layer\n";
-        let used: Vec<_> = LAYERS.iter().map(|l| l.name()).filter(|l| rows.iter().any(|r| r.exclusive_ns.contains_key(l))).collect();
+        let used: Vec<_> =
+            LAYERS.iter().map(|l| l.name()).filter(|l| rows.iter().any(|r| r.exclusive_ns.contains_key(l))).collect();
         let mut head: Vec<Column> = vec![
             ("rank", Right, u8::from(!ranked) * 9),
             ("pid", Right, 0),
@@ -274,7 +274,8 @@ impl Report {
         };
         *out += &table(&head, &shown.iter().map(row).collect::<Vec<_>>(), width, 2);
         if rows.len() > shown.len() {
-            *out += &format!("  the {} with the most time; {} more with --json\n", shown.len(), rows.len() - shown.len());
+            *out +=
+                &format!("  the {} with the most time; {} more with --json\n", shown.len(), rows.len() - shown.len());
         }
         for i in &self.ranks.imbalance {
             let who = if ranked { "rank" } else { "pid" };
@@ -292,7 +293,7 @@ fn chain_text(name: &str, chain: &Chain, out: &mut String, width: usize) {
         0 => {}
         n => title += &format!(" (unknown for {n}: taken from the calls below)"),
     }
-    *out += &format!("\n{}\n", cut_end(&title, width));
+    *out += &format!("\n{title}\n");
     let head: &[Column] = &[
         ("layer", Name, 0),
         ("calls", Right, 0),
@@ -303,13 +304,10 @@ fn chain_text(name: &str, chain: &Chain, out: &mut String, width: usize) {
         ("", Name, 2),
     ];
     let mut rows = Vec::new();
-    for step in &chain.steps {
-        if let Some(reason) = &step.not_covered {
-            rows.push(vec![format!("{}: not covered: {}", step.layer, escape(reason))]);
-            continue;
-        }
+    for step in chain.steps.iter().filter(|step| step.not_covered.is_none()) {
         let m = |text| mark(step.complete, text);
-        let times = |value: Option<f64>| mark(step.complete && chain.asked_complete, value.map_or("-".to_owned(), ratio));
+        let times =
+            |value: Option<f64>| mark(step.complete && chain.asked_complete, value.map_or("-".to_owned(), ratio));
         let direct = if step.direct == 0 { "-".to_owned() } else { bytes(step.direct) };
         let (to_asked, to_above) = (times(step.to_asked), times(step.to_above));
         let figures = [m(step.calls.to_string()), m(known(step.bytes)), m(direct), to_asked, to_above];
@@ -319,6 +317,11 @@ fn chain_text(name: &str, chain: &Chain, out: &mut String, width: usize) {
         }
     }
     *out += &table(head, &rows, width, 2);
+    for step in &chain.steps {
+        if let Some(reason) = &step.not_covered {
+            *out += &format!("  {:<9} not covered: {}\n", step.layer, escape(reason));
+        }
+    }
 }
 
 fn file_text(number: usize, file: &FileRow, out: &mut String, width: usize) {
@@ -344,12 +347,12 @@ fn file_text(number: usize, file: &FileRow, out: &mut String, width: usize) {
     };
     *out += &table(head, &file.layers.iter().map(row).collect::<Vec<_>>(), width, 6);
     for handle in &file.handles {
-        handle_text(handle, "      opened as ".to_owned(), out, width);
+        handle_text(handle, "      opened as ".to_owned(), out);
     }
 }
 
 /// A handle and the chain of only children on one line, branches below it.
-fn handle_text(handle: &HandleNode, mut line: String, out: &mut String, width: usize) {
+fn handle_text(handle: &HandleNode, mut line: String, out: &mut String) {
     let indent = line.len() - line.trim_start().len() + 2;
     let mut handle = handle;
     loop {
@@ -366,11 +369,11 @@ fn handle_text(handle: &HandleNode, mut line: String, out: &mut String, width: u
         }
         line += " > ";
     }
-    *out += &cut_end(&line, width);
+    *out += &line;
     out.push('\n');
     let below = " ".repeat(indent) + "> ";
     for child in &handle.children {
-        handle_text(child, below.clone(), out, width);
+        handle_text(child, below.clone(), out);
     }
     if handle.more > 0 {
         *out += &format!("{below}{} more\n", handle.more);
@@ -386,7 +389,8 @@ fn call_text(number: usize, call: &CallTree, out: &mut String, width: usize) {
     node_rows(&call.tree, 0, call.complete, &mut rows);
     let cut = rows.len().saturating_sub(TREE_LINES);
     rows.truncate(TREE_LINES);
-    let head: &[Column] = &[("call", Name, 0), ("time", Right, 0), ("self", Right, 1), ("bytes", Right, 0), ("", Set::Name, 0)];
+    let head: &[Column] =
+        &[("call", Name, 0), ("time", Right, 0), ("self", Right, 1), ("bytes", Right, 0), ("", Set::Name, 0)];
     // Titles say nothing new from the second tree on.
     let text = table(head, &rows, width, 6);
     *out += if number == 1 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
@@ -416,7 +420,11 @@ fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<Strin
         (1, _) if node.count == 1 => notes.push("failed".to_owned()),
         (n, _) => notes.push(format!("{n} failed")),
     }
-    let says = [(node.unfinished, "unfinished"), (node.asynchronous, "asynchronous"), (node.inferred_parent, "parent inferred")];
+    let says = [
+        (node.unfinished, "unfinished"),
+        (node.asynchronous, "asynchronous"),
+        (node.inferred_parent, "parent inferred"),
+    ];
     notes.extend(says.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
     let own = mark(complete, time(node.self_ns));
     rows.push(vec![name, time(node.dur_ns), own, node.bytes.map_or("-".to_owned(), bytes), notes.join(", ")]);

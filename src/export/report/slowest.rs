@@ -200,7 +200,13 @@ impl Trees {
 }
 
 /// One node for a run of calls of one function.
-fn node(run: Vec<Span>, below: &mut HashMap<i64, Vec<Span>>, blocks: &mut Blocks, depth: usize, shown: &mut usize) -> Node {
+fn node(
+    run: Vec<Span>,
+    below: &mut HashMap<i64, Vec<Span>>,
+    blocks: &mut Blocks,
+    depth: usize,
+    shown: &mut usize,
+) -> Node {
     *shown += run.len();
     let (mut inner, mut requests) = (Vec::new(), Vec::new());
     for span in &run {
