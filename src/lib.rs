@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod correlate;
 pub mod event;
+pub mod export;
 pub mod loader;
 mod skel;
 pub mod words;

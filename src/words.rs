@@ -1,6 +1,10 @@
 //! The words every part of the program shares: layers, kinds of operation, span flags.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Result, ensure};
 
 /// A level of the I/O stack, ordered from the application down to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,4 +160,48 @@ pub mod flag {
     pub const UNFINISHED: i32 = 1 << 6;
     /// Read-ahead.
     pub const READAHEAD: i32 = 1 << 7;
+}
+
+/// Names that `intern` takes at most: far more than there are functions to trace.
+const MAX_NAMES: usize = 65_536;
+
+static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// A name of a function or another word of a small vocabulary, kept for the life of the program.
+///
+/// # Errors
+/// When there are more than 65 536 distinct names: what is read is not a vocabulary then, and memory must stay bounded.
+pub fn intern(name: &str) -> Result<&'static str> {
+    intern_in(&mut NAMES.lock().unwrap_or_else(PoisonError::into_inner), MAX_NAMES, name)
+}
+
+fn intern_in(names: &mut BTreeSet<&'static str>, max: usize, name: &str) -> Result<&'static str> {
+    if let Some(known) = names.get(name) {
+        return Ok(known);
+    }
+    ensure!(names.len() < max, "more than {max} distinct names of functions");
+    let name: &'static str = Box::leak(Box::from(name));
+    names.insert(name);
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_once() {
+        let (a, b) = (intern("H5Dwrite").unwrap(), intern(&String::from("H5Dwrite")).unwrap());
+        assert!(std::ptr::eq(a, b));
+        assert_eq!(a, "H5Dwrite");
+    }
+
+    #[test]
+    fn too_many_names_are_refused_and_known_ones_still_found() {
+        let mut names = BTreeSet::new();
+        assert_eq!(intern_in(&mut names, 2, "a").unwrap(), "a");
+        assert_eq!(intern_in(&mut names, 2, "b").unwrap(), "b");
+        assert!(intern_in(&mut names, 2, "c").unwrap_err().to_string().contains("more than 2"));
+        assert_eq!(intern_in(&mut names, 2, "a").unwrap(), "a");
+    }
 }

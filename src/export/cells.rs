@@ -1,0 +1,283 @@
+//! One field of a row as one cell of an Arrow column, there and back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
+use arrow_schema::{DataType, Field};
+
+use crate::words::{Kind, Layer, intern};
+
+/// A type that a column can hold.
+pub trait Value: Sized {
+    /// The column's array, looked at once per batch so that reading a cell is an index.
+    type View;
+    fn data_type() -> DataType;
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef>
+    where
+        Self: 'a;
+    fn view(array: &ArrayRef) -> Result<Self::View>;
+    /// The value of a cell that is not null.
+    fn get(view: &Self::View, row: usize) -> Result<Self>;
+}
+
+/// The type of a field: a value, or a value that may be missing.
+pub trait Cell: Sized {
+    type Value: Value;
+    const NULLABLE: bool;
+    fn value(&self) -> Option<&Self::Value>;
+    fn from_value(value: Option<Self::Value>) -> Option<Self>;
+}
+
+macro_rules! cells {
+    ($($type:ty),+) => {$(
+        impl Cell for $type {
+            type Value = $type;
+            const NULLABLE: bool = false;
+            fn value(&self) -> Option<&$type> {
+                Some(self)
+            }
+            fn from_value(value: Option<$type>) -> Option<Self> {
+                value
+            }
+        }
+        impl Cell for Option<$type> {
+            type Value = $type;
+            const NULLABLE: bool = true;
+            fn value(&self) -> Option<&$type> {
+                self.as_ref()
+            }
+            fn from_value(value: Option<$type>) -> Option<Self> {
+                Some(value)
+            }
+        }
+    )+};
+}
+
+cells!(i8, i16, i32, i64, f64, bool, String, Vec<String>, Vec<i64>, &'static str, Layer, Kind);
+
+/// All cells of one column.
+pub fn array<'a, C: Cell + 'a>(cells: impl Iterator<Item = &'a C>) -> Result<ArrayRef> {
+    C::Value::array(cells.map(C::value))
+}
+
+/// A column of a batch, ready to be read cell by cell.
+pub struct Reading<C: Cell> {
+    array: ArrayRef,
+    view: <C::Value as Value>::View,
+}
+
+impl<C: Cell> Reading<C> {
+    pub fn new(array: &ArrayRef) -> Result<Self> {
+        Ok(Self { array: Arc::clone(array), view: C::Value::view(array)? })
+    }
+
+    pub fn get(&self, row: usize) -> Result<C> {
+        let value = if self.array.is_null(row) { None } else { Some(C::Value::get(&self.view, row)?) };
+        C::from_value(value).context("null where a value must be")
+    }
+}
+
+macro_rules! primitives {
+    ($($type:ty: $arrow:ty),+) => {$(
+        impl Value for $type {
+            type View = PrimitiveArray<$arrow>;
+            fn data_type() -> DataType {
+                <$arrow as arrow_array::types::ArrowPrimitiveType>::DATA_TYPE
+            }
+            fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+                Ok(Arc::new(values.map(|v| v.copied()).collect::<PrimitiveArray<$arrow>>()))
+            }
+            fn view(array: &ArrayRef) -> Result<Self::View> {
+                array.as_primitive_opt::<$arrow>().cloned().with_context(|| wrong_type::<Self>(array))
+            }
+            fn get(view: &Self::View, row: usize) -> Result<Self> {
+                Ok(view.value(row))
+            }
+        }
+    )+};
+}
+
+primitives!(i8: Int8Type, i16: Int16Type, i32: Int32Type, i64: Int64Type, f64: Float64Type);
+
+impl Value for bool {
+    type View = BooleanArray;
+    fn data_type() -> DataType {
+        DataType::Boolean
+    }
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+        Ok(Arc::new(values.map(|v| v.copied()).collect::<BooleanArray>()))
+    }
+    fn view(array: &ArrayRef) -> Result<Self::View> {
+        array.as_boolean_opt().cloned().with_context(|| wrong_type::<Self>(array))
+    }
+    fn get(view: &Self::View, row: usize) -> Result<Self> {
+        Ok(view.value(row))
+    }
+}
+
+impl Value for String {
+    type View = StringArray;
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+        Ok(Arc::new(values.collect::<StringArray>()))
+    }
+    fn view(array: &ArrayRef) -> Result<Self::View> {
+        array.as_string_opt::<i32>().cloned().with_context(|| wrong_type::<Self>(array))
+    }
+    fn get(view: &Self::View, row: usize) -> Result<Self> {
+        Ok(view.value(row).to_owned())
+    }
+}
+
+fn list_of(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(item, true)))
+}
+
+fn items(view: &ListArray, row: usize) -> Result<ArrayRef> {
+    let items = view.value(row);
+    ensure!(items.null_count() == 0, "null inside a list");
+    Ok(items)
+}
+
+impl Value for Vec<String> {
+    type View = ListArray;
+    fn data_type() -> DataType {
+        list_of(DataType::Utf8)
+    }
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+        let mut builder = ListBuilder::new(StringBuilder::new());
+        for value in values {
+            builder.append_option(value.map(|list| list.iter().map(Some)));
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+    fn view(array: &ArrayRef) -> Result<Self::View> {
+        array.as_list_opt::<i32>().cloned().with_context(|| wrong_type::<Self>(array))
+    }
+    fn get(view: &Self::View, row: usize) -> Result<Self> {
+        let items = items(view, row)?;
+        let strings = items.as_string_opt::<i32>().with_context(|| wrong_type::<String>(&items))?;
+        Ok(strings.iter().flatten().map(str::to_owned).collect())
+    }
+}
+
+impl Value for Vec<i64> {
+    type View = ListArray;
+    fn data_type() -> DataType {
+        list_of(DataType::Int64)
+    }
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+        let mut builder = ListBuilder::new(Int64Builder::new());
+        for value in values {
+            builder.append_option(value.map(|list| list.iter().copied().map(Some)));
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+    fn view(array: &ArrayRef) -> Result<Self::View> {
+        array.as_list_opt::<i32>().cloned().with_context(|| wrong_type::<Self>(array))
+    }
+    fn get(view: &Self::View, row: usize) -> Result<Self> {
+        let items = items(view, row)?;
+        let numbers = items.as_primitive_opt::<Int64Type>().with_context(|| wrong_type::<i64>(&items))?;
+        Ok(numbers.values().to_vec())
+    }
+}
+
+/// A word of a small vocabulary: a string to every reader, a number on disk.
+trait Word: Copy + 'static {
+    fn name(self) -> &'static str;
+    fn parse(name: &str) -> Result<Self>;
+}
+
+impl Word for &'static str {
+    fn name(self) -> &'static str {
+        self
+    }
+    fn parse(name: &str) -> Result<Self> {
+        intern(name)
+    }
+}
+
+impl Word for Layer {
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+    fn parse(name: &str) -> Result<Self> {
+        Self::parse(name).with_context(|| format!("'{}' is no layer", name.escape_debug()))
+    }
+}
+
+impl Word for Kind {
+    fn name(self) -> &'static str {
+        Self::name(self)
+    }
+    fn parse(name: &str) -> Result<Self> {
+        Self::parse(name).with_context(|| format!("'{}' is no kind of operation", name.escape_debug()))
+    }
+}
+
+/// A dictionary column with its words already understood.
+pub struct Words<W> {
+    keys: Int32Array,
+    words: Vec<W>,
+}
+
+macro_rules! words {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            type View = Words<Self>;
+            fn data_type() -> DataType {
+                word_type()
+            }
+            fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+                word_array(values.map(|v| v.map(|word| Word::name(*word))))
+            }
+            fn view(array: &ArrayRef) -> Result<Self::View> {
+                let dictionary = array.as_dictionary_opt::<Int32Type>();
+                let names = dictionary.and_then(|d| d.values().as_string_opt::<i32>());
+                let (dictionary, names) = dictionary.zip(names).with_context(|| wrong_type::<Self>(array))?;
+                let words = names.iter().map(|name| Word::parse(name.unwrap_or_default())).collect::<Result<_>>()?;
+                Ok(Words { keys: dictionary.keys().clone(), words })
+            }
+            fn get(view: &Self::View, row: usize) -> Result<Self> {
+                let key = usize::try_from(view.keys.value(row))?;
+                view.words.get(key).copied().context("a dictionary key without a word")
+            }
+        }
+    )+};
+}
+
+words!(&'static str, Layer, Kind);
+
+/// The type of every column of words.
+pub fn word_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// A column of words.
+pub fn word_array<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<ArrayRef> {
+    let mut distinct: Vec<&str> = Vec::new();
+    let mut keys: HashMap<&str, i32> = HashMap::new();
+    let column: Int32Array = words
+        .map(|word| {
+            word.map(|word| {
+                *keys.entry(word).or_insert_with(|| {
+                    distinct.push(word);
+                    distinct.len() as i32 - 1
+                })
+            })
+        })
+        .collect();
+    Ok(Arc::new(DictionaryArray::try_new(column, Arc::new(StringArray::from(distinct)))?))
+}
+
+fn wrong_type<V: Value>(array: &ArrayRef) -> String {
+    format!("the type is {} and should be {}", array.data_type(), V::data_type())
+}

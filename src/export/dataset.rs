@@ -1,0 +1,137 @@
+//! Writes a dataset: rows in, closed part files out, at most one part per table at risk.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+
+use super::directory::Directory;
+use super::names;
+use super::stream::{Limits, Streams, Target};
+use crate::correlate::rows::Row;
+
+/// How long parts live, in order; the last age repeats. A short trace that is killed loses little too.
+const AGES: [Duration; 5] = [
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+    Duration::from_secs(40),
+    Duration::from_mins(1),
+];
+
+/// What a dataset is made of besides its rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// The directory. Its parent must exist.
+    pub path: &'a Path,
+    /// The name of this node, for the `host` column.
+    pub host: &'a str,
+    /// Replace a dataset that is there.
+    pub force: bool,
+    /// The user and group who get a new directory and all files: the invoking user under sudo.
+    pub owner: Option<(u32, u32)>,
+    /// The text of `views.sql`.
+    pub views: &'a str,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Size of all parts.
+    pub bytes: u64,
+    /// Rows by table, in the order of `TABLES`.
+    pub rows: Vec<(&'static str, u64)>,
+    /// Number of part files, those without rows included.
+    pub parts: usize,
+}
+
+/// A dataset being written. Dropped without `finish` it leaves what a killed program leaves.
+pub struct DatasetWriter {
+    streams: Streams,
+    target: Target,
+    /// Index in `AGES` of the parts now open.
+    age: usize,
+    /// Time since the start at which they are closed.
+    due: Duration,
+}
+
+impl DatasetWriter {
+    /// Makes the directory, `views.sql` and a first part without rows of every table, so that a
+    /// pattern over any table matches something whenever the trace ends.
+    ///
+    /// # Errors
+    /// When the directory cannot be used (see the message for the way out) or written to.
+    pub fn create(options: Options<'_>) -> Result<Self> {
+        Self::create_with(options, Limits::default(), nix::unistd::geteuid().is_root())
+    }
+
+    pub(super) fn create_with(options: Options<'_>, limits: Limits, privileged: bool) -> Result<Self> {
+        let directory = Directory::create(options.path, options.force, options.owner, privileged)?;
+        let target = Target { directory, host: options.host.to_owned(), limits, closed: Vec::new(), bytes: 0 };
+        let mut writer = Self { streams: Streams::default(), target, age: 0, due: AGES[0] };
+        writer.begin(options.views).map_err(|error| writer.explain(error))?;
+        Ok(writer)
+    }
+
+    fn begin(&mut self, views: &str) -> Result<()> {
+        let directory = &self.target.directory;
+        directory
+            .create_file(names::VIEWS)?
+            .write_all(views.as_bytes())
+            .with_context(|| format!("cannot write {}", directory.path().join(names::VIEWS).display()))?;
+        self.streams.open_all(&self.target)?;
+        self.streams.close_all(&mut self.target)
+    }
+
+    /// Adds a row to its table. The last row of an id counts in `files`, `handles`, `objects`,
+    /// `processes`, `threads` and `mounts`: what changes is pushed again.
+    ///
+    /// # Errors
+    /// When a file cannot be written. Rows not yet in a closed part are lost then; closed parts stay readable.
+    pub fn push(&mut self, row: Row) -> Result<()> {
+        self.streams.push(row, &mut self.target).map_err(|error| self.explain(error))
+    }
+
+    /// Closes the open parts when they are old enough. `elapsed` is the time since the start of the trace.
+    pub fn tick(&mut self, elapsed: Duration) -> Result<()> {
+        if elapsed < self.due {
+            return Ok(());
+        }
+        self.age = (self.age + 1).min(AGES.len() - 1);
+        self.due = elapsed + AGES[self.age];
+        self.streams.close_all(&mut self.target).map_err(|error| self.explain(error))
+    }
+
+    /// Closes every part and waits until all are on the device.
+    pub fn finish(mut self) -> Result<Finished> {
+        let done = self.streams.close_all(&mut self.target);
+        self.target.closed.push(names::VIEWS.to_owned());
+        done.and_then(|()| self.target.directory.sync(&self.target.closed)).map_err(|error| self.explain(error))?;
+        // All but `views.sql`.
+        let parts = self.target.closed.len() - 1;
+        Ok(Finished { bytes: self.target.bytes, rows: self.streams.rows(), parts })
+    }
+
+    /// Adds to a failure what is left of the dataset and what can be done.
+    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        let Target { directory, closed, bytes, .. } = &self.target;
+        let kept = format!("{} closed parts ({bytes} bytes) are readable", closed.len());
+        let shown = directory.path().display();
+        if no_space(&error) {
+            error.context(format!("{shown}: no space left; {kept}; free some space or record to another directory"))
+        } else {
+            error.context(format!("{shown} cannot be written; {kept}"))
+        }
+    }
+}
+
+/// Whether the disk or the quota is full.
+pub(super) fn no_space(error: &anyhow::Error) -> bool {
+    let full = |errno| matches!(errno, Errno::ENOSPC | Errno::EDQUOT);
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).map(Errno::from_raw);
+        io.or_else(|| cause.downcast_ref::<Errno>().copied()).is_some_and(full)
+    })
+}

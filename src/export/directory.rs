@@ -1,0 +1,169 @@
+//! The directory of a dataset: made, locked and filled without ever following a link.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::fchown;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{UnlinkatFlags, mkdir, unlinkat};
+
+use super::names;
+
+/// A locked directory that files are made in, relative to its descriptor.
+pub struct Directory {
+    path: PathBuf,
+    /// Holds the lock for as long as it is open.
+    file: File,
+    /// Who gets the files.
+    owner: Option<(u32, u32)>,
+}
+
+impl Directory {
+    /// Makes or takes over the directory `path` and locks it.
+    ///
+    /// A `privileged` caller refuses a link as the last component: whoever may place one could
+    /// otherwise choose where a privileged program writes.
+    ///
+    /// # Errors
+    /// When it cannot be made, is a link (privileged), is locked by another writer or is not empty.
+    /// With `force` the files of an earlier dataset are removed; any other file still makes it refuse.
+    pub fn create(path: &Path, force: bool, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
+        // Without a trailing slash, which would make the kernel follow a link whatever the flags say.
+        let path: PathBuf = path.components().collect();
+        let made = make(&path)?;
+        let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        if privileged {
+            flags |= OFlag::O_NOFOLLOW;
+        }
+        let opened = open(&path, flags, Mode::empty());
+        let file = File::from(opened.map_err(|errno| not_a_directory(&path, errno, privileged))?);
+        match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => bail!(
+                "{} is being written by another iotrace-bpf; wait for it to end or choose another directory",
+                path.display()
+            ),
+            // Some network file systems cannot lock a directory. New files are still made with O_EXCL.
+            Ok(()) | Err(std::fs::TryLockError::Error(_)) => {}
+        }
+        if let (true, Some((uid, gid))) = (made, owner) {
+            fchown(&file, Some(uid), Some(gid))
+                .with_context(|| format!("cannot give {} to user {uid}", path.display()))?;
+        }
+        let directory = Self { path, file, owner };
+        directory.clear(force)?;
+        Ok(directory)
+    }
+
+    /// The directory's path, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new file of mode 0600.
+    pub fn create_file(&self, name: &str) -> Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let what = || format!("cannot create {}", self.path.join(name).display());
+        let file = File::from(openat(&self.file, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).with_context(what)?);
+        if let Some((uid, gid)) = self.owner {
+            fchown(&file, Some(uid), Some(gid)).with_context(what)?;
+        }
+        Ok(file)
+    }
+
+    /// Gives a file its final name.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        renameat(&self.file, from, &self.file, to)
+            .with_context(|| format!("cannot rename {} to {to}", self.path.join(from).display()))
+    }
+
+    /// Waits until these files and their names are on the device.
+    pub fn sync(&self, names: &[String]) -> Result<()> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        for name in names {
+            openat(&self.file, name.as_str(), flags, Mode::empty())
+                .map_err(io::Error::from)
+                .and_then(|fd| File::from(fd).sync_all())
+                .with_context(|| format!("cannot sync {}", self.path.join(name).display()))?;
+        }
+        match self.file.sync_all() {
+            // Some file systems have nothing to sync for a directory and say so.
+            Err(e) if e.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
+            done => done.with_context(|| format!("cannot sync {}", self.path.display())),
+        }
+    }
+
+    /// Makes sure that the directory is empty.
+    fn clear(&self, force: bool) -> Result<()> {
+        let entries = self.entries().with_context(|| format!("cannot list {}", self.path.display()))?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        if !force {
+            bail!(
+                "{} exists and is not empty; choose another directory, or --force to replace a dataset",
+                self.path.display()
+            );
+        }
+        let ours = |name: &str| name == names::VIEWS || names::parse(name).is_some();
+        if let Some(other) = entries.iter().find(|name| !ours(name)) {
+            bail!(
+                "{} holds '{}', which is no file of a dataset; --force removes nothing else: choose another directory",
+                self.path.display(),
+                other.escape_debug()
+            );
+        }
+        for name in entries {
+            unlinkat(&self.file, name.as_str(), UnlinkatFlags::NoRemoveDir)
+                .with_context(|| format!("cannot remove {}", self.path.join(&name).display()))?;
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Result<Vec<String>> {
+        let fd: OwnedFd =
+            openat(&self.file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let mut entries = Vec::new();
+        for entry in Dir::from_fd(fd)?.iter() {
+            // A name that is not UTF-8 becomes another name here, which is no name of a dataset's file either.
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                entries.push(name);
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+}
+
+/// Makes the last component of `path`; false if something of that name exists.
+fn make(path: &Path) -> Result<bool> {
+    match mkdir(path, Mode::S_IRWXU) {
+        Ok(()) => Ok(true),
+        Err(Errno::EEXIST) => Ok(false),
+        Err(Errno::ENOENT) => {
+            bail!("cannot create {}: its parent directory does not exist; create that first", path.display())
+        }
+        Err(errno) => Err(errno).with_context(|| format!("cannot create {}", path.display())),
+    }
+}
+
+fn not_a_directory(path: &Path, errno: Errno, privileged: bool) -> anyhow::Error {
+    let link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
+    let shown = path.display();
+    match errno {
+        Errno::ENOTDIR | Errno::ELOOP if link && privileged => {
+            anyhow::anyhow!(
+                "{shown} is a symbolic link, which a privileged program does not follow; give the directory itself"
+            )
+        }
+        Errno::ENOENT if link => anyhow::anyhow!("{shown} is a symbolic link to nothing; choose another directory"),
+        Errno::ENOTDIR => anyhow::anyhow!("{shown} exists and is not a directory; choose another name"),
+        errno => anyhow::Error::new(errno).context(format!("cannot open {shown}")),
+    }
+}

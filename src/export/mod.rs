@@ -1,0 +1,23 @@
+//! What leaves the tracer: the Parquet dataset, written and read back, and the texts made from it.
+
+mod cells;
+mod dataset;
+mod directory;
+mod names;
+mod reader;
+pub mod report;
+mod stream;
+mod table;
+mod tables;
+pub mod text;
+
+pub use dataset::{DatasetWriter, Finished, Options};
+pub use reader::{Dataset, Dimension, Warning};
+pub use stream::TABLES;
+pub use table::{Column, Encoding, SCHEMA, Table, schema};
+
+/// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
+pub const VIEWS: &str = include_str!("views.sql");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Reads a dataset back, part by part, and goes on past parts that cannot be read.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File as OsFile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use arrow_array::BooleanArray;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_schema::ArrowError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+
+use super::names;
+use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
+use crate::correlate::rows::{File, Handle, Mount, Object, Process, Span, Thread};
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 8 * 1024;
+
+type Builder = ParquetRecordBatchReaderBuilder<OsFile>;
+
+/// Something in the dataset that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Warning {
+    /// Name of the file; of the directory when it concerns more than one.
+    pub file: String,
+    pub why: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file, self.why)
+    }
+}
+
+/// A table whose rows describe things by id. A thing that changes has several rows: the last one counts.
+pub trait Dimension: Table {
+    /// What the row describes.
+    fn id(&self) -> i32;
+}
+
+macro_rules! dimensions {
+    ($($row:ty: $id:ident),+ $(,)?) => {$(
+        impl Dimension for $row {
+            fn id(&self) -> i32 {
+                self.$id
+            }
+        }
+    )+};
+}
+
+dimensions! {
+    File: file_id,
+    Handle: handle_id,
+    Object: object_id,
+    Process: process_ix,
+    Thread: thread_ix,
+    Mount: mount_id,
+}
+
+/// A closed part of a table.
+struct Part {
+    table: &'static str,
+    number: u32,
+    name: String,
+}
+
+/// A dataset on disk.
+pub struct Dataset {
+    path: PathBuf,
+    /// By table, then in the order written.
+    parts: Vec<Part>,
+    hosts: BTreeSet<String>,
+    /// Found while reading too, by methods that only look.
+    warnings: RefCell<BTreeSet<Warning>>,
+}
+
+impl Dataset {
+    /// Looks at every part of the dataset at `path`.
+    ///
+    /// # Errors
+    /// When there is no dataset, none of its parts can be read, or it has another schema.
+    pub fn open(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let mut dataset =
+            Self { path: path.to_owned(), parts: Vec::new(), hosts: BTreeSet::new(), warnings: RefCell::default() };
+        let (closed, open) = list(path)?;
+        if closed.is_empty() {
+            bail!(
+                "{shown} is no dataset: it holds no readable part such as spans-00001.parquet; give a directory written with --output"
+            );
+        }
+        for part in closed {
+            match dataset.check(&part) {
+                Ok(facts) => {
+                    if facts.schema != SCHEMA {
+                        bail!(
+                            "{shown} has schema {}, and this program reads schema {SCHEMA}; use the version of iotrace-bpf that wrote it",
+                            facts.schema.escape_debug()
+                        );
+                    }
+                    dataset.hosts.extend(facts.host);
+                    dataset.parts.push(part);
+                }
+                Err(error) => dataset.warn(&part.name, &error),
+            }
+        }
+        if open > 0 {
+            let why = format!("the trace was cut off, or is still running; {open} open parts are not readable");
+            let file = path.file_name().map_or_else(|| shown.to_string(), |name| name.to_string_lossy().into_owned());
+            dataset.warnings.get_mut().insert(Warning { file, why });
+        }
+        if dataset.parts.is_empty() {
+            let first = dataset.warnings().first().map(ToString::to_string).unwrap_or_default();
+            bail!("no part of {shown} can be read; {first}");
+        }
+        Ok(dataset)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The nodes the dataset was recorded on, in order of name.
+    pub fn hosts(&self) -> Vec<String> {
+        self.hosts.iter().cloned().collect()
+    }
+
+    /// What could not be read so far.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.borrow().iter().cloned().collect()
+    }
+
+    /// Calls `each` with every row of a table, in the order of its parts. Memory is bounded by a batch.
+    /// A part that cannot be read (further) becomes a warning.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn rows<T: Table>(&self, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
+        self.read(Ok, &mut each)
+    }
+
+    /// Calls `each` with every span of the trees of these roots. Row groups and rows of other roots are not decoded.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn spans_of_roots(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+        let roots = Arc::new(roots.clone());
+        self.read(|builder| only_roots(builder, &roots), &mut each)
+    }
+
+    /// The things a table describes, by id: the last row of each.
+    pub fn last_by_id<T: Dimension>(&self) -> Result<BTreeMap<i32, T>> {
+        let mut last = BTreeMap::new();
+        self.rows(|row: T| {
+            last.insert(row.id(), row);
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    fn read<T: Table>(
+        &self,
+        select: impl Fn(Builder) -> Result<Builder>,
+        each: &mut impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        for part in self.parts.iter().filter(|part| part.table == T::NAME) {
+            let mut reader = match self.reader(part, &select) {
+                Ok(reader) => reader,
+                Err(error) => {
+                    self.warn(&part.name, &error);
+                    continue;
+                }
+            };
+            loop {
+                match next_rows(&mut reader) {
+                    Ok(Some(rows)) => rows.into_iter().try_for_each(&mut *each)?,
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.warn(&part.name, &error);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reader(&self, part: &Part, select: impl Fn(Builder) -> Result<Builder>) -> Result<ParquetRecordBatchReader> {
+        let builder = Builder::try_new(OsFile::open(self.path.join(&part.name))?)?;
+        Ok(select(builder.with_batch_size(BATCH_ROWS))?.build()?)
+    }
+
+    /// Reads a part's footer.
+    fn check(&self, part: &Part) -> Result<Facts> {
+        let path = self.path.join(&part.name);
+        // Opening a pipe would wait for ever.
+        ensure!(path.metadata()?.is_file(), "not a file");
+        let builder = Builder::try_new(OsFile::open(path)?)?;
+        let fact = |key| fact(builder.metadata(), key);
+        let schema = fact(SCHEMA_KEY).context("not written by iotrace-bpf")?;
+        Ok(Facts { schema, host: fact(HOST_KEY) })
+    }
+
+    fn warn(&self, file: &str, error: &anyhow::Error) {
+        let why = format!("not readable, skipped: {error:#}");
+        self.warnings.borrow_mut().insert(Warning { file: file.to_owned(), why });
+    }
+}
+
+/// What a part says about itself.
+struct Facts {
+    schema: String,
+    host: Option<String>,
+}
+
+fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
+    let facts = metadata.file_metadata().key_value_metadata()?;
+    facts.iter().find(|fact| fact.key == key)?.value.clone()
+}
+
+/// The closed parts in a directory in order, and the number of open ones.
+fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
+    let shown = path.display();
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
+            bail!("{shown} is not a directory; a dataset is the directory given to --output")
+        }
+        Err(e) => return Err(e).with_context(|| format!("cannot read the dataset {shown}")),
+    };
+    let (mut closed, mut open) = (Vec::new(), 0);
+    for entry in entries {
+        let name = entry.with_context(|| format!("cannot read the dataset {shown}"))?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        match names::parse(name) {
+            Some(part) if part.open => open += 1,
+            Some(part) => closed.push(Part { table: part.table, number: part.number, name: name.to_owned() }),
+            None => {}
+        }
+    }
+    closed.sort_by_key(|part| (part.table, part.number));
+    Ok((closed, open))
+}
+
+fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader) -> Result<Option<Vec<T>>> {
+    let Some(batch) = reader.next() else { return Ok(None) };
+    Ok(Some(T::decode(&batch?)?))
+}
+
+/// Restricts reading to the row groups and rows of these roots.
+fn only_roots(builder: Builder, roots: &Arc<BTreeSet<i64>>) -> Result<Builder> {
+    let metadata = builder.metadata();
+    let schema = metadata.file_metadata().schema_descr();
+    let column = schema.columns().iter().position(|c| c.name() == "root_id").context("column root_id is missing")?;
+    let groups = metadata.row_groups().iter().enumerate();
+    let groups = groups.filter(|(_, group)| may_hold(group, column, roots)).map(|(index, _)| index).collect();
+    let mask = ProjectionMask::leaves(schema, [column]);
+    let roots = Arc::clone(roots);
+    let filter = ArrowPredicateFn::new(mask, move |batch| {
+        let ids = batch.column(0).as_primitive_opt::<Int64Type>();
+        let ids = ids.ok_or_else(|| ArrowError::SchemaError("column root_id is not int64".to_owned()))?;
+        Ok(BooleanArray::from_unary(ids, |id| roots.contains(&id)))
+    });
+    Ok(builder.with_row_groups(groups).with_row_filter(RowFilter::new(vec![Box::new(filter)])))
+}
+
+/// False when a row group's bounds say that it holds none of `roots`.
+fn may_hold(group: &RowGroupMetaData, column: usize, roots: &BTreeSet<i64>) -> bool {
+    match group.column(column).statistics() {
+        Some(Statistics::Int64(bounds)) => match (bounds.min_opt(), bounds.max_opt()) {
+            (Some(min), Some(max)) => min <= max && roots.range(min..=max).next().is_some(),
+            _ => true,
+        },
+        _ => true,
+    }
+}

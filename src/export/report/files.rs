@@ -1,0 +1,196 @@
+//! The files that took the most time, the layers that touched them and the handles they were used through.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::header::{Header, Quality};
+use super::layers::{Bytes, is_data};
+use super::source::Source;
+use crate::correlate::rows::{Handle, Span};
+use crate::words::{KINDS, Kind, Layer};
+
+/// Files in the report.
+const TOP: usize = 20;
+/// Kinds of handle or objects shown below one handle.
+const HANDLES_MAX: usize = 40;
+/// Nesting of handles that is followed.
+const DEPTH_MAX: usize = 32;
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileRow {
+    pub file_id: i32,
+    /// `None`: the trace does not hold the file's name.
+    pub path: Option<String>,
+    /// In system calls; where none were seen, in the layer with the most.
+    pub time_ns: i64,
+    /// Top to bottom. Outermost calls of each layer.
+    pub layers: Vec<FileLayer>,
+    pub handles: Vec<HandleNode>,
+    pub complete: bool,
+}
+
+/// What one layer did with a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileLayer {
+    pub layer: &'static str,
+    pub calls: i64,
+    pub time_ns: i64,
+    pub read: Bytes,
+    pub written: Bytes,
+    pub errors: i64,
+    /// Calls by kind.
+    pub kinds: BTreeMap<&'static str, i64>,
+    pub complete: bool,
+}
+
+/// Handles of one shape: same layer and object, same place below the same kind of handle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HandleNode {
+    pub layer: &'static str,
+    /// Class and name of the object it stands for.
+    pub object: Option<String>,
+    pub count: i64,
+    pub children: Vec<HandleNode>,
+    /// Further shapes below that are not listed.
+    pub more: usize,
+}
+
+#[derive(Default)]
+struct Figures {
+    calls: i64,
+    time: i64,
+    read: Bytes,
+    written: Bytes,
+    errors: i64,
+    kinds: [i64; KINDS.len()],
+}
+
+/// Sums up by file and layer; memory grows with the number of files, not of calls.
+#[derive(Default)]
+pub struct Files {
+    figures: HashMap<i32, Vec<(Layer, Figures)>>,
+}
+
+impl Files {
+    pub fn span(&mut self, span: &Span) {
+        let (Some(file), true) = (span.file_id, span.layer_top) else { return };
+        let layers = self.figures.entry(file).or_default();
+        let at = layers.iter().position(|(layer, _)| *layer == span.layer).unwrap_or_else(|| {
+            layers.push((span.layer, Figures::default()));
+            layers.len() - 1
+        });
+        let figures = &mut layers[at].1;
+        figures.calls += 1;
+        figures.time = figures.time.saturating_add(span.dur_ns);
+        figures.errors += i64::from(span.errno != 0);
+        figures.kinds[span.kind as usize] += 1;
+        if is_data(span) {
+            let to = if span.kind == Kind::Read { &mut figures.read } else { &mut figures.written };
+            to.add(span.bytes, span.errno != 0);
+        }
+    }
+
+    /// The top files with their handles; paths are filled in later, see [`names`]; also counts all files in the header.
+    pub fn finish(self, source: &mut dyn Source, quality: &Quality, header: &mut Header) -> Result<Vec<FileRow>> {
+        header.files = self.figures.len();
+        let mut rows: Vec<_> = self.figures.into_iter().map(|(id, layers)| row(id, layers, quality)).collect();
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.time_ns), row.file_id));
+        rows.truncate(TOP);
+        let mut handles = HashMap::<i32, Handle>::new();
+        source.handles(&mut |handle| {
+            handles.remove(&handle.handle_id);
+            if handle.file_id.is_some_and(|id| rows.iter().any(|row| row.file_id == id)) {
+                handles.insert(handle.handle_id, handle.clone());
+            }
+            Ok(())
+        })?;
+        let mut objects: HashMap<i32, Option<String>> =
+            handles.values().filter_map(|h| h.object_id).map(|id| (id, None)).collect();
+        source.objects(&mut |object| {
+            if let Some(name) = objects.get_mut(&object.object_id) {
+                *name = Some(format!("{} {}", object.class, object.name));
+            }
+            Ok(())
+        })?;
+        for row in &mut rows {
+            row.handles = forest(row.file_id, &handles, &objects);
+        }
+        Ok(rows)
+    }
+}
+
+fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> FileRow {
+    layers.sort_by_key(|(layer, _)| *layer);
+    let syscall = layers.iter().find(|(layer, _)| *layer == Layer::Syscall).map(|(_, f)| f.time);
+    let most = || layers.iter().map(|(_, f)| f.time).max().unwrap_or(0);
+    let time_ns = syscall.unwrap_or_else(most);
+    let layer = |(layer, f): (Layer, Figures)| FileLayer {
+        layer: layer.name(),
+        calls: f.calls,
+        time_ns: f.time,
+        read: f.read,
+        written: f.written,
+        errors: f.errors,
+        kinds: KINDS.iter().zip(f.kinds).filter(|(_, n)| *n > 0).map(|(kind, n)| (kind.name(), n)).collect(),
+        complete: quality.complete(layer),
+    };
+    let layers = layers.into_iter().map(layer).collect();
+    FileRow { file_id, path: None, time_ns, layers, handles: Vec::new(), complete: quality.all() }
+}
+
+/// The last known path of each file asked for.
+pub fn names(
+    source: &mut dyn Source,
+    mut wanted: HashMap<i32, Option<String>>,
+) -> Result<HashMap<i32, Option<String>>> {
+    source.files(&mut |file| {
+        if let Some(path) = wanted.get_mut(&file.file_id) {
+            *path = file.path.clone().or_else(|| file.first_path.clone());
+        }
+        Ok(())
+    })?;
+    Ok(wanted)
+}
+
+/// The handles of a file as trees, equal shapes merged.
+fn forest(file: i32, handles: &HashMap<i32, Handle>, objects: &HashMap<i32, Option<String>>) -> Vec<HandleNode> {
+    let own = |id: i32| handles.get(&id).filter(|h| h.file_id == Some(file));
+    let mut below = BTreeMap::<Option<i32>, Vec<&Handle>>::new();
+    for handle in handles.values().filter(|h| h.file_id == Some(file)) {
+        let parent = handle.parent_handle_id.filter(|id| *id != handle.handle_id && own(*id).is_some());
+        below.entry(parent).or_default().push(handle);
+    }
+    let roots = below.remove(&None).unwrap_or_default();
+    merge(roots, &mut below, objects, 0).0
+}
+
+/// Nodes for these handles and what is below them, and how many shapes are left out.
+fn merge(
+    handles: Vec<&Handle>,
+    below: &mut BTreeMap<Option<i32>, Vec<&Handle>>,
+    objects: &HashMap<i32, Option<String>>,
+    depth: usize,
+) -> (Vec<HandleNode>, usize) {
+    let mut shapes = BTreeMap::<(Layer, Option<String>), (i64, Vec<&Handle>)>::new();
+    for handle in handles {
+        let object =
+            handle.object_id.map(|id| objects.get(&id).cloned().flatten().unwrap_or_else(|| format!("object #{id}")));
+        let shape = shapes.entry((handle.layer, object)).or_default();
+        shape.0 += 1;
+        if depth < DEPTH_MAX {
+            shape.1.extend(below.remove(&Some(handle.handle_id)).unwrap_or_default());
+        }
+    }
+    let mut shapes: Vec<_> = shapes.into_iter().collect();
+    shapes.sort_by_key(|((layer, object), (count, _))| (object.is_some(), *layer, std::cmp::Reverse(*count)));
+    let more = shapes.len().saturating_sub(HANDLES_MAX);
+    shapes.truncate(HANDLES_MAX);
+    let mut node = |((layer, object), (count, inner)): ((Layer, _), (i64, Vec<&Handle>))| {
+        let (children, more) = merge(inner, below, objects, depth + 1);
+        HandleNode { layer: layer.name(), object, count, children, more }
+    };
+    (shapes.into_iter().map(&mut node).collect(), more)
+}

@@ -1,0 +1,171 @@
+//! The run itself: what was traced, what was covered, what was lost.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::source::Source;
+use crate::correlate::rows::{Coverage, Loss};
+use crate::export::text;
+use crate::words::{LAYERS, Layer};
+
+/// What was traced, where and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Header {
+    pub command: Option<String>,
+    pub host: Option<String>,
+    pub kernel: Option<String>,
+    pub version: Option<String>,
+    pub schema: Option<String>,
+    pub mode: Option<String>,
+    pub clock: Option<String>,
+    /// Start of the trace, ns since 1970.
+    pub start_wall_ns: Option<i64>,
+    /// The same for people, in UTC.
+    pub start: Option<String>,
+    pub duration_ns: i64,
+    /// False: the end was not recorded (the tracer was killed), the duration goes to the last thing seen.
+    pub end_recorded: bool,
+    pub processes: usize,
+    pub ranks: usize,
+    /// Files that calls touched.
+    pub files: usize,
+}
+
+/// How much of a layer was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LayerCoverage {
+    pub layer: &'static str,
+    pub attached: usize,
+    pub probes: usize,
+    /// Attached probes by tier.
+    pub tiers: BTreeMap<&'static str, usize>,
+    /// Why probes were not attached, with their number.
+    pub refused: BTreeMap<String, usize>,
+    /// Set when no probe is attached: why nothing can be known about the layer.
+    pub not_covered: Option<String>,
+}
+
+/// Things seen by a hook and not in the trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LossRow {
+    /// `None`: it could have been any layer.
+    pub layer: Option<&'static str>,
+    pub place: &'static str,
+    pub count: i64,
+}
+
+/// Which figures loss could have distorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Quality {
+    lost: [bool; LAYERS.len()],
+}
+
+impl Quality {
+    pub fn new(losses: &[LossRow]) -> Self {
+        let mut lost = [false; LAYERS.len()];
+        for row in losses.iter().filter(|row| row.count > 0) {
+            match row.layer.and_then(Layer::parse) {
+                Some(layer) => lost[layer as usize] = true,
+                None => lost = [true; LAYERS.len()],
+            }
+        }
+        Self { lost }
+    }
+
+    /// Counts, bytes and durations of the layer are whole.
+    pub fn complete(&self, layer: Layer) -> bool {
+        !self.lost[layer as usize]
+    }
+
+    /// Exclusive times of the layer are whole: a call lost below leaves its time with the caller.
+    pub fn exclusive(&self, layer: Layer) -> bool {
+        !self.lost[layer as usize..].iter().any(|lost| *lost)
+    }
+
+    /// Nothing was lost anywhere.
+    pub fn all(&self) -> bool {
+        self.exclusive(LAYERS[0])
+    }
+}
+
+/// The facts of `meta`. Counts and the duration of a run without a recorded end are filled in by the caller.
+pub fn header(source: &mut dyn Source) -> Result<Header> {
+    let mut meta = BTreeMap::new();
+    source.meta(&mut |row| {
+        meta.insert(row.key.clone(), row.value.clone());
+        Ok(())
+    })?;
+    let text_of = |key: &str| meta.get(key).cloned();
+    let number = |key: &str| meta.get(key).and_then(|v| v.parse::<i64>().ok());
+    let start_wall_ns = number("t0_wall_ns");
+    let end = number("end_ns");
+    Ok(Header {
+        command: text_of("command"),
+        host: text_of("host"),
+        kernel: text_of("kernel"),
+        version: text_of("version"),
+        schema: text_of("schema"),
+        mode: text_of("mode"),
+        clock: text_of("clock"),
+        start_wall_ns,
+        start: start_wall_ns.map(text::wall),
+        duration_ns: end.unwrap_or(0),
+        end_recorded: end.is_some(),
+        processes: 0,
+        ranks: 0,
+        files: 0,
+    })
+}
+
+/// One row per layer, top to bottom, whether or not it has probes.
+pub fn coverage(source: &mut dyn Source) -> Result<Vec<LayerCoverage>> {
+    let mut layers: Vec<_> = LAYERS.iter().map(|layer| LayerCoverage::new(*layer)).collect();
+    source.coverage(&mut |row| {
+        layers[row.layer as usize].add(row);
+        Ok(())
+    })?;
+    layers.iter_mut().for_each(LayerCoverage::judge);
+    Ok(layers)
+}
+
+impl LayerCoverage {
+    fn new(layer: Layer) -> Self {
+        let (tiers, refused) = (BTreeMap::new(), BTreeMap::new());
+        Self { layer: layer.name(), attached: 0, probes: 0, tiers, refused, not_covered: None }
+    }
+
+    fn add(&mut self, row: &Coverage) {
+        self.probes += 1;
+        if row.status == "attached" {
+            self.attached += 1;
+            *self.tiers.entry(row.tier.unwrap_or("unknown tier")).or_default() += 1;
+        } else {
+            let reason = row.reason.as_deref().unwrap_or("no reason recorded");
+            *self.refused.entry(format!("{}: {reason}", row.status)).or_default() += 1;
+        }
+    }
+
+    fn judge(&mut self) {
+        if self.attached == 0 {
+            let main = self.refused.iter().max_by_key(|(_, n)| **n).map(|(reason, _)| reason.clone());
+            self.not_covered = Some(main.unwrap_or_else(|| "no probes".to_owned()));
+        }
+    }
+}
+
+/// Loss by layer and place, the greatest first.
+pub fn losses(source: &mut dyn Source) -> Result<Vec<LossRow>> {
+    let mut sums = BTreeMap::<(Option<Layer>, &'static str), i64>::new();
+    source.losses(&mut |row: &Loss| {
+        let sum = sums.entry((row.layer, row.place)).or_default();
+        *sum = sum.saturating_add(row.count);
+        Ok(())
+    })?;
+    let row =
+        |((layer, place), count): ((Option<Layer>, _), _)| LossRow { layer: layer.map(Layer::name), place, count };
+    let mut rows: Vec<_> = sums.into_iter().filter(|(_, n)| *n != 0).map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    Ok(rows)
+}

@@ -1,0 +1,168 @@
+//! The summary of a trace: one [`Report`], made in one pass over the spans, shown as text or JSON.
+//!
+//! Definitions. Inclusive time sums the durations of the outermost calls of a layer (`layer_top`); exclusive time sums
+//! what calls spend outside the traced calls they make. Bytes of a layer sum over its outermost reads and writes.
+//! A figure that loss could have changed is marked: `complete: false` in JSON, `~` in text.
+
+mod amplification;
+mod files;
+mod header;
+mod layers;
+mod ranks;
+mod render;
+mod slowest;
+mod source;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+pub use amplification::{Amplification, Chain, ClassBytes, Step};
+pub use files::{FileLayer, FileRow, HandleNode};
+pub use header::{Header, LayerCoverage, LossRow};
+pub use layers::{Bytes, LayerRow, OpRow};
+pub use ranks::{Imbalance, RankRow, Ranks};
+pub use render::WIDTH;
+pub use slowest::{BlockNode, CallTree, Node};
+pub use source::{Each, Source};
+
+use crate::export::{Dataset, text};
+use header::Quality;
+
+/// Everything `iotrace-bpf report` says; `--json` is exactly this.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    pub header: Header,
+    /// False when anything was lost.
+    pub complete: bool,
+    pub losses: Vec<LossRow>,
+    /// Parts of the dataset that could not be read.
+    pub warnings: Vec<String>,
+    pub coverage: Vec<LayerCoverage>,
+    pub layers: Vec<LayerRow>,
+    pub amplification: Amplification,
+    pub files: Vec<FileRow>,
+    pub slowest: Vec<CallTree>,
+    pub ranks: Ranks,
+}
+
+/// Reads a source once, and the spans of the slowest calls again. Memory grows with the number of functions, files
+/// and processes, not with the number of calls.
+pub fn build(source: &mut dyn Source) -> Result<Report> {
+    let mut header = header::header(source)?;
+    let losses = header::losses(source)?;
+    let coverage = header::coverage(source)?;
+    let quality = Quality::new(&losses);
+    let mut layers = layers::Layers::default();
+    let mut chains = amplification::Chains::default();
+    let mut files = files::Files::default();
+    let mut slowest = slowest::Slowest::default();
+    let mut works = ranks::Works::default();
+    let mut last = 0;
+    source.spans(&mut |span| {
+        layers.span(span);
+        chains.span(span);
+        files.span(span);
+        slowest.span(span);
+        works.span(span);
+        last = last.max(span.start_ns.saturating_add(span.dur_ns));
+        Ok(())
+    })?;
+    chains.below_opaque(source, &mut |span| works.ask(span))?;
+    let mut trees = slowest::Trees::read(source, slowest.roots())?;
+    source.blocks(&mut |block| {
+        layers.block(block);
+        chains.block(block);
+        trees.block(block);
+        last = last.max(block.issue_ns.saturating_add(block.dur_ns));
+        Ok(())
+    })?;
+    if !header.end_recorded {
+        header.duration_ns = last;
+    }
+    let mut files = files.finish(source, &quality, &mut header)?;
+    let mut slowest = trees.finish(quality.all());
+    name(source, &mut files, &mut slowest)?;
+    let ranks = works.finish(source, &quality, &mut header)?;
+    Ok(Report {
+        complete: quality.all(),
+        layers: layers.rows(&quality),
+        amplification: chains.finish(&coverage, &quality),
+        warnings: source.warnings(),
+        header,
+        losses,
+        coverage,
+        files,
+        slowest,
+        ranks,
+    })
+}
+
+/// Reports on the dataset in `dir`, as JSON or as text for 120 columns.
+///
+/// # Errors
+/// When there is no readable dataset, or `out` cannot be written to.
+pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
+    let report = build(&mut Dataset::open(dir)?)?;
+    let body = if json { report.json()? } else { report.text(WIDTH) };
+    out.write_all(body.as_bytes()).context("cannot write the report")
+}
+
+/// Fills in the names of the files and objects that the report shows.
+fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]) -> Result<()> {
+    let mut paths: HashMap<i32, Option<String>> = files.iter().map(|file| (file.file_id, None)).collect();
+    let mut objects = HashMap::<i32, Option<String>>::new();
+    for call in slowest.iter_mut() {
+        call.tree.each(&mut |node| {
+            paths.extend(node.file_id.map(|id| (id, None)));
+            objects.extend(node.object_id.map(|id| (id, None)));
+        });
+    }
+    let paths = files::names(source, paths)?;
+    source.objects(&mut |object| {
+        if let Some(name) = objects.get_mut(&object.object_id) {
+            *name = Some(object.name.clone());
+        }
+        Ok(())
+    })?;
+    for file in files {
+        file.path = paths.get(&file.file_id).cloned().flatten();
+    }
+    for call in slowest {
+        call.tree.each(&mut |node| {
+            node.path = node.file_id.and_then(|id| paths.get(&id).cloned().flatten());
+            node.object = node.object_id.and_then(|id| objects.get(&id).cloned().flatten());
+        });
+    }
+    Ok(())
+}
+
+impl Node {
+    /// Calls `f` for this node and all below it.
+    fn each(&mut self, f: &mut dyn FnMut(&mut Self)) {
+        f(self);
+        self.children.iter_mut().for_each(|child| child.each(f));
+    }
+}
+
+impl Report {
+    /// The report as JSON. Characters that act on a terminal unseen are written as escapes, which reads back equal.
+    pub fn json(&self) -> Result<String> {
+        let plain = serde_json::to_string_pretty(self)?;
+        let mut out = String::with_capacity(plain.len());
+        for c in plain.chars() {
+            // Below 0x7f only the line ends of the layout are left unescaped by then.
+            if c >= '\x7f' && text::hidden(c) {
+                let mut units = [0; 2];
+                c.encode_utf16(&mut units).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
+            } else {
+                out.push(c);
+            }
+        }
+        out.push('\n');
+        Ok(out)
+    }
+}

@@ -1,0 +1,187 @@
+//! What each rank, or each process without one, did and how unevenly the work was spread.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::amplification::asked;
+use super::header::{Header, Quality};
+use super::layers::is_data;
+use super::source::Source;
+use crate::correlate::rows::{Process, Span};
+use crate::words::{Kind, LAYERS, Layer};
+
+/// Ranks and processes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Ranks {
+    pub rows: Vec<RankRow>,
+    /// Over the ranks where there are ranks, otherwise over the processes.
+    pub imbalance: Vec<Imbalance>,
+}
+
+/// One rank (its processes together), or one process without a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RankRow {
+    pub rank: Option<i32>,
+    pub pids: Vec<i32>,
+    /// The program, of the first process.
+    pub exe: Option<String>,
+    /// Outermost calls of all layers: what the program itself called.
+    pub calls: i64,
+    /// Known bytes of those.
+    pub asked_read: i64,
+    pub asked_written: i64,
+    pub syscall_read: i64,
+    pub syscall_written: i64,
+    /// Time in outermost calls of library layers.
+    pub library_ns: i64,
+    pub exclusive_ns: BTreeMap<&'static str, i64>,
+    pub complete: bool,
+}
+
+/// How unevenly one layer's exclusive time is spread.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imbalance {
+    pub layer: &'static str,
+    pub max_ns: i64,
+    pub mean_ns: f64,
+    /// Greatest over mean: 1 is even.
+    pub max_to_mean: f64,
+    /// The rank (or pid) with the greatest time.
+    pub slowest: i32,
+}
+
+#[derive(Default)]
+struct Work {
+    pid: i32,
+    rank: Option<i32>,
+    calls: i64,
+    asked: [i64; 2],
+    syscall: [i64; 2],
+    library: i64,
+    exclusive: [i64; LAYERS.len()],
+}
+
+/// Sums up by process; memory grows with the number of processes.
+#[derive(Default)]
+pub struct Works {
+    by_process: HashMap<i32, Work>,
+}
+
+fn add(to: &mut i64, n: i64) {
+    *to = to.saturating_add(n);
+}
+
+impl Works {
+    pub fn span(&mut self, span: &Span) {
+        let root = span.parent_id.is_none();
+        if root && is_data(span) {
+            self.ask(span);
+        }
+        let work = self.by_process.entry(span.process_ix).or_default();
+        work.pid = span.pid;
+        work.rank = span.rank.or(work.rank);
+        add(&mut work.exclusive[span.layer as usize], span.self_ns);
+        if root {
+            work.calls += 1;
+            if (Layer::Netcdf..=Layer::Stdio).contains(&span.layer) {
+                add(&mut work.library, span.dur_ns);
+            }
+        }
+        if span.layer == Layer::Syscall && span.layer_top && is_data(span) {
+            add(&mut work.syscall[usize::from(span.kind == Kind::Write)], span.bytes.unwrap_or(0));
+        }
+    }
+
+    /// A call that counts as asked by the program.
+    pub fn ask(&mut self, span: &Span) {
+        let work = self.by_process.entry(span.process_ix).or_default();
+        add(&mut work.asked[usize::from(span.kind == Kind::Write)], asked(span).unwrap_or(0));
+    }
+
+    /// Ranks in order, then processes without a rank; also counts both in the header.
+    pub fn finish(self, source: &mut dyn Source, quality: &Quality, header: &mut Header) -> Result<Ranks> {
+        let mut known = HashMap::<i32, (Option<i32>, i32, Option<String>)>::new();
+        source.processes(&mut |p: &Process| {
+            known.insert(p.process_ix, (p.rank, p.pid, p.exe.clone()));
+            Ok(())
+        })?;
+        let mut works = self.by_process;
+        for (ix, (_, pid, _)) in &known {
+            works.entry(*ix).or_default().pid = *pid;
+        }
+        header.processes = works.len();
+        let mut ordered: Vec<_> = works.into_iter().collect();
+        ordered.sort_by_key(|(ix, _)| *ix);
+        let mut rows = BTreeMap::<(bool, i32), RankRow>::new();
+        for (ix, work) in ordered {
+            let (rank, exe) = match known.remove(&ix) {
+                Some((rank, _, exe)) => (rank.or(work.rank), exe),
+                None => (work.rank, None),
+            };
+            let row =
+                rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
+            row.add(&work);
+        }
+        let rows: Vec<_> = rows.into_values().collect();
+        header.ranks = rows.iter().filter(|row| row.rank.is_some()).count();
+        let imbalance = imbalance(&rows);
+        Ok(Ranks { rows, imbalance })
+    }
+}
+
+impl RankRow {
+    fn new(rank: Option<i32>, exe: Option<String>, quality: &Quality) -> Self {
+        Self {
+            rank,
+            pids: Vec::new(),
+            exe,
+            calls: 0,
+            asked_read: 0,
+            asked_written: 0,
+            syscall_read: 0,
+            syscall_written: 0,
+            library_ns: 0,
+            exclusive_ns: BTreeMap::new(),
+            complete: quality.all(),
+        }
+    }
+
+    fn add(&mut self, work: &Work) {
+        self.pids.push(work.pid);
+        self.calls += work.calls;
+        add(&mut self.asked_read, work.asked[0]);
+        add(&mut self.asked_written, work.asked[1]);
+        add(&mut self.syscall_read, work.syscall[0]);
+        add(&mut self.syscall_written, work.syscall[1]);
+        add(&mut self.library_ns, work.library);
+        for (layer, ns) in LAYERS.iter().zip(work.exclusive).filter(|(_, ns)| *ns != 0) {
+            add(self.exclusive_ns.entry(layer.name()).or_default(), ns);
+        }
+    }
+}
+
+fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
+    let ranked = rows.iter().any(|row| row.rank.is_some());
+    let rows: Vec<_> = rows.iter().filter(|row| row.rank.is_some() == ranked).collect();
+    if rows.len() < 2 {
+        return Vec::new();
+    }
+    let of_layer = |layer: Layer| {
+        let name = layer.name();
+        let of = |row: &RankRow| row.exclusive_ns.get(name).copied().unwrap_or(0);
+        let slowest = rows.iter().rev().max_by_key(|row| of(row))?;
+        let mean = rows.iter().map(|row| of(row) as f64).sum::<f64>() / rows.len() as f64;
+        let id = slowest.rank.or_else(|| slowest.pids.first().copied())?;
+        let max = of(slowest);
+        (mean > 0.0).then(|| Imbalance {
+            layer: name,
+            max_ns: max,
+            mean_ns: mean,
+            max_to_mean: max as f64 / mean,
+            slowest: id,
+        })
+    };
+    LAYERS.into_iter().filter_map(of_layer).collect()
+}

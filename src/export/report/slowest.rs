@@ -1,0 +1,299 @@
+//! The slowest calls, each as a tree from the program's call down to its block requests.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::source::Source;
+use crate::correlate::rows::{Block, BlockLink, Span};
+use crate::words::flag;
+
+/// Calls in the report, and how many of them may be of one function.
+const TOP: usize = 10;
+const TOP_OF_OP: usize = 5;
+/// Spans kept of one tree, and block requests of all trees.
+const SPANS_MAX: usize = 50_000;
+const LINKS_MAX: usize = 100_000;
+/// Runs of this many equal siblings and fewer are listed one by one.
+const RUN_MAX: usize = 4;
+/// A call with more entries below it than this has equal ones folded even when others lie between them.
+const CHILDREN_MAX: usize = 12;
+/// Nesting that is followed; the kernel side tracks less.
+const DEPTH_MAX: usize = 127;
+
+/// One slow call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallTree {
+    pub root_id: i64,
+    pub start_ns: i64,
+    pub pid: i32,
+    pub tid: i32,
+    pub rank: Option<i32>,
+    /// Calls in the tree, and those that are not shown because the tree is too large.
+    pub calls: usize,
+    pub not_shown: usize,
+    pub complete: bool,
+    pub tree: Node,
+}
+
+/// A call, or a run of equal calls folded into one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    pub layer: &'static str,
+    pub op: &'static str,
+    pub count: i64,
+    /// Sums over the run.
+    pub dur_ns: i64,
+    pub self_ns: i64,
+    pub max_ns: i64,
+    /// `None` where no call of the run knows its bytes.
+    pub bytes: Option<i64>,
+    pub errors: i64,
+    /// The rest is of a single call, or equal in all calls of a run.
+    pub errno: i16,
+    pub file_id: Option<i32>,
+    pub path: Option<String>,
+    pub object_id: Option<i32>,
+    pub object: Option<String>,
+    pub offset: Option<i64>,
+    pub unfinished: bool,
+    pub asynchronous: bool,
+    pub inferred_parent: bool,
+    pub blocks: Vec<BlockNode>,
+    pub children: Vec<Node>,
+}
+
+/// A block request of a call, or several of one operation, class and certainty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockNode {
+    pub op: &'static str,
+    pub class: &'static str,
+    /// How it is known that the request belongs to the call.
+    pub how: &'static str,
+    pub count: i64,
+    /// The call's part of the requests.
+    pub bytes: i64,
+    /// From queue to issue, and from issue to completion; sums.
+    pub queue_ns: i64,
+    pub device_ns: i64,
+    pub max_device_ns: i64,
+    pub errors: i64,
+}
+
+/// Finds the slowest roots; memory grows with the number of functions.
+#[derive(Default)]
+pub struct Slowest {
+    by_op: HashMap<&'static str, BinaryHeap<Reverse<(i64, i64)>>>,
+}
+
+impl Slowest {
+    pub fn span(&mut self, span: &Span) {
+        if span.parent_id.is_some() {
+            return;
+        }
+        let heap = self.by_op.entry(span.op).or_default();
+        heap.push(Reverse((span.dur_ns, span.span_id)));
+        if heap.len() > TOP_OF_OP {
+            heap.pop();
+        }
+    }
+
+    /// Root ids, the slowest first.
+    pub fn roots(self) -> Vec<i64> {
+        let mut all: Vec<_> = self.by_op.into_values().flatten().map(|Reverse(entry)| entry).collect();
+        all.sort_by_key(|(dur, id)| (Reverse(*dur), *id));
+        all.into_iter().take(TOP).map(|(_, id)| id).collect()
+    }
+}
+
+/// Block requests of a span.
+type Blocks = HashMap<i64, Vec<BlockNode>>;
+
+/// Everything below the chosen roots, read back from the source.
+#[derive(Default)]
+pub struct Trees {
+    order: Vec<i64>,
+    spans: HashMap<i64, Vec<Span>>,
+    left_out: HashMap<i64, usize>,
+    links: HashMap<i64, Vec<BlockLink>>,
+    links_left_out: HashMap<i64, usize>,
+    blocks: Blocks,
+}
+
+impl Trees {
+    /// Reads the spans and links of these roots. Block requests follow through [`Trees::block`].
+    pub fn read(source: &mut dyn Source, roots: Vec<i64>) -> Result<Self> {
+        let wanted: BTreeSet<i64> = roots.iter().copied().collect();
+        let mut trees = Self { order: roots, ..Self::default() };
+        if wanted.is_empty() {
+            return Ok(trees);
+        }
+        source.spans_of_roots(&wanted, &mut |span| {
+            let kept = trees.spans.entry(span.root_id).or_default();
+            // The root itself always has a place.
+            if kept.len() < SPANS_MAX || span.span_id == span.root_id {
+                kept.push(span.clone());
+            } else {
+                *trees.left_out.entry(span.root_id).or_default() += 1;
+            }
+            Ok(())
+        })?;
+        let mut kept = 0;
+        source.links(&mut |link| {
+            if wanted.contains(&link.root_id) {
+                if kept < LINKS_MAX {
+                    trees.links.entry(link.req_id).or_default().push(link.clone());
+                    kept += 1;
+                } else {
+                    *trees.links_left_out.entry(link.root_id).or_default() += 1;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(trees)
+    }
+
+    /// Takes a request if it belongs to one of the trees.
+    pub fn block(&mut self, block: &Block) {
+        for link in self.links.remove(&block.req_id).unwrap_or_default() {
+            self.blocks.entry(link.span_id).or_default().push(BlockNode {
+                op: block.op,
+                class: block.class,
+                how: link.how,
+                count: 1,
+                bytes: link.bytes,
+                queue_ns: block.issue_ns.saturating_sub(block.queue_ns),
+                device_ns: block.dur_ns,
+                max_device_ns: block.dur_ns,
+                errors: i64::from(block.status != 0),
+            });
+        }
+    }
+
+    /// The trees, the slowest first; paths and objects are filled in later.
+    pub fn finish(mut self, complete: bool) -> Vec<CallTree> {
+        let mut trees = Vec::new();
+        for root in std::mem::take(&mut self.order) {
+            let mut spans = self.spans.remove(&root).unwrap_or_default();
+            spans.sort_by_key(|s| (s.start_ns, s.span_id));
+            let calls = spans.len() + self.left_out.get(&root).copied().unwrap_or(0);
+            let mut below = HashMap::<i64, Vec<Span>>::new();
+            let mut top = None;
+            for span in spans {
+                match span.parent_id {
+                    None if span.span_id == root => top = Some(span),
+                    None => {}
+                    Some(parent) => below.entry(parent).or_default().push(span),
+                }
+            }
+            let Some(top) = top else { continue };
+            let (start_ns, pid, tid, rank) = (top.start_ns, top.pid, top.tid, top.rank);
+            let mut shown = 0;
+            let tree = node(vec![top], &mut below, &mut self.blocks, 0, &mut shown);
+            let not_shown = calls - shown + self.links_left_out.get(&root).copied().unwrap_or(0);
+            trees.push(CallTree { root_id: root, start_ns, pid, tid, rank, calls, not_shown, complete, tree });
+        }
+        trees
+    }
+}
+
+/// One node for a run of calls of one function.
+fn node(
+    run: Vec<Span>,
+    below: &mut HashMap<i64, Vec<Span>>,
+    blocks: &mut Blocks,
+    depth: usize,
+    shown: &mut usize,
+) -> Node {
+    *shown += run.len();
+    let (mut inner, mut requests) = (Vec::new(), Vec::new());
+    for span in &run {
+        if depth < DEPTH_MAX {
+            inner.extend(below.remove(&span.span_id).unwrap_or_default());
+        }
+        requests.extend(blocks.remove(&span.span_id).unwrap_or_default());
+    }
+    let children = runs(inner).into_iter().map(|run| node(run, below, blocks, depth + 1, shown)).collect();
+    let sum = |of: fn(&Span) -> i64| run.iter().fold(0i64, |sum, span| sum.saturating_add(of(span)));
+    let known = run.iter().any(|span| span.bytes.is_some());
+    let any = |bit: i32| run.iter().any(|span| span.flags & bit != 0);
+    Node {
+        layer: run[0].layer.name(),
+        op: run[0].op,
+        count: run.len() as i64,
+        dur_ns: sum(|s| s.dur_ns),
+        self_ns: sum(|s| s.self_ns),
+        max_ns: run.iter().map(|s| s.dur_ns).max().unwrap_or(0),
+        bytes: known.then(|| sum(|s| s.bytes.unwrap_or(0))),
+        errors: sum(|s| i64::from(s.errno != 0)),
+        errno: same(&run, |s| Some(s.errno)).unwrap_or(0),
+        file_id: same(&run, |s| s.file_id),
+        path: None,
+        object_id: same(&run, |s| s.object_id),
+        object: None,
+        offset: if run.len() == 1 { run[0].offset } else { None },
+        unfinished: any(flag::UNFINISHED),
+        asynchronous: any(flag::ASYNC),
+        inferred_parent: any(flag::INFERRED_PARENT),
+        blocks: fold_blocks(requests),
+        children,
+    }
+}
+
+/// The value that all spans of a run share.
+fn same<T: PartialEq>(run: &[Span], of: impl Fn(&Span) -> Option<T>) -> Option<T> {
+    let first = of(run.first()?)?;
+    run.iter().all(|span| of(span).as_ref() == Some(&first)).then_some(first)
+}
+
+/// Siblings in order of time, cut into what becomes one node each.
+fn runs(siblings: Vec<Span>) -> Vec<Vec<Span>> {
+    let alike = |a: &Span, b: &Span| (a.layer, a.op) == (b.layer, b.op);
+    let mut runs: Vec<Vec<Span>> = Vec::new();
+    for span in siblings {
+        match runs.last_mut() {
+            Some(run) if alike(&run[0], &span) => run.push(span),
+            _ => runs.push(vec![span]),
+        }
+    }
+    let lines: usize = runs.iter().map(|run| if run.len() > RUN_MAX { 1 } else { run.len() }).sum();
+    if lines > CHILDREN_MAX {
+        let mut groups: Vec<Vec<Span>> = Vec::new();
+        for run in runs {
+            match groups.iter_mut().find(|group| alike(&group[0], &run[0])) {
+                Some(group) => group.extend(run),
+                None => groups.push(run),
+            }
+        }
+        runs = groups;
+    }
+    let cut = |run: Vec<Span>| {
+        if run.len() > RUN_MAX { vec![run] } else { run.into_iter().map(|span| vec![span]).collect() }
+    };
+    runs.into_iter().flat_map(cut).collect()
+}
+
+/// Requests of equal operation, class and certainty as one line, when there are many.
+fn fold_blocks(requests: Vec<BlockNode>) -> Vec<BlockNode> {
+    if requests.len() <= RUN_MAX {
+        return requests;
+    }
+    let mut folded: Vec<BlockNode> = Vec::new();
+    for request in requests {
+        let alike = |b: &&mut BlockNode| (b.op, b.class, b.how) == (request.op, request.class, request.how);
+        match folded.iter_mut().find(alike) {
+            Some(to) => {
+                to.count += request.count;
+                to.bytes = to.bytes.saturating_add(request.bytes);
+                to.queue_ns = to.queue_ns.saturating_add(request.queue_ns);
+                to.device_ns = to.device_ns.saturating_add(request.device_ns);
+                to.max_device_ns = to.max_device_ns.max(request.max_device_ns);
+                to.errors += request.errors;
+            }
+            None => folded.push(request),
+        }
+    }
+    folded
+}

@@ -1,0 +1,111 @@
+//! What a report reads: the tables it needs, row by row, so that no table has to fit into memory.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use crate::correlate::rows::{Block, BlockLink, Coverage, File, Handle, Loss, Meta, Object, Process, Row, Span};
+use crate::export::Dataset;
+
+/// Called for each row; an error ends the reading.
+pub type Each<'a, T> = &'a mut dyn FnMut(&T) -> Result<()>;
+
+/// A dataset, or rows in memory. Of several rows with one id in a dimension table the last holds.
+pub trait Source {
+    fn spans(&mut self, each: Each<Span>) -> Result<()>;
+    fn blocks(&mut self, each: Each<Block>) -> Result<()>;
+    fn links(&mut self, each: Each<BlockLink>) -> Result<()>;
+    fn files(&mut self, each: Each<File>) -> Result<()>;
+    fn handles(&mut self, each: Each<Handle>) -> Result<()>;
+    fn objects(&mut self, each: Each<Object>) -> Result<()>;
+    fn processes(&mut self, each: Each<Process>) -> Result<()>;
+    fn losses(&mut self, each: Each<Loss>) -> Result<()>;
+    fn coverage(&mut self, each: Each<Coverage>) -> Result<()>;
+    fn meta(&mut self, each: Each<Meta>) -> Result<()>;
+
+    /// The spans below these roots, the roots included.
+    fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
+        self.spans(&mut |span| if roots.contains(&span.root_id) { each(span) } else { Ok(()) })
+    }
+
+    /// Parts of the dataset that could not be read, in words for the reader of the report.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Rows in memory, in the order they were made.
+impl Source for Vec<Row> {
+    fn spans(&mut self, each: Each<Span>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Span(r) = row { each(r) } else { Ok(()) })
+    }
+    fn blocks(&mut self, each: Each<Block>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Block(r) = row { each(r) } else { Ok(()) })
+    }
+    fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::BlockLink(r) = row { each(r) } else { Ok(()) })
+    }
+    fn files(&mut self, each: Each<File>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::File(r) = row { each(r) } else { Ok(()) })
+    }
+    fn handles(&mut self, each: Each<Handle>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Handle(r) = row { each(r) } else { Ok(()) })
+    }
+    fn objects(&mut self, each: Each<Object>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Object(r) = row { each(r) } else { Ok(()) })
+    }
+    fn processes(&mut self, each: Each<Process>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Process(r) = row { each(r) } else { Ok(()) })
+    }
+    fn losses(&mut self, each: Each<Loss>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Loss(r) = row { each(r) } else { Ok(()) })
+    }
+    fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Coverage(r) = row { each(r) } else { Ok(()) })
+    }
+    fn meta(&mut self, each: Each<Meta>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Meta(r) = row { each(r) } else { Ok(()) })
+    }
+}
+
+/// Tables on disk, part by part.
+impl Source for Dataset {
+    fn spans(&mut self, each: Each<Span>) -> Result<()> {
+        self.rows(|row: Span| each(&row))
+    }
+    fn blocks(&mut self, each: Each<Block>) -> Result<()> {
+        self.rows(|row: Block| each(&row))
+    }
+    fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
+        self.rows(|row: BlockLink| each(&row))
+    }
+    fn files(&mut self, each: Each<File>) -> Result<()> {
+        self.rows(|row: File| each(&row))
+    }
+    fn handles(&mut self, each: Each<Handle>) -> Result<()> {
+        self.rows(|row: Handle| each(&row))
+    }
+    fn objects(&mut self, each: Each<Object>) -> Result<()> {
+        self.rows(|row: Object| each(&row))
+    }
+    fn processes(&mut self, each: Each<Process>) -> Result<()> {
+        self.rows(|row: Process| each(&row))
+    }
+    fn losses(&mut self, each: Each<Loss>) -> Result<()> {
+        self.rows(|row: Loss| each(&row))
+    }
+    fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
+        self.rows(|row: Coverage| each(&row))
+    }
+    fn meta(&mut self, each: Each<Meta>) -> Result<()> {
+        self.rows(|row: Meta| each(&row))
+    }
+
+    fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
+        Self::spans_of_roots(self, roots, |span| each(&span))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        Self::warnings(self).iter().map(ToString::to_string).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! The rows of each table on their way into part files.
+
+use std::fs::File as OsFile;
+
+use anyhow::{Context, Result};
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+
+use super::directory::Directory;
+use super::names;
+use super::table::{Table, batch, properties, schema};
+use crate::correlate::rows::{
+    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Row,
+    Span, Stack, Thread,
+};
+
+/// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
+const BATCH_ROWS: usize = 8 * 1024;
+
+/// When row groups and parts end, in rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub group_rows: usize,
+    pub part_rows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { group_rows: 256 * 1024, part_rows: 8 * 1024 * 1024 }
+    }
+}
+
+/// What all streams share.
+pub struct Target {
+    pub directory: Directory,
+    pub host: String,
+    pub limits: Limits,
+    /// Names of the parts closed so far.
+    pub closed: Vec<String>,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
+/// A part being written.
+struct Part {
+    name: String,
+    writer: ArrowWriter<OsFile>,
+    rows: usize,
+}
+
+/// One table being written.
+struct Stream<T: Table> {
+    schema: SchemaRef,
+    /// Rows not yet handed to the open part.
+    waiting: Vec<T>,
+    part: Option<Part>,
+    /// Number of the last part opened.
+    number: u32,
+    /// Rows in closed parts.
+    rows: u64,
+}
+
+impl<T: Table> Default for Stream<T> {
+    fn default() -> Self {
+        Self { schema: schema::<T>(), waiting: Vec::new(), part: None, number: 0, rows: 0 }
+    }
+}
+
+impl<T: Table> Stream<T> {
+    fn push(&mut self, row: T, target: &mut Target) -> Result<()> {
+        // Opened with the first row, not with the first batch, so that a killed writer leaves a trace of the loss.
+        if self.part.is_none() {
+            self.open(target)?;
+        }
+        self.waiting.push(row);
+        let Limits { group_rows, part_rows } = target.limits;
+        let batch_rows = if T::SORTED_BY.is_empty() { BATCH_ROWS } else { group_rows };
+        let full = self.part.as_ref().is_some_and(|part| part.rows + self.waiting.len() >= part_rows);
+        if full {
+            self.close(target)
+        } else if self.waiting.len() >= batch_rows {
+            self.write(target)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn open(&mut self, target: &Target) -> Result<()> {
+        self.number += 1;
+        let name = names::part(T::NAME, self.number);
+        let file = target.directory.create_file(&format!("{name}{}", names::OPEN))?;
+        let properties = properties::<T>(&target.host, target.limits.group_rows)?;
+        let writer = ArrowWriter::try_new(file, SchemaRef::clone(&self.schema), Some(properties))
+            .with_context(|| format!("cannot write {name}"))?;
+        self.part = Some(Part { name, writer, rows: 0 });
+        Ok(())
+    }
+
+    /// Hands the waiting rows to the open part; a sorted table ends a row group with them.
+    fn write(&mut self, target: &Target) -> Result<()> {
+        // A part that fails is left as it is: put back only when all went well.
+        let Some(mut part) = self.part.take() else { return Ok(()) };
+        let mut rows = std::mem::take(&mut self.waiting);
+        T::sort(&mut rows);
+        for rows in rows.chunks(BATCH_ROWS) {
+            part.writer
+                .write(&batch(&self.schema, &target.host, rows)?)
+                .with_context(|| format!("cannot write {}", part.name))?;
+        }
+        if !T::SORTED_BY.is_empty() {
+            part.writer.flush().with_context(|| format!("cannot write {}", part.name))?;
+        }
+        part.rows += rows.len();
+        rows.clear();
+        self.waiting = rows;
+        self.part = Some(part);
+        Ok(())
+    }
+
+    /// Ends the open part, if there is one, and gives it its final name.
+    fn close(&mut self, target: &mut Target) -> Result<()> {
+        self.write(target)?;
+        let Some(Part { name, writer, rows }) = self.part.take() else { return Ok(()) };
+        let file = writer.into_inner().with_context(|| format!("cannot write {name}"))?;
+        let bytes = file.metadata().with_context(|| format!("cannot size {name}"))?.len();
+        target.directory.rename(&format!("{name}{}", names::OPEN), &name)?;
+        target.closed.push(name);
+        target.bytes += bytes;
+        self.rows += rows as u64;
+        Ok(())
+    }
+}
+
+/// Lists the tables once: their streams, their names, and which row goes where.
+macro_rules! streams {
+    ($($field:ident: $row:ident),+ $(,)?) => {
+        /// The tables of a dataset; a table's name is the prefix of its files.
+        pub const TABLES: [&str; [$(stringify!($field)),+].len()] = [$(<$row as Table>::NAME),+];
+
+        /// Every table being written.
+        #[derive(Default)]
+        pub struct Streams {
+            $($field: Stream<$row>),+
+        }
+
+        impl Streams {
+            /// Adds a row to its table.
+            pub fn push(&mut self, row: Row, target: &mut Target) -> Result<()> {
+                match row {
+                    $(Row::$row(row) => self.$field.push(row, target)),+
+                }
+            }
+
+            /// Opens a part of every table.
+            pub fn open_all(&mut self, target: &Target) -> Result<()> {
+                $(self.$field.open(target)?;)+
+                Ok(())
+            }
+
+            /// Closes every open part, also after one failed; the first failure is returned.
+            pub fn close_all(&mut self, target: &mut Target) -> Result<()> {
+                let mut result = Ok(());
+                $(result = result.and(self.$field.close(target));)+
+                result
+            }
+
+            /// Rows in closed parts, by table.
+            pub fn rows(&self) -> Vec<(&'static str, u64)> {
+                vec![$((<$row as Table>::NAME, self.$field.rows)),+]
+            }
+        }
+    };
+}
+
+streams! {
+    spans: Span,
+    block: Block,
+    block_links: BlockLink,
+    files: File,
+    file_paths: FilePath,
+    handles: Handle,
+    objects: Object,
+    processes: Process,
+    threads: Thread,
+    mounts: Mount,
+    rollup: Rollup,
+    hist: Hist,
+    stacks: Stack,
+    metrics: Metric,
+    losses: Loss,
+    coverage: Coverage,
+    meta: Meta,
+}

@@ -1,0 +1,157 @@
+//! A table as one list of columns; schema, encodings, writing and reading all come from that list.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use super::cells::{Cell, Reading, Value, word_array, word_type};
+
+/// The version of the schema that this program writes and reads.
+pub const SCHEMA: &str = "1";
+/// Key of every part's metadata that holds the schema version.
+pub const SCHEMA_KEY: &str = "iotrace.schema";
+/// Key of every part's metadata that holds the host, so that a part without rows names it too.
+pub const HOST_KEY: &str = "iotrace.host";
+/// The first column of every table.
+pub const HOST: &str = "host";
+
+/// How a column is laid out. Byte stream split would be smaller for durations, but common readers refuse it for integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// `DELTA_BINARY_PACKED`, for numbers close to the one before: times, ids.
+    Delta,
+    /// As they are, for numbers that neither repeat nor grow.
+    Plain,
+    /// A dictionary per row group, for values that repeat; falls back to plain when the dictionary grows too large.
+    Dict,
+}
+
+/// One column of a table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: &'static str,
+    pub data_type: DataType,
+    pub nullable: bool,
+    pub encoding: Encoding,
+}
+
+impl Column {
+    /// The column that holds fields of type `C`.
+    pub fn of<C: Cell>(name: &'static str, encoding: Encoding) -> Self {
+        Self { name, data_type: C::Value::data_type(), nullable: C::NULLABLE, encoding }
+    }
+}
+
+/// A row type that has a table.
+pub trait Table: Sized + 'static {
+    /// The table's name: the prefix of its files.
+    const NAME: &'static str;
+    /// Columns that rows are sorted by within a row group; none when rows stay as they came.
+    const SORTED_BY: &'static [&'static str];
+
+    /// All columns but `host`.
+    fn columns() -> Vec<Column>;
+    /// Sorts by `SORTED_BY`.
+    fn sort(rows: &mut [Self]);
+    /// One array per column of `columns`.
+    fn arrays(rows: &[Self]) -> Result<Vec<ArrayRef>>;
+    /// The rows of a batch, whatever the order of its columns.
+    fn decode(batch: &RecordBatch) -> Result<Vec<Self>>;
+}
+
+/// Makes a row struct a `Table`. Every field must be listed: a field left out does not compile.
+macro_rules! table {
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+    ($table:literal, $row:ty $(, sorted by $($key:ident),+)? {
+        $($field:ident $(as $name:literal)?: $type:ty => $encoding:ident,)+
+    }) => {
+        impl $crate::export::table::Table for $row {
+            const NAME: &'static str = $table;
+            const SORTED_BY: &'static [&'static str] = &[$($(stringify!($key)),+)?];
+
+            fn columns() -> Vec<$crate::export::table::Column> {
+                use $crate::export::table::{Column, Encoding};
+                vec![$(Column::of::<$type>(table!(@name $field $($name)?), Encoding::$encoding)),+]
+            }
+
+            fn sort(_rows: &mut [Self]) {
+                $(_rows.sort_unstable_by_key(|row| ($(row.$key),+));)?
+            }
+
+            fn arrays(rows: &[Self]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
+                Ok(vec![$($crate::export::cells::array::<$type>(rows.iter().map(|row| &row.$field))?),+])
+            }
+
+            fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
+                use $crate::export::table::{cell, column};
+                $(let $field = column::<$type>(batch, table!(@name $field $($name)?))?;)+
+                (0..batch.num_rows())
+                    .map(|row| Ok(Self { $($field: cell(&$field, row, table!(@name $field $($name)?))?),+ }))
+                    .collect()
+            }
+        }
+    };
+}
+pub(crate) use table;
+
+/// A column of a batch by its name.
+pub fn column<C: Cell>(batch: &RecordBatch, name: &str) -> Result<Reading<C>> {
+    let array = batch.column_by_name(name).with_context(|| format!("column {name} is missing"))?;
+    Reading::new(array).with_context(|| format!("column {name}"))
+}
+
+/// One cell of a column.
+pub fn cell<C: Cell>(column: &Reading<C>, row: usize, name: &str) -> Result<C> {
+    column.get(row).with_context(|| format!("column {name}"))
+}
+
+/// The Arrow schema of a table, `host` first.
+pub fn schema<T: Table>() -> SchemaRef {
+    let host = Field::new(HOST, word_type(), false);
+    let fields = T::columns().into_iter().map(|c| Field::new(c.name, c.data_type, c.nullable));
+    Arc::new(Schema::new(std::iter::once(host).chain(fields).collect::<Vec<_>>()))
+}
+
+/// Rows as a batch of `schema`.
+pub fn batch<T: Table>(schema: &SchemaRef, host: &str, rows: &[T]) -> Result<RecordBatch> {
+    let mut arrays = vec![word_array(rows.iter().map(|_| Some(host)))?];
+    arrays.extend(T::arrays(rows)?);
+    Ok(RecordBatch::try_new(Arc::clone(schema), arrays)?)
+}
+
+/// How parts of a table are written.
+pub fn properties<T: Table>(host: &str, group_rows: usize) -> Result<WriterProperties> {
+    let columns = T::columns();
+    let sorting = T::SORTED_BY.iter().map(|key| {
+        let index = columns.iter().position(|c| c.name == *key).with_context(|| format!("no column {key}"))?;
+        // `host` comes before all others.
+        Ok(SortingColumn { column_idx: index as i32 + 1, descending: false, nulls_first: false })
+    });
+    let sorting = sorting.collect::<Result<Vec<_>>>()?;
+    let fact = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        // Row groups are slices of time sorted by thread: bounds per page would cost more than they prune.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_created_by(concat!("iotrace-bpf ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(Some(vec![fact(SCHEMA_KEY, SCHEMA), fact(HOST_KEY, host)]))
+        .set_sorting_columns((!sorting.is_empty()).then_some(sorting));
+    for column in columns {
+        let path = ColumnPath::from(column.name);
+        let encoding = match column.encoding {
+            Encoding::Dict => continue,
+            Encoding::Delta => parquet::basic::Encoding::DELTA_BINARY_PACKED,
+            Encoding::Plain => parquet::basic::Encoding::PLAIN,
+        };
+        properties = properties.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
+    }
+    Ok(properties.build())
+}

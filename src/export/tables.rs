@@ -1,0 +1,218 @@
+//! Every table of the dataset: its columns in order, their types and encodings.
+//!
+//! The encodings were chosen by measuring each column of realistic traces in each encoding.
+
+use super::table::table;
+use crate::correlate::rows::{
+    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Span,
+    Stack, Thread,
+};
+use crate::words::{Kind, Layer};
+
+table!("spans", Span, sorted by pid, tid, start_ns, span_id {
+    span_id: i64 => Delta,
+    parent_id: Option<i64> => Delta,
+    root_id: i64 => Delta,
+    layer: Layer => Dict,
+    op: &'static str => Dict,
+    kind: Kind => Dict,
+    depth: i8 => Dict,
+    layer_top: bool => Dict,
+    process_ix: i32 => Dict,
+    pid: i32 => Dict,
+    tid: i32 => Dict,
+    rank: Option<i32> => Dict,
+    cpu: i16 => Dict,
+    start_ns: i64 => Delta,
+    dur_ns: i64 => Delta,
+    self_ns: i64 => Dict,
+    file_id: Option<i32> => Plain,
+    handle_id: Option<i32> => Plain,
+    object_id: Option<i32> => Dict,
+    offset: Option<i64> => Plain,
+    bytes: Option<i64> => Dict,
+    req_bytes: Option<i64> => Dict,
+    miss_bytes: Option<i64> => Dict,
+    ret: Option<i64> => Dict,
+    errno: i16 => Dict,
+    flags: i32 => Dict,
+    async_id: Option<i64> => Delta,
+    coll_id: Option<i64> => Delta,
+    stack_id: Option<i32> => Delta,
+});
+
+table!("block", Block {
+    req_id: i64 => Delta,
+    dev: i32 => Dict,
+    op: &'static str => Dict,
+    class: &'static str => Dict,
+    req_flags: i32 => Dict,
+    sector: i64 => Delta,
+    bytes: i32 => Dict,
+    pid: i32 => Dict,
+    queue_ns: i64 => Delta,
+    issue_ns: i64 => Delta,
+    dur_ns: i64 => Delta,
+    status: i16 => Dict,
+    nr_bios: i16 => Dict,
+    qdepth: i16 => Dict,
+});
+
+table!("block_links", BlockLink {
+    req_id: i64 => Delta,
+    span_id: i64 => Delta,
+    root_id: i64 => Delta,
+    bytes: i64 => Dict,
+    how: &'static str => Dict,
+});
+
+table!("files", File {
+    file_id: i32 => Delta,
+    dev: i64 => Dict,
+    ino: i64 => Delta,
+    generation as "gen": i64 => Dict,
+    path: Option<String> => Dict,
+    first_path: Option<String> => Dict,
+    fstype: Option<String> => Dict,
+    mount_id: Option<i32> => Dict,
+    size_first: Option<i64> => Dict,
+    size_last: Option<i64> => Dict,
+    blksize: Option<i32> => Dict,
+    role: &'static str => Dict,
+    unlinked: bool => Dict,
+});
+
+table!("file_paths", FilePath {
+    file_id: i32 => Delta,
+    path: String => Dict,
+    from_ns: i64 => Delta,
+});
+
+table!("handles", Handle {
+    handle_id: i32 => Delta,
+    parent_handle_id: Option<i32> => Delta,
+    layer: Layer => Dict,
+    file_id: Option<i32> => Dict,
+    object_id: Option<i32> => Dict,
+    process_ix: i32 => Dict,
+    pid: i32 => Dict,
+    raw: i64 => Dict,
+    mode: Option<i32> => Dict,
+    flags: i32 => Dict,
+    comm_size: Option<i32> => Dict,
+    open_span_id: Option<i64> => Delta,
+    close_span_id: Option<i64> => Delta,
+    start_ns: i64 => Delta,
+    end_ns: Option<i64> => Delta,
+});
+
+table!("objects", Object {
+    object_id: i32 => Delta,
+    handle_id: Option<i32> => Dict,
+    file_id: Option<i32> => Dict,
+    name: String => Dict,
+    class: &'static str => Dict,
+    dims: Option<Vec<i64>> => Dict,
+    chunk: Option<Vec<i64>> => Dict,
+    elem_size: Option<i32> => Dict,
+    filters: Option<String> => Dict,
+});
+
+table!("processes", Process {
+    process_ix: i32 => Delta,
+    pid: i32 => Delta,
+    ppid: i32 => Dict,
+    start_ns: i64 => Delta,
+    end_ns: Option<i64> => Delta,
+    exe: Option<String> => Dict,
+    cmdline: Vec<String> => Dict,
+    uid: i32 => Dict,
+    cgroup: Option<String> => Dict,
+    rank: Option<i32> => Dict,
+    world_size: Option<i32> => Dict,
+    job_id: Option<String> => Dict,
+    exit_code: Option<i32> => Dict,
+});
+
+table!("threads", Thread {
+    thread_ix: i32 => Delta,
+    process_ix: i32 => Dict,
+    pid: i32 => Dict,
+    tid: i32 => Delta,
+    comm: String => Dict,
+});
+
+table!("mounts", Mount {
+    mount_id: i32 => Delta,
+    path: String => Dict,
+    fstype: String => Dict,
+    source: String => Dict,
+    options: String => Dict,
+    dev: i64 => Dict,
+    block_size: Option<i32> => Dict,
+    opt_io_size: Option<i32> => Dict,
+    rotational: Option<bool> => Dict,
+    scheduler: Option<String> => Dict,
+});
+
+table!("rollup", Rollup {
+    t_ns: i64 => Delta,
+    layer: Layer => Dict,
+    op: &'static str => Dict,
+    kind: Kind => Dict,
+    process_ix: i32 => Dict,
+    pid: i32 => Dict,
+    rank: Option<i32> => Dict,
+    calls: i64 => Dict,
+    bytes: i64 => Dict,
+    req_bytes: i64 => Dict,
+    dur_ns: i64 => Delta,
+    self_ns: i64 => Delta,
+    max_ns: i64 => Delta,
+    errors: i64 => Dict,
+});
+
+table!("hist", Hist {
+    t_ns: i64 => Delta,
+    layer: Layer => Dict,
+    op: &'static str => Dict,
+    what: &'static str => Dict,
+    bucket: i16 => Dict,
+    n: i64 => Dict,
+});
+
+table!("stacks", Stack {
+    stack_id: i32 => Delta,
+    frames: Vec<String> => Dict,
+});
+
+table!("metrics", Metric {
+    t_ns: i64 => Delta,
+    name: &'static str => Dict,
+    label: Option<String> => Dict,
+    value: f64 => Dict,
+});
+
+table!("losses", Loss {
+    t_ns: i64 => Delta,
+    layer: Option<Layer> => Dict,
+    cpu: Option<i16> => Dict,
+    place: &'static str => Dict,
+    count: i64 => Dict,
+});
+
+table!("coverage", Coverage {
+    layer: Layer => Dict,
+    target: String => Dict,
+    symbol: String => Dict,
+    tier: Option<&'static str> => Dict,
+    status: &'static str => Dict,
+    reason: Option<String> => Dict,
+    offset: Option<i64> => Delta,
+    insn: Option<&'static str> => Dict,
+});
+
+table!("meta", Meta {
+    key: String => Dict,
+    value: String => Dict,
+});

@@ -1,0 +1,252 @@
+-- Questions about a trace, as DuckDB views over its Parquet tables. Run them with the dataset as working directory:
+--
+--   cd run.iotrace && duckdb -init views.sql
+--   D FROM v_layers;   D FROM call_tree(8589934592);   D SHOW TABLES;
+--
+-- or in Python (pip install duckdb pandas):
+--
+--   import duckdb, os
+--   os.chdir("run.iotrace")
+--   db = duckdb.connect(); db.execute(open("views.sql").read())
+--   db.sql("FROM v_ops").df()
+--
+-- Times are ns since the start of the trace. Null means "has none" or "not known", never 0. Several nodes at once: put
+-- the datasets side by side and replace each glob by '*/TABLE-*.parquet'; join on host as well as on ids then.
+-- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
+
+-- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only.
+CREATE OR REPLACE VIEW spans       AS FROM read_parquet('spans-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block       AS FROM read_parquet('block-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block_links AS FROM read_parquet('block_links-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('rollup-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW hist        AS FROM read_parquet('hist-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('metrics-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW losses      AS FROM read_parquet('losses-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('coverage-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('file_paths-*.parquet', union_by_name = true);
+
+-- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
+CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW handles AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('mounts-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, mount_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW meta AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1;
+
+-- Layers from top to bottom.
+CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
+  ['app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'], layer);
+
+-- What was lost, and what was watched at all. A layer without attached probes is not covered: no rows say nothing.
+CREATE OR REPLACE VIEW v_loss AS
+  SELECT layer, place, sum(count) AS lost FROM losses GROUP BY ALL HAVING sum(count) <> 0 ORDER BY lost DESC;
+CREATE OR REPLACE VIEW v_coverage AS
+  SELECT layer, count(*) FILTER (status = 'attached') AS attached, count(*) AS probes,
+         list(DISTINCT tier) FILTER (status = 'attached') AS tiers,
+         list(DISTINCT status || ': ' || reason) FILTER (status <> 'attached') AS reasons
+  FROM coverage GROUP BY layer ORDER BY layer_rank(layer);
+
+-- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
+CREATE OR REPLACE VIEW v_layers AS
+  SELECT layer,
+         count(*) FILTER (layer_top) AS calls,
+         count(*) FILTER (NOT layer_top) AS nested_calls,
+         coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+         sum(self_ns) AS exclusive_ns,
+         sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
+         sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
+         sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
+         count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
+         count(*) FILTER (layer_top AND errno <> 0) AS errors
+  FROM spans GROUP BY layer ORDER BY layer_rank(layer);
+
+-- Function by function. Calls, errors and the distribution count every call; inclusive time and bytes outermost ones.
+CREATE OR REPLACE VIEW v_ops AS
+  SELECT layer, op, any_value(kind) AS kind,
+         count(*) AS calls,
+         count(*) FILTER (NOT layer_top) AS nested_calls,
+         coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+         sum(self_ns) AS exclusive_ns,
+         sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
+         sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
+         sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
+         count(*) FILTER (errno <> 0) AS errors,
+         min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
+         quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
+  FROM spans GROUP BY layer, op ORDER BY exclusive_ns DESC;
+
+-- Calls that the program itself asked bytes of: its own reads and writes, and where such a call (or an application
+-- phase) does not tell, the first calls below it that do.
+CREATE OR REPLACE VIEW v_asked AS
+  WITH RECURSIVE opaque AS (
+    SELECT span_id FROM spans
+    WHERE parent_id IS NULL AND (layer = 'app' OR
+          (kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0))
+    UNION ALL
+    SELECT s.span_id FROM spans s JOIN opaque o ON s.parent_id = o.span_id
+    WHERE s.layer = 'app' OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0))
+  SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
+  WHERE kind IN ('read', 'write')
+    AND ((parent_id IS NULL AND layer <> 'app')
+         OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL));
+
+-- What was asked and what each layer made of it, read and write apart. A device request counts once.
+CREATE OR REPLACE VIEW v_amplification AS
+  WITH steps AS (
+    SELECT 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
+           count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
+    FROM v_asked GROUP BY kind
+    UNION ALL
+    SELECT layer_rank(layer), layer, kind, count(*), sum(bytes), count(*) FILTER (bytes IS NULL AND errno = 0)
+    FROM spans WHERE layer_top AND kind IN ('read', 'write') GROUP BY layer, kind
+    UNION ALL
+    SELECT 11, 'block', op, count(*), sum(CASE WHEN status = 0 THEN bytes ELSE 0 END), 0
+    FROM block WHERE op IN ('read', 'write') GROUP BY op)
+  SELECT kind, layer, calls, bytes, unknown_calls,
+         bytes / nullif(first_value(bytes) OVER (PARTITION BY kind ORDER BY step), 0)::DOUBLE AS to_first,
+         bytes / nullif(lag(bytes IGNORE NULLS) OVER (PARTITION BY kind ORDER BY step), 0)::DOUBLE AS to_above
+  FROM steps ORDER BY kind, step;
+CREATE OR REPLACE VIEW v_block_classes AS
+  SELECT op, class, count(*) AS requests, sum(CASE WHEN status = 0 THEN bytes ELSE 0 END) AS bytes,
+         count(*) FILTER (status <> 0) AS errors,
+         sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
+         quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
+  FROM block GROUP BY op, class ORDER BY bytes DESC;
+
+-- Files, layer by layer.
+CREATE OR REPLACE VIEW v_files AS
+  SELECT s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
+         sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
+         count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
+         count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
+         count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
+         quantile_disc(s.dur_ns, 0.99) AS p99_ns
+  FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+  WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.file_id, s.layer ORDER BY time_ns DESC;
+
+-- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
+CREATE OR REPLACE VIEW v_bandwidth AS
+  SELECT file_id, process_ix, kind, sum(bytes) AS bytes, count(*) AS samples,
+         max(bytes * 1e9 / greatest(dur_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(dur_ns, 1)) AS min_bps,
+         avg(bytes * 1e9 / greatest(dur_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(dur_ns, 1)) AS stddev_bps
+  FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+  GROUP BY file_id, process_ix, kind ORDER BY bytes DESC;
+
+-- Ranks (or processes without one), layer by layer.
+CREATE OR REPLACE VIEW v_ranks AS
+  SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
+         list(DISTINCT s.pid) AS pids, s.layer,
+         count(*) FILTER (s.layer_top) AS calls, count(*) FILTER (s.parent_id IS NULL) AS own_calls,
+         coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
+         coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
+         coalesce(sum(s.dur_ns) FILTER (s.layer_top), 0) AS inclusive_ns, sum(s.self_ns) AS exclusive_ns,
+         coalesce(sum(s.dur_ns) FILTER (s.parent_id IS NULL), 0) AS own_inclusive_ns
+  FROM spans s LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+  GROUP BY 1, 2, 4 ORDER BY 1, 2, layer_rank(s.layer);
+
+-- How unevenly ranks (processes, where there are no ranks) share the time and the bytes of a layer; 1 is even.
+CREATE OR REPLACE VIEW v_imbalance AS
+  WITH chosen AS (SELECT *, coalesce(rank, process_ix) AS who FROM v_ranks
+                  WHERE (rank IS NOT NULL) = (SELECT coalesce(bool_or(rank IS NOT NULL), false) FROM v_ranks)),
+       everyone AS (SELECT count(DISTINCT who) AS n FROM chosen)
+  SELECT layer, max(exclusive_ns) AS max_ns, sum(exclusive_ns) / any_value(n)::DOUBLE AS mean_ns,
+         max(exclusive_ns) * any_value(n) / nullif(sum(exclusive_ns), 0)::DOUBLE AS time_max_to_mean,
+         max(bytes_read + bytes_written) * any_value(n) / nullif(sum(bytes_read + bytes_written), 0)::DOUBLE
+           AS bytes_max_to_mean,
+         arg_max(who, exclusive_ns) AS slowest
+  FROM chosen, everyone GROUP BY layer ORDER BY layer_rank(layer);
+
+-- The slowest calls of the program, with the call below them that kept the most time for itself.
+CREATE OR REPLACE VIEW v_slowest AS
+  WITH roots AS (FROM spans WHERE parent_id IS NULL ORDER BY dur_ns DESC, span_id LIMIT 50)
+  SELECT r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
+         count(*) AS calls, arg_max(s.op, s.self_ns) AS worst_op, arg_max(s.layer, s.self_ns) AS worst_layer,
+         max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
+  FROM roots r JOIN spans s ON s.root_id = r.root_id
+  GROUP BY r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
+  ORDER BY r.dur_ns DESC, r.root_id;
+
+-- One call down to the device: FROM call_tree(ROOT_ID).
+CREATE OR REPLACE MACRO call_tree(root) AS TABLE
+  SELECT repeat('  ', depth) || op AS call, layer, start_ns, dur_ns, self_ns, bytes, "offset", errno, span_id
+  FROM spans WHERE root_id = root
+  UNION ALL
+  SELECT 'block ' || b.op || ' ' || b.class || ' (' || l.how || ')', 'block', b.issue_ns, b.dur_ns, NULL, l.bytes,
+         NULL, b.status, l.span_id
+  FROM block_links l JOIN block b USING (req_id) WHERE l.root_id = root
+  ORDER BY start_ns, span_id;
+
+-- Every library call with the system calls and device bytes it led to.
+CREATE OR REPLACE VIEW v_calls_to_device AS
+  WITH below AS (SELECT root_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
+                 FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY root_id),
+       device AS (SELECT root_id, count(DISTINCT req_id) AS n, sum(bytes) AS b FROM block_links GROUP BY root_id)
+  SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
+         sum(device.n) AS requests, sum(device.b) AS device_bytes
+  FROM spans r LEFT JOIN below ON below.root_id = r.span_id LEFT JOIN device ON device.root_id = r.span_id
+  WHERE r.parent_id IS NULL GROUP BY r.layer, r.op ORDER BY calls DESC;
+
+-- Sizes of reads and writes in powers of two.
+CREATE OR REPLACE VIEW v_sizes AS
+  SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
+         count(*) AS calls, sum(bytes) AS bytes, sum(dur_ns) AS time_ns
+  FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
+  GROUP BY ALL ORDER BY layer_rank(layer), kind, from_bytes;
+
+-- Sequential (at or after the end of the last access by the same thread) and consecutive (exactly at it) accesses.
+CREATE OR REPLACE VIEW v_sequential AS
+  WITH steps AS (
+    SELECT file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
+    FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+    WINDOW w AS (PARTITION BY pid, tid, file_id, kind ORDER BY start_ns))
+  SELECT file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
+         avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
+  FROM steps GROUP BY file_id, kind ORDER BY accesses DESC;
+
+-- Bytes read in system calls against the bytes of the file that they cover: 1 is each byte once.
+CREATE OR REPLACE VIEW v_rereads AS
+  WITH reads AS (
+    SELECT file_id, "offset" AS s, "offset" + bytes AS e,
+           max("offset" + bytes) OVER (PARTITION BY file_id ORDER BY "offset", bytes
+                                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
+    FROM spans WHERE layer = 'syscall' AND layer_top AND kind = 'read' AND bytes > 0 AND "offset" IS NOT NULL)
+  SELECT file_id, sum(e - s) AS bytes_read, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS distinct_bytes,
+         sum(e - s) / nullif(sum(greatest(0, e - greatest(s, coalesce(seen, s)))), 0)::DOUBLE AS times_read
+  FROM reads GROUP BY file_id ORDER BY times_read DESC;
+
+-- Bytes per second in bins of 100 ms, the bytes of a call spread over its duration.
+CREATE OR REPLACE VIEW v_bandwidth_over_time AS
+  WITH calls AS (SELECT layer, kind, start_ns AS s, start_ns + greatest(dur_ns, 1) AS e, bytes FROM spans
+                 WHERE layer_top AND kind IN ('read', 'write') AND bytes > 0),
+       parts AS (SELECT layer, kind, s, e, bytes, unnest(range(s // 100000000, (e - 1) // 100000000 + 1)) AS bin FROM calls)
+  SELECT layer, kind, bin * 100000000 AS t_ns,
+         10 * sum(bytes * (least(e, (bin + 1) * 100000000) - greatest(s, bin * 100000000))::DOUBLE / (e - s)) AS bps
+  FROM parts GROUP BY ALL ORDER BY layer_rank(layer), kind, t_ns;
+
+-- Wall-clock time during which at least one call of the layer was open.
+CREATE OR REPLACE VIEW v_busy AS
+  WITH calls AS (
+    SELECT layer, start_ns AS s, start_ns + dur_ns AS e,
+           max(start_ns + dur_ns) OVER (PARTITION BY layer ORDER BY start_ns, dur_ns
+                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
+    FROM spans WHERE layer_top)
+  SELECT layer, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS busy_ns FROM calls
+  GROUP BY layer ORDER BY layer_rank(layer);

@@ -1,0 +1,159 @@
+"""Compares a report with the views over its dataset (the working directory): compare.py REPORT.json ERROR"""
+
+import json
+import sys
+
+import duckdb
+
+report = json.load(open(sys.argv[1]))
+error = float(sys.argv[2])
+db = duckdb.connect()
+db.execute(open("views.sql").read())
+wrong = []
+compared = 0
+
+
+def rows(query):
+    result = db.execute(query)
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row)) for row in result.fetchall()]
+
+
+def same(what, ours, sql, within=0.0):
+    """Equal, or within a relative error; whole numbers of percentiles may be off by one on top."""
+    global compared
+    compared += 1
+    if ours is None or sql is None or within == 0.0:
+        good = ours == sql
+    else:
+        good = abs(ours - float(sql)) <= within * abs(float(sql)) + (1 if within == error else 1e-9)
+    if not good:
+        wrong.append(f"{what}: report {ours}, SQL {sql}")
+
+
+def index(rows, *keys):
+    found = {tuple(row[key] for key in keys): row for row in rows}
+    assert len(found) == len(rows), f"{keys} are not unique"
+    return found
+
+
+def keys(what, ours, sql):
+    for key in set(ours) ^ set(sql):
+        wrong.append(f"{what} {key}: only in {'the report' if key in ours else 'SQL'}")
+    return sorted(set(ours) & set(sql), key=str)
+
+
+# Every view runs, on an empty dataset too.
+views = [row["view_name"] for row in rows("SELECT view_name FROM duckdb_views() WHERE NOT internal")]
+assert len(views) > 30, views
+for view in views:
+    db.execute(f"FROM {view}").fetchall()
+
+# Layers and functions; requests are a layer of the report and a table of their own in SQL.
+sql_layers = index(rows("FROM v_layers"), "layer")
+sql_ops = index(rows("FROM v_ops"), "layer", "op")
+device = """SELECT 'block' AS layer, {op} AS op, count(*) AS calls, 0 AS nested_calls, sum(dur_ns)::BIGINT AS inclusive_ns,
+  NULL AS exclusive_ns, NULL AS exclusive_share, count(*) FILTER (status <> 0) AS errors, 0 AS moved_unknown_calls,
+  sum(bytes) FILTER (op IN ('read', 'write')) AS asked,
+  sum(CASE WHEN status = 0 THEN bytes ELSE 0 END) FILTER (op IN ('read', 'write')) AS moved,
+  min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
+  quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
+  FROM block GROUP BY ALL"""
+sql_layers |= index([r for r in rows(device.format(op="NULL")) if r["calls"]], "layer")
+sql_ops |= index(rows(device.format(op="op")), "layer", "op")
+our_layers = index(report["layers"], "layer")
+our_ops = {(layer["layer"], op["op"]): op for layer in report["layers"] for op in layer["ops"]}
+
+
+def figures(what, ours, sql):
+    for figure in ("calls", "nested_calls", "inclusive_ns", "exclusive_ns", "errors"):
+        same(f"{what} {figure}", ours[figure], sql[figure])
+    same(f"{what} asked", ours["asked"]["sum"], sql["asked"])
+    same(f"{what} moved", ours["moved"]["sum"], sql["moved"])
+    same(f"{what} share", ours["exclusive_share"], sql["exclusive_share"], 1e-9)
+
+
+for key in keys("layer", our_layers, sql_layers):
+    figures(key, our_layers[key], sql_layers[key])
+    same(f"{key} unknown", our_layers[key]["moved"]["unknown_calls"], sql_layers[key]["moved_unknown_calls"])
+for key in keys("function", our_ops, sql_ops):
+    ours, sql = our_ops[key], sql_ops[key]
+    figures(key, ours, sql)
+    for figure in ("min_ns", "max_ns"):
+        same(f"{key} {figure}", ours[figure], sql[figure])
+    for figure in ("mean_ns", "stddev_ns"):
+        same(f"{key} {figure}", ours[figure], sql[figure], 1e-6)
+    for figure in ("p50_ns", "p99_ns"):
+        same(f"{key} {figure}", ours[figure], sql[figure], error)
+
+# Amplification: what was asked, then the layers.
+sql_steps = index(rows("FROM v_amplification"), "kind", "layer")
+our_steps = {}
+for kind in ("read", "write"):
+    chain = report["amplification"][kind]
+    if chain["asked_calls"]:
+        our_steps[kind, "asked"] = {"calls": chain["asked_calls"], "bytes": chain["asked"]}
+    for step in chain["steps"]:
+        if step["not_covered"] is None:
+            our_steps[kind, step["layer"]] = step
+for key in keys("step", our_steps, sql_steps):
+    ours, sql = our_steps[key], sql_steps[key]
+    same(f"{key} calls", ours["calls"], sql["calls"])
+    same(f"{key} bytes", ours["bytes"]["sum"], sql["bytes"])
+    same(f"{key} unknown", ours["bytes"]["unknown_calls"], sql["unknown_calls"])
+    if key[1] != "asked":
+        same(f"{key} ratio", ours["to_above"], sql["to_above"], 1e-9)
+
+# Files.
+sql_files = index(rows("FROM v_files"), "file_id", "layer")
+our_files = {(file["file_id"], layer["layer"]): (file, layer) for file in report["files"] for layer in file["layers"]}
+assert report["header"]["files"] == len({key[0] for key in sql_files})
+if report["header"]["files"] <= 20:
+    keys("file", our_files, sql_files)
+for key, (file, layer) in our_files.items():
+    sql = sql_files[key]
+    same(f"file {key} path", file["path"], sql["path"])
+    for ours, name in (("calls", "calls"), ("time_ns", "time_ns"), ("errors", "errors")):
+        same(f"file {key} {name}", layer[ours], sql[name])
+    same(f"file {key} read", layer["read"]["sum"], sql["bytes_read"])
+    same(f"file {key} written", layer["written"]["sum"], sql["bytes_written"])
+    for kind, name in (("read", "reads"), ("write", "writes"), ("open", "opens"), ("meta", "metas"), ("sync", "syncs")):
+        same(f"file {key} {name}", layer["kinds"].get(kind, 0), sql[name])
+
+# Ranks, or processes.
+sql_ranks = {}
+for row in rows("FROM v_ranks"):
+    sql_ranks.setdefault((row["rank"], None if row["rank"] is not None else tuple(row["pids"])), {})[row["layer"]] = row
+for row in report["ranks"]["rows"]:
+    key = (row["rank"], None if row["rank"] is not None else tuple(row["pids"]))
+    sql = sql_ranks.pop(key, {})
+    same(f"rank {key} calls", row["calls"], sum(layer["own_calls"] for layer in sql.values()))
+    for layer, figures_of in sql.items():
+        same(f"rank {key} {layer}", row["exclusive_ns"].get(layer, 0), figures_of["exclusive_ns"])
+    for figure, name in (("syscall_read", "bytes_read"), ("syscall_written", "bytes_written")):
+        same(f"rank {key} {figure}", row[figure], sql.get("syscall", {name: 0})[name])
+    libraries = ("netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio")
+    spent = sum(layer["own_inclusive_ns"] for name, layer in sql.items() if name in libraries)
+    same(f"rank {key} library", row["library_ns"], spent)
+if sql_ranks:
+    wrong.append(f"ranks only in SQL: {list(sql_ranks)}")
+# A single rank cannot be out of balance: the report is silent then.
+sql_imbalance = index(rows("FROM v_imbalance WHERE time_max_to_mean IS NOT NULL"), "layer")
+for row in report["ranks"]["imbalance"]:
+    sql = sql_imbalance[(row["layer"],)]
+    same(f"imbalance {row['layer']} max", row["max_ns"], sql["max_ns"])
+
+# The slowest calls, and one tree.
+sql_slowest = index(rows("FROM v_slowest"), "root_id")
+slowest = rows("FROM v_slowest LIMIT 1")
+if slowest:
+    same("slowest", report["slowest"][0]["tree"]["dur_ns"], slowest[0]["dur_ns"])
+for call in report["slowest"]:
+    if (call["root_id"],) in sql_slowest:
+        same(f"tree {call['root_id']} calls", call["calls"], sql_slowest[(call["root_id"],)]["calls"])
+    lines = rows(f"SELECT * FROM call_tree({call['root_id']})")
+    same(f"tree {call['root_id']} lines", call["calls"], sum(1 for line in lines if line["layer"] != "block"))
+
+print(f"{compared} figures compared, {len(wrong)} differ")
+print("\n".join(wrong[:50]))
+sys.exit(1 if wrong else 0)

@@ -1,0 +1,28 @@
+//! Compares the report on a dataset with the same figures asked of its tables in SQL.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iotrace_bpf::correlate::hist;
+use iotrace_bpf::export::report;
+
+/// The Python that `cargo xtask` sets up with `DuckDB`.
+fn python() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin/python");
+    assert!(python.exists(), "{} is missing: run `cargo xtask setup`", python.display());
+    python
+}
+
+/// Runs every view of the dataset's `views.sql` and compares their figures with the report's: calls, times, bytes
+/// and errors exactly, percentiles within the documented error of the histogram.
+pub fn compare(dir: &Path) {
+    let mut json = Vec::new();
+    report::run(dir, true, &mut json).unwrap();
+    let report = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(report.path(), json).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/compare.py");
+    let error = hist::error::<{ hist::REPORT_BITS }>().to_string();
+    let out = Command::new(python()).arg(script).arg(report.path()).arg(error).current_dir(dir).output().unwrap();
+    let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "the report on {} differs from SQL:\n{said}{erred}", dir.display());
+}

@@ -1,0 +1,190 @@
+//! Makes traces by hand: calls nest, and what follows from nesting is filled in.
+
+use std::collections::HashMap;
+
+use iotrace_bpf::correlate::rows::{Block, BlockLink, File, Handle, Meta, Process, Row, Span, span_id};
+use iotrace_bpf::words::{Kind, Layer};
+
+/// A trace in the making.
+#[derive(Default)]
+pub struct Trace {
+    spans: Vec<Span>,
+    next: HashMap<u32, u32>,
+    rows: Vec<Row>,
+}
+
+impl Trace {
+    /// Adds a call of `thread` (which is its own process) inside the call `parent`, and gives its number.
+    pub fn call(
+        &mut self,
+        thread: u32,
+        parent: Option<usize>,
+        (layer, op, kind): (Layer, &'static str, Kind),
+        start_ns: i64,
+        dur_ns: i64,
+    ) -> usize {
+        let seq = self.next.entry(thread).or_default();
+        *seq += 1;
+        let id = span_id(thread, *seq);
+        let mut layer_top = true;
+        let mut up = parent;
+        while let Some(at) = up {
+            layer_top &= self.spans[at].layer != layer;
+            up = self.spans[at].parent_id.and_then(|id| self.spans.iter().rposition(|s| s.span_id == id));
+        }
+        let above = parent.map(|at| &mut self.spans[at]);
+        let (parent_id, root_id, depth) = match above {
+            Some(above) => {
+                above.self_ns -= dur_ns;
+                (Some(above.span_id), above.root_id, above.depth + 1)
+            }
+            None => (None, id, 0),
+        };
+        self.spans.push(Span {
+            span_id: id,
+            parent_id,
+            root_id,
+            layer,
+            op,
+            kind,
+            depth,
+            layer_top,
+            process_ix: thread as i32,
+            pid: 1000 + thread as i32,
+            tid: 1000 + thread as i32,
+            rank: None,
+            cpu: 0,
+            start_ns,
+            dur_ns,
+            self_ns: dur_ns,
+            file_id: None,
+            handle_id: None,
+            object_id: None,
+            offset: None,
+            bytes: None,
+            req_bytes: None,
+            miss_bytes: None,
+            ret: None,
+            errno: 0,
+            flags: 0,
+            async_id: None,
+            coll_id: None,
+            stack_id: None,
+        });
+        self.spans.len() - 1
+    }
+
+    /// The call, to be changed.
+    pub fn edit(&mut self, at: usize) -> &mut Span {
+        &mut self.spans[at]
+    }
+
+    /// Says that the call asked for and moved that many bytes of a file.
+    pub fn moved(&mut self, at: usize, file: i32, bytes: i64) {
+        let span = &mut self.spans[at];
+        (span.file_id, span.bytes, span.req_bytes) = (Some(file), Some(bytes), Some(bytes));
+    }
+
+    /// Adds a row of another table.
+    pub fn row(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// Adds a request of the call, queued for 1000 ns.
+    pub fn request(
+        &mut self,
+        req_id: i64,
+        at: usize,
+        (op, class): (&'static str, &'static str),
+        bytes: i32,
+        dur_ns: i64,
+    ) {
+        let (span_id, root_id, queue_ns) = (self.spans[at].span_id, self.spans[at].root_id, self.spans[at].start_ns);
+        self.rows.push(Row::Block(Block {
+            req_id,
+            dev: 8 << 20,
+            op,
+            class,
+            req_flags: 0,
+            sector: req_id * 8,
+            bytes,
+            pid: self.spans[at].pid,
+            queue_ns,
+            issue_ns: queue_ns + 1000,
+            dur_ns,
+            status: 0,
+            nr_bios: 1,
+            qdepth: 1,
+        }));
+        self.rows.push(Row::BlockLink(BlockLink { req_id, span_id, root_id, bytes: i64::from(bytes), how: "direct" }));
+    }
+
+    /// All rows, other tables first.
+    pub fn finish(self) -> Vec<Row> {
+        self.rows.into_iter().chain(self.spans.into_iter().map(Row::Span)).collect()
+    }
+}
+
+/// A fact about the run.
+pub fn meta(key: &str, value: &str) -> Row {
+    Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() })
+}
+
+/// A file with a path.
+pub fn file(file_id: i32, path: &str) -> Row {
+    Row::File(File {
+        file_id,
+        dev: 8 << 20,
+        ino: i64::from(file_id),
+        generation: 0,
+        path: Some(path.to_owned()),
+        first_path: None,
+        fstype: Some("ext4".to_owned()),
+        mount_id: None,
+        size_first: None,
+        size_last: None,
+        blksize: None,
+        role: "data",
+        unlinked: false,
+    })
+}
+
+/// A handle of a file.
+pub fn handle(handle_id: i32, parent_handle_id: Option<i32>, layer: Layer, file: i32, object_id: Option<i32>) -> Row {
+    Row::Handle(Handle {
+        handle_id,
+        parent_handle_id,
+        layer,
+        file_id: Some(file),
+        object_id,
+        process_ix: 0,
+        pid: 1000,
+        raw: i64::from(handle_id),
+        mode: None,
+        flags: 0,
+        comm_size: None,
+        open_span_id: None,
+        close_span_id: None,
+        start_ns: 0,
+        end_ns: None,
+    })
+}
+
+/// A process, of a rank or not.
+pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
+    Row::Process(Process {
+        process_ix,
+        pid: 1000 + process_ix,
+        ppid: 1,
+        start_ns: 0,
+        end_ns: None,
+        exe: Some("/opt/sim".to_owned()),
+        cmdline: vec!["sim".to_owned()],
+        uid: 1000,
+        cgroup: None,
+        rank,
+        world_size: rank.map(|_| 2),
+        job_id: None,
+        exit_code: None,
+    })
+}

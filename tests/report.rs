@@ -1,0 +1,368 @@
+//! The report on traces made by hand, whose figures are known exactly.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/trace.rs"]
+mod trace;
+
+use iotrace_bpf::correlate::rows::{Coverage, Loss, Object, Row};
+use iotrace_bpf::export::report::{Bytes, LayerRow, OpRow, Report, WIDTH, build};
+use iotrace_bpf::words::{Kind, Layer, flag};
+use trace::{Trace, file, handle, meta, process};
+
+const H5: (Layer, &str, Kind) = (Layer::Hdf5, "H5Dwrite", Kind::Write);
+const MPI: (Layer, &str, Kind) = (Layer::Mpiio, "MPI_File_write_at", Kind::Write);
+const PWRITE: (Layer, &str, Kind) = (Layer::Syscall, "pwrite64", Kind::Write);
+const READ: (Layer, &str, Kind) = (Layer::Syscall, "read", Kind::Read);
+const OPEN: (Layer, &str, Kind) = (Layer::Syscall, "openat", Kind::Open);
+const FREAD: (Layer, &str, Kind) = (Layer::Stdio, "fread", Kind::Read);
+const FREAD_UNLOCKED: (Layer, &str, Kind) = (Layer::Stdio, "fread_unlocked", Kind::Read);
+
+fn report(trace: Trace) -> Report {
+    build(&mut trace.finish()).unwrap()
+}
+
+fn layer<'a>(report: &'a Report, name: &str) -> &'a LayerRow {
+    report.layers.iter().find(|l| l.layer == name).unwrap()
+}
+
+fn op<'a>(report: &'a Report, name: &str) -> &'a OpRow {
+    report.layers.iter().flat_map(|l| &l.ops).find(|o| o.op == name).unwrap()
+}
+
+fn sum(n: i64) -> Bytes {
+    Bytes { sum: Some(n), unknown_calls: 0 }
+}
+
+fn probe(layer: Layer, symbol: &str, status: &'static str, reason: Option<&str>) -> Row {
+    Row::Coverage(Coverage {
+        layer,
+        target: "libhdf5.so".to_owned(),
+        symbol: symbol.to_owned(),
+        tier: (status == "attached").then_some("uprobe.multi"),
+        status,
+        reason: reason.map(str::to_owned),
+        offset: None,
+        insn: None,
+    })
+}
+
+/// Two ranks write a dataset through MPI-IO; rank 0 also reads a text file with a failing open before it.
+fn checkpoint() -> Trace {
+    let mut t = Trace::default();
+    for (key, value) in [
+        ("command", "mpirun -n 2 ./sim \x1b[31mrun"),
+        ("host", "node1"),
+        ("kernel", "6.12.3"),
+        ("version", "0.1.0"),
+        ("schema", "1"),
+        ("t0_wall_ns", "1735689600000000000"),
+        ("end_ns", "2500000000"),
+    ] {
+        t.row(meta(key, value));
+    }
+    t.row(process(0, None));
+    t.row(process(0, Some(0)));
+    t.row(process(1, Some(1)));
+    t.row(file(1, "/scratch/old-name.h5"));
+    t.row(file(1, "/scratch/run\u{202e}.h5"));
+    t.row(file(2, "/home/u/input.txt"));
+    for (id, parent, layer, object) in [
+        (1, None, Layer::Hdf5, None),
+        (2, Some(1), Layer::Mpiio, None),
+        (3, Some(2), Layer::Syscall, None),
+        (4, Some(1), Layer::Hdf5, Some(1)),
+        (5, None, Layer::Hdf5, None),
+        (6, Some(5), Layer::Mpiio, None),
+        (7, Some(6), Layer::Syscall, None),
+        (8, Some(5), Layer::Hdf5, Some(1)),
+    ] {
+        t.row(handle(id, parent, layer, 1, object));
+    }
+    t.row(handle(9, None, Layer::Stdio, 2, None));
+    t.row(handle(10, Some(9), Layer::Syscall, 2, None));
+    let object = |name: &str| {
+        Row::Object(Object {
+            object_id: 1,
+            handle_id: Some(4),
+            file_id: Some(1),
+            name: name.to_owned(),
+            class: "dataset",
+            dims: None,
+            chunk: None,
+            elem_size: None,
+            filters: None,
+        })
+    };
+    t.row(object("?"));
+    t.row(object("/temperature"));
+    t.row(probe(Layer::Hdf5, "H5Dwrite", "attached", None));
+    t.row(probe(Layer::Hdf5, "H5Dfoo", "absent", Some("not in this library")));
+    t.row(probe(Layer::Mpiio, "MPI_File_write_at", "attached", None));
+    t.row(probe(Layer::Stdio, "fread", "attached", None));
+    t.row(probe(Layer::Syscall, "read", "attached", None));
+    t.row(probe(Layer::Netcdf, "nc_put_vara", "skipped", Some("not in --layers")));
+    t.row(probe(Layer::Block, "block_rq_issue", "attached", None));
+    for rank in 0..2 {
+        let late = i64::from(rank) * 10_000_000;
+        let h5 = t.call(rank, None, H5, 1_000_000 + late, 9_000_000);
+        t.moved(h5, 1, 600_000);
+        t.edit(h5).object_id = Some(1);
+        let mpi = t.call(rank, Some(h5), MPI, 1_100_000 + late, 8_000_000);
+        t.moved(mpi, 1, 600_000);
+        for i in 0..6 {
+            let write = t.call(rank, Some(mpi), PWRITE, 1_200_000 + late + i * 1_000_000, 900_000);
+            t.moved(write, 1, 131_072);
+            t.edit(write).offset = Some(i * 131_072);
+            if i < 2 {
+                t.request(i64::from(rank) * 10 + i, write, ("write", "writeback"), 131_072, 500_000);
+            }
+        }
+    }
+    let failed = t.call(0, None, OPEN, 40_000_000, 2_000);
+    t.edit(failed).errno = 2;
+    let outer = t.call(0, None, FREAD, 41_000_000, 50_000);
+    t.moved(outer, 2, 100);
+    let inner = t.call(0, Some(outer), FREAD_UNLOCKED, 41_010_000, 30_000);
+    t.moved(inner, 2, 100);
+    let read = t.call(0, Some(inner), READ, 41_020_000, 10_000);
+    t.moved(read, 2, 4096);
+    t.edit(read).req_bytes = Some(8192);
+    let pending = t.call(1, None, READ, 50_000_000, 5_000);
+    t.edit(pending).flags = flag::UNFINISHED;
+    t
+}
+
+#[test]
+fn layers_nest_and_outermost_calls_count() {
+    let r = report(checkpoint());
+    let names: Vec<_> = r.layers.iter().map(|l| l.layer).collect();
+    assert_eq!(names, ["hdf5", "mpiio", "stdio", "syscall", "block"]);
+    let hdf5 = layer(&r, "hdf5");
+    assert_eq!((hdf5.calls, hdf5.inclusive_ns, hdf5.exclusive_ns), (2, 18_000_000, Some(2_000_000)));
+    let stdio = layer(&r, "stdio");
+    assert_eq!((stdio.calls, stdio.nested_calls, stdio.inclusive_ns), (1, 1, 50_000));
+    assert_eq!((stdio.exclusive_ns, stdio.moved), (Some(40_000), sum(100)));
+    let syscall = layer(&r, "syscall");
+    assert_eq!((syscall.calls, syscall.errors), (15, 1));
+    assert_eq!(syscall.moved, Bytes { sum: Some(12 * 131_072 + 4096), unknown_calls: 1 });
+    assert_eq!(syscall.asked, Bytes { sum: Some(12 * 131_072 + 8192), unknown_calls: 1 });
+    let block = layer(&r, "block");
+    assert_eq!((block.calls, block.inclusive_ns, block.exclusive_ns), (4, 2_000_000, None));
+    let total: f64 = r.layers.iter().filter_map(|l| l.exclusive_share).sum();
+    assert!((total - 1.0).abs() < 1e-9, "{total}");
+}
+
+#[test]
+fn functions_have_a_distribution() {
+    let mut t = Trace::default();
+    for (at, dur) in [10, 20, 30, 40].into_iter().enumerate() {
+        t.call(0, None, READ, at as i64 * 100, dur);
+    }
+    let r = report(t);
+    let read = op(&r, "read");
+    assert_eq!((read.calls, read.min_ns, read.max_ns, read.p50_ns, read.p99_ns), (4, 10, 40, 20, 40));
+    assert_eq!(read.mean_ns.to_bits(), 25.0f64.to_bits());
+    assert!((read.stddev_ns.unwrap() - 12.909_944).abs() < 1e-5);
+    assert_eq!(
+        (read.asked, read.moved),
+        (Bytes { sum: None, unknown_calls: 4 }, Bytes { sum: None, unknown_calls: 4 })
+    );
+    assert_eq!(op(&report(checkpoint()), "openat").stddev_ns, None, "one call has no deviation");
+}
+
+#[test]
+fn amplification_goes_from_the_program_to_the_device() {
+    let r = report(checkpoint());
+    let write = &r.amplification.write;
+    assert_eq!((write.asked, write.asked_calls), (sum(1_200_000), 2));
+    let steps: Vec<_> =
+        write.steps.iter().filter(|s| s.not_covered.is_none()).map(|s| (s.layer, s.bytes.sum)).collect();
+    assert_eq!(
+        steps,
+        [("hdf5", Some(1_200_000)), ("mpiio", Some(1_200_000)), ("syscall", Some(1_572_864)), ("block", Some(524_288))]
+    );
+    let netcdf = &write.steps[0];
+    assert_eq!((netcdf.layer, netcdf.bytes.sum), ("netcdf", None));
+    assert_eq!(netcdf.not_covered.as_deref(), Some("skipped: not in --layers"));
+    assert!((write.steps.last().unwrap().to_above.unwrap() - 1.0 / 3.0).abs() < 1e-9);
+    let read = &r.amplification.read;
+    assert_eq!((read.asked, read.asked_calls), (Bytes { sum: Some(100), unknown_calls: 1 }, 2));
+    let syscall = read.steps.iter().find(|s| s.layer == "syscall").unwrap();
+    assert_eq!((syscall.bytes, syscall.direct), (Bytes { sum: Some(4096), unknown_calls: 1 }, 0));
+}
+
+#[test]
+fn calls_below_tell_what_a_call_of_unknown_size_asked() {
+    let mut t = Trace::default();
+    let phase = t.call(0, None, (Layer::App, "step", Kind::Other), 0, 1000);
+    let h5 = t.call(0, Some(phase), H5, 10, 500);
+    let mpi = t.call(0, Some(h5), MPI, 20, 400);
+    t.moved(mpi, 1, 64);
+    let write = t.call(0, Some(mpi), PWRITE, 30, 100);
+    t.moved(write, 1, 4096);
+    // Bytes that a close moves were asked for by earlier writes.
+    let close = t.call(0, None, (Layer::Hdf5, "H5Fclose", Kind::Close), 2000, 500);
+    let write = t.call(0, Some(close), PWRITE, 2100, 100);
+    t.moved(write, 1, 512);
+    let r = report(t);
+    assert_eq!(r.amplification.write.asked.sum, Some(64));
+    assert_eq!(r.ranks.rows[0].asked_written, 64);
+    let steps: Vec<_> = r.amplification.write.steps.iter().map(|s| (s.layer, s.bytes.sum, s.to_above)).collect();
+    assert_eq!(
+        steps,
+        [("hdf5", None, None), ("mpiio", Some(64), Some(1.0)), ("syscall", Some(4608), Some(72.0))],
+        "a layer that knows nothing shows no bytes, never 0, and the next compares with the one above it"
+    );
+}
+
+#[test]
+fn loss_marks_the_figures_it_could_change() {
+    let mut t = checkpoint();
+    let loss = |layer, count| Row::Loss(Loss { t_ns: 0, layer, cpu: Some(1), place: "ring", count });
+    t.row(loss(Some(Layer::Mpiio), 3));
+    t.row(loss(Some(Layer::Mpiio), 4));
+    let r = report(t);
+    assert!(!r.complete);
+    assert_eq!(r.losses.iter().map(|l| (l.layer, l.count)).collect::<Vec<_>>(), [(Some("mpiio"), 7)]);
+    let marks = |name| (layer(&r, name).complete, layer(&r, name).exclusive_complete);
+    assert_eq!(marks("hdf5"), (true, false), "time of lost calls below falls to the caller");
+    assert_eq!(marks("mpiio"), (false, false));
+    assert_eq!(marks("syscall"), (true, true));
+    let text = r.text(WIDTH);
+    assert!(text.contains("INCOMPLETE: 7 events were lost"), "{text}");
+    assert!(text.contains("~16.0 ms"), "{text}");
+    assert!(!report(checkpoint()).text(WIDTH).contains('~'));
+    let mut t = checkpoint();
+    t.row(loss(None, 1));
+    assert!(report(t).layers.iter().all(|l| !l.complete), "a loss without a layer can be any layer's");
+}
+
+#[test]
+fn siblings_fold_and_requests_hang_below_their_call() {
+    let r = report(checkpoint());
+    let slow = &r.slowest[0];
+    assert_eq!((slow.tree.op, slow.calls, slow.not_shown), ("H5Dwrite", 8, 0));
+    let mpi = &slow.tree.children[0];
+    assert_eq!(mpi.children.len(), 1);
+    let writes = &mpi.children[0];
+    assert_eq!((writes.op, writes.count, writes.dur_ns, writes.max_ns), ("pwrite64", 6, 5_400_000, 900_000));
+    assert_eq!((writes.bytes, writes.offset), (Some(6 * 131_072), None));
+    assert_eq!(writes.blocks.len(), 2);
+    assert_eq!(
+        (writes.blocks[0].class, writes.blocks[0].queue_ns, writes.blocks[0].how),
+        ("writeback", 1000, "direct")
+    );
+    let ops: Vec<_> = r.slowest.iter().map(|c| c.tree.op).collect();
+    assert_eq!(ops, ["H5Dwrite", "H5Dwrite", "fread", "read", "openat"]);
+    assert_eq!(r.slowest[4].tree.errno, 2);
+}
+
+#[test]
+fn at_most_five_slow_calls_of_one_function() {
+    let mut t = Trace::default();
+    for i in 0..20 {
+        t.call(0, None, PWRITE, i * 1000, 500 + i);
+        t.call(0, None, READ, i * 1000 + 900, 10);
+    }
+    let r = report(t);
+    let ops: Vec<_> = r.slowest.iter().map(|c| (c.tree.op, c.tree.dur_ns)).take(6).collect();
+    let slow: Vec<_> = (0..5).map(|i| ("pwrite64", 519 - i)).chain([("read", 10)]).collect();
+    assert_eq!(ops, slow);
+    assert_eq!(r.slowest.len(), 10);
+}
+
+#[test]
+fn mixed_siblings_fold_when_there_are_many() {
+    let mut t = Trace::default();
+    let root = t.call(0, None, MPI, 0, 100_000);
+    for i in 0..10 {
+        t.call(0, Some(root), READ, i * 1000, 100);
+        t.call(0, Some(root), PWRITE, i * 1000 + 500, 100);
+    }
+    let r = report(t);
+    let below: Vec<_> = r.slowest[0].tree.children.iter().map(|n| (n.op, n.count)).collect();
+    assert_eq!(below, [("read", 10), ("pwrite64", 10)]);
+}
+
+#[test]
+fn the_last_row_of_an_id_holds() {
+    let r = report(checkpoint());
+    assert_eq!(r.files[0].path.as_deref(), Some("/scratch/run\u{202e}.h5"));
+    assert_eq!(r.ranks.rows.iter().map(|row| row.rank).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    assert_eq!(r.slowest[0].tree.object.as_deref(), Some("/temperature"));
+}
+
+#[test]
+fn handles_of_equal_shape_are_one() {
+    let r = report(checkpoint());
+    let root = &r.files[0].handles[0];
+    assert_eq!((root.layer, root.count, r.files[0].handles.len()), ("hdf5", 2, 1));
+    let below: Vec<_> = root.children.iter().map(|h| (h.layer, h.object.as_deref(), h.count)).collect();
+    assert_eq!(below, [("mpiio", None, 2), ("hdf5", Some("dataset /temperature"), 2)]);
+    assert_eq!(root.children[0].children[0].layer, "syscall");
+}
+
+#[test]
+fn work_is_spread_over_ranks() {
+    let r = report(checkpoint());
+    let rank0 = &r.ranks.rows[0];
+    assert_eq!((rank0.calls, rank0.asked_written, rank0.asked_read), (3, 600_000, 100));
+    assert_eq!((rank0.syscall_written, rank0.syscall_read, rank0.library_ns), (786_432, 4096, 9_050_000));
+    let syscall = r.ranks.imbalance.iter().find(|i| i.layer == "syscall").unwrap();
+    assert_eq!((syscall.max_ns, syscall.slowest), (5_412_000, 0));
+    assert!((syscall.max_to_mean - 5_412.0 / 5_408.5).abs() < 1e-9, "{}", syscall.max_to_mean);
+}
+
+#[test]
+fn nothing_is_a_report_too() {
+    let r = build(&mut Vec::<Row>::new()).unwrap();
+    assert!(r.layers.is_empty() && r.complete);
+    let text = r.text(WIDTH);
+    assert!(text.contains("not covered: no probes") && text.contains("no calls were recorded"), "{text}");
+    assert!(!r.header.end_recorded);
+}
+
+#[test]
+fn no_line_is_too_wide_and_no_name_acts() {
+    let r = report(checkpoint());
+    for width in [60, 80, 100, 120] {
+        for line in r.text(width).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+            assert!(!line.contains(['\x1b', '\u{202e}']), "{line}");
+        }
+    }
+    let json = r.json().unwrap();
+    assert!(!json.contains('\u{202e}') && json.contains("run\\u202e.h5"));
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["files"][0]["path"], "/scratch/run\u{202e}.h5");
+}
+
+#[test]
+fn text() {
+    insta::assert_snapshot!(report(checkpoint()).text(WIDTH));
+}
+
+#[test]
+fn text_of_80_columns_with_loss() {
+    let mut t = checkpoint();
+    t.row(Row::Loss(Loss { t_ns: 0, layer: Some(Layer::Syscall), cpu: Some(1), place: "ring", count: 12 }));
+    insta::assert_snapshot!(report(t).text(80));
+}
+
+#[test]
+fn json() {
+    // The shape only: values are tested above.
+    fn shape(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Array(items) => {
+                items.truncate(1);
+                items.iter_mut().for_each(shape);
+            }
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(shape),
+            _ => {}
+        }
+    }
+    let mut value: serde_json::Value = serde_json::from_str(&report(checkpoint()).json().unwrap()).unwrap();
+    shape(&mut value);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&value).unwrap());
+}

@@ -1,0 +1,164 @@
+//! The report and the SQL views agree on datasets made at random.
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/sql.rs"]
+mod sql;
+#[path = "common/trace.rs"]
+mod trace;
+
+use std::path::Path;
+
+use iotrace_bpf::correlate::rows::Row;
+use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::words::{Kind, Layer};
+use trace::{Trace, file, handle, meta, process};
+
+type Op = (Layer, &'static str, Kind);
+
+const TOP: [Op; 7] = [
+    (Layer::App, "step", Kind::Other),
+    (Layer::Hdf5, "H5Dwrite", Kind::Write),
+    (Layer::Hdf5, "H5Dread", Kind::Read),
+    (Layer::Hdf5, "H5Fclose", Kind::Close),
+    (Layer::Stdio, "fwrite", Kind::Write),
+    (Layer::Syscall, "openat", Kind::Open),
+    (Layer::Syscall, "read", Kind::Read),
+];
+const BELOW: [Op; 8] = [
+    (Layer::Hdf5, "H5Dwrite", Kind::Write),
+    (Layer::Mpiio, "MPI_File_write_at", Kind::Write),
+    (Layer::Mpiio, "MPI_File_read_at", Kind::Read),
+    (Layer::Stdio, "fwrite_unlocked", Kind::Write),
+    (Layer::Syscall, "pwrite64", Kind::Write),
+    (Layer::Syscall, "read", Kind::Read),
+    (Layer::Syscall, "fsync", Kind::Sync),
+    (Layer::Syscall, "fstat", Kind::Meta),
+];
+
+/// Numbers that look random and are the same every time (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: i64) -> i64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as i64
+    }
+
+    /// True once in `n`.
+    fn once_in(&mut self, n: i64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+struct Maker {
+    trace: Trace,
+    dice: Dice,
+    requests: i64,
+}
+
+impl Maker {
+    /// A call and, up to a depth, calls inside it, properly nested.
+    fn tree(&mut self, thread: u32, parent: Option<usize>, op: Op, start: i64, dur: i64, depth: u32) {
+        let at = self.trace.call(thread, parent, op, start, dur);
+        let bytes = self.dice.below(1 << 20);
+        let (unknown, short, failed) = (self.dice.once_in(5), self.dice.once_in(7), self.dice.once_in(11));
+        let (file, offset) = (self.dice.below(12) as i32, self.dice.below(1 << 30));
+        let nameless = self.dice.once_in(6);
+        let span = self.trace.edit(at);
+        span.file_id = (!nameless).then_some(file);
+        if matches!(op.2, Kind::Read | Kind::Write) {
+            span.req_bytes = (!unknown).then_some(bytes);
+            span.bytes = (!unknown && !failed).then_some(if short { bytes / 2 } else { bytes });
+            span.offset = Some(offset);
+        }
+        if failed {
+            span.errno = if op.0 == Layer::Syscall { 5 } else { -1 };
+        }
+        if op.0 == Layer::Syscall {
+            if self.dice.once_in(4) {
+                self.request(at);
+            }
+            return;
+        }
+        let mut from = start + self.dice.below(dur / 10 + 1);
+        while depth < 5 && !self.dice.once_in(4) {
+            let len = self.dice.below(dur / 3 + 1);
+            if from + len > start + dur {
+                break;
+            }
+            let below = BELOW[self.dice.below(BELOW.len() as i64) as usize];
+            self.tree(thread, Some(at), below, from, len, depth + 1);
+            from += len + self.dice.below(dur / 20 + 1);
+        }
+    }
+
+    fn request(&mut self, at: usize) {
+        const WHAT: [(&str, &str); 4] =
+            [("write", "writeback"), ("write", "sync"), ("read", "readahead"), ("flush", "flush")];
+        let what = WHAT[self.dice.below(4) as usize];
+        let bytes = if what.0 == "flush" { 0 } else { 4096 * (1 + self.dice.below(64) as i32) };
+        let dur = self.dice.below(5_000_000);
+        self.requests += 1;
+        self.trace.request(self.requests, at, what, bytes, dur);
+    }
+}
+
+/// A trace of some 10 000 calls; `ranks` of its processes have a rank.
+fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
+    let mut maker = Maker { trace: Trace::default(), dice: Dice(seed), requests: 0 };
+    maker.trace.row(meta("command", "random"));
+    maker.trace.row(meta("end_ns", "999000000000"));
+    for id in 0..12 {
+        maker.trace.row(file(id, "/old"));
+        maker.trace.row(handle(id, None, Layer::Hdf5, id, None));
+        maker.trace.row(handle(id + 100, Some(id), Layer::Syscall, id, None));
+        maker.trace.row(file(id, &format!("/data/{id}.h5")));
+    }
+    for thread in 0..threads {
+        maker.trace.row(process(thread as i32, None));
+        if thread < ranks {
+            // Two processes to a rank.
+            maker.trace.row(process(thread as i32, Some(thread as i32 / 2)));
+        }
+        let mut now = 0;
+        for _ in 0..300 {
+            let scale = maker.dice.below(7) as u32;
+            let dur = maker.dice.below(10i64.pow(scale + 2));
+            let op = TOP[maker.dice.below(TOP.len() as i64) as usize];
+            maker.tree(thread, None, op, now, dur, 0);
+            now += dur + maker.dice.below(1000);
+        }
+    }
+    maker.trace.finish()
+}
+
+fn write(dir: &Path, rows: Vec<Row>) {
+    let options = Options { path: dir, host: "node1", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+}
+
+fn agree(rows: Vec<Row>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, rows);
+    sql::compare(&path);
+}
+
+#[test]
+fn ranks() {
+    agree(random(42, 8, 6));
+}
+
+#[test]
+fn processes() {
+    agree(random(7, 5, 0));
+}
+
+#[test]
+fn empty() {
+    agree(Vec::new());
+}
