@@ -105,6 +105,11 @@ typedef __s64 s64;
 
 typedef __u64 u64;
 
+enum {
+	false = 0,
+	true = 1,
+};
+
 typedef long int __kernel_long_t;
 
 typedef long unsigned int __kernel_ulong_t;
@@ -134,11 +139,6 @@ typedef __kernel_dev_t dev_t;
 typedef short unsigned int umode_t;
 
 typedef __kernel_pid_t pid_t;
-
-enum {
-	false = 0,
-	true = 1,
-};
 
 typedef _Bool bool;
 
@@ -316,7 +316,6 @@ typedef struct {
 } memdesc_flags_t;
 
 struct page {
-	long unsigned int compound_head;
 	memdesc_flags_t flags;
 	struct address_space *mapping;
 	long unsigned int __folio_index;
@@ -324,6 +323,7 @@ struct page {
 	unsigned int page_type;
 	atomic_t _refcount;
 	long unsigned int memcg_data;
+	long unsigned int compound_head;
 };
 
 typedef long unsigned int vm_flags_t;
