@@ -1,9 +1,14 @@
 //! Sees what a program's I/O really does, through every layer at once.
 
 pub mod catalog;
+pub mod cli;
 pub mod correlate;
+pub mod doctor;
 pub mod event;
 pub mod export;
 pub mod loader;
+pub mod probes;
+pub mod record;
 mod skel;
+pub mod tui;
 pub mod words;

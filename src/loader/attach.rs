@@ -34,6 +34,7 @@ pub struct Engine {
     links: Vec<Link>,
     singles: usize,
     coverage: Vec<Coverage>,
+    covered: HashSet<Layer>,
 }
 
 impl Engine {
@@ -48,6 +49,7 @@ impl Engine {
             links: Vec::new(),
             singles: 0,
             coverage: Vec::new(),
+            covered: HashSet::new(),
         }
     }
 
@@ -69,28 +71,33 @@ impl Engine {
         self.judged.contains_key(&inode)
     }
 
-    /// The verdicts so far, and what nobody mapped: a layer without a library is not covered.
-    pub fn coverage(&self) -> Vec<Coverage> {
-        let mut rows = self.coverage.clone();
-        for family in Family::LIBRARIES {
-            let layer = family.layer();
-            if !rows.iter().any(|c| c.layer == layer) {
-                let (status, reason) = if self.layers.contains(&layer) {
-                    ("absent", format!("no traced process mapped a library that exports {}", family.name()))
-                } else {
-                    ("skipped", "layer not selected".to_owned())
-                };
-                rows.push(Coverage {
-                    layer,
-                    target: String::new(),
-                    symbol: String::new(),
-                    tier: None,
-                    status,
-                    reason: Some(reason),
-                    offset: None,
-                    insn: None,
-                });
-            }
+    /// Verdicts since the last call.
+    pub fn verdicts(&mut self) -> Vec<Coverage> {
+        let new = std::mem::take(&mut self.coverage);
+        self.covered.extend(new.iter().map(|c| c.layer));
+        new
+    }
+
+    /// A verdict for every layer whose library nobody mapped: it is not covered.
+    pub fn uncovered(&self) -> Vec<Coverage> {
+        let layers = |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
+        let mut rows = Vec::new();
+        for family in Family::LIBRARIES.into_iter().filter(layers) {
+            let (status, reason) = if self.layers.contains(&family.layer()) {
+                ("absent", format!("no traced process mapped a library that exports {}", family.name()))
+            } else {
+                ("skipped", "layer not selected".to_owned())
+            };
+            rows.push(Coverage {
+                layer: family.layer(),
+                target: String::new(),
+                symbol: String::new(),
+                tier: None,
+                status,
+                reason: Some(reason),
+                offset: None,
+                insn: None,
+            });
         }
         rows
     }

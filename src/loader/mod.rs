@@ -4,6 +4,7 @@
 
 pub mod attach;
 pub mod elf;
+pub mod existing;
 pub mod kernel;
 pub mod launch;
 pub mod maps;

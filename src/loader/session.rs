@@ -22,6 +22,9 @@ use std::mem::MaybeUninit;
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
 
+/// The place of calls that are left out on purpose: counted, and not a loss.
+pub const EXCLUDED: &str = "excluded";
+
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -221,14 +224,30 @@ impl<'obj> Session<'obj> {
         release_all(&self.skel.maps.iot_held);
     }
 
-    /// The verdict on every probe.
-    pub fn coverage(&self) -> Vec<Coverage> {
-        let mut rows = self.hooks.clone();
-        rows.extend(self.engine.coverage());
+    /// Verdicts since the last call.
+    pub fn verdicts(&mut self) -> Vec<Coverage> {
+        let mut rows = std::mem::take(&mut self.hooks);
+        rows.extend(self.engine.verdicts());
         rows
     }
 
-    /// What was lost since the last call; `t_ns` is relative to `t0`.
+    /// Verdicts on layers that no probe was tried for, at the end of a trace.
+    pub fn uncovered(&self) -> Vec<Coverage> {
+        self.engine.uncovered()
+    }
+
+    /// Are there processes left to trace?
+    pub fn has_targets(&self) -> bool {
+        self.skel.maps.iot_targets.keys().next().is_some()
+    }
+
+    /// The number of processes that are traced now.
+    pub fn targets(&self) -> usize {
+        self.skel.maps.iot_targets.keys().count()
+    }
+
+    /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose
+    /// (sockets, pipes, terminals, /proc, /sys) are among them, under the place [`EXCLUDED`].
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
         let mut rows = Vec::new();
         let places = iot_place::IOT_P_MAX.0;
@@ -302,7 +321,7 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
         iot_place::IOT_P_COMPAT => "compat_syscall",
-        iot_place::IOT_P_EXCLUDED => "excluded",
+        iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
     }
 }

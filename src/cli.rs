@@ -1,0 +1,154 @@
+//! The command line, and nothing behind it.
+
+use crate::words::{LAYERS, Layer};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// See what a program's I/O really does, through every layer at once.
+#[derive(Debug, Parser)]
+#[command(
+    name = "iotrace-bpf",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+        sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    start a command and trace it and its children\n  \
+        sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
+        iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n\n\
+        Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
+        126 or 127 when the command cannot be executed or found."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Action>,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// What to trace and where to.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Attach to running processes (and what they fork from now on)
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "run")]
+    pub pid: Vec<u32>,
+    /// Record the dataset DIR: created, refused when it exists and is not empty
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Trace only these layers: hdf5, mpiio, stdio, syscall, block
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
+    pub layers: Vec<Layer>,
+    /// End the trace by itself after this time: 500ms, 30s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Memory of the kernel's ring buffers, all together: 16M, 1G
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub ring_size: u64,
+    /// The command to start and trace with all its children
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
+    pub run: Vec<OsString>,
+}
+
+/// What else the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Summary of a recorded dataset
+    Report {
+        /// The dataset
+        dir: PathBuf,
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+    },
+    /// The catalog of traced functions
+    Probes {
+        #[command(subcommand)]
+        action: ProbesAction,
+    },
+    /// What this kernel and these privileges allow, and what to do about the rest
+    Doctor,
+}
+
+/// About the catalog.
+#[derive(Debug, Subcommand)]
+pub enum ProbesAction {
+    /// Every row: library, function, layer, kind
+    List,
+}
+
+/// Layers that have hooks.
+pub const TRACEABLE: [Layer; 5] = [Layer::Hdf5, Layer::Mpiio, Layer::Stdio, Layer::Syscall, Layer::Block];
+
+fn layer(name: &str) -> Result<Layer, String> {
+    let known = || TRACEABLE.map(Layer::name).join(", ");
+    match LAYERS.into_iter().find(|l| l.name() == name) {
+        Some(l) if TRACEABLE.contains(&l) => Ok(l),
+        Some(_) => Err(format!("this version has no probes for that layer; it has: {}", known())),
+        None => Err(format!("no such layer; layers are: {}", known())),
+    }
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
+    let per_unit = match unit {
+        "ms" => Duration::from_millis(1),
+        "" | "s" => Duration::from_secs(1),
+        "m" | "min" => Duration::from_mins(1),
+        "h" => Duration::from_hours(1),
+        _ => return Err(format!("unknown unit {unit:?}: ms, s, m or h")),
+    };
+    u32::try_from(n)
+        .ok()
+        .and_then(|n| per_unit.checked_mul(n))
+        .filter(|d| !d.is_zero())
+        .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split_unit(text);
+    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 16M, 1G".to_owned())?;
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(format!("unknown unit {unit:?}: K, M or G")),
+    };
+    let bytes = n.checked_shl(shift).filter(|b| b >> shift == n).ok_or("too large")?;
+    if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_sizes() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["", "s", "0s", "1y", "-1s", "99999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(size("16M"), Ok(16 << 20));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for bad in ["", "M", "1", "100G", "99999999999G", "1X"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
+
+use crate::loader::kernel::{self, Capabilities};
+use anyhow::Result;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// One thing that was looked at.
+struct Check {
+    name: &'static str,
+    /// What was found, or what is wrong with it.
+    found: Result<String, String>,
+    /// What to do when it is wrong.
+    way_out: &'static str,
+    /// Nothing can be traced without it.
+    needed: bool,
+}
+
+/// Checks before a trace, so that the message names the cause and not what followed from it.
+pub fn preflight() -> Result<()> {
+    for check in [privileges(), btf(), lockdown()] {
+        if let Err(why) = check.found {
+            anyhow::bail!("{why}\n  {}", check.way_out);
+        }
+    }
+    Ok(())
+}
+
+fn privileges() -> Check {
+    let root = nix::unistd::geteuid().is_root();
+    Check {
+        name: "privileges",
+        found: if root { Ok("root".into()) } else { Err("not root: the kernel lets only root load tracing programs".into()) },
+        way_out: "run it with sudo; a launched command still runs as you",
+        needed: true,
+    }
+}
+
+fn btf() -> Check {
+    Check {
+        name: "kernel types",
+        found: if Path::new(BTF).exists() { Ok(BTF.into()) } else { Err(format!("{BTF} is missing: the kernel does not describe its types")) },
+        way_out: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every large distribution's is, since 2021)",
+        needed: true,
+    }
+}
+
+fn lockdown() -> Check {
+    lockdown_of(&fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default())
+}
+
+/// `text` is the kernel's list of modes, the one in force in brackets; empty where it cannot be read.
+fn lockdown_of(text: &str) -> Check {
+    let mode = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+    Check {
+        name: "lockdown",
+        found: match mode {
+            Some("confidentiality") => {
+                Err("the kernel is locked down (confidentiality): no program may read kernel memory".into())
+            }
+            Some(mode) => Ok(mode.into()),
+            None => Ok("not in force, or securityfs is not mounted".into()),
+        },
+        way_out: "boot with lockdown=integrity, or without lockdown",
+        needed: true,
+    }
+}
+
+fn tiers(caps: &Capabilities) -> Vec<Check> {
+    let of = |name, verdict: &Result<(), String>, way_out, needed| Check {
+        name,
+        found: verdict.clone().map(|()| "works".to_owned()),
+        way_out,
+        needed,
+    };
+    vec![
+        of("tp_btf", &caps.tp_btf, "system calls, processes and block requests are traced through it: Linux 5.11 or newer", true),
+        of("uprobe.session", &caps.session, "not needed: the next kind is used (Linux 6.13 has it)", false),
+        of("uprobe.multi", &caps.multi, "without it probes detach slowly and are capped (Linux 6.6 has it)", false),
+        of("uprobe", &caps.single, "without any of the three no library layer can be traced", false),
+    ]
+}
+
+/// Prints every check; the exit status is 0 when a trace can run.
+pub fn run(out: &mut dyn Write) -> Result<u8> {
+    let mut checks = vec![privileges(), btf(), lockdown()];
+    if checks.iter().all(|c| c.found.is_ok()) {
+        kernel::quiet_libbpf();
+        match kernel::try_all() {
+            Ok(caps) => checks.extend(tiers(&caps)),
+            Err(why) => checks.push(Check {
+                name: "trial",
+                found: Err(why),
+                way_out: "the tracer tries probes on its own executable, which it must be able to read",
+                needed: true,
+            }),
+        }
+    }
+    let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+    writeln!(out, "kernel {release}, {} CPUs", libbpf_rs::num_possible_cpus().unwrap_or(0))?;
+    for check in &checks {
+        match &check.found {
+            Ok(found) => writeln!(out, "  ok   {:<16} {found}", check.name)?,
+            Err(why) => {
+                let mark = if check.needed { "FAIL" } else { "no" };
+                writeln!(out, "  {mark:<4} {:<16} {why}\n       {:<16} -> {}", check.name, "", check.way_out)?;
+            }
+        }
+    }
+    let ready = checks.iter().all(|c| c.found.is_ok() || !c.needed);
+    writeln!(out, "{}", if ready { "ready to trace" } else { "cannot trace" })?;
+    Ok(u8::from(!ready))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidentiality_is_refused_with_a_reason() {
+        let check = lockdown_of("none integrity [confidentiality]\n");
+        assert!(check.found.unwrap_err().contains("locked down"));
+        assert_eq!(lockdown_of("none [integrity] confidentiality\n").found, Ok("integrity".into()));
+        assert!(lockdown_of("").found.is_ok());
+    }
+}

@@ -1,0 +1,136 @@
+//! What is known of the node and of processes that were there before the trace, from /proc and /sys.
+
+use crate::correlate::rows::Mount;
+use crate::event::{Event, FileKey};
+use crate::loader::maps;
+use anyhow::{Context as _, Result, bail};
+use nix::sys::stat::{SFlag, fstat, major, minor};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The processes of `-p`, checked: they exist, are processes and not threads, and may be looked at.
+pub fn check(pids: &[u32]) -> Result<()> {
+    for pid in pids {
+        let status = match fs::read(format!("/proc/{pid}/status")) {
+            Ok(text) => maps::status(&text),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
+            Err(e) => bail!("process {pid}: {e}"),
+        };
+        match status.tgid {
+            Some(tgid) if tgid != *pid => bail!("{pid} is a thread of process {tgid}; use -p {tgid}"),
+            _ => {}
+        }
+        if *pid == std::process::id() {
+            bail!("{pid} is this tracer itself");
+        }
+        fs::read(format!("/proc/{pid}/maps")).with_context(|| {
+            format!("process {pid} may not be looked at: run as its user with CAP_SYS_PTRACE, or as root")
+        })?;
+    }
+    Ok(())
+}
+
+fn device(dev: u64) -> u32 {
+    (major(dev) as u32) << 20 | minor(dev) as u32
+}
+
+fn nul_separated(path: &str) -> Vec<Vec<u8>> {
+    let bytes = fs::read(path).unwrap_or_default();
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
+}
+
+/// The control group of a process in the unified hierarchy, else in the first one named.
+pub fn cgroup(pid: u32) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
+    text.lines().find(|l| l.starts_with("0::")).or_else(|| text.lines().next()).and_then(path)
+}
+
+/// A running process as the events that would have told of it. Files that cannot be seen are left out.
+pub fn events(pid: u32, process: u32, time: u64) -> Vec<Event> {
+    let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| p.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+    let mut events = vec![
+        Event::Process {
+            time,
+            process,
+            parent: None,
+            pid,
+            ppid: status.ppid.unwrap_or(0),
+            uid: status.uid.unwrap_or(0),
+        },
+        Event::Exec {
+            time,
+            process,
+            exe,
+            args: nul_separated(&format!("/proc/{pid}/cmdline")),
+            env: nul_separated(&format!("/proc/{pid}/environ")),
+            cgroup: cgroup(pid),
+        },
+    ];
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    events.extend(fds.filter_map(|entry| open_file(&entry.path(), process, time)));
+    events
+}
+
+fn open_file(link: &Path, process: u32, time: u64) -> Option<Event> {
+    let fd = link.file_name()?.to_str()?.parse().ok()?;
+    let path = fs::read_link(link).ok()?.as_os_str().as_bytes().to_vec();
+    let handle = fs::OpenOptions::new().read(true).custom_flags_path().open(link).ok()?;
+    let stat = fstat(&handle).ok()?;
+    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    if ![SFlag::S_IFREG, SFlag::S_IFDIR, SFlag::S_IFBLK].contains(&kind) {
+        return None;
+    }
+    // The generation is not to be had here: 0 stands for whatever the kernel will say.
+    let key = FileKey { dev: device(stat.st_dev), generation: 0, ino: stat.st_ino };
+    Some(Event::Preopened { time, process, fd, key, path, size: stat.st_size as u64 })
+}
+
+trait PathOnly {
+    fn custom_flags_path(&mut self) -> &mut Self;
+}
+
+impl PathOnly for fs::OpenOptions {
+    /// Looks without opening: a FIFO or a device must not notice.
+    fn custom_flags_path(&mut self) -> &mut Self {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        self.custom_flags(nix::libc::O_PATH)
+    }
+}
+
+/// The mounts of this node, with what their devices say of themselves.
+pub fn mounts() -> Vec<Mount> {
+    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lossy = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    maps::mounts(&text)
+        .into_iter()
+        .map(|m| {
+            let queue = queue_dir(m.dev);
+            let read = |name: &str| fs::read_to_string(format!("{}/{name}", queue.as_deref()?)).ok();
+            let number = |name| read(name).and_then(|s| s.trim().parse().ok());
+            Mount {
+                mount_id: m.mount_id,
+                path: lossy(&m.path),
+                fstype: lossy(&m.fstype),
+                source: lossy(&m.source),
+                options: lossy(&m.options),
+                dev: i64::from(m.dev),
+                block_size: number("logical_block_size"),
+                opt_io_size: number("optimal_io_size"),
+                rotational: read("rotational").map(|s| s.trim() == "1"),
+                // The one in use stands in brackets.
+                scheduler: read("scheduler")
+                    .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned())),
+            }
+        })
+        .collect()
+}
+
+/// Where a device describes its queue; a partition's stands with its disk.
+fn queue_dir(dev: u32) -> Option<String> {
+    let base = format!("/sys/dev/block/{}:{}", dev >> 20, dev & 0xf_ffff);
+    [format!("{base}/queue"), format!("{base}/../queue")].into_iter().find(|d| Path::new(d).is_dir())
+}

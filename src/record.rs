@@ -1,0 +1,418 @@
+//! One recording from start to end: session, worker, signals, summary.
+
+mod worker;
+
+use crate::catalog;
+use crate::cli::{RecordArgs, TRACEABLE};
+use crate::correlate::rows::{Loss, Meta, Metric, Row};
+use crate::doctor;
+use crate::export::{self, DatasetWriter};
+use crate::loader::launch::{self, Guardian, Launched};
+use crate::loader::rings::{self, Work, now};
+use crate::loader::session::{EXCLUDED, Options, Session};
+use crate::loader::{existing, kernel};
+use crate::tui::status::Status;
+use crate::words::Layer;
+use anyhow::{Context as _, Result, anyhow};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
+use std::io::{IsTerminal as _, Write as _};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+/// How often the session looks at losses, targets and the clock.
+const TICK: Duration = Duration::from_millis(200);
+/// How long a command may take to end after it was told to, before the trace ends without it.
+const GRACE: Duration = Duration::from_secs(5);
+/// Batches that may wait for the worker.
+const QUEUE: usize = 256;
+
+/// What wakes the session.
+enum Control {
+    Signal(Signal),
+    Mapped(crate::event::wire::Mapped),
+}
+
+/// Where the dataset goes.
+struct Destination {
+    path: PathBuf,
+    /// Removed at the end: nobody asked for it.
+    temporary: bool,
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn destination(args: &RecordArgs) -> Destination {
+    match &args.output {
+        Some(path) => Destination { path: path.clone(), temporary: false },
+        None => Destination {
+            path: std::env::temp_dir().join(format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now())),
+            temporary: true,
+        },
+    }
+}
+
+/// Records as the command line says; returns the exit status.
+pub fn record(args: &RecordArgs) -> Result<u8> {
+    doctor::preflight()?;
+    existing::check(&args.pid)?;
+    let layers = if args.layers.is_empty() { TRACEABLE.to_vec() } else { args.layers.clone() };
+    let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
+
+    // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD]);
+    signals.thread_block().context("blocking signals")?;
+
+    kernel::quiet_libbpf();
+    let caps = kernel::try_all().map_err(|e| anyhow!("{e}"))?;
+    if let Err(why) = &caps.tp_btf {
+        return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
+    }
+
+    // The output before the command: a bad directory must not cost a run.
+    let destination = destination(args);
+    let writer = DatasetWriter::create(export::Options {
+        path: &destination.path,
+        host: &host,
+        force: args.force,
+        owner: launch::invoking_user(),
+        views: export::VIEWS,
+    })?;
+
+    let rows = catalog::rows();
+    let options = Options {
+        layers,
+        ring_bytes: args.ring_size,
+        hold: !args.run.is_empty(),
+        reserved: args.pid.len().max(1) as u32,
+    };
+    let mut store = MaybeUninit::uninit();
+    let (mut session, ring_maps) = Session::load(&mut store, &caps, &rows, &options)?;
+
+    let t0 = now();
+    let stop = Arc::new(AtomicBool::new(false));
+    let records = Arc::new(AtomicU64::new(0));
+    let (work, inbox) = mpsc::sync_channel(QUEUE);
+    let (mapped, control) = control_channel(&signals)?;
+    let drain = rings::drain(ring_maps, work.clone(), mapped, Arc::clone(&stop))?;
+    let worker = worker::start(worker::Worker {
+        writer,
+        t0,
+        specs: rows,
+        mounts: existing::mounts(),
+        records: Arc::clone(&records),
+        inbox,
+    })?;
+
+    let mut run = Run {
+        args,
+        session: &mut session,
+        work,
+        control,
+        t0,
+        records,
+        totals: Totals::default(),
+        guardian: None,
+        command: None,
+    };
+    run.tell_meta(&host, &caps);
+    let outcome = run.trace();
+    let code = run.end(&stop);
+    drop(run);
+    let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
+    let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
+    let failure = [outcome.as_ref().err(), drained.as_ref().err(), written.as_ref().err()].into_iter().flatten().next();
+    if failure.is_none() || written.is_ok() {
+        summary(&destination, &args.output)?;
+    }
+    drained?;
+    written?;
+    let ended = outcome?;
+    Ok(ended.or(code).unwrap_or(0))
+}
+
+/// The report on what was recorded, on stdout.
+fn summary(destination: &Destination, asked: &Option<PathBuf>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    export::report::run(&destination.path, false, &mut out)?;
+    out.flush()?;
+    if let Some(dir) = asked {
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: dataset in {}", dir.display());
+    }
+    Ok(())
+}
+
+type Mappings = mpsc::Sender<crate::event::wire::Mapped>;
+
+/// One channel for everything that wakes the session: mappings from the rings, and signals.
+fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
+    let (control, receiver) = mpsc::channel();
+    let (mapped, mappings) = mpsc::channel();
+    let to_session = control.clone();
+    std::thread::Builder::new()
+        .name("mappings".into())
+        .spawn(move || mappings.into_iter().try_for_each(|m| to_session.send(Control::Mapped(m))))
+        .context("thread for mappings")?;
+    let signals = *signals;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || while signals.wait().is_ok_and(|s| control.send(Control::Signal(s)).is_ok()) {})
+        .context("thread for signals")?;
+    Ok((mapped, receiver))
+}
+
+#[derive(Default)]
+struct Totals {
+    lost: u64,
+    excluded: u64,
+    attached: usize,
+    probes: usize,
+}
+
+/// A trace that is going on.
+struct Run<'a, 'obj> {
+    args: &'a RecordArgs,
+    session: &'a mut Session<'obj>,
+    work: SyncSender<Work>,
+    control: Receiver<Control>,
+    t0: u64,
+    records: Arc<AtomicU64>,
+    totals: Totals,
+    guardian: Option<Guardian>,
+    command: Option<Launched>,
+}
+
+impl Run<'_, '_> {
+    fn relative(&self) -> i64 {
+        now().saturating_sub(self.t0) as i64
+    }
+
+    fn send(&self, rows: Vec<Row>) {
+        // A worker that failed has said why; the end of the trace reports it.
+        let _ = self.work.send(Work::Rows(rows));
+    }
+
+    fn meta(&self, facts: &[(&str, String)]) {
+        self.send(facts.iter().map(|(k, v)| Row::Meta(Meta { key: (*k).to_owned(), value: v.clone() })).collect());
+    }
+
+    fn tell_meta(&self, host: &str, caps: &kernel::Capabilities) {
+        let uname = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+        let words = |w: &[std::ffi::OsString]| w.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let (command, mode) = if self.args.run.is_empty() {
+            (format!("-p {}", self.args.pid.iter().map(u32::to_string).collect::<Vec<_>>().join(",")), "attach")
+        } else {
+            (words(&self.args.run), "launch")
+        };
+        self.meta(&[
+            ("schema", export::SCHEMA.to_owned()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("host", host.to_owned()),
+            ("kernel", uname),
+            ("command", command),
+            ("mode", mode.to_owned()),
+            ("clock", "CLOCK_MONOTONIC".to_owned()),
+            ("t0_ns", self.t0.to_string()),
+            ("t0_wall_ns", (wall().saturating_sub(now().saturating_sub(self.t0))).to_string()),
+            ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
+            ("ring_bytes", self.args.ring_size.to_string()),
+        ]);
+        self.clock_pair();
+    }
+
+    /// Where the monotonic clock stands against the wall clock; several of them show a step.
+    fn clock_pair(&self) {
+        let (mono, wall) = (now(), wall());
+        self.meta(&[(&format!("clock_pair_{mono}"), wall.to_string())]);
+    }
+
+    /// Until the command ends, the targets end, the time is over or a signal says so.
+    fn trace(&mut self) -> Result<Option<u8>> {
+        self.session.attach_hooks()?;
+        if self.args.run.is_empty() {
+            self.attach_existing()?;
+        } else if let Some(code) = self.launch()? {
+            return Ok(Some(code));
+        }
+        self.tick();
+        let result = self.wait();
+        self.tick();
+        result
+    }
+
+    fn attach_existing(&mut self) -> Result<()> {
+        for (i, &pid) in self.args.pid.iter().enumerate() {
+            let process = i as u32 + 1;
+            let _ = self.work.send(Work::Events(existing::events(pid, process, now())));
+            self.session.add_target(pid, process, true)?;
+            self.session.judge(pid, None);
+        }
+        let dead: Vec<u32> =
+            self.args.pid.iter().copied().filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()).collect();
+        if dead.len() == self.args.pid.len() {
+            return Err(anyhow!("every target ended before it was attached to"));
+        }
+        Ok(())
+    }
+
+    /// Starts the command; its exit status if it could not be started.
+    fn launch(&mut self) -> Result<Option<u8>> {
+        self.guardian = Some(launch::guard(self.session.held_map_id()?)?);
+        let mut command = launch::launch(&self.args.run)?;
+        let process = crate::event::Event::Process {
+            time: now(),
+            process: 1,
+            parent: None,
+            pid: command.pid(),
+            ppid: std::process::id(),
+            uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
+        };
+        let _ = self.work.send(Work::Events(vec![process]));
+        self.session.add_target(command.pid(), 1, false)?;
+        let name = self.args.run.first().context("a command")?;
+        match command.go(name)? {
+            Ok(()) => {
+                self.command = Some(command);
+                Ok(None)
+            }
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e}");
+                Ok(Some(e.code as u8))
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<Option<u8>> {
+        let begun = Instant::now();
+        let mut due = begun + TICK;
+        let mut shown = Instant::now();
+        let mut told: Option<(Signal, Instant)> = None;
+        let watching = self.command.is_none() && std::io::stderr().is_terminal();
+        let mut last = 0;
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            match self.control.recv_timeout(left) {
+                Ok(Control::Mapped(m)) => self.session.judge(m.pid, Some((m.dev, m.ino))),
+                Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Control::Signal(s)) => {
+                    let Some(command) = &self.command else { return Ok(Some(0)) };
+                    if told.is_some() {
+                        return Ok(Some(128 + s as u8));
+                    }
+                    // The terminal has sent Ctrl-C to the command itself; other signals are passed on.
+                    if s != Signal::SIGINT {
+                        let _ = kill(Pid::from_raw(command.pid() as i32), s);
+                    }
+                    told = Some((s, Instant::now()));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            }
+            if let Some(command) = &mut self.command
+                && let Some(status) = command.ended()?
+            {
+                return Ok(Some(launch::shell_code(status) as u8));
+            }
+            if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
+                return Ok(self.command.is_none().then_some(0));
+            }
+            if let Some((s, at)) = told
+                && at.elapsed() > GRACE
+            {
+                return Ok(Some(128 + s as u8));
+            }
+            if Instant::now() < due {
+                continue;
+            }
+            due = Instant::now() + TICK;
+            self.tick();
+            if self.command.is_none() && !self.session.has_targets() {
+                return Ok(Some(0));
+            }
+            if watching && shown.elapsed() >= Duration::from_secs(1) {
+                shown = Instant::now();
+                let records = self.records.load(Ordering::Relaxed);
+                let status = self.status(begun.elapsed(), records, records - last);
+                last = records;
+                let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
+            }
+        }
+    }
+
+    fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
+        Status {
+            elapsed,
+            processes: self.session.targets(),
+            records,
+            per_second,
+            lost: self.totals.lost,
+            attached: self.totals.attached,
+            probes: self.totals.probes,
+        }
+    }
+
+    /// Verdicts and losses since the last tick.
+    fn tick(&mut self) {
+        let t_ns = self.relative();
+        let verdicts = self.session.verdicts();
+        self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
+        self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
+        let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
+            self.session.losses(t_ns).into_iter().partition(|l| l.place == EXCLUDED);
+        self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
+        let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
+        rows.extend(losses.into_iter().map(Row::Loss));
+        if !excluded.is_empty() {
+            self.totals.excluded += excluded.iter().map(|l| l.count as u64).sum::<u64>();
+            rows.push(Row::Metric(Metric {
+                t_ns,
+                name: "excluded_calls",
+                label: Some(Layer::Syscall.name().to_owned()),
+                value: self.totals.excluded as f64,
+            }));
+        }
+        if !rows.is_empty() {
+            self.send(rows);
+        }
+    }
+
+    /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
+    fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
+        let still = self.session.targets();
+        self.session.detach();
+        self.guardian = None;
+        self.tick();
+        self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+        self.clock_pair();
+        self.meta(&[("end_ns", self.relative().to_string())]);
+        stop.store(true, Ordering::Release);
+        if std::io::stderr().is_terminal() && self.command.is_none() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+        let Some(command) = &mut self.command else { return None };
+        if let Ok(Some(status)) = command.ended() {
+            if still > 0 {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "iotrace-bpf: the command has ended; {still} of its processes go on and are no longer traced"
+                );
+            }
+            return Some(launch::shell_code(status) as u8);
+        }
+        None
+    }
+}
+
+/// Nanoseconds since 1970.
+fn wall() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+}

@@ -1,0 +1,127 @@
+//! The thread between the rings and the dataset: decodes, correlates, writes.
+
+use crate::catalog;
+use crate::correlate::rows::{Loss, Mount, Row};
+use crate::correlate::{Config, Correlator};
+use crate::event::Event;
+use crate::event::wire::{Decoder, Record};
+use crate::export::{DatasetWriter, Finished};
+use crate::loader::existing;
+use crate::loader::rings::{Batch, Work, now};
+use anyhow::{Context as _, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the worker needs.
+pub struct Worker {
+    pub writer: DatasetWriter,
+    pub t0: u64,
+    pub specs: Vec<catalog::Row>,
+    pub mounts: Vec<Mount>,
+    /// Records seen, for the status line.
+    pub records: Arc<AtomicU64>,
+    pub inbox: Receiver<Work>,
+}
+
+/// Starts the worker; it ends after [`Work::End`] or with the first row that could not be written.
+pub fn start(worker: Worker) -> Result<JoinHandle<Result<Finished>>> {
+    std::thread::Builder::new().name("worker".into()).spawn(move || run(worker)).context("worker thread")
+}
+
+struct State {
+    writer: DatasetWriter,
+    correlator: Correlator,
+    decoder: Decoder,
+    /// Process index to pid, to look up what only /proc knows.
+    pids: HashMap<u32, u32>,
+    undecoded: i64,
+    rows: Vec<Row>,
+    t0: u64,
+}
+
+fn run(worker: Worker) -> Result<Finished> {
+    let Worker { mut writer, t0, specs, mounts, records, inbox } = worker;
+    for mount in &mounts {
+        writer.push(Row::Mount(mount.clone()))?;
+    }
+    let mut correlator = Correlator::new(Config { t0, specs, ..Config::default() });
+    correlator.set_mounts(mounts);
+    let mut s = State {
+        writer,
+        correlator,
+        decoder: Decoder::default(),
+        pids: HashMap::new(),
+        undecoded: 0,
+        rows: Vec::new(),
+        t0,
+    };
+    while let Ok(work) = inbox.recv() {
+        match work {
+            Work::Batch(batch) => {
+                records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
+                s.batch(&batch)?;
+            }
+            Work::Events(events) => events.into_iter().for_each(|e| s.event(e)),
+            Work::Rows(rows) => rows.into_iter().try_for_each(|r| s.writer.push(r))?,
+            Work::End => break,
+        }
+        s.write()?;
+    }
+    // Rows of the session may have come after the last batch.
+    while let Ok(work) = inbox.try_recv() {
+        if let Work::Rows(rows) = work {
+            rows.into_iter().try_for_each(|r| s.writer.push(r))?;
+        }
+    }
+    s.correlator.finish(now(), &mut s.rows);
+    s.write()?;
+    s.writer.finish()
+}
+
+impl State {
+    fn batch(&mut self, batch: &Batch) -> Result<()> {
+        for record in batch.records() {
+            match self.decoder.decode(record) {
+                Ok(Record::Event(event)) => self.event(event),
+                Ok(Record::Mapped(_) | Record::Partial) => {}
+                Err(_) => self.undecoded += 1,
+            }
+        }
+        if self.undecoded > 0 {
+            let t_ns = now().saturating_sub(self.t0) as i64;
+            let count = std::mem::take(&mut self.undecoded);
+            self.writer.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "decode", count }))?;
+        }
+        if batch.watermark > 0 {
+            self.correlator.advance(batch.watermark, &mut self.rows);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, mut event: Event) {
+        match &mut event {
+            Event::Process { process, pid, .. } | Event::Thread { process, pid, .. } => {
+                self.pids.insert(*process, *pid);
+            }
+            Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
+                *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
+            }
+            Event::Exit { process, .. } => {
+                self.pids.remove(process);
+            }
+            _ => {}
+        }
+        self.correlator.push(event);
+    }
+
+    fn write(&mut self) -> Result<()> {
+        for row in self.rows.drain(..) {
+            self.writer.push(row)?;
+        }
+        self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))
+    }
+}

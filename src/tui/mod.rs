@@ -1,0 +1,3 @@
+//! What a person sees while a trace runs.
+
+pub mod status;
