@@ -22,6 +22,8 @@ pub struct Call {
     pub thread: u32,
     /// Number of the call in its thread, in the order of entry; gaps are calls that were lost.
     pub seq: u32,
+    /// Traced calls that were open on this thread when it began; 0 for an outermost call.
+    pub depth: u8,
     pub start: u64,
     pub dur: u64,
     pub cpu: u16,
@@ -114,7 +116,7 @@ impl Event {
     /// When it happened: the end of a call, the completion of a request.
     pub fn time(&self) -> u64 {
         match self {
-            Self::Call(c) => c.start + c.dur,
+            Self::Call(c) => c.start.saturating_add(c.dur),
             Self::Text { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }
