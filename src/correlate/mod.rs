@@ -1,26 +1,35 @@
 //! Pure: events in, rows out. No clock, no thread, no file.
 
+mod block;
 mod call;
+mod dirty;
+mod files;
+mod handles;
 mod losses;
+mod objects;
 mod order;
 mod paths;
 mod processes;
+mod roots;
 pub mod rows;
 mod stack;
+mod things;
 
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod testing;
 
+use self::block::Blocks;
 use self::losses::Losses;
 use self::order::{Order, Timed};
-use self::processes::{Processes, Program, Text, ThreadState, Variables};
-use self::rows::{Row, Span, span_id};
-use self::stack::{Node, Tree};
-use crate::catalog;
+use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+use self::rows::{Mount, Row, Span, span_id};
+use self::stack::{Node, Stack, Tree};
+use self::things::{Seen, Things};
+use crate::catalog::{self, Role};
 use crate::event::{Call, Event};
-use crate::words::flag;
+use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
 #[derive(Debug, Clone)]
@@ -77,6 +86,10 @@ pub struct Correlator {
     order: Order,
     ready: Vec<Timed>,
     processes: Processes,
+    things: Things,
+    blocks: Blocks,
+    /// Nodes on their way out; kept for its capacity.
+    leaving: Vec<(Node, Tree)>,
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
@@ -92,9 +105,17 @@ impl Correlator {
             order: Order::default(),
             ready: Vec::new(),
             processes: Processes::new(variables),
+            things: Things::default(),
+            blocks: Blocks::default(),
+            leaving: Vec::new(),
             waiting: 0,
             losses: Losses::default(),
         }
+    }
+
+    /// The mounts that files are looked up in; may be called again when they change.
+    pub fn set_mounts(&mut self, mounts: Vec<Mount>) {
+        self.things.files.set_mounts(mounts);
     }
 
     /// Takes an event, in any order.
@@ -116,12 +137,14 @@ impl Correlator {
         for thread in threads {
             self.flush(thread, out);
         }
+        self.blocks.finish(&mut self.losses, out);
+        self.things.write(out);
+        self.things.files.finish(out);
         self.losses.report(self.since_t0(now), out);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
-        let ns = i128::from(time) - i128::from(self.t0);
-        i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+        relative(time, self.t0)
     }
 
     fn release(&mut self, watermark: Option<u64>, out: &mut Vec<Row>) {
@@ -148,20 +171,45 @@ impl Correlator {
             }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
+                if let Some(parent) = parent {
+                    self.things.handles.fork(Owner::Process(parent), Owner::Process(process));
+                }
             }
             Event::Thread { thread, process, pid, tid, comm, .. } => {
-                self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
+                self.blocks.thread_begins(thread);
+                let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
+                if let Some(before) = before {
+                    self.things.handles.belong(before, Owner::Process(process));
+                }
             }
             Event::Exec { process, exe, args, env, cgroup, .. } => {
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
+                self.things.handles.exec(Owner::Process(process), t_ns);
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
                     self.flush(thread, out);
                     self.processes.threads.remove(&thread);
+                    self.blocks.thread_ends(thread, out);
                 }
+                self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.write(out);
             }
-            Event::File { .. } | Event::Preopened { .. } | Event::Bio(..) | Event::Request(_) => {}
+            Event::File { key, size, path, .. } => {
+                self.things.files.seen(t_ns, key, size, &path);
+            }
+            Event::Preopened { process, fd, key, path, size, .. } => {
+                let pid = self.processes.pid(process);
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+            }
+            Event::Bio(time, bio) => {
+                let file = bio.file.and_then(|key| self.things.files.known(key));
+                self.blocks.bio(time, bio, file);
+            }
+            Event::Request(request) => {
+                let t0 = self.t0;
+                self.blocks.request(request, |time| relative(time, t0), out);
+            }
         }
     }
 
@@ -174,8 +222,28 @@ impl Correlator {
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
         let facts = call::facts(spec, call);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
+        let id = span_id(call.thread, call.seq);
+        let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
+        let found = self.things.call(&Seen {
+            row: spec,
+            call,
+            owner: thread.owner,
+            pid: thread.pid,
+            span: id,
+            start_ns,
+            end_ns: start_ns.saturating_add(dur_ns),
+            texts: &thread.texts,
+            below: thread.stack.below(from),
+        });
+        if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
+            (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
+        {
+            let writer = (call.thread, call.seq);
+            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur), &mut self.losses);
+        }
+        let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
-            span_id: span_id(call.thread, call.seq),
+            span_id: id,
             parent_id: None,
             root_id: 0,
             layer: spec.layer,
@@ -191,36 +259,39 @@ impl Correlator {
             start_ns,
             dur_ns,
             self_ns: dur_ns,
-            file_id: None,
-            handle_id: None,
-            object_id: None,
+            file_id: found.file,
+            handle_id: found.handle,
+            object_id: found.object,
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
             miss_bytes: None,
             ret: facts.ret,
             errno: facts.errno,
-            flags: facts.flags,
+            flags: facts.flags | if cut { flag::TRUNCATED } else { 0 },
             async_id: None,
             coll_id: None,
             stack_id: None,
         };
-        let mut node = Node { span, seq: call.seq, spec: call.spec, depth: call.depth, size: 1, opened: false };
+        let mut node = Node { span, seq: call.seq, spec: call.spec, depth: call.depth, size: 1, opened: found.opened };
         if late {
-            let mut alone = stack::Stack::default();
             node.span.flags |= flag::INFERRED_PARENT;
+            let mut alone = Stack::default();
             alone.push(node, 0);
-            alone.take(&mut |node, _| out.push(Row::Span(node.span)));
+            alone.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(false, out);
             return;
         }
-        let from = thread.stack.inside(call.seq, start_ns);
         if !thread.stack.push(node, from) {
             self.losses.add("overlap", Some(spec.layer), 1);
         }
         self.waiting += 1;
         if call.depth == 0 {
-            thread.stack.take_before(from, &mut |node: Node, _: Tree| out.push(Row::Span(node.span)));
-            self.flush(call.thread, out);
+            thread.texts.clear();
+            self.waiting -= thread.stack.len();
+            thread.stack.take_before(from, &mut |node, tree| self.leaving.push((node, tree)));
+            thread.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(true, out);
         } else if self.waiting > self.max_pending {
             self.relieve(out);
         }
@@ -238,7 +309,38 @@ impl Correlator {
     fn flush(&mut self, thread: u32, out: &mut Vec<Row>) {
         if let Some(state) = self.processes.threads.get_mut(&thread) {
             self.waiting -= state.stack.len();
-            state.stack.take(&mut |node, _| out.push(Row::Span(node.span)));
+            state.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(false, out);
         }
     }
+
+    /// Writes the spans of completed trees, and the rows they refer to.
+    ///
+    /// `complete`: no call of the thread that began before their end is still open.
+    fn leave(&mut self, complete: bool, out: &mut Vec<Row>) {
+        for (Node { mut span, spec, seq, .. }, tree) in self.leaving.drain(..) {
+            if seq == tree.root {
+                self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, complete, out);
+            }
+            if span.process_ix < 0 {
+                let thread = (span.span_id >> rows::SEQ_BITS) as u32;
+                match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {
+                    Some(known) => {
+                        (span.process_ix, span.pid, span.tid) = (known.owner.process_ix(), known.pid, known.tid);
+                        span.rank = known.rank;
+                    }
+                    None => self.losses.add("thread_unknown", Some(span.layer), 1),
+                }
+            }
+            let closes = self.specs.get(usize::from(spec)).is_some_and(|s| s.role == Role::Close);
+            self.things.complete(&mut span, closes);
+            out.push(Row::Span(span));
+        }
+        self.things.write(out);
+    }
+}
+
+fn relative(time: u64, t0: u64) -> i64 {
+    let ns = i128::from(time) - i128::from(t0);
+    i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
 }

@@ -59,11 +59,6 @@ impl ThreadState {
         self.texts.push(text);
         !full
     }
-
-    /// The text of a call, if it came.
-    pub fn text(&self, seq: u32, what: TextKind) -> Option<&Text> {
-        self.texts.iter().find(|t| t.seq == seq && t.what == what)
-    }
 }
 
 /// Environment variables that tell what an MPI launcher or a scheduler knows, the preferred first.
@@ -112,6 +107,11 @@ impl Processes {
             ..inherited
         };
         out.push(Row::Process(row.clone()));
+    }
+
+    /// The pid of a process; 0 when it is not known.
+    pub fn pid(&self, process: u32) -> i32 {
+        self.processes.get(&process).map_or(0, |p| p.row.pid)
     }
 
     /// Notes the thread; returns whose handles it used so far when that was not known.
