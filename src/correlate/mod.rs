@@ -1,4 +1,347 @@
 //! Pure: events in, rows out. No clock, no thread, no file.
 
+mod block;
+mod call;
+mod dirty;
+mod files;
+mod handles;
 pub mod hist;
+mod losses;
+mod objects;
+mod order;
+mod paths;
+mod processes;
+mod roots;
 pub mod rows;
+mod stack;
+mod things;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testing;
+
+use self::block::Blocks;
+use self::losses::Losses;
+use self::order::{Order, Timed};
+use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+use self::rows::{Mount, Row, Span, span_id};
+use self::stack::{Node, Stack, Tree};
+use self::things::{Seen, Things};
+use crate::catalog::{self, Role};
+use crate::event::{Call, Event};
+use crate::words::{Kind, Layer, flag};
+
+/// What the correlator needs to know of the run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Start of the trace, `CLOCK_MONOTONIC` nanoseconds.
+    pub t0: u64,
+    /// The catalog that `spec` numbers refer to.
+    pub specs: Vec<catalog::Row>,
+    /// Environment variables that hold a process's rank, the preferred first.
+    pub rank_vars: Vec<String>,
+    /// The same for the number of ranks.
+    pub size_vars: Vec<String>,
+    /// The same for the job's id.
+    pub job_vars: Vec<String>,
+    /// Completed calls, over all threads, that may wait for an enclosing call to end.
+    pub max_pending: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Self {
+            t0: 0,
+            specs: catalog::rows(),
+            rank_vars: names(&[
+                "OMPI_COMM_WORLD_RANK",
+                "PMIX_RANK",
+                "PMI_RANK",
+                "MV2_COMM_WORLD_RANK",
+                "SLURM_PROCID",
+                "RANK",
+            ]),
+            size_vars: names(&[
+                "OMPI_COMM_WORLD_SIZE",
+                "PMI_SIZE",
+                "MV2_COMM_WORLD_SIZE",
+                "SLURM_NTASKS",
+                "WORLD_SIZE",
+            ]),
+            job_vars: names(&["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"]),
+            max_pending: 1 << 20,
+        }
+    }
+}
+
+/// Turns events into rows.
+///
+/// The rows do not depend on how the events were batched or in which order threads delivered them, except that
+/// sums (rollups, histograms, losses) may be split over more rows.
+pub struct Correlator {
+    t0: u64,
+    specs: Vec<catalog::Row>,
+    max_pending: usize,
+    order: Order,
+    ready: Vec<Timed>,
+    processes: Processes,
+    things: Things,
+    blocks: Blocks,
+    /// Nodes on their way out; kept for its capacity.
+    leaving: Vec<(Node, Tree)>,
+    /// Completed calls that wait, over all threads.
+    waiting: usize,
+    losses: Losses,
+}
+
+impl Correlator {
+    pub fn new(config: Config) -> Self {
+        let variables = Variables { rank: config.rank_vars, size: config.size_vars, job: config.job_vars };
+        Self {
+            t0: config.t0,
+            specs: config.specs,
+            max_pending: config.max_pending,
+            order: Order::default(),
+            ready: Vec::new(),
+            processes: Processes::new(variables),
+            things: Things::default(),
+            blocks: Blocks::default(),
+            leaving: Vec::new(),
+            waiting: 0,
+            losses: Losses::default(),
+        }
+    }
+
+    /// The mounts that files are looked up in; may be called again when they change.
+    pub fn set_mounts(&mut self, mounts: Vec<Mount>) {
+        self.things.files.set_mounts(mounts);
+    }
+
+    /// Takes an event, in any order.
+    pub fn push(&mut self, event: Event) {
+        self.order.push(event);
+    }
+
+    /// Every event earlier than `watermark` has been pushed: works them off.
+    pub fn advance(&mut self, watermark: u64, out: &mut Vec<Row>) {
+        self.release(Some(watermark), out);
+        self.losses.report(self.since_t0(watermark), out);
+    }
+
+    /// The trace ended at `now`: works everything off and writes what is still open.
+    pub fn finish(&mut self, now: u64, out: &mut Vec<Row>) {
+        self.release(None, out);
+        let mut threads: Vec<u32> = self.processes.threads.keys().copied().collect();
+        threads.sort_unstable();
+        for thread in threads {
+            self.flush(thread, out);
+        }
+        self.blocks.finish(&mut self.losses, out);
+        self.things.write(out);
+        self.things.files.finish(out);
+        self.losses.report(self.since_t0(now), out);
+    }
+
+    fn since_t0(&self, time: u64) -> i64 {
+        relative(time, self.t0)
+    }
+
+    fn release(&mut self, watermark: Option<u64>, out: &mut Vec<Row>) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.order.release(watermark, &mut ready);
+        for Timed { event, late } in ready.drain(..) {
+            if late {
+                self.losses.add("late", None, 1);
+            }
+            self.event(event, late, out);
+        }
+        self.ready = ready;
+    }
+
+    fn event(&mut self, event: Event, late: bool, out: &mut Vec<Row>) {
+        let t_ns = self.since_t0(event.time());
+        match event {
+            Event::Call(call) => self.call(&call, late, out),
+            Event::Text { thread, seq, what, bytes, cut, .. } => {
+                let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                if !state.keep(Text { seq, what, bytes, cut }) {
+                    self.losses.add("text", None, 1);
+                }
+            }
+            Event::Process { process, parent, pid, ppid, uid, .. } => {
+                self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
+                if let Some(parent) = parent {
+                    self.things.handles.fork(Owner::Process(parent), Owner::Process(process));
+                }
+            }
+            Event::Thread { thread, process, pid, tid, comm, .. } => {
+                self.blocks.thread_begins(thread);
+                let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
+                if let Some(before) = before {
+                    self.things.handles.belong(before, Owner::Process(process));
+                }
+            }
+            Event::Exec { process, exe, args, env, cgroup, .. } => {
+                self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
+                self.things.handles.exec(Owner::Process(process), t_ns);
+            }
+            Event::Exit { process, status, .. } => {
+                for thread in self.processes.exit(t_ns, process, status, out) {
+                    self.flush(thread, out);
+                    self.processes.threads.remove(&thread);
+                    self.blocks.thread_ends(thread, out);
+                }
+                self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.write(out);
+            }
+            Event::File { key, size, path, .. } => {
+                self.things.files.seen(t_ns, key, size, &path);
+            }
+            Event::Preopened { process, fd, key, path, size, .. } => {
+                let pid = self.processes.pid(process);
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+            }
+            Event::Bio(time, bio) => {
+                let file = bio.file.and_then(|key| self.things.files.known(key));
+                self.blocks.bio(time, bio, file);
+            }
+            Event::Request(request) => {
+                let t0 = self.t0;
+                self.blocks.request(request, |time| relative(time, t0), out);
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, late: bool, out: &mut Vec<Row>) {
+        let Some(spec) = self.specs.get(usize::from(call.spec)) else {
+            self.losses.add("spec_unknown", None, 1);
+            return;
+        };
+        let start_ns = self.since_t0(call.start);
+        let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
+        let facts = call::facts(spec, call);
+        let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
+        let id = span_id(call.thread, call.seq);
+        let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
+        let found = self.things.call(&Seen {
+            row: spec,
+            call,
+            owner: thread.owner,
+            pid: thread.pid,
+            span: id,
+            start_ns,
+            end_ns: start_ns.saturating_add(dur_ns),
+            texts: &thread.texts,
+            below: thread.stack.below(from),
+        });
+        if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
+            (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
+        {
+            let writer = (call.thread, call.seq);
+            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur), &mut self.losses);
+        }
+        let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
+        let span = Span {
+            span_id: id,
+            parent_id: None,
+            root_id: 0,
+            layer: spec.layer,
+            op: spec.op,
+            kind: spec.kind,
+            depth: 0,
+            layer_top: true,
+            process_ix: thread.owner.process_ix(),
+            pid: thread.pid,
+            tid: thread.tid,
+            rank: thread.rank,
+            cpu: call.cpu as i16,
+            start_ns,
+            dur_ns,
+            self_ns: dur_ns,
+            file_id: found.file,
+            handle_id: found.handle,
+            object_id: found.object,
+            offset: facts.offset,
+            bytes: facts.bytes,
+            req_bytes: facts.req_bytes,
+            miss_bytes: None,
+            ret: facts.ret,
+            errno: facts.errno,
+            flags: facts.flags | if cut { flag::TRUNCATED } else { 0 },
+            async_id: None,
+            coll_id: None,
+            stack_id: None,
+        };
+        let mut node = Node { span, seq: call.seq, spec: call.spec, depth: call.depth, size: 1, opened: found.opened };
+        if late {
+            node.span.flags |= flag::INFERRED_PARENT;
+            let mut alone = Stack::default();
+            alone.push(node, 0);
+            alone.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(false, out);
+            return;
+        }
+        if !thread.stack.push(node, from) {
+            self.losses.add("overlap", Some(spec.layer), 1);
+        }
+        self.waiting += 1;
+        if call.depth == 0 {
+            thread.texts.clear();
+            self.waiting -= thread.stack.len();
+            thread.stack.take_before(from, &mut |node, tree| self.leaving.push((node, tree)));
+            thread.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(true, out);
+        } else if self.waiting > self.max_pending {
+            self.relieve(out);
+        }
+    }
+
+    /// Writes the calls of the thread that keeps most waiting, with the parents known by now.
+    fn relieve(&mut self, out: &mut Vec<Row>) {
+        let fullest = self.processes.threads.iter().map(|(thread, t)| (t.stack.len(), *thread)).max();
+        if let Some((count, thread)) = fullest {
+            self.losses.add("pending", None, count);
+            self.flush(thread, out);
+        }
+    }
+
+    fn flush(&mut self, thread: u32, out: &mut Vec<Row>) {
+        if let Some(state) = self.processes.threads.get_mut(&thread) {
+            self.waiting -= state.stack.len();
+            state.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
+            self.leave(false, out);
+        }
+    }
+
+    /// Writes the spans of completed trees, and the rows they refer to.
+    ///
+    /// `complete`: no call of the thread that began before their end is still open.
+    fn leave(&mut self, complete: bool, out: &mut Vec<Row>) {
+        for (Node { mut span, spec, seq, .. }, tree) in self.leaving.drain(..) {
+            if seq == tree.root {
+                self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, complete, out);
+            }
+            if span.process_ix < 0 {
+                let thread = (span.span_id >> rows::SEQ_BITS) as u32;
+                match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {
+                    Some(known) => {
+                        (span.process_ix, span.pid, span.tid) = (known.owner.process_ix(), known.pid, known.tid);
+                        span.rank = known.rank;
+                    }
+                    None => self.losses.add("thread_unknown", Some(span.layer), 1),
+                }
+            }
+            let closes = self.specs.get(usize::from(spec)).is_some_and(|s| s.role == Role::Close);
+            self.things.complete(&mut span, closes);
+            out.push(Row::Span(span));
+        }
+        self.things.write(out);
+    }
+}
+
+fn relative(time: u64, t0: u64) -> i64 {
+    let ns = i128::from(time) - i128::from(t0);
+    i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
+}

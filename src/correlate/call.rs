@@ -1,0 +1,77 @@
+//! What one call's record says by itself: result, error, bytes, offset, flags.
+
+use crate::catalog::{Fails, Role, Row, Src};
+use crate::event::Call;
+use crate::words::{Kind, Layer, flag};
+
+/// The columns of a span that follow from its record and its catalog row alone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub offset: Option<i64>,
+    pub bytes: Option<i64>,
+    pub req_bytes: Option<i64>,
+    pub ret: Option<i64>,
+    pub errno: i16,
+    pub flags: i32,
+}
+
+/// A call that succeeded, as far as it got.
+pub fn succeeded(call: &Call) -> bool {
+    call.status >= 0 && !call.unfinished
+}
+
+pub fn facts(row: &Row, call: &Call) -> Facts {
+    let plain = matches!(row.role, Role::Use | Role::None);
+    let ok = succeeded(call);
+    let len = call.len.map(count);
+    let got = call.got.map(count).filter(|_| ok);
+    let bytes = match got {
+        // MPI has no short write without an error.
+        None if ok && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
+        other => other,
+    };
+    let set = |on: bool, bit: i32| if on { bit } else { 0 };
+    Facts {
+        offset: call.off.filter(|_| plain).map(|off| off as i64),
+        bytes,
+        req_bytes: len.filter(|_| plain),
+        ret: result(row, call, got),
+        errno: errno(row, call),
+        flags: row.flags
+            | set(call.direct, flag::DIRECT)
+            | set(call.truncated, flag::TRUNCATED)
+            | set(call.unfinished, flag::UNFINISHED),
+    }
+}
+
+fn count(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
+    if call.unfinished {
+        return None;
+    }
+    if matches!(row.role, Role::Open | Role::Dup) && row.handle == Src::Ret {
+        if row.fails == Fails::Zero {
+            return None; // a pointer
+        }
+        if let (true, Some(handle)) = (call.status >= 0, call.handle) {
+            return Some(handle as i64);
+        }
+    }
+    got.or(Some(i64::from(call.status)))
+}
+
+/// The kernel's own codes that a program never sees as such: `ERESTARTSYS` and its kin.
+const RESTART: std::ops::RangeInclusive<i32> = 512..=516;
+const EINTR: i16 = 4;
+
+fn errno(row: &Row, call: &Call) -> i16 {
+    match (call.status < 0, row.layer) {
+        (false, _) => 0,
+        (true, Layer::Syscall) if RESTART.contains(&call.status.saturating_neg()) => EINTR,
+        (true, Layer::Syscall) => i16::try_from(call.status.saturating_neg()).unwrap_or(i16::MAX),
+        (true, _) => -1,
+    }
+}

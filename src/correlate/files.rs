@@ -1,0 +1,318 @@
+//! Files by identity: their paths over time, sizes, roles.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::paths::{self, lossy_path};
+use super::rows::{File, FilePath, Mount, Row};
+use crate::event::FileKey;
+
+struct FileState {
+    row: File,
+    path: Option<Vec<u8>>,
+    /// Paths not written yet: a file that no span uses is never written.
+    paths: Vec<FilePath>,
+    used: bool,
+    queued: bool,
+    /// The size changed; worth a row when the file is closed, not at every write.
+    resized: bool,
+}
+
+/// Every file seen; ids count from 1.
+#[derive(Default)]
+pub struct Files {
+    files: Vec<FileState>,
+    by_key: HashMap<FileKey, i32>,
+    by_path: BTreeMap<Vec<u8>, i32>,
+    mounts: Vec<Mount>,
+    changed: Vec<i32>,
+}
+
+impl Files {
+    /// The mounts that files lie on; files seen before are looked up again.
+    pub fn set_mounts(&mut self, mut mounts: Vec<Mount>) {
+        mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
+        self.mounts = mounts;
+        for id in 1..=self.files.len() as i32 {
+            let path = self.state(id).path.clone();
+            if let Some(path) = path {
+                self.locate(id, &path);
+                self.mark(id);
+            }
+        }
+    }
+
+    fn state(&mut self, id: i32) -> &mut FileState {
+        &mut self.files[id as usize - 1]
+    }
+
+    fn get(&self, id: i32) -> &FileState {
+        &self.files[id as usize - 1]
+    }
+
+    /// A file that was seen before.
+    pub fn known(&self, key: FileKey) -> Option<i32> {
+        self.by_key.get(&key).copied()
+    }
+
+    pub fn intern(&mut self, key: FileKey) -> i32 {
+        match self.by_key.get(&key) {
+            Some(id) => *id,
+            None => self.add(key),
+        }
+    }
+
+    fn add(&mut self, key: FileKey) -> i32 {
+        let id = self.files.len() as i32 + 1;
+        let row = File {
+            file_id: id,
+            dev: i64::from(key.dev),
+            ino: key.ino as i64,
+            generation: i64::from(key.generation),
+            path: None,
+            first_path: None,
+            fstype: None,
+            mount_id: None,
+            size_first: None,
+            size_last: None,
+            blksize: None,
+            role: "data",
+            unlinked: false,
+        };
+        let state = FileState { row, path: None, paths: Vec::new(), used: false, queued: false, resized: false };
+        self.files.push(state);
+        self.by_key.insert(key, id);
+        id
+    }
+
+    /// The kernel's word on a file: identity, size, path.
+    pub fn seen(&mut self, t_ns: i64, key: FileKey, size: u64, path: &[u8]) -> i32 {
+        let mut id = self.intern(key);
+        if self.get(id).row.unlinked {
+            if key.generation == 0 {
+                // The inode is used again, and nothing but the unlink tells.
+                id = self.add(key);
+            } else {
+                self.state(id).row.unlinked = false;
+            }
+        }
+        self.move_to(t_ns, id, path);
+        self.resize(id, size as i64);
+        let row = &mut self.state(id).row;
+        row.size_first.get_or_insert(size as i64);
+        id
+    }
+
+    /// A descriptor from 0 to 2 that was open before the trace began.
+    pub fn is_stdio(&mut self, id: i32) {
+        self.state(id).row.role = "stdio";
+        self.mark(id);
+    }
+
+    fn move_to(&mut self, t_ns: i64, id: i32, path: &[u8]) {
+        if path.is_empty() || self.get(id).path.as_deref() == Some(path) {
+            return;
+        }
+        if let Some(old) = self.state(id).path.replace(path.to_vec())
+            && self.by_path.get(&old) == Some(&id)
+        {
+            self.by_path.remove(&old);
+        }
+        self.by_path.insert(path.to_vec(), id);
+        let text = lossy_path(path);
+        self.locate(id, path);
+        let state = self.state(id);
+        if state.row.role != "stdio" {
+            state.row.role = paths::role(path);
+        }
+        state.row.first_path.get_or_insert_with(|| text.clone());
+        state.row.path = Some(text.clone());
+        state.paths.push(FilePath { file_id: id, path: text, from_ns: t_ns });
+        self.mark(id);
+    }
+
+    fn locate(&mut self, id: i32, path: &[u8]) {
+        let holds = |m: &&Mount| {
+            let dir = m.path.trim_end_matches('/').as_bytes();
+            path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/')
+        };
+        let found = self.mounts.iter().find(holds).map(|m| (m.mount_id, m.fstype.clone()));
+        if let Some((mount, fstype)) = found {
+            let row = &mut self.state(id).row;
+            (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
+        }
+    }
+
+    pub fn by_path(&self, path: &[u8]) -> Option<i32> {
+        self.by_path.get(path).copied()
+    }
+
+    pub fn path(&self, id: i32) -> Option<&[u8]> {
+        self.get(id).path.as_deref()
+    }
+
+    pub fn role(&self, id: i32) -> &'static str {
+        self.get(id).row.role
+    }
+
+    pub fn unlink(&mut self, path: &[u8]) {
+        if let Some(id) = self.by_path.remove(path) {
+            self.state(id).row.unlinked = true;
+            self.mark(id);
+        }
+    }
+
+    /// Moves a file, or everything below a directory.
+    pub fn rename(&mut self, t_ns: i64, from: &[u8], to: &[u8]) {
+        if from == to {
+            return;
+        }
+        let mut below = from.to_vec();
+        below.push(b'/');
+        let inside = self.by_path.range(below.clone()..).take_while(|(p, _)| p.starts_with(&below));
+        let mut moved: Vec<(i32, Vec<u8>)> = inside.map(|(p, id)| (*id, [to, &p[from.len()..]].concat())).collect();
+        moved.extend(self.by_path(from).map(|id| (id, to.to_vec())));
+        if !moved.is_empty() {
+            self.unlink(to);
+        }
+        for (id, path) in moved {
+            self.move_to(t_ns, id, &path);
+        }
+    }
+
+    pub fn resize(&mut self, id: i32, size: i64) {
+        let state = self.state(id);
+        if state.row.size_last != Some(size) {
+            state.row.size_last = Some(size);
+            state.resized = true;
+        }
+    }
+
+    /// A write ended at `end`.
+    pub fn wrote_to(&mut self, id: i32, end: i64) {
+        if self.get(id).row.size_last.is_some_and(|size| size < end) {
+            self.resize(id, end);
+        }
+    }
+
+    /// A handle on it was closed.
+    pub fn closed(&mut self, id: i32) {
+        if self.get(id).resized {
+            self.mark(id);
+        }
+    }
+
+    /// A written row refers to it.
+    pub fn used(&mut self, id: i32) {
+        if !self.get(id).used {
+            self.state(id).used = true;
+            self.mark(id);
+        }
+    }
+
+    fn mark(&mut self, id: i32) {
+        let state = self.state(id);
+        if state.used && !state.queued {
+            state.queued = true;
+            self.changed.push(id);
+        }
+    }
+
+    /// Writes what changed.
+    pub fn write(&mut self, out: &mut Vec<Row>) {
+        for id in std::mem::take(&mut self.changed) {
+            let state = self.state(id);
+            (state.queued, state.resized) = (false, false);
+            out.push(Row::File(state.row.clone()));
+            out.extend(state.paths.drain(..).map(Row::FilePath));
+        }
+    }
+
+    /// Writes the last word on every file.
+    pub fn finish(&mut self, out: &mut Vec<Row>) {
+        for id in 1..=self.files.len() as i32 {
+            self.closed(id);
+        }
+        self.write(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(ino: u64) -> FileKey {
+        FileKey { dev: 1, generation: 0, ino }
+    }
+
+    fn written(files: &mut Files) -> Vec<(i32, String, bool)> {
+        let mut out = Vec::new();
+        files.write(&mut out);
+        let row = |r: &Row| match r {
+            Row::File(f) => Some((f.file_id, f.path.clone().unwrap_or_default(), f.unlinked)),
+            _ => None,
+        };
+        out.iter().filter_map(row).collect()
+    }
+
+    #[test]
+    fn a_file_is_written_when_used_and_when_changed() {
+        let mut files = Files::default();
+        let id = files.seen(1, key(1), 0, b"/d/a");
+        assert_eq!(written(&mut files), []);
+        files.used(id);
+        assert_eq!(written(&mut files), [(1, "/d/a".into(), false)]);
+        files.used(id);
+        files.wrote_to(id, 10);
+        assert_eq!(written(&mut files), []);
+        files.closed(id);
+        assert_eq!(written(&mut files).len(), 1);
+        assert_eq!(files.get(id).row.size_last, Some(10));
+    }
+
+    #[test]
+    fn renaming_a_directory_moves_what_is_below_it() {
+        let mut files = Files::default();
+        for (ino, path) in [(1, "/d/a"), (2, "/d/s/b"), (3, "/dd/c"), (4, "/e/a")] {
+            let id = files.seen(0, key(ino), 0, path.as_bytes());
+            files.used(id);
+        }
+        written(&mut files);
+        files.rename(5, b"/d", b"/x");
+        assert_eq!(written(&mut files), [(1, "/x/a".into(), false), (2, "/x/s/b".into(), false)]);
+        files.rename(6, b"/x/a", b"/e/a");
+        assert_eq!(written(&mut files), [(4, "/e/a".into(), true), (1, "/e/a".into(), false)]);
+        assert_eq!(files.by_path(b"/e/a"), Some(1));
+        assert_eq!(files.by_path(b"/x/a"), None);
+    }
+
+    #[test]
+    fn an_inode_used_again_after_an_unlink_is_another_file() {
+        let mut files = Files::default();
+        assert_eq!(files.seen(0, key(1), 0, b"/a"), 1);
+        files.unlink(b"/a");
+        assert_eq!(files.seen(1, key(1), 0, b"/b"), 2);
+        assert_eq!(files.intern(key(1)), 2);
+    }
+
+    #[test]
+    fn the_longest_mount_holds_a_file() {
+        let mount = |id: i32, path: &str| Mount {
+            mount_id: id,
+            path: path.into(),
+            fstype: format!("fs{id}"),
+            source: String::new(),
+            options: String::new(),
+            dev: 0,
+            block_size: None,
+            opt_io_size: None,
+            rotational: None,
+            scheduler: None,
+        };
+        let mut files = Files::default();
+        let early = files.seen(0, key(1), 0, b"/data/x");
+        files.set_mounts(vec![mount(1, "/"), mount(2, "/data")]);
+        let late = files.seen(0, key(2), 0, b"/database");
+        assert_eq!(files.get(early).row.fstype.as_deref(), Some("fs2"));
+        assert_eq!(files.get(late).row.mount_id, Some(1));
+    }
+}

@@ -1,0 +1,103 @@
+//! Paths are bytes from strangers: making them text, absolute, and comparable.
+
+use std::fmt::Write as _;
+
+/// The text of a path; bytes that are not UTF-8 become `\xNN`.
+pub fn lossy_path(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// `path` seen from `base`, without `.`, `..` and double slashes. Symbolic links are not followed.
+pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
+    let start: &[u8] = if path.starts_with(b"/") { b"" } else { base };
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in start.split(|b| *b == b'/').chain(path.split(|b| *b == b'/')) {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            name => parts.push(name),
+        }
+    }
+    let mut out = Vec::with_capacity(start.len() + path.len() + 1);
+    for part in parts {
+        out.push(b'/');
+        out.extend_from_slice(part);
+    }
+    if out.is_empty() {
+        out.push(b'/');
+    }
+    out
+}
+
+/// What follows the last slash.
+pub fn last_component(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or(path)
+}
+
+/// The role of a file by its path: `lib`, `proc`, `temp` or `data`.
+pub fn role(path: &[u8]) -> &'static str {
+    let below = |dir: &[u8]| path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/');
+    let name = last_component(path);
+    if below(b"/proc") || below(b"/sys") {
+        "proc"
+    } else if name.ends_with(b".so") || name.windows(4).any(|w| w == b".so.") {
+        "lib"
+    } else if below(b"/tmp") || below(b"/dev/shm") {
+        "temp"
+    } else {
+        "data"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_text_without_losing_a_byte() {
+        assert_eq!(lossy_path("/tmp/é".as_bytes()), "/tmp/é");
+        assert_eq!(lossy_path(b"/a\xff\xc3/b"), "/a\\xff\\xc3/b");
+    }
+
+    #[test]
+    fn paths_become_absolute_by_their_text_alone() {
+        let cases: [(&str, &str, &str); 6] = [
+            ("/home/u", "a/b", "/home/u/a/b"),
+            ("/home/u", "/a//b/", "/a/b"),
+            ("/home/u/", "./../x", "/home/x"),
+            ("/", "../../x", "/x"),
+            ("", "x", "/x"),
+            ("/", ".", "/"),
+        ];
+        for (base, path, want) in cases {
+            assert_eq!(absolute(base.as_bytes(), path.as_bytes()), want.as_bytes(), "{base} + {path}");
+        }
+    }
+
+    #[test]
+    fn roles_follow_the_path() {
+        let cases: [(&str, &str); 8] = [
+            ("/usr/lib/libc.so.6", "lib"),
+            ("/x/libfoo.so", "lib"),
+            ("/proc/self/maps", "proc"),
+            ("/process/data", "data"),
+            ("/sys", "proc"),
+            ("/tmp/x", "temp"),
+            ("/dev/shm/a", "temp"),
+            ("/home/a.sort", "data"),
+        ];
+        for (path, want) in cases {
+            assert_eq!(role(path.as_bytes()), want, "{path}");
+        }
+    }
+}

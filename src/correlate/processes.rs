@@ -1,0 +1,215 @@
+//! Who made a call: threads, processes, ranks.
+
+use std::collections::HashMap;
+
+use super::paths::lossy_path;
+use super::rows::{Process, Row, Thread};
+use super::stack::Stack;
+use crate::event::TextKind;
+
+/// Whose handles a call uses: a process, or a thread whose process is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    Process(u32),
+    Thread(u32),
+}
+
+impl Owner {
+    /// The process's index in rows; -1 when it is not known.
+    pub fn process_ix(self) -> i32 {
+        match self {
+            Self::Process(p) => p as i32,
+            Self::Thread(_) => -1,
+        }
+    }
+}
+
+/// A text that waits for its call.
+pub struct Text {
+    pub seq: u32,
+    pub what: TextKind,
+    pub bytes: Vec<u8>,
+    pub cut: bool,
+}
+
+/// Texts kept per thread: as many as calls can be open on it. More means that their calls were lost.
+const MAX_TEXTS: usize = 256;
+
+/// A thread, and the calls that wait for the end of its outermost one.
+pub struct ThreadState {
+    pub owner: Owner,
+    pub pid: i32,
+    pub tid: i32,
+    pub rank: Option<i32>,
+    pub stack: Stack,
+    pub texts: Vec<Text>,
+}
+
+impl ThreadState {
+    pub fn unknown(thread: u32) -> Self {
+        Self { owner: Owner::Thread(thread), pid: 0, tid: 0, rank: None, stack: Stack::default(), texts: Vec::new() }
+    }
+
+    /// Keeps a text; false when an older one had to go.
+    pub fn keep(&mut self, text: Text) -> bool {
+        let full = self.texts.len() >= MAX_TEXTS;
+        if full {
+            self.texts.remove(0);
+        }
+        self.texts.push(text);
+        !full
+    }
+}
+
+/// Environment variables that tell what an MPI launcher or a scheduler knows, the preferred first.
+pub struct Variables {
+    pub rank: Vec<String>,
+    pub size: Vec<String>,
+    pub job: Vec<String>,
+}
+
+struct ProcessState {
+    row: Process,
+    threads: Vec<u32>,
+}
+
+/// Everyone alive.
+pub struct Processes {
+    variables: Variables,
+    processes: HashMap<u32, ProcessState>,
+    pub threads: HashMap<u32, ThreadState>,
+}
+
+impl Processes {
+    pub fn new(variables: Variables) -> Self {
+        Self { variables, processes: HashMap::new(), threads: HashMap::new() }
+    }
+
+    /// The process, made up from what is known when its own event was lost.
+    fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
+        self.processes
+            .entry(process)
+            .or_insert_with(|| ProcessState { row: nameless(process, start_ns), threads: Vec::new() })
+    }
+
+    pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
+        let forked_by = parent.and_then(|p| self.processes.get(&p)).map(|p| p.row.clone());
+        let row = &mut self.known(process, start_ns).row;
+        let inherited = forked_by.unwrap_or_else(|| row.clone());
+        *row = Process {
+            pid: ids[0] as i32,
+            ppid: ids[1] as i32,
+            uid: ids[2] as i32,
+            start_ns,
+            process_ix: process as i32,
+            end_ns: None,
+            exit_code: None,
+            ..inherited
+        };
+        out.push(Row::Process(row.clone()));
+    }
+
+    /// The pid of a process; 0 when it is not known.
+    pub fn pid(&self, process: u32) -> i32 {
+        self.processes.get(&process).map_or(0, |p| p.row.pid)
+    }
+
+    /// Notes the thread; returns whose handles it used so far when that was not known.
+    pub fn thread(
+        &mut self,
+        t_ns: i64,
+        thread: u32,
+        process: u32,
+        ids: [u32; 2],
+        comm: [u8; 16],
+        out: &mut Vec<Row>,
+    ) -> Option<Owner> {
+        let [pid, tid] = ids.map(|id| id as i32);
+        let state = self.known(process, t_ns);
+        if state.row.pid == 0 {
+            state.row.pid = pid;
+        }
+        let rank = state.row.rank;
+        let known = self.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+        let before = known.owner;
+        (known.owner, known.pid, known.tid, known.rank) = (Owner::Process(process), pid, tid, rank);
+        if before != known.owner {
+            self.known(process, t_ns).threads.push(thread);
+        }
+        let end = comm.iter().position(|b| *b == 0).unwrap_or(comm.len());
+        let comm = lossy_path(&comm[..end]);
+        out.push(Row::Thread(Thread { thread_ix: thread as i32, process_ix: process as i32, pid, tid, comm }));
+        (before == Owner::Thread(thread)).then_some(before)
+    }
+
+    pub fn exec(&mut self, t_ns: i64, process: u32, program: Program, out: &mut Vec<Row>) {
+        let value = |names: &[String]| {
+            let of = |name: &String| {
+                let value = |v: &Vec<u8>| v.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(lossy_path);
+                program.env.iter().find_map(value)
+            };
+            names.iter().find_map(of)
+        };
+        let number = |names: &[String]| value(names).and_then(|v| v.trim().parse::<i32>().ok());
+        let rank = number(&self.variables.rank);
+        let world_size = number(&self.variables.size);
+        let job_id = value(&self.variables.job);
+        let state = self.known(process, t_ns);
+        state.row.exe = Some(lossy_path(&program.exe));
+        state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
+        state.row.cgroup = program.cgroup.or(state.row.cgroup.take());
+        (state.row.rank, state.row.world_size, state.row.job_id) = (rank, world_size, job_id);
+        out.push(Row::Process(state.row.clone()));
+        let threads = state.threads.clone();
+        for thread in &threads {
+            if let Some(known) = self.threads.get_mut(thread) {
+                known.rank = rank;
+            }
+        }
+    }
+
+    /// Ends a process; returns its threads, for the caller to empty and drop.
+    pub fn exit(&mut self, t_ns: i64, process: u32, status: u32, out: &mut Vec<Row>) -> Vec<u32> {
+        self.known(process, t_ns);
+        let Some(mut state) = self.processes.remove(&process) else { return Vec::new() };
+        state.row.end_ns = Some(t_ns);
+        state.row.exit_code = Some(exit_code(status));
+        out.push(Row::Process(state.row));
+        state.threads
+    }
+}
+
+/// What a process executes.
+pub struct Program {
+    pub exe: Vec<u8>,
+    pub args: Vec<Vec<u8>>,
+    pub env: Vec<Vec<u8>>,
+    pub cgroup: Option<String>,
+}
+
+/// -1 stands for "not known" where the schema has no null.
+fn nameless(process: u32, start_ns: i64) -> Process {
+    Process {
+        process_ix: process as i32,
+        pid: 0,
+        ppid: -1,
+        start_ns,
+        end_ns: None,
+        exe: None,
+        cmdline: Vec::new(),
+        uid: -1,
+        cgroup: None,
+        rank: None,
+        world_size: None,
+        job_id: None,
+        exit_code: None,
+    }
+}
+
+/// A wait status as a shell shows it.
+fn exit_code(status: u32) -> i32 {
+    match status & 0x7f {
+        0 => (status >> 8 & 0xff) as i32,
+        signal => 128 + signal as i32,
+    }
+}

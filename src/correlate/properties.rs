@@ -1,0 +1,189 @@
+//! The correlator's invariants, on random call trees, interleavings and losses.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+
+use super::rows::{Row, Span, span_id};
+use super::testing::call;
+use super::{Config, Correlator};
+use crate::event::{Call, Event};
+use crate::words::flag;
+
+/// How a thread's next event differs from its last one: time passes, then a call begins or one ends.
+type Step = (u64, bool, u16);
+
+/// Plays steps as well-nested calls; the second value is the true parent of each.
+///
+/// Calls may take no time and may begin or end together with their parent, but the clock ticks between one
+/// call and the next: it counts nanoseconds, and a probe takes hundreds.
+fn play(thread: u32, steps: &[Step]) -> Vec<(Call, Option<u32>)> {
+    let (mut now, mut open, mut done): (u64, Vec<Call>, Vec<_>) = (100, Vec::new(), Vec::new());
+    let (mut seq, mut ended) = (0, false);
+    let mut end = |open: &mut Vec<Call>, now: u64| {
+        if let Some(mut c) = open.pop() {
+            c.dur = now - c.start;
+            done.push((c, open.last().map(|p| p.seq)));
+        }
+    };
+    for (wait, enter, spec) in steps {
+        now += wait;
+        let enter = *enter && open.len() < 12;
+        if enter {
+            now += u64::from(ended);
+            seq += 1;
+            open.push(Call { spec: *spec, ..call(thread, seq, open.len() as u8, now, now) });
+        } else {
+            end(&mut open, now);
+        }
+        ended = !enter;
+    }
+    while !open.is_empty() {
+        end(&mut open, now);
+    }
+    done
+}
+
+fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
+    let step = (0_u64..4, prop::bool::weighted(0.55), 0_u16..90);
+    prop::collection::vec(prop::collection::vec(step, 0..60), 1..4)
+}
+
+fn play_all(programs: &[Vec<Step>]) -> Vec<(Call, Option<u32>)> {
+    programs.iter().enumerate().flat_map(|(thread, steps)| play(thread as u32, steps)).collect()
+}
+
+/// Pushes the calls in the order of `shuffle`, in batches: before each, the watermark moves as far as it truly may.
+fn run(calls: &[Call], shuffle: &[u64], batch: usize, max_pending: usize) -> Vec<Row> {
+    let mut correlator = Correlator::new(Config { max_pending, ..Config::default() });
+    let mut out = Vec::new();
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    order.sort_by_key(|i| shuffle.get(*i).copied().unwrap_or(0));
+    let end = |i: &usize| calls[*i].start + calls[*i].dur;
+    for (n, at) in order.iter().enumerate() {
+        correlator.push(Event::Call(calls[*at]));
+        if n % batch == 0 {
+            let mark = order[n + 1..].iter().map(end).min().unwrap_or(u64::MAX);
+            correlator.advance(mark, &mut out);
+        }
+    }
+    correlator.finish(1 << 40, &mut out);
+    out
+}
+
+fn spans(rows: &[Row]) -> BTreeMap<i64, Span> {
+    let mut all = BTreeMap::new();
+    for row in rows {
+        if let Row::Span(span) = row {
+            assert!(all.insert(span.span_id, span.clone()).is_none(), "span {} twice", span.span_id);
+        }
+    }
+    all
+}
+
+fn check_shape(all: &BTreeMap<i64, Span>) {
+    let mut own: HashMap<i64, i64> = HashMap::new();
+    for span in all.values() {
+        *own.entry(span.root_id).or_default() += span.self_ns;
+        assert!(span.self_ns >= 0, "{span:?}");
+        let Some(parent) = span.parent_id else {
+            assert_eq!((span.root_id, span.depth), (span.span_id, 0), "{span:?}");
+            assert!(span.layer_top);
+            continue;
+        };
+        let parent = &all[&parent];
+        assert!(parent.start_ns <= span.start_ns, "{span:?} in {parent:?}");
+        assert!(span.start_ns + span.dur_ns <= parent.start_ns + parent.dur_ns, "{span:?} in {parent:?}");
+        assert_eq!((span.root_id, span.depth), (parent.root_id, parent.depth + 1));
+        let mut above = Some(parent);
+        let mut same_layer = false;
+        while let Some(span_above) = above {
+            same_layer |= span_above.layer == span.layer;
+            above = span_above.parent_id.map(|id| &all[&id]);
+        }
+        assert_eq!(span.layer_top, !same_layer, "{span:?}");
+    }
+    for (root, sum) in own {
+        assert_eq!(sum, all[&root].dur_ns, "self times of tree {root}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Without loss every call comes out once, with its true parent.
+    #[test]
+    fn trees_are_rebuilt_exactly(programs in programs(), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+        let truth = play_all(&programs);
+        let calls: Vec<Call> = truth.iter().map(|t| t.0).collect();
+        let got = spans(&run(&calls, &shuffle, batch, usize::MAX));
+        check_shape(&got);
+        prop_assert_eq!(got.len(), calls.len());
+        for (call, parent) in &truth {
+            let span = &got[&span_id(call.thread, call.seq)];
+            prop_assert_eq!(span.parent_id, parent.map(|p| span_id(call.thread, p)));
+            prop_assert_eq!(span.flags & flag::INFERRED_PARENT, 0);
+            prop_assert_eq!(i32::from(span.depth), i32::from(call.depth));
+        }
+    }
+
+    /// With loss the surviving calls come out once, each below its nearest surviving ancestor.
+    #[test]
+    fn loss_only_removes(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.2), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+        let truth = play_all(&programs);
+        let is_lost = |i: usize| lost.get(i).copied().unwrap_or(false);
+        let parents: HashMap<(u32, u32), Option<u32>> = truth.iter().map(|(c, p)| ((c.thread, c.seq), *p)).collect();
+        let calls: Vec<Call> = truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(_, t)| t.0).collect();
+        let alive: HashMap<(u32, u32), ()> = calls.iter().map(|c| ((c.thread, c.seq), ())).collect();
+        let got = spans(&run(&calls, &shuffle, batch, usize::MAX));
+        check_shape(&got);
+        prop_assert_eq!(got.len(), calls.len());
+        for call in &calls {
+            let true_parent = parents[&(call.thread, call.seq)];
+            let mut nearest = true_parent;
+            while let Some(seq) = nearest.filter(|seq| !alive.contains_key(&(call.thread, *seq))) {
+                nearest = parents[&(call.thread, seq)];
+            }
+            let span = &got[&span_id(call.thread, call.seq)];
+            prop_assert_eq!(span.parent_id, nearest.map(|p| span_id(call.thread, p)));
+            prop_assert_eq!(span.flags & flag::INFERRED_PARENT != 0, nearest != true_parent);
+        }
+    }
+
+    /// Batches and arrival order change no row, whatever is lost and however little may wait.
+    #[test]
+    fn arrival_changes_nothing(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.1), 200), shuffles in prop::collection::vec(prop::collection::vec(0_u64..1000, 200), 2), batches in (1_usize..9, 1_usize..50), max_pending in 1_usize..40) {
+        let calls: Vec<Call> = play_all(&programs).into_iter().enumerate()
+            .filter(|(i, _)| !lost.get(*i).copied().unwrap_or(false)).map(|(_, t)| t.0).collect();
+        let one = run(&calls, &shuffles[0], batches.0, max_pending);
+        let two = run(&calls, &shuffles[1], batches.1, max_pending);
+        check_shape(&spans(&one));
+        prop_assert_eq!(spans(&one).len(), calls.len());
+        prop_assert_eq!(lasting(&one), lasting(&two));
+    }
+
+    /// Anything at all may arrive: nothing panics, every call comes out once.
+    #[test]
+    fn nonsense_is_survived(raw in prop::collection::vec((any::<u16>(), 0_u32..3, 0_u32..40, any::<u8>(), any::<u64>(), any::<u64>(), any::<i32>()), 0..60), t0 in any::<u64>(), marks in prop::collection::vec(any::<u64>(), 5)) {
+        let mut correlator = Correlator::new(Config { t0, max_pending: 8, ..Config::default() });
+        let mut out = Vec::new();
+        for (n, (spec, thread, seq, depth, start, dur, status)) in raw.iter().enumerate() {
+            let odd = Call { spec: spec % 200, depth: depth % 4, dur: *dur, status: *status, handle: Some(*dur), len: Some(*start), got: Some(*dur), off: Some(*start), ..call(*thread, *seq, 0, *start, *start) };
+            correlator.push(Event::Call(odd));
+            if n % 12 == 0 {
+                correlator.advance(marks[n / 12], &mut out);
+            }
+        }
+        correlator.finish(0, &mut out);
+        let known = raw.iter().filter(|r| usize::from(r.0 % 200) < crate::catalog::rows().len()).count();
+        prop_assert_eq!(out.iter().filter(|r| matches!(r, Row::Span(_))).count(), known);
+    }
+}
+
+/// The rows in a fixed order, without those that are sums and may be split differently.
+fn lasting(rows: &[Row]) -> Vec<String> {
+    let kept = rows.iter().filter(|r| !matches!(r, Row::Rollup(_) | Row::Hist(_) | Row::Loss(_)));
+    let mut text: Vec<String> = kept.map(|r| format!("{r:?}")).collect();
+    text.sort();
+    text
+}
