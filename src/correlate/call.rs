@@ -75,3 +75,45 @@ fn errno(row: &Row, call: &Call) -> i16 {
         (true, _) => -1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+    use crate::correlate::testing::{call, spec};
+
+    fn of(symbol: &str, call: Call) -> Facts {
+        facts(&catalog::rows()[usize::from(spec(symbol))], &call)
+    }
+
+    #[test]
+    fn a_short_read_says_what_was_asked_and_what_came() {
+        let got =
+            of("pread64", Call { len: Some(100), got: Some(40), off: Some(7), direct: true, ..call(0, 1, 0, 0, 1) });
+        let flags = flag::DIRECT;
+        assert_eq!(
+            got,
+            Facts { offset: Some(7), bytes: Some(40), req_bytes: Some(100), ret: Some(40), errno: 0, flags }
+        );
+    }
+
+    #[test]
+    fn a_failed_call_moved_nothing() {
+        let failed = |symbol: &str, status: i32| {
+            let f = of(symbol, Call { status, len: Some(9), got: Some(3), ..call(0, 1, 0, 0, 1) });
+            (f.bytes, f.req_bytes, f.ret, f.errno)
+        };
+        assert_eq!(failed("write", -28), (None, Some(9), Some(-28), 28));
+        assert_eq!(failed("read", -512), (None, Some(9), Some(-512), 4));
+        assert_eq!(failed("MPI_File_write_at", -1), (None, Some(9), Some(-1), -1));
+        assert_eq!(failed("openat", i32::MIN), (None, None, Some(i64::from(i32::MIN)), i16::MAX));
+    }
+
+    #[test]
+    fn an_mpi_write_without_a_count_wrote_all_and_a_read_is_not_known() {
+        let moved = |symbol: &str| of(symbol, Call { len: Some(9), ..call(0, 1, 0, 0, 1) }).bytes;
+        assert_eq!([moved("MPI_File_write_all"), moved("MPI_File_read_all"), moved("fwrite")], [Some(9), None, None]);
+        let cut_off = of("MPI_File_write_all", Call { len: Some(9), unfinished: true, ..call(0, 1, 0, 0, 1) });
+        assert_eq!((cut_off.bytes, cut_off.ret, cut_off.flags), (None, None, flag::UNFINISHED | flag::COLLECTIVE));
+    }
+}

@@ -20,7 +20,7 @@ struct FileState {
 /// Every file seen; ids count from 1.
 #[derive(Default)]
 pub struct Files {
-    files: Vec<FileState>,
+    all: Vec<FileState>,
     by_key: HashMap<FileKey, i32>,
     by_path: BTreeMap<Vec<u8>, i32>,
     mounts: Vec<Mount>,
@@ -32,7 +32,7 @@ impl Files {
     pub fn set_mounts(&mut self, mut mounts: Vec<Mount>) {
         mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
         self.mounts = mounts;
-        for id in 1..=self.files.len() as i32 {
+        for id in 1..=self.all.len() as i32 {
             let path = self.state(id).path.clone();
             if let Some(path) = path {
                 self.locate(id, &path);
@@ -42,11 +42,11 @@ impl Files {
     }
 
     fn state(&mut self, id: i32) -> &mut FileState {
-        &mut self.files[id as usize - 1]
+        &mut self.all[id as usize - 1]
     }
 
     fn get(&self, id: i32) -> &FileState {
-        &self.files[id as usize - 1]
+        &self.all[id as usize - 1]
     }
 
     /// A file that was seen before.
@@ -62,7 +62,7 @@ impl Files {
     }
 
     fn add(&mut self, key: FileKey) -> i32 {
-        let id = self.files.len() as i32 + 1;
+        let id = self.all.len() as i32 + 1;
         let row = File {
             file_id: id,
             dev: i64::from(key.dev),
@@ -79,7 +79,7 @@ impl Files {
             unlinked: false,
         };
         let state = FileState { row, path: None, paths: Vec::new(), used: false, queued: false, resized: false };
-        self.files.push(state);
+        self.all.push(state);
         self.by_key.insert(key, id);
         id
     }
@@ -229,7 +229,7 @@ impl Files {
 
     /// Writes the last word on every file.
     pub fn finish(&mut self, out: &mut Vec<Row>) {
-        for id in 1..=self.files.len() as i32 {
+        for id in 1..=self.all.len() as i32 {
             self.closed(id);
         }
         self.write(out);

@@ -41,6 +41,9 @@ pub const fn bucket_of(value: i64) -> i16 {
     bucket::<TABLE_BITS>(if value < 0 { 0 } else { value as u64 }) as i16
 }
 
+/// Number of buckets of the `hist` table.
+pub const BUCKETS: usize = (65 - TABLE_BITS as usize) << TABLE_BITS;
+
 /// The least and the greatest value of a bucket of the `hist` table.
 pub const fn bucket_bounds(number: i16) -> (u64, u64) {
     bounds::<TABLE_BITS>(if number < 0 { 0 } else { number as usize })

@@ -11,6 +11,7 @@ mod objects;
 mod order;
 mod paths;
 mod processes;
+mod rollup;
 mod roots;
 pub mod rows;
 mod stack;
@@ -19,12 +20,15 @@ mod things;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod testing;
 
 use self::block::Blocks;
 use self::losses::Losses;
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
@@ -89,6 +93,7 @@ pub struct Correlator {
     processes: Processes,
     things: Things,
     blocks: Blocks,
+    rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
     /// Completed calls that wait, over all threads.
@@ -101,14 +106,15 @@ impl Correlator {
         let variables = Variables { rank: config.rank_vars, size: config.size_vars, job: config.job_vars };
         Self {
             t0: config.t0,
-            specs: config.specs,
             max_pending: config.max_pending,
             order: Order::default(),
             ready: Vec::new(),
             processes: Processes::new(variables),
             things: Things::default(),
             blocks: Blocks::default(),
+            rollups: Rollups::new(&config.specs),
             leaving: Vec::new(),
+            specs: config.specs,
             waiting: 0,
             losses: Losses::default(),
         }
@@ -127,6 +133,7 @@ impl Correlator {
     /// Every event earlier than `watermark` has been pushed: works them off.
     pub fn advance(&mut self, watermark: u64, out: &mut Vec<Row>) {
         self.release(Some(watermark), out);
+        self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
     }
 
@@ -141,6 +148,7 @@ impl Correlator {
         self.blocks.finish(&mut self.losses, out);
         self.things.write(out);
         self.things.files.finish(out);
+        self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
     }
 
@@ -335,6 +343,7 @@ impl Correlator {
             }
             let closes = self.specs.get(usize::from(spec)).is_some_and(|s| s.role == Role::Close);
             self.things.complete(&mut span, closes);
+            self.rollups.add(&span, spec);
             out.push(Row::Span(span));
         }
         self.things.write(out);

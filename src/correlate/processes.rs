@@ -76,24 +76,24 @@ struct ProcessState {
 /// Everyone alive.
 pub struct Processes {
     variables: Variables,
-    processes: HashMap<u32, ProcessState>,
+    alive: HashMap<u32, ProcessState>,
     pub threads: HashMap<u32, ThreadState>,
 }
 
 impl Processes {
     pub fn new(variables: Variables) -> Self {
-        Self { variables, processes: HashMap::new(), threads: HashMap::new() }
+        Self { variables, alive: HashMap::new(), threads: HashMap::new() }
     }
 
     /// The process, made up from what is known when its own event was lost.
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
-        self.processes
+        self.alive
             .entry(process)
             .or_insert_with(|| ProcessState { row: nameless(process, start_ns), threads: Vec::new() })
     }
 
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
-        let forked_by = parent.and_then(|p| self.processes.get(&p)).map(|p| p.row.clone());
+        let forked_by = parent.and_then(|p| self.alive.get(&p)).map(|p| p.row.clone());
         let row = &mut self.known(process, start_ns).row;
         let inherited = forked_by.unwrap_or_else(|| row.clone());
         *row = Process {
@@ -111,7 +111,7 @@ impl Processes {
 
     /// The pid of a process; 0 when it is not known.
     pub fn pid(&self, process: u32) -> i32 {
-        self.processes.get(&process).map_or(0, |p| p.row.pid)
+        self.alive.get(&process).map_or(0, |p| p.row.pid)
     }
 
     /// Notes the thread; returns whose handles it used so far when that was not known.
@@ -171,7 +171,7 @@ impl Processes {
     /// Ends a process; returns its threads, for the caller to empty and drop.
     pub fn exit(&mut self, t_ns: i64, process: u32, status: u32, out: &mut Vec<Row>) -> Vec<u32> {
         self.known(process, t_ns);
-        let Some(mut state) = self.processes.remove(&process) else { return Vec::new() };
+        let Some(mut state) = self.alive.remove(&process) else { return Vec::new() };
         state.row.end_ns = Some(t_ns);
         state.row.exit_code = Some(exit_code(status));
         out.push(Row::Process(state.row));

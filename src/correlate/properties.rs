@@ -1,11 +1,11 @@
 //! The correlator's invariants, on random call trees, interleavings and losses.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
 
 use super::rows::{Row, Span, span_id};
-use super::testing::call;
+use super::testing::{call, key};
 use super::{Config, Correlator};
 use crate::event::{Call, Event};
 use crate::words::flag;
@@ -32,7 +32,7 @@ fn play(thread: u32, steps: &[Step]) -> Vec<(Call, Option<u32>)> {
         if enter {
             now += u64::from(ended);
             seq += 1;
-            open.push(Call { spec: *spec, ..call(thread, seq, open.len() as u8, now, now) });
+            open.push(busy(Call { spec: *spec, ..call(thread, seq, open.len() as u8, now, now) }));
         } else {
             end(&mut open, now);
         }
@@ -42,6 +42,13 @@ fn play(thread: u32, steps: &[Step]) -> Vec<(Call, Option<u32>)> {
         end(&mut open, now);
     }
     done
+}
+
+/// Gives a call a handle, a file and bytes out of a few, so that calls open, use, close and overwrite each other's.
+fn busy(call: Call) -> Call {
+    let (n, few) = (u64::from(call.seq), u64::from(call.spec));
+    let file = (few % 3 == 0).then(|| key(n % 4));
+    Call { handle: Some(n % 5), off: Some(few % 5), len: Some(n), got: Some(n), file, ..call }
 }
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
@@ -134,14 +141,14 @@ proptest! {
         let is_lost = |i: usize| lost.get(i).copied().unwrap_or(false);
         let parents: HashMap<(u32, u32), Option<u32>> = truth.iter().map(|(c, p)| ((c.thread, c.seq), *p)).collect();
         let calls: Vec<Call> = truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(_, t)| t.0).collect();
-        let alive: HashMap<(u32, u32), ()> = calls.iter().map(|c| ((c.thread, c.seq), ())).collect();
+        let alive: HashSet<(u32, u32)> = calls.iter().map(|c| (c.thread, c.seq)).collect();
         let got = spans(&run(&calls, &shuffle, batch, usize::MAX));
         check_shape(&got);
         prop_assert_eq!(got.len(), calls.len());
         for call in &calls {
             let true_parent = parents[&(call.thread, call.seq)];
             let mut nearest = true_parent;
-            while let Some(seq) = nearest.filter(|seq| !alive.contains_key(&(call.thread, *seq))) {
+            while let Some(seq) = nearest.filter(|seq| !alive.contains(&(call.thread, *seq))) {
                 nearest = parents[&(call.thread, seq)];
             }
             let span = &got[&span_id(call.thread, call.seq)];

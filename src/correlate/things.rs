@@ -61,7 +61,7 @@ impl Seen<'_> {
         files.all(|f| f == first).then_some(first)
     }
 
-    fn new(&self, raw: u64) -> New {
+    fn newly(&self, raw: u64) -> New {
         New {
             owner: self.owner,
             pid: self.pid,
@@ -77,7 +77,7 @@ impl Seen<'_> {
 
     /// A handle that is used and was not seen opened.
     fn older(&self, raw: u64, file: Option<i32>) -> New {
-        New { file, span: None, known_from: self.start_ns, ..self.new(raw) }
+        New { file, span: None, known_from: self.start_ns, ..self.newly(raw) }
     }
 }
 
@@ -113,7 +113,7 @@ impl Things {
         match (seen.row.kind, call.off, call.got) {
             (Kind::Write, Some(off), Some(got)) => self.files.wrote_to(file, off.saturating_add(got) as i64),
             (Kind::Meta, Some(size), _) if seen.row.symbol.ends_with("truncate") => {
-                self.files.resize(file, size as i64)
+                self.files.resize(file, size as i64);
             }
             _ => {}
         }
@@ -195,7 +195,7 @@ impl Things {
             mode: mode.map(|m| m as i32),
             close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
             file,
-            ..seen.new(raw)
+            ..seen.newly(raw)
         });
         match (location, seen.row.object) {
             (Some(location), Some(class)) => {
@@ -256,7 +256,7 @@ impl Things {
             return Found { file, handle: source, ..Found::default() };
         }
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
-        let id = self.handles.make(New { mode, file, ..seen.new(raw) });
+        let id = self.handles.make(New { mode, file, ..seen.newly(raw) });
         Found { file, handle: Some(id), object: None, opened: true }
     }
 

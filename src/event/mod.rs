@@ -118,7 +118,8 @@ impl Event {
     /// When it happened: the end of a call, the completion of a request.
     pub fn time(&self) -> u64 {
         match self {
-            Self::Call(c) => c.start + c.dur,
+            // Saturating: numbers from the kernel side are not trusted.
+            Self::Call(c) => c.start.saturating_add(c.dur),
             Self::Text { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }

@@ -1,0 +1,319 @@
+//! Whole stories with exactly known rows: opens through the layers, fork and exec, reuse, renames, write-back.
+#![allow(clippy::expect_used)]
+
+use super::rows::{Row, span_id};
+use super::testing::{Run, call, key};
+use crate::event::{Bio, Call, Event, Request, TextKind};
+use crate::words::flag;
+
+/// `H5Fcreate` over `MPI_File_open` over `openat`, a dataset, a write down to `pwrite64`, and the closes.
+#[test]
+fn handles_form_a_chain_through_the_layers() {
+    let mut run = Run::new();
+    let open = call(0, 1, 0, 10, 90);
+    run.openat(call(0, 3, 2, 30, 40), "/d/out.h5", 7, 5);
+    let mpi = call(0, 2, 1, 20, 80);
+    run.text(&mpi, TextKind::Path, "out.h5");
+    run.call("MPI_File_open", Call { handle: Some(0xaaaa), len: Some(9), ..mpi });
+    run.text(&open, TextKind::Path, "out.h5");
+    run.call("H5Fcreate", Call { handle: Some(0x1000), len: Some(2), ..open });
+    let dataset = call(0, 4, 0, 100, 110);
+    run.text(&dataset, TextKind::Path, "grid//t");
+    run.call("H5Dcreate2", Call { handle: Some(0x2000), off: Some(0x1000), ..dataset });
+    let write = Call {
+        handle: Some(5),
+        file: Some(key(7)),
+        len: Some(64),
+        got: Some(64),
+        off: Some(4096),
+        ..call(0, 7, 2, 130, 140)
+    };
+    run.call("pwrite64", write);
+    run.call(
+        "MPI_File_write_at",
+        Call { handle: Some(0xaaaa), len: Some(64), off: Some(4096), ..call(0, 6, 1, 125, 145) },
+    );
+    run.call("H5Dwrite", Call { handle: Some(0x2000), ..call(0, 5, 0, 120, 150) });
+    run.call("close", Call { handle: Some(5), file: Some(key(7)), ..call(0, 10, 2, 170, 171) });
+    run.call("MPI_File_close", Call { handle: Some(0xaaaa), ..call(0, 9, 1, 165, 175) });
+    run.call("H5Fclose", Call { handle: Some(0x1000), ..call(0, 8, 0, 160, 180) });
+    let rows = run.finish();
+
+    let (fd, mpi, h5, dset) = (rows.handle(1), rows.handle(2), rows.handle(3), rows.handle(4));
+    let parents = [fd, mpi, h5, dset].map(|h| h.parent_handle_id);
+    assert_eq!(parents, [Some(2), Some(3), None, Some(3)]);
+    assert_eq!([fd, mpi, h5, dset].map(|h| h.file_id), [Some(1); 4]);
+    assert_eq!([fd, mpi, h5, dset].map(|h| h.end_ns), [Some(171), Some(175), Some(180), None]);
+    assert_eq!(
+        (mpi.mode, mpi.flags, mpi.open_span_id, mpi.close_span_id),
+        (Some(9), 0, Some(span_id(0, 2)), Some(span_id(0, 9)))
+    );
+    let about = |seq| (rows.span(0, seq).file_id, rows.span(0, seq).handle_id, rows.span(0, seq).object_id);
+    assert_eq!([1, 2, 3].map(about), [(Some(1), Some(3), None), (Some(1), Some(2), None), (Some(1), Some(1), None)]);
+    assert_eq!([5, 6, 7].map(about), [(Some(1), Some(4), Some(1)), (Some(1), Some(2), None), (Some(1), Some(1), None)]);
+    assert_eq!([5, 6, 7].map(|s| rows.span(0, s).bytes), [None, Some(64), Some(64)]);
+    assert_eq!([1, 2, 3].map(|s| rows.span(0, s).ret), [Some(0x1000), Some(0), Some(5)]);
+    assert_eq!([1, 2, 3].map(|s| rows.span(0, s).self_ns), [20, 50, 10]);
+    let object = rows.0.iter().find_map(|r| if let Row::Object(o) = r { Some(o) } else { None }).expect("an object");
+    assert_eq!((object.name.as_str(), object.class, object.file_id), ("/grid/t", "dataset", Some(1)));
+    assert_eq!((rows.file(1).path.as_deref(), rows.file(1).size_last), (Some("/d/out.h5"), Some(4160)));
+    assert_eq!(rows.losses(), []);
+}
+
+#[test]
+fn fdopen_makes_the_descriptor_a_child_and_a_pointer_is_no_result() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    run.call("fdopen", Call { handle: Some(0xbeef), off: Some(3), ..call(0, 2, 0, 3, 4) });
+    run.call("fwrite", Call { handle: Some(0xbeef), len: Some(8), got: Some(8), ..call(0, 3, 0, 5, 6) });
+    let rows = run.finish();
+    assert_eq!((rows.handle(1).parent_handle_id, rows.handle(2).file_id), (Some(2), Some(1)));
+    assert_eq!((rows.span(0, 2).ret, rows.span(0, 2).offset, rows.span(0, 3).file_id), (None, None, Some(1)));
+}
+
+#[test]
+fn a_handle_opened_before_the_trace_learns_its_file_from_the_calls_below() {
+    let mut run = Run::new();
+    run.call("pread64", Call { handle: Some(9), file: Some(key(4)), got: Some(1), ..call(0, 2, 1, 11, 12) });
+    run.call("H5Dread", Call { handle: Some(77), ..call(0, 1, 0, 10, 13) });
+    let rows = run.finish();
+    let h5 = rows.span(0, 1).handle_id.expect("a handle");
+    assert_eq!((rows.handle(h5).flags, rows.handle(h5).open_span_id, rows.handle(h5).file_id), (1, None, Some(1)));
+    assert_eq!(rows.span(0, 1).file_id, Some(1));
+}
+
+#[test]
+fn descriptors_follow_fork_exec_dup_and_reuse() {
+    const O_CLOEXEC: u64 = 0o2_000_000;
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    run.openat(Call { len: Some(O_CLOEXEC), ..call(0, 2, 0, 3, 4) }, "/d/b", 2, 4);
+    run.call("dup2", Call { handle: Some(6), off: Some(3), file: Some(key(1)), ..call(0, 3, 0, 5, 6) });
+    run.process(10, 1, Some(0));
+    run.call("write", Call { handle: Some(6), got: Some(1), ..call(1, 1, 0, 11, 12) });
+    run.exec(13, 1, &["PMI_RANK=3", "OMPI_COMM_WORLD_RANK=2"]);
+    run.call("write", Call { handle: Some(3), got: Some(1), ..call(1, 2, 0, 14, 15) });
+    run.call("write", Call { handle: Some(4), got: Some(1), ..call(1, 3, 0, 16, 17) });
+    // The parent closes 3 and gets the number again for another file.
+    run.call("close", Call { handle: Some(3), file: Some(key(1)), ..call(0, 4, 0, 20, 21) });
+    run.openat(call(0, 5, 0, 22, 23), "/d/c", 3, 3);
+    // Its close and the open that follows were lost: the file tells.
+    run.call("write", Call { handle: Some(3), file: Some(key(1)), got: Some(1), ..call(0, 6, 0, 24, 25) });
+    run.call("close", Call { handle: Some(99), status: -9, ..call(0, 7, 0, 26, 27) });
+    run.push(Event::Exit { time: 30, process: 1, status: 0x0200 });
+    run.push(Event::Exit { time: 40, process: 0, status: 9 });
+    let rows = run.finish();
+
+    assert_eq!(rows.span(1, 1).handle_id, rows.span(0, 3).handle_id);
+    assert_eq!((rows.span(1, 1).file_id, rows.span(1, 1).rank), (Some(1), None));
+    assert_eq!((rows.span(1, 2).handle_id, rows.span(1, 2).rank), (Some(1), Some(2)));
+    let unknown = rows.handle(rows.span(1, 3).handle_id.expect("a handle"));
+    assert_eq!((unknown.flags, unknown.file_id, unknown.process_ix, unknown.end_ns), (1, None, 1, Some(30)));
+    assert_eq!((rows.handle(1).end_ns, rows.handle(1).close_span_id), (Some(21), Some(span_id(0, 4))));
+    let reused = rows.handle(rows.span(0, 5).handle_id.expect("a handle"));
+    assert_eq!((reused.file_id, reused.end_ns, reused.close_span_id), (Some(3), Some(24), None));
+    let again = rows.handle(rows.span(0, 6).handle_id.expect("a handle"));
+    assert_eq!((again.file_id, again.flags, again.end_ns), (Some(1), 1, Some(40)));
+    assert_eq!((rows.span(0, 7).handle_id, rows.span(0, 7).errno, rows.span(0, 7).ret), (None, 9, Some(-9)));
+    let mut codes: Vec<_> = rows
+        .0
+        .iter()
+        .filter_map(|r| if let Row::Process(p) = r { Some((p.process_ix, p.exit_code?)) } else { None })
+        .collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [(0, 137), (1, 2)]);
+}
+
+#[test]
+fn a_close_that_returns_after_the_number_was_reused_ends_the_older_handle() {
+    let mut run = Run::new();
+    run.push(Event::Thread { time: 0, thread: 1, process: 0, pid: 100, tid: 101, comm: [0; 16] });
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    run.openat(call(1, 1, 0, 11, 12), "/d/b", 2, 3);
+    run.call("close", Call { handle: Some(3), ..call(0, 2, 0, 10, 13) });
+    run.call("write", Call { handle: Some(3), got: Some(1), ..call(1, 2, 0, 14, 15) });
+    let rows = run.finish();
+    assert_eq!((rows.handle(1).close_span_id, rows.handle(1).end_ns), (Some(span_id(0, 2)), Some(13)));
+    assert_eq!((rows.handle(2).end_ns, rows.span(1, 2).handle_id), (None, Some(2)));
+    assert_eq!((rows.span(0, 2).handle_id, rows.span(0, 2).file_id), (Some(1), Some(1)));
+}
+
+#[test]
+fn a_rename_gives_the_file_its_new_path_and_an_unlink_ends_it() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a.tmp", 1, 3);
+    let rename = call(0, 2, 0, 10, 11);
+    run.text(&rename, TextKind::Path, "a.tmp");
+    run.text(&rename, TextKind::Base, "/d");
+    run.text(&rename, TextKind::Path2, "../e/./a");
+    run.text(&rename, TextKind::Base2, "/d/s/..");
+    run.call("renameat2", rename);
+    let missing = call(0, 3, 0, 12, 13);
+    run.text(&missing, TextKind::Path, "/d/a.tmp");
+    run.call("stat", Call { status: -2, ..missing });
+    let unlink = call(0, 4, 0, 14, 15);
+    run.text(&unlink, TextKind::Path, "/e/a");
+    run.call("unlink", unlink);
+    let rows = run.finish();
+    assert_eq!([2, 3, 4].map(|s| rows.span(0, s).file_id), [Some(1), None, Some(1)]);
+    let file = rows.file(1);
+    assert_eq!(
+        (file.first_path.as_deref(), file.path.as_deref(), file.unlinked),
+        (Some("/d/a.tmp"), Some("/e/a"), true)
+    );
+    let path = |r: &Row| if let Row::FilePath(p) = r { Some((p.path.clone(), p.from_ns)) } else { None };
+    let paths: Vec<_> = rows.0.iter().filter_map(path).collect();
+    assert_eq!(paths, [("/d/a.tmp".into(), 2), ("/e/a".into(), 11)]);
+}
+
+#[test]
+fn a_lost_call_in_the_middle_leaves_its_children_to_the_next_outer_one() {
+    let mut run = Run::new();
+    run.call("write", Call { got: Some(3), ..call(0, 3, 2, 30, 40) });
+    run.call("H5Fflush", call(0, 1, 0, 10, 60));
+    // An outermost call was lost: what ran inside it is written before the next tree.
+    run.call("write", Call { got: Some(3), ..call(0, 6, 1, 70, 80) });
+    run.call("H5Fflush", call(0, 7, 0, 90, 95));
+    let rows = run.finish();
+    let inner = rows.span(0, 3);
+    assert_eq!((inner.parent_id, inner.depth, inner.flags), (Some(span_id(0, 1)), 1, flag::INFERRED_PARENT));
+    assert_eq!((rows.span(0, 1).self_ns, rows.span(0, 1).flags), (40, 0));
+    let orphan = rows.span(0, 6);
+    assert_eq!((orphan.parent_id, orphan.root_id, orphan.flags), (None, span_id(0, 6), flag::INFERRED_PARENT));
+    assert_eq!(rows.span(0, 7).flags, 0);
+}
+
+#[test]
+fn a_straggler_is_its_own_root_and_counted() {
+    let mut run = Run::new();
+    run.call("H5Fflush", call(0, 1, 0, 10, 60));
+    run.correlator.advance(100, &mut run.out);
+    run.call("fsync", call(0, 2, 1, 20, 30));
+    let rows = run.finish();
+    assert_eq!((rows.span(0, 2).parent_id, rows.span(0, 2).flags), (None, flag::INFERRED_PARENT));
+    assert_eq!(rows.losses(), [("late", 1)]);
+}
+
+#[test]
+fn calls_of_a_thread_that_was_never_announced_are_kept_and_counted() {
+    let mut run = Run::new();
+    run.call("write", Call { handle: Some(1), got: Some(1), ..call(5, 1, 1, 10, 20) });
+    run.call("fsync", Call { handle: Some(1), ..call(6, 1, 0, 10, 20) });
+    run.push(Event::Thread { time: 30, thread: 5, process: 0, pid: 100, tid: 105, comm: [0; 16] });
+    let rows = run.finish();
+    assert_eq!((rows.span(5, 1).process_ix, rows.span(5, 1).tid), (0, 105));
+    assert_eq!((rows.span(6, 1).process_ix, rows.span(6, 1).pid), (-1, 0));
+    assert_eq!(rows.losses(), [("thread_unknown", 1)]);
+}
+
+fn request(req: u64, cmd_flags: u32, issued: u64, completed: u64) -> Event {
+    let (queued, pid) = (issued - 1, 9);
+    Event::Request(Request {
+        req,
+        dev: 8 << 20,
+        sector: 2048,
+        bytes: 4096,
+        cmd_flags,
+        status: 0,
+        nr_bios: 1,
+        pid,
+        queued,
+        issued,
+        completed,
+    })
+}
+
+fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter: Option<(u32, Option<u32>)>) -> Event {
+    Event::Bio(queued + 1, Bio { req, file: ino.map(key), off, bytes, queued, submitter })
+}
+
+/// Two writes inside library calls, then an `fsync` by another call: the request serves the `fsync` and both writes.
+#[test]
+fn written_back_bytes_name_the_calls_that_wrote_them() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    let write = |off: u64, c: Call| Call {
+        handle: Some(3),
+        file: Some(key(1)),
+        off: Some(off),
+        len: Some(4096),
+        got: Some(4096),
+        ..c
+    };
+    run.call("pwrite64", write(0, call(0, 3, 1, 11, 12)));
+    run.call("fflush", call(0, 2, 0, 10, 20));
+    run.call("pwrite64", write(2048, call(0, 4, 0, 21, 22)));
+    run.push(bio(50, Some(1), 0, 8192, 31, Some((0, Some(6)))));
+    run.push(request(50, 1 | 1 << 11, 32, 40));
+    run.call("fsync", Call { handle: Some(3), file: Some(key(1)), ..call(0, 6, 1, 30, 45) });
+    run.call("fflush", call(0, 5, 0, 29, 46));
+    // Written again later by nobody's call: nothing is dirty any more.
+    run.push(bio(51, Some(1), 0, 4096, 50, None));
+    run.push(request(51, 1, 51, 55));
+    let rows = run.finish();
+    let links: Vec<_> = rows.links().iter().map(|l| (l.req_id, l.span_id, l.root_id, l.bytes, l.how)).collect();
+    let id = |seq| span_id(0, seq);
+    assert_eq!(
+        links,
+        [
+            (50, id(3), id(2), 2048, "writeback"),
+            (50, id(4), id(4), 4096, "writeback"),
+            (50, id(6), id(5), 8192, "sync")
+        ]
+    );
+    let classes: Vec<_> = rows
+        .0
+        .iter()
+        .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.op, b.class, b.dur_ns)) } else { None })
+        .collect();
+    assert_eq!(classes, [(50, "write", "sync", 8), (51, "write", "writeback", 4)]);
+}
+
+#[test]
+fn requests_have_a_class_and_a_depth() {
+    let mut run = Run::new();
+    for (req, issued) in [(1, 11), (2, 13), (3, 15), (4, 31)] {
+        run.push(bio(req, None, 0, 512, issued - 1, Some((0, None))));
+    }
+    run.push(request(2, 1 | 1 << 18, 13, 20));
+    run.push(request(3, 1 << 19, 15, 21));
+    run.push(request(1, 1 | 1 << 12, 11, 30));
+    run.push(request(5, 2, 35, 36));
+    let rows = run.finish();
+    let got: Vec<_> = rows
+        .0
+        .iter()
+        .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.class, b.qdepth)) } else { None })
+        .collect();
+    assert_eq!(got, [(1, "meta", 1), (2, "journal", 2), (3, "readahead", 3), (5, "flush", 1)]);
+    assert_eq!(rows.losses(), [("request_open", 1)]);
+}
+
+#[test]
+fn sums_count_bytes_once_per_layer_and_errors_always() {
+    let mut run = Run::new();
+    let ms = 1_000_000;
+    // fprintf calls vfprintf: both write the same bytes, one counts.
+    run.call("vfprintf", Call { got: Some(10), ..call(0, 2, 1, 110 * ms, 120 * ms) });
+    run.call("fprintf", Call { got: Some(10), ..call(0, 1, 0, 105 * ms, 130 * ms) });
+    run.call("write", Call { status: -28, len: Some(5), ..call(0, 3, 0, 140 * ms, 141 * ms) });
+    run.correlator.advance(150 * ms, &mut run.out);
+    assert!(!run.out.iter().any(|r| matches!(r, Row::Rollup(_))), "the bin is not over");
+    run.correlator.advance(200 * ms, &mut run.out);
+    let sums: Vec<_> = run
+        .out
+        .iter()
+        .filter_map(|r| {
+            if let Row::Rollup(r) = r { Some((r.t_ns, r.op, r.calls, r.bytes, r.self_ns, r.errors)) } else { None }
+        })
+        .collect();
+    let (bin, ms) = (100_000_000, 1_000_000);
+    assert_eq!(
+        sums,
+        [(bin, "fprintf", 1, 10, 15 * ms, 0), (bin, "vfprintf", 0, 0, 10 * ms, 0), (bin, "write", 1, 0, ms, 1)]
+    );
+    let rows = run.finish();
+    let counts: Vec<_> =
+        rows.0.iter().filter_map(|r| if let Row::Hist(h) = r { Some((h.op, h.what, h.n)) } else { None }).collect();
+    assert_eq!(counts, [("fprintf", "latency", 1), ("fprintf", "size", 1), ("write", "latency", 1)]);
+}
