@@ -105,7 +105,10 @@ impl Directory {
             return Ok(());
         }
         if !force {
-            bail!("{} exists and is not empty; choose another directory, or --force to replace a dataset", self.path.display());
+            bail!(
+                "{} exists and is not empty; choose another directory, or --force to replace a dataset",
+                self.path.display()
+            );
         }
         let ours = |name: &str| name == names::VIEWS || names::parse(name).is_some();
         if let Some(other) = entries.iter().find(|name| !ours(name)) {
@@ -123,7 +126,8 @@ impl Directory {
     }
 
     fn entries(&self) -> Result<Vec<String>> {
-        let fd: OwnedFd = openat(&self.file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        let fd: OwnedFd =
+            openat(&self.file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         let mut entries = Vec::new();
         for entry in Dir::from_fd(fd)?.iter() {
             // A name that is not UTF-8 becomes another name here, which is no name of a dataset's file either.
@@ -154,7 +158,9 @@ fn not_a_directory(path: &Path, errno: Errno, privileged: bool) -> anyhow::Error
     let shown = path.display();
     match errno {
         Errno::ENOTDIR | Errno::ELOOP if link && privileged => {
-            anyhow::anyhow!("{shown} is a symbolic link, which a privileged program does not follow; give the directory itself")
+            anyhow::anyhow!(
+                "{shown} is a symbolic link, which a privileged program does not follow; give the directory itself"
+            )
         }
         Errno::ENOENT if link => anyhow::anyhow!("{shown} is a symbolic link to nothing; choose another directory"),
         Errno::ENOTDIR => anyhow::anyhow!("{shown} exists and is not a directory; choose another name"),
