@@ -15,4 +15,5 @@ pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

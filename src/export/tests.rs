@@ -6,8 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use tempfile::TempDir;
 
@@ -247,7 +248,8 @@ fn an_error_of_the_caller_ends_the_reading() {
     let mut seen = 0;
     let result: Result<()> = dataset.rows(|_: BlockLink| {
         seen += 1;
-        if seen == 3 { bail!("enough") } else { Ok(()) }
+        ensure!(seen < 3, "enough");
+        Ok(())
     });
     assert_eq!((result.unwrap_err().to_string().as_str(), seen), ("enough", 3));
     assert_eq!(dataset.warnings(), []);
@@ -272,7 +274,7 @@ fn spans_are_sorted_within_row_groups() {
 
     let reader = SerializedFileReader::new(OsFile::open(path.join("spans-00002.parquet")).unwrap()).unwrap();
     let metadata = reader.metadata();
-    let rows: Vec<_> = metadata.row_groups().iter().map(|g| g.num_rows()).collect();
+    let rows: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).collect();
     assert_eq!(rows, [4, 4, 1]);
     let columns = metadata.file_metadata().schema_descr();
     let sorting = metadata.row_group(0).sorting_columns().unwrap();
