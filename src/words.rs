@@ -186,6 +186,7 @@ fn intern_in(names: &mut BTreeSet<&'static str>, max: usize, name: &str) -> Resu
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -110,7 +110,7 @@ impl Value for bool {
         DataType::Boolean
     }
     fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
-        Ok(Arc::new(values.map(|v| v.copied()).collect::<BooleanArray>()))
+        Ok(Arc::new(values.map(Option::<&bool>::copied).collect::<BooleanArray>()))
     }
     fn view(array: &ArrayRef) -> Result<Self::View> {
         array.as_boolean_opt().cloned().with_context(|| wrong_type::<Self>(array))

@@ -89,7 +89,7 @@ impl DatasetWriter {
     /// `processes`, `threads` and `mounts`: what changes is pushed again.
     ///
     /// # Errors
-    /// When a file cannot be written. Rows not yet in a closed part are lost then; closed parts stay readable.
+    /// When a file cannot be written. The open part of that table is lost then and closed parts stay readable; stop recording.
     pub fn push(&mut self, row: Row) -> Result<()> {
         self.streams.push(row, &mut self.target).map_err(|error| self.explain(error))
     }

@@ -20,4 +20,5 @@ pub use table::{Column, Encoding, SCHEMA, Table, schema};
 pub const VIEWS: &str = include_str!("views.sql");
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;

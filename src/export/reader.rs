@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File as OsFile;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use arrow_array::BooleanArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -197,8 +198,8 @@ impl Dataset {
     }
 
     fn reader(&self, part: &Part, select: impl Fn(Builder) -> Result<Builder>) -> Result<ParquetRecordBatchReader> {
-        let builder = Builder::try_new(OsFile::open(self.path.join(&part.name))?)?;
-        Ok(select(builder.with_batch_size(BATCH_ROWS))?.build()?)
+        let file = OsFile::open(self.path.join(&part.name))?;
+        guarded(|| Ok(select(Builder::try_new(file)?.with_batch_size(BATCH_ROWS))?.build()?))
     }
 
     /// Reads a part's footer.
@@ -206,7 +207,8 @@ impl Dataset {
         let path = self.path.join(&part.name);
         // Opening a pipe would wait for ever.
         ensure!(path.metadata()?.is_file(), "not a file");
-        let builder = Builder::try_new(OsFile::open(path)?)?;
+        let file = OsFile::open(path)?;
+        let builder = guarded(|| Ok(Builder::try_new(file)?))?;
         let fact = |key| fact(builder.metadata(), key);
         let schema = fact(SCHEMA_KEY).context("not written by iotrace-bpf")?;
         Ok(Facts { schema, host: fact(HOST_KEY) })
@@ -254,8 +256,16 @@ fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
 }
 
 fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader) -> Result<Option<Vec<T>>> {
-    let Some(batch) = reader.next() else { return Ok(None) };
-    Ok(Some(T::decode(&batch?)?))
+    guarded(|| {
+        let Some(batch) = reader.next() else { return Ok(None) };
+        Ok(Some(T::decode(&batch?)?))
+    })
+}
+
+/// The decoder indexes by what damaged bytes say and panics; to us that is one more part that cannot be read.
+/// Whatever `decode` was working on is given up afterwards, so nothing half-changed is seen.
+fn guarded<V>(decode: impl FnOnce() -> Result<V>) -> Result<V> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(anyhow!("damaged")))
 }
 
 /// Restricts reading to the row groups and rows of these roots.

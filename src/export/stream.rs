@@ -120,12 +120,12 @@ impl<T: Table> Stream<T> {
     /// Ends the open part, if there is one, and gives it its final name.
     fn close(&mut self, target: &mut Target) -> Result<()> {
         self.write(target)?;
-        let Some(Part { name, writer, rows }) = self.part.take() else { return Ok(()) };
-        let file = writer.into_inner().with_context(|| format!("cannot write {name}"))?;
-        let bytes = file.metadata().with_context(|| format!("cannot size {name}"))?.len();
+        let Some(Part { name, mut writer, rows }) = self.part.take() else { return Ok(()) };
+        // Not `into_inner`, which turns an error of the system into a text.
+        writer.finish().with_context(|| format!("cannot write {name}"))?;
         target.directory.rename(&format!("{name}{}", names::OPEN), &name)?;
         target.closed.push(name);
-        target.bytes += bytes;
+        target.bytes += writer.bytes_written() as u64;
         self.rows += rows as u64;
         Ok(())
     }
