@@ -162,7 +162,8 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 /* The values that only a finished call has: bytes moved, handles, names. */
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
-	if (iot_eval(&s->len, f, ret, &c->len))
+	/* what printf was asked for is what it wrote, unless it failed */
+	if ((s->len.how != IOT_RET || c->status >= 0) && iot_eval(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
 	if (iot_eval(&s->off, f, ret, &c->off))
 		c->flags |= IOT_F_OFF;
@@ -198,7 +199,7 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 		return false;
 	}
 	first = out->bytes[0];
-	iot_send_text(out, t->thread, f->seq, IOT_X_PATH + i, n ? n - 1 : 0, n == IOT_TEXT_MAX);
+	iot_send_text(out, t, f->seq, IOT_X_PATH + i, n ? n - 1 : 0, n == IOT_TEXT_MAX);
 	if (s->layer != IOT_LAYER_SYSCALL || first == '/')
 		return true;
 	if (s->base[i] < 0 || (s32)iot_arg(f, s->base[i]) == AT_FDCWD) {
@@ -229,6 +230,7 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 
 	if (dur >> IOT_DUR_BITS)
 		dur = (1ULL << IOT_DUR_BITS) - 1;
+	t->now = now;
 	c->type = type;
 	c->flags = 0;
 	c->spec = f->spec;

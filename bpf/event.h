@@ -122,7 +122,7 @@ struct iot_map {
 	u8 type;
 	u8 held; /* the process was stopped and waits for SIGCONT */
 	u8 exec; /* 1: by exec, 0: by mmap */
-	u8 pad;
+	u8 caught; /* it should have been stopped, and handles SIGCONT itself */
 	u32 tgid;
 	u64 time;
 	u64 ino;

@@ -116,7 +116,7 @@ static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry 
 }
 
 /* Sends what stands in out->bytes as a text of call (thread, seq). */
-static __always_inline void iot_send_text(struct iot_scratch *out, u32 thread, u32 seq, u8 what, u32 len, u8 cut)
+static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len, u8 cut)
 {
 	struct iot_text *e = (void *)out->bytes - sizeof(*e);
 
@@ -127,9 +127,9 @@ static __always_inline void iot_send_text(struct iot_scratch *out, u32 thread, u
 	e->cut = cut;
 	e->pad = 0;
 	e->len = len;
-	e->thread = thread;
+	e->thread = t->thread;
 	e->seq = seq;
-	e->time = bpf_ktime_get_ns();
+	e->time = t->now;
 	iot_send(IOT_C_LIFE, 0, e, sizeof(*e) + len);
 }
 
@@ -145,11 +145,11 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
 		return;
 	}
 	len = iot_walk_path(out, dentry, mnt, &cut);
-	iot_send_text(out, t->thread, seq, what, len, cut);
+	iot_send_text(out, t, seq, what, len, cut);
 }
 
 /* Tells the reader the path of an open file, unless it was told already. */
-static __noinline void iot_send_file(struct file *file)
+static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -159,6 +159,8 @@ static __noinline void iot_send_file(struct file *file)
 	struct iot_file *e;
 	u32 len;
 
+	if (!t)
+		return;
 	iot_key_of(inode, &key);
 	told = bpf_map_lookup_elem(&iot_files, &key);
 	if (told && *told == value)
@@ -175,7 +177,7 @@ static __noinline void iot_send_file(struct file *file)
 	e->type = IOT_T_FILE;
 	e->mode = BPF_CORE_READ(inode, i_mode);
 	e->len = len;
-	e->time = bpf_ktime_get_ns();
+	e->time = t->now;
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;

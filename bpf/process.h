@@ -42,9 +42,9 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 
 struct iot_strings {
 	struct iot_scratch *out;
+	struct iot_task *t;
 	u64 from;
 	u64 to;
-	u32 thread;
 	u8 what;
 };
 
@@ -60,14 +60,14 @@ static long iot_strings_step(u64 i, struct iot_strings *x)
 		return 1;
 	}
 	x->from += n;
-	iot_send_text(x->out, x->thread, 0, x->what, n, i == IOT_STRING_PIECES - 1 && x->from != x->to);
+	iot_send_text(x->out, x->t, 0, x->what, n, i == IOT_STRING_PIECES - 1 && x->from != x->to);
 	return 0;
 }
 
 /* Arguments or environment, which the kernel has just written to the new stack. */
 static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scratch *out, u8 what, u64 from, u64 to)
 {
-	struct iot_strings x = { .out = out, .from = from, .to = to, .thread = t->thread, .what = what };
+	struct iot_strings x = { .out = out, .t = t, .from = from, .to = to, .what = what };
 
 	if (to > from)
 		bpf_loop(IOT_STRING_PIECES, iot_strings_step, &x, 0);
@@ -90,6 +90,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	if (!t)
 		return 0;
 	iot_flush(t);
+	t->now = bpf_ktime_get_ns();
 	if (t->tid != BPF_CORE_READ(task, pid)) {
 		/* A thread that is not the leader takes the leader's place. */
 		t->tid = BPF_CORE_READ(task, pid);

@@ -5,6 +5,7 @@
 
 #define IOT_NR_MMAP 9
 #define PROT_EXEC 4
+#define SIGCONT 18
 #define SIGSTOP 19
 #define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
 
@@ -41,10 +42,12 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct iot_lib_key key = { .ino = BPF_CORE_READ(inode, i_ino), .dev = BPF_CORE_READ(inode, i_sb, s_dev) };
 	u32 pending = IOT_LIB_PENDING, *state = bpf_map_lookup_elem(&iot_libs, &key);
+	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	u64 now = bpf_ktime_get_ns();
 	struct iot_map *e;
 	void *ring;
+	bool caught;
 
 	if (state && *state == IOT_LIB_JUDGED)
 		return;
@@ -58,14 +61,16 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	}
 	e->type = IOT_T_MAP;
 	e->exec = exec;
-	e->pad = 0;
 	e->tgid = tgid;
 	e->time = now;
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->pad2 = 0;
+	/* A program that handles SIGCONT would notice how we wake it: it is told apart and not stopped. */
+	caught = (u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1; /* SIG_DFL, SIG_IGN */
+	e->caught = iot_cfg.hold && caught;
 	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
-	e->held = iot_cfg.hold && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) && !bpf_send_signal(SIGSTOP);
+	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) && !bpf_send_signal(SIGSTOP);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -238,7 +243,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 			e.call.flags |= IOT_F_FILE;
 			if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
 				e.call.flags |= IOT_F_DIRECT;
-			iot_send_file(file);
+			iot_send_file(t, file);
 		}
 	}
 	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0)

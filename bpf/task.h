@@ -30,6 +30,7 @@ struct iot_task {
 	u32 tid;
 	u8 announced;
 	u8 pad[7];
+	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_frame frames[IOT_DEPTH];
 };
 

@@ -33,7 +33,11 @@ fn privileges() -> Check {
     let root = nix::unistd::geteuid().is_root();
     Check {
         name: "privileges",
-        found: if root { Ok("root".into()) } else { Err("not root: the kernel lets only root load tracing programs".into()) },
+        found: if root {
+            Ok("root".into())
+        } else {
+            Err("not root: the kernel lets only root load tracing programs".into())
+        },
         way_out: "run it with sudo; a launched command still runs as you",
         needed: true,
     }
@@ -42,7 +46,11 @@ fn privileges() -> Check {
 fn btf() -> Check {
     Check {
         name: "kernel types",
-        found: if Path::new(BTF).exists() { Ok(BTF.into()) } else { Err(format!("{BTF} is missing: the kernel does not describe its types")) },
+        found: if Path::new(BTF).exists() {
+            Ok(BTF.into())
+        } else {
+            Err(format!("{BTF} is missing: the kernel does not describe its types"))
+        },
         way_out: "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (every large distribution's is, since 2021)",
         needed: true,
     }
@@ -77,7 +85,12 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
         needed,
     };
     vec![
-        of("tp_btf", &caps.tp_btf, "system calls, processes and block requests are traced through it: Linux 5.11 or newer", true),
+        of(
+            "tp_btf",
+            &caps.tp_btf,
+            "system calls, processes and block requests are traced through it: Linux 5.11 or newer",
+            true,
+        ),
         of("uprobe.session", &caps.session, "not needed: the next kind is used (Linux 6.13 has it)", false),
         of("uprobe.multi", &caps.multi, "without it probes detach slowly and are capped (Linux 6.6 has it)", false),
         of("uprobe", &caps.single, "without any of the three no library layer can be traced", false),

@@ -6,6 +6,7 @@ use crate::catalog;
 use crate::cli::{RecordArgs, TRACEABLE};
 use crate::correlate::rows::{Loss, Meta, Metric, Row};
 use crate::doctor;
+use crate::event::wire::Mapped;
 use crate::export::{self, DatasetWriter};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{self, Work, now};
@@ -34,7 +35,7 @@ const QUEUE: usize = 256;
 /// What wakes the session.
 enum Control {
     Signal(Signal),
-    Mapped(crate::event::wire::Mapped),
+    Mapped(Mapped),
 }
 
 /// Where the dataset goes.
@@ -152,7 +153,7 @@ fn summary(destination: &Destination, asked: &Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-type Mappings = mpsc::Sender<crate::event::wire::Mapped>;
+type Mappings = mpsc::Sender<Mapped>;
 
 /// One channel for everything that wakes the session: mappings from the rings, and signals.
 fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
@@ -302,7 +303,7 @@ impl Run<'_, '_> {
         loop {
             let left = due.saturating_duration_since(Instant::now());
             match self.control.recv_timeout(left) {
-                Ok(Control::Mapped(m)) => self.session.judge(m.pid, Some((m.dev, m.ino))),
+                Ok(Control::Mapped(m)) => self.mapped(&m),
                 Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Control::Signal(s)) => {
                     let Some(command) = &self.command else { return Ok(Some(0)) };
@@ -345,6 +346,17 @@ impl Run<'_, '_> {
                 last = records;
                 let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
             }
+        }
+    }
+
+    /// A target mapped a file that was not judged yet.
+    fn mapped(&mut self, m: &Mapped) {
+        let new = self.session.judge(m.pid, Some((m.dev, m.ino)));
+        if m.caught && new > 0 {
+            // It went on while the probes were attached: its first calls may be missing.
+            let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "not_held", count: 1 };
+            self.totals.lost += 1;
+            self.send(vec![Row::Loss(loss)]);
         }
     }
 

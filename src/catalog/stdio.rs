@@ -16,7 +16,7 @@ const fn items(symbol: &'static str, kind: Kind) -> Row {
 }
 /// `int f(FILE*, format, ...)`: the result is the number of bytes.
 const fn printf(symbol: &'static str) -> Row {
-    c(symbol, Kind::Write).handle(Arg(0)).got(Ret).fails(Fails::NegativeInt)
+    c(symbol, Kind::Write).handle(Arg(0)).len(Ret).got(Ret).fails(Fails::NegativeInt)
 }
 const fn seek(symbol: &'static str) -> Row {
     c(symbol, Kind::Seek).handle(Arg(0)).off(Arg(1)).fails(Fails::NegativeInt)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use super::dirty::{Dirty, Writer};
 use super::losses::Losses;
 use super::roots::Roots;
-use super::rows::{Block, BlockLink, Row, span_id};
+use super::rows::{Block, BlockLink, Metric, Row, span_id};
 use super::stack::Tree;
 use crate::event::{Bio, Request};
 
@@ -182,10 +182,12 @@ impl Blocks {
         }
     }
 
-    /// Writes everything that completed; counts what did not.
-    pub fn finish(&mut self, losses: &mut Losses, out: &mut Vec<Row>) {
-        losses.add("request_open", None, self.in_flight.len());
+    /// Writes everything that completed, and how many requests were still in their devices: they are not lost, but
+    /// not over either.
+    pub fn finish(&mut self, t_ns: i64, out: &mut Vec<Row>) {
         self.write(None, out);
+        let value = self.in_flight.len() as f64;
+        out.push(Row::Metric(Metric { t_ns, name: "requests_in_flight", label: None, value }));
         let mut threads: Vec<u32> = self.waiting.keys().copied().collect();
         threads.sort_unstable();
         for thread in threads {

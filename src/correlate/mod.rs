@@ -145,7 +145,7 @@ impl Correlator {
         for thread in threads {
             self.flush(thread, out);
         }
-        self.blocks.finish(&mut self.losses, out);
+        self.blocks.finish(self.since_t0(now), out);
         self.things.write(out);
         self.things.files.finish(out);
         self.rollups.write(None, out);

@@ -83,6 +83,8 @@ pub struct Mapped {
     pub held: bool,
     /// By exec, not by mmap.
     pub exec: bool,
+    /// It was not stopped though it should have been: it handles SIGCONT itself.
+    pub caught: bool,
 }
 
 /// What a record is for.
@@ -233,6 +235,7 @@ impl Decoder {
                     ino: m.ino,
                     held: m.held != 0,
                     exec: m.exec != 0,
+                    caught: m.caught != 0,
                 }));
             }
             t::iot_type::IOT_T_BIO => {

@@ -226,7 +226,7 @@ impl Word for Kind {
 /// A dictionary column with its words already understood.
 pub struct Words<W> {
     keys: Int32Array,
-    words: Vec<W>,
+    words: Vec<Option<W>>,
 }
 
 macro_rules! words {
@@ -243,12 +243,13 @@ macro_rules! words {
                 let dictionary = array.as_dictionary_opt::<Int32Type>();
                 let names = dictionary.and_then(|d| d.values().as_string_opt::<i32>());
                 let (dictionary, names) = dictionary.zip(names).with_context(|| wrong_type::<Self>(array))?;
-                let words = names.iter().map(|name| Word::parse(name.unwrap_or_default())).collect::<Result<_>>()?;
+                // A column of nothing but nulls has one word, which nothing refers to.
+                let words = names.iter().map(|name| name.and_then(|n| Word::parse(n).ok())).collect();
                 Ok(Words { keys: dictionary.keys().clone(), words })
             }
             fn get(view: &Self::View, row: usize) -> Result<Self> {
                 let key = usize::try_from(view.keys.value(row))?;
-                view.words.get(key).copied().context("a dictionary key without a word")
+                view.words.get(key).copied().flatten().context("a word that this version does not know")
             }
         }
     )+};

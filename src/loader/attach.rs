@@ -33,6 +33,7 @@ pub struct Engine {
     judged: HashMap<Inode, String>,
     links: Vec<Link>,
     singles: usize,
+    attached: usize,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
 }
@@ -48,6 +49,7 @@ impl Engine {
             judged: HashMap::new(),
             links: Vec::new(),
             singles: 0,
+            attached: 0,
             coverage: Vec::new(),
             covered: HashSet::new(),
         }
@@ -71,6 +73,11 @@ impl Engine {
         self.judged.contains_key(&inode)
     }
 
+    /// Probes attached so far.
+    pub fn attached(&self) -> usize {
+        self.attached
+    }
+
     /// Verdicts since the last call.
     pub fn verdicts(&mut self) -> Vec<Coverage> {
         let new = std::mem::take(&mut self.coverage);
@@ -80,7 +87,8 @@ impl Engine {
 
     /// A verdict for every layer whose library nobody mapped: it is not covered.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let layers = |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
+        let layers =
+            |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
         let mut rows = Vec::new();
         for family in Family::LIBRARIES.into_iter().filter(layers) {
             let (status, reason) = if self.layers.contains(&family.layer()) {
@@ -167,6 +175,7 @@ impl Engine {
                     single(progs, path, probe).map(|pair| {
                         self.links.extend(pair);
                         self.singles += 1;
+                        self.attached += 1;
                         tier.name()
                     })
                 };
@@ -180,6 +189,7 @@ impl Engine {
             match many(progs, path, part, tier) {
                 Ok(links) => {
                     self.links.extend(links);
+                    self.attached += part.len();
                     self.coverage.extend(part.iter().map(|p| p.verdict(name, Ok(tier.name()))));
                 }
                 Err(why) => match part {

@@ -122,8 +122,7 @@ pub fn mounts() -> Vec<Mount> {
                 opt_io_size: number("optimal_io_size"),
                 rotational: read("rotational").map(|s| s.trim() == "1"),
                 // The one in use stands in brackets.
-                scheduler: read("scheduler")
-                    .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned())),
+                scheduler: read("scheduler").and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned())),
             }
         })
         .collect()

@@ -179,8 +179,9 @@ impl<'obj> Session<'obj> {
             .with_context(|| format!("process {pid} as a target"))
     }
 
-    /// Attaches to every library a process maps, and lets it go on if it was held.
-    pub fn judge(&mut self, pid: u32, asked: Option<Inode>) {
+    /// Attaches to every library a process maps, and lets it go on if it was held. The number of probes that are new.
+    pub fn judge(&mut self, pid: u32, asked: Option<Inode>) -> usize {
+        let before = self.engine.attached();
         let known = asked.is_some_and(|inode| self.engine.is_judged(inode));
         if !known {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
@@ -193,6 +194,7 @@ impl<'obj> Session<'obj> {
             }
         }
         self.release(pid);
+        self.engine.attached() - before
     }
 
     fn mark(&self, (dev, ino): Inode, judged: bool) {

@@ -63,6 +63,7 @@ struct pid_namespace;
 struct request;
 struct request_queue;
 struct seq_file;
+struct sighand_struct;
 struct signal_struct;
 struct super_block;
 struct super_operations;
@@ -187,6 +188,10 @@ struct thread_info {
 typedef atomic64_t atomic_long_t;
 
 typedef struct {
+	long unsigned int sig[1];
+} sigset_t;
+
+typedef struct {
 	uid_t val;
 } kuid_t;
 
@@ -201,6 +206,7 @@ struct task_io_accounting {
 };
 
 struct task_struct {
+	struct sighand_struct *sighand;
 	struct thread_info thread_info;
 	unsigned int __state;
 	void *stack;
@@ -372,6 +378,25 @@ struct pid_namespace {
 	struct ns_common ns;
 };
 
+typedef void __signalfn_t(int);
+
+typedef __signalfn_t *__sighandler_t;
+
+typedef void __restorefn_t(void);
+
+typedef __restorefn_t *__sigrestore_t;
+
+struct sigaction {
+	__sighandler_t sa_handler;
+	long unsigned int sa_flags;
+	__sigrestore_t sa_restorer;
+	sigset_t sa_mask;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
 typedef struct {
 	gid_t val;
 } kgid_t;
@@ -420,6 +445,10 @@ struct signal_struct {
 	long unsigned int min_flt;
 	long unsigned int inblock;
 	long unsigned int oublock;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];
 };
 
 struct bio_list {
