@@ -70,7 +70,7 @@ static long iot_iov_step(u64 i, struct iot_iov *v)
 
 static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
 {
-	struct iot_iov v = { .base = base, .count = count };
+	struct iot_iov v = {.base = base, .count = count};
 
 	if (!sum)
 		return false;
@@ -238,8 +238,7 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->thread = t->thread;
 	c->status = 0;
 	c->start = f->start;
-	c->dur_cpu_depth = dur |
-			   (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+	c->dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
 			   (u64)depth << (IOT_DUR_BITS + IOT_CPU_BITS);
 	c->handle = c->len = c->got = c->off = 0;
 }
@@ -278,7 +277,7 @@ static long iot_flush_step(u64 i, struct iot_flush *x)
 /* Sends the calls that will never return: the thread ends or executes another program. */
 static __always_inline void iot_flush(struct iot_task *t)
 {
-	struct iot_flush x = { .t = t, .now = bpf_ktime_get_ns() };
+	struct iot_flush x = {.t = t, .now = bpf_ktime_get_ns()};
 
 	bpf_loop(IOT_DEPTH, iot_flush_step, &x, 0);
 }

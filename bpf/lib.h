@@ -74,7 +74,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 	f = iot_frame_at(t, at);
 	if (!t->depth || f->sp != sp || f->spec != spec) {
 		/* Calls above ours never returned (longjmp), or ours is not there. */
-		struct iot_find x = { .t = t, .sp = sp, .spec = spec };
+		struct iot_find x = {.t = t, .sp = sp, .spec = spec};
 
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {

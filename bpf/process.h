@@ -67,7 +67,7 @@ static long iot_strings_step(u64 i, struct iot_strings *x)
 /* Arguments or environment, which the kernel has just written to the new stack. */
 static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scratch *out, u8 what, u64 from, u64 to)
 {
-	struct iot_strings x = { .out = out, .t = t, .from = from, .to = to, .what = what };
+	struct iot_strings x = {.out = out, .t = t, .from = from, .to = to, .what = what};
 
 	if (to > from)
 		bpf_loop(IOT_STRING_PIECES, iot_strings_step, &x, 0);

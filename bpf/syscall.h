@@ -4,15 +4,18 @@
 #define IOT_SYSCALL_H
 
 #define IOT_NR_MMAP 9
-#define PROT_EXEC 4
-#define SIGCONT 18
-#define SIGSTOP 19
-#define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+#define PROT_EXEC   4
+#define SIGCONT	    18
+#define SIGSTOP	    19
+#define TS_COMPAT   0x0002 /* arch/x86/include/asm/thread_info.h */
 
 /* System call number -> row of the catalog + 1. */
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
 
-enum { IOT_LIB_PENDING = 1, IOT_LIB_JUDGED };
+enum {
+	IOT_LIB_PENDING = 1,
+	IOT_LIB_JUDGED
+};
 
 struct iot_lib_key {
 	u64 ino;
@@ -40,7 +43,7 @@ struct {
 static __noinline void iot_mapped(struct file *file, bool exec)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct iot_lib_key key = { .ino = BPF_CORE_READ(inode, i_ino), .dev = BPF_CORE_READ(inode, i_sb, s_dev) };
+	struct iot_lib_key key = {.ino = BPF_CORE_READ(inode, i_ino), .dev = BPF_CORE_READ(inode, i_sb, s_dev)};
 	u32 pending = IOT_LIB_PENDING, *state = bpf_map_lookup_elem(&iot_libs, &key);
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -70,7 +73,8 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	caught = (u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1; /* SIG_DFL, SIG_IGN */
 	e->caught = iot_cfg.hold && caught;
 	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
-	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) && !bpf_send_signal(SIGSTOP);
+	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) &&
+		  !bpf_send_signal(SIGSTOP);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -252,7 +256,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	iot_paths(t, &e.call, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && e.call.off == (u64)-1) {
-		struct iot_src pos = { .how = IOT_POS };
+		struct iot_src pos = {.how = IOT_POS};
 
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;

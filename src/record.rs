@@ -134,7 +134,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let failure = [outcome.as_ref().err(), drained.as_ref().err(), written.as_ref().err()].into_iter().flatten().next();
     if failure.is_none() || written.is_ok() {
-        summary(&destination, &args.output)?;
+        summary(&destination, args.output.as_deref())?;
     }
     drained?;
     written?;
@@ -143,7 +143,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 }
 
 /// The report on what was recorded, on stdout.
-fn summary(destination: &Destination, asked: &Option<PathBuf>) -> Result<()> {
+fn summary(destination: &Destination, asked: Option<&Path>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     export::report::run(&destination.path, false, &mut out)?;
     out.flush()?;

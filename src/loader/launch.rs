@@ -151,7 +151,7 @@ fn drop_privileges() -> std::io::Result<()> {
 
 /// A process that outlives us to free what we stopped. It ends when its standard input does.
 pub struct Guardian {
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     child: Child,
 }
 
@@ -166,12 +166,12 @@ pub fn guard(held_map: u32) -> Result<Guardian> {
         .process_group(0)
         .spawn()
         .context("starting the guardian of stopped processes")?;
-    Ok(Guardian { _stdin: child.stdin.take(), child })
+    Ok(Guardian { stdin: child.stdin.take(), child })
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        drop(self._stdin.take());
+        drop(self.stdin.take());
         let _ = self.child.wait();
     }
 }

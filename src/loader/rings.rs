@@ -71,7 +71,7 @@ impl Layout {
     pub fn new(budget: u64, cpus: u32) -> Self {
         let shards = cpus.clamp(1, MAX_SHARDS);
         let size = |share: u64| {
-            let each = (share / u64::from(shards)).max(MIN_RING).min(1 << 30);
+            let each = (share / u64::from(shards)).clamp(MIN_RING, 1 << 30);
             1u32 << each.ilog2()
         };
         Self { shards, bytes: [size(budget / 8), size(budget / 4 * 3), size(budget / 8)] }
