@@ -134,6 +134,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     let code = run.end(&stop);
+    let command = run.command.take();
     drop(run);
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
@@ -143,8 +144,20 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     drained?;
     written?;
-    let ended = outcome?;
-    Ok(ended.or(code).unwrap_or(0))
+    if let Some(code) = outcome?.or(code) {
+        return Ok(code);
+    }
+    // The time was over before the command: it runs on untraced, and its exit status is still ours.
+    command.map_or(Ok(0), |mut command| wait_for(&mut command))
+}
+
+fn wait_for(command: &mut Launched) -> Result<u8> {
+    loop {
+        if let Some(status) = command.ended()? {
+            return Ok(launch::shell_code(status) as u8);
+        }
+        std::thread::sleep(TICK);
+    }
 }
 
 /// The report on what was recorded, on stdout.
@@ -376,9 +389,7 @@ impl Run<'_, '_> {
     fn let_command_end(&mut self) {
         let Some(command) = &mut self.command else { return };
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
-        while matches!(command.ended(), Ok(None)) {
-            std::thread::sleep(TICK);
-        }
+        let _ = wait_for(command);
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
