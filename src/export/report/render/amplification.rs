@@ -8,7 +8,10 @@ use crate::words::{LAYERS, Layer};
 /// One direction: a line for each layer that the program called, the sums, and the requests by class.
 pub fn text(name: &str, chain: &Chain, out: &mut String, width: usize) {
     let asked = mark(chain.asked_complete, known(chain.asked));
-    let mut title = format!("{name} amplification: the program asked for {asked} in {} calls", chain.asked_calls);
+    let mut title = match chain.asked_calls {
+        0 => format!("{name} amplification: the program itself asked for nothing"),
+        n => format!("{name} amplification: the program asked for {asked} in {n} calls"),
+    };
     match chain.asked.unknown_calls {
         0 => {}
         n => title += &format!(" (unknown for {n}: taken from the calls below)"),

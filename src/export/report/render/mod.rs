@@ -56,7 +56,7 @@ fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
         return format!("not covered: {}{but}", escape(reason));
     }
     let tiers: Vec<_> = match layer.tiers.len() {
-        1 => layer.tiers.keys().map(|tier| escape(tier)).collect(),
+        1 => layer.tiers.keys().map(escape).collect(),
         _ => layer.tiers.iter().map(|(tier, n)| format!("{} {n}", escape(tier))).collect(),
     };
     let mut reasons = BTreeMap::<String, usize>::new();
