@@ -22,6 +22,8 @@ struct FileState {
 pub struct Files {
     all: Vec<FileState>,
     by_key: HashMap<FileKey, i32>,
+    /// The last file of a device and inode, for who does not tell the generation.
+    by_inode: HashMap<(u32, u64), i32>,
     by_path: BTreeMap<Vec<u8>, i32>,
     mounts: Vec<Mount>,
     changed: Vec<i32>,
@@ -51,14 +53,22 @@ impl Files {
 
     /// A file that was seen before.
     pub fn known(&self, key: FileKey) -> Option<i32> {
-        self.by_key.get(&key).copied()
+        self.by_key.get(&key).copied().or_else(|| {
+            // Told without its generation by one of the two; an unlinked one is another file.
+            let id = *self.by_inode.get(&(key.dev, key.ino))?;
+            let row = &self.get(id).row;
+            (key.generation == 0 || row.generation == 0 && !row.unlinked).then_some(id)
+        })
     }
 
     pub fn intern(&mut self, key: FileKey) -> i32 {
-        match self.by_key.get(&key) {
-            Some(id) => *id,
-            None => self.add(key),
+        let Some(id) = self.known(key) else { return self.add(key) };
+        if key.generation != 0 && self.get(id).row.generation == 0 {
+            self.state(id).row.generation = i64::from(key.generation);
+            self.by_key.insert(key, id);
+            self.mark(id);
         }
+        id
     }
 
     fn add(&mut self, key: FileKey) -> i32 {
@@ -81,6 +91,7 @@ impl Files {
         let state = FileState { row, path: None, paths: Vec::new(), used: false, queued: false, resized: false };
         self.all.push(state);
         self.by_key.insert(key, id);
+        self.by_inode.insert((key.dev, key.ino), id);
         id
     }
 
