@@ -172,6 +172,11 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
 		return;
+	if (s->fails == IOT_FAILS_EOF && !ret) {
+		c->got = 0; /* the end of the file: the buffer holds what an earlier call read */
+		c->flags |= IOT_F_GOT;
+		return;
+	}
 	if (s->got.how == IOT_ASKED) {
 		c->got = c->len;
 		c->flags |= c->flags & IOT_F_LEN ? IOT_F_GOT : 0;

@@ -29,7 +29,7 @@ struct iot_src {
 	u32 k;
 };
 
-enum iot_fails { IOT_FAILS_NEVER = 0, IOT_FAILS_NEGATIVE, IOT_FAILS_NEGATIVE_INT, IOT_FAILS_ZERO, IOT_FAILS_NONZERO };
+enum iot_fails { IOT_FAILS_NEVER = 0, IOT_FAILS_NEGATIVE, IOT_FAILS_NEGATIVE_INT, IOT_FAILS_ZERO, IOT_FAILS_NONZERO, IOT_FAILS_EOF };
 
 /* iot_spec.bits */
 #define IOT_S_LIFE 0x01 /* opens, closes, renames: goes to the ring that must not lose */

@@ -2,6 +2,7 @@
 
 mod worker;
 
+use self::worker::Note;
 use crate::catalog;
 use crate::cli::{RecordArgs, TRACEABLE};
 use crate::correlate::rows::{Loss, Meta, Metric, Row};
@@ -9,7 +10,7 @@ use crate::doctor;
 use crate::event::wire::Mapped;
 use crate::export::{self, DatasetWriter};
 use crate::loader::launch::{self, Guardian, Launched};
-use crate::loader::rings::{self, Work, now};
+use crate::loader::rings::{self, now};
 use crate::loader::session::{EXCLUDED, Options, Session};
 use crate::loader::{existing, kernel};
 use crate::tui::status::Status;
@@ -22,7 +23,8 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often the session looks at losses, targets and the clock.
@@ -103,9 +105,10 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let t0 = now();
     let stop = Arc::new(AtomicBool::new(false));
     let records = Arc::new(AtomicU64::new(0));
-    let (work, inbox) = mpsc::sync_channel(QUEUE);
+    let (batches, inbox) = mpsc::sync_channel(QUEUE);
+    let (notes, noted) = mpsc::channel();
     let (mapped, control) = control_channel(&signals)?;
-    let drain = rings::drain(ring_maps, work.clone(), mapped, Arc::clone(&stop))?;
+    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
         writer,
         t0,
@@ -113,13 +116,15 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         mounts: existing::mounts(),
         records: Arc::clone(&records),
         inbox,
+        notes: noted,
     })?;
 
     let mut run = Run {
         args,
         session: &mut session,
-        work,
+        notes,
         control,
+        drain: &drain,
         t0,
         records,
         totals: Totals::default(),
@@ -129,6 +134,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     let code = run.end(&stop);
+    let command = run.command.take();
     drop(run);
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
@@ -138,8 +144,20 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     drained?;
     written?;
-    let ended = outcome?;
-    Ok(ended.or(code).unwrap_or(0))
+    if let Some(code) = outcome?.or(code) {
+        return Ok(code);
+    }
+    // The time was over before the command: it runs on untraced, and its exit status is still ours.
+    command.map_or(Ok(0), |mut command| wait_for(&mut command))
+}
+
+fn wait_for(command: &mut Launched) -> Result<u8> {
+    loop {
+        if let Some(status) = command.ended()? {
+            return Ok(launch::shell_code(status) as u8);
+        }
+        std::thread::sleep(TICK);
+    }
 }
 
 /// The report on what was recorded, on stdout.
@@ -184,8 +202,9 @@ struct Totals {
 struct Run<'a, 'obj> {
     args: &'a RecordArgs,
     session: &'a mut Session<'obj>,
-    work: SyncSender<Work>,
+    notes: Sender<Note>,
     control: Receiver<Control>,
+    drain: &'a JoinHandle<Result<()>>,
     t0: u64,
     records: Arc<AtomicU64>,
     totals: Totals,
@@ -200,7 +219,7 @@ impl Run<'_, '_> {
 
     fn send(&self, rows: Vec<Row>) {
         // A worker that failed has said why; the end of the trace reports it.
-        let _ = self.work.send(Work::Rows(rows));
+        let _ = self.notes.send(Note::Rows(rows));
     }
 
     fn meta(&self, facts: &[(&str, String)]) {
@@ -254,7 +273,7 @@ impl Run<'_, '_> {
     fn attach_existing(&mut self) -> Result<()> {
         for (i, &pid) in self.args.pid.iter().enumerate() {
             let process = i as u32 + 1;
-            let _ = self.work.send(Work::Events(existing::events(pid, process, now())));
+            let _ = self.notes.send(Note::Events(existing::events(pid, process, now())));
             self.session.add_target(pid, process, true)?;
             self.session.judge(pid, None);
         }
@@ -278,7 +297,7 @@ impl Run<'_, '_> {
             ppid: std::process::id(),
             uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
         };
-        let _ = self.work.send(Work::Events(vec![process]));
+        let _ = self.notes.send(Note::Events(vec![process]));
         self.session.add_target(command.pid(), 1, false)?;
         let name = self.args.run.first().context("a command")?;
         match command.go(name)? {
@@ -335,6 +354,12 @@ impl Run<'_, '_> {
                 continue;
             }
             due = Instant::now() + TICK;
+            if self.drain.is_finished() {
+                // Nobody reads the rings any more, so nobody would free a target that is stopped.
+                self.session.detach();
+                self.let_command_end();
+                return Ok(None);
+            }
             self.tick();
             if self.command.is_none() && !self.session.has_targets() {
                 return Ok(Some(0));
@@ -358,6 +383,13 @@ impl Run<'_, '_> {
             self.totals.lost += 1;
             self.send(vec![Row::Loss(loss)]);
         }
+    }
+
+    /// Recording failed; the command is not to blame and goes on to its end.
+    fn let_command_end(&mut self) {
+        let Some(command) = &mut self.command else { return };
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
+        let _ = wait_for(command);
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {

@@ -104,6 +104,8 @@ pub enum Fails {
     Zero,
     /// A non-zero 32-bit result.
     NonZero,
+    /// A null result is the end of the file, which is no failure: nothing was moved.
+    Eof,
 }
 
 /// What a call does to handles.

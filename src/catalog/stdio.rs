@@ -33,8 +33,8 @@ pub(super) const ROWS: &[Row] = &[
     items("fwrite", Kind::Write),
     // The chk variant carries the size of the buffer as its second argument.
     c("__fread_chk", Kind::Read).op("fread").handle(Arg(4)).len(Mul(2, 3)).got(RetTimes(2)).fails(Fails::Never),
-    c("fgets", Kind::Read).handle(Arg(2)).len(Int(1)).got(Strlen(0)).fails(Fails::Zero),
-    c("__fgets_chk", Kind::Read).op("fgets").handle(Arg(3)).len(Int(2)).got(Strlen(0)).fails(Fails::Zero),
+    c("fgets", Kind::Read).handle(Arg(2)).len(Int(1)).got(Strlen(0)).fails(Fails::Eof),
+    c("__fgets_chk", Kind::Read).op("fgets").handle(Arg(3)).len(Int(2)).got(Strlen(0)).fails(Fails::Eof),
     c("fputs", Kind::Write).handle(Arg(1)).len(Strlen(0)).got(Asked).fails(Fails::NegativeInt),
     printf("fprintf"),
     printf("vfprintf"),

@@ -209,7 +209,7 @@ CREATE OR REPLACE VIEW v_sizes AS
   SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
          count(*) AS calls, sum(bytes) AS bytes, sum(dur_ns) AS time_ns
   FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
-  GROUP BY ALL ORDER BY layer_rank(layer), kind, from_bytes;
+  GROUP BY layer, kind, from_bytes ORDER BY layer_rank(layer), kind, from_bytes;
 
 -- Sequential (at or after the end of the last access by the same thread) and consecutive (exactly at it) accesses.
 CREATE OR REPLACE VIEW v_sequential AS
@@ -239,7 +239,7 @@ CREATE OR REPLACE VIEW v_bandwidth_over_time AS
        parts AS (SELECT layer, kind, s, e, bytes, unnest(range(s // 100000000, (e - 1) // 100000000 + 1)) AS bin FROM calls)
   SELECT layer, kind, bin * 100000000 AS t_ns,
          10 * sum(bytes * (least(e, (bin + 1) * 100000000) - greatest(s, bin * 100000000))::DOUBLE / (e - s)) AS bps
-  FROM parts GROUP BY ALL ORDER BY layer_rank(layer), kind, t_ns;
+  FROM parts GROUP BY layer, kind, t_ns ORDER BY layer_rank(layer), kind, t_ns;
 
 -- Wall-clock time during which at least one call of the layer was open.
 CREATE OR REPLACE VIEW v_busy AS

@@ -1,7 +1,6 @@
 //! The rings: made to a memory budget, drained by one thread on a timer, passed on in batches.
 
-use crate::correlate::rows::Row;
-use crate::event::{Event, wire};
+use crate::event::wire;
 use crate::skel::IotraceMaps;
 use anyhow::{Context as _, Result};
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
@@ -108,13 +107,9 @@ pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> 
     Ok(rings)
 }
 
-/// What reaches the worker, from the drain thread and from the session.
-pub enum Work {
+/// What the drain thread passes on.
+pub enum Drained {
     Batch(Batch),
-    /// What the session found out itself, about processes that were there before.
-    Events(Vec<Event>),
-    /// Rows that need no correlation: verdicts, losses, facts.
-    Rows(Vec<Row>),
     /// The rings are empty and stay so: everything has been passed on.
     End,
 }
@@ -131,7 +126,7 @@ pub fn now() -> u64 {
 /// thread waits and the rings fill, where loss is counted.
 pub fn drain(
     rings: Vec<MapHandle>,
-    out: SyncSender<Work>,
+    out: SyncSender<Drained>,
     mapped: Sender<wire::Mapped>,
     stop: Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<()>>> {
@@ -154,7 +149,7 @@ pub fn drain(
                     current.push(record);
                     if current.data.len() >= BATCH {
                         let full = std::mem::replace(&mut *current, Batch::new());
-                        if out.send(Work::Batch(full)).is_err() {
+                        if out.send(Drained::Batch(full)).is_err() {
                             return -1;
                         }
                     }
@@ -172,11 +167,11 @@ pub fn drain(
                 rings.consume().or_else(interrupted)?;
                 let mut part = std::mem::replace(&mut *batch.borrow_mut(), Batch::new());
                 part.watermark = begun.saturating_sub(SLACK);
-                if out.send(Work::Batch(part)).is_err() {
+                if out.send(Drained::Batch(part)).is_err() {
                     return Ok(()); // the reader has failed and said why
                 }
                 if last {
-                    let _ = out.send(Work::End);
+                    let _ = out.send(Drained::End);
                     return Ok(());
                 }
             }

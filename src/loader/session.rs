@@ -12,15 +12,18 @@ use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap};
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
 
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
+/// How often skipped runs are asked for.
+const MISSES_EVERY_NS: i64 = 1_000_000_000;
 
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
@@ -90,7 +93,9 @@ pub struct Session<'obj> {
     links: Vec<Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
-    seen_misses: HashMap<String, u64>,
+    /// Our programs by kernel id: layer, and the skipped runs that were reported.
+    programs: HashMap<u32, (Layer, u64)>,
+    misses_read: i64,
 }
 
 impl<'obj> Session<'obj> {
@@ -135,8 +140,16 @@ impl<'obj> Session<'obj> {
                     .map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
             })
             .collect();
-        let session =
-            Self { skel, engine, links: Vec::new(), hooks, seen_losses: HashMap::new(), seen_misses: HashMap::new() };
+        let mut session = Self {
+            skel,
+            engine,
+            links: Vec::new(),
+            hooks,
+            seen_losses: HashMap::new(),
+            programs: HashMap::new(),
+            misses_read: 0,
+        };
+        session.number_programs();
         Ok((session, rings))
     }
 
@@ -223,6 +236,7 @@ impl<'obj> Session<'obj> {
     pub fn detach(&mut self) {
         self.links.clear();
         self.engine.detach();
+        self.misses_read = -MISSES_EVERY_NS; // the last count is still to be read
         release_all(&self.skel.maps.iot_held);
     }
 
@@ -277,21 +291,30 @@ impl<'obj> Session<'obj> {
         rows
     }
 
+    fn number_programs(&mut self) {
+        for prog in self.skel.object_mut().progs_mut().filter(|p| p.autoload()) {
+            let name = prog.name().to_string_lossy();
+            let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
+            if let Ok(id) = Program::id_from_fd(prog.as_fd()) {
+                self.programs.insert(id, (group.unwrap_or(Group::Library).layer(), 0));
+            }
+        }
+    }
+
     /// Runs of our programs that the kernel skipped because the same program was running on that CPU.
     fn recursion_misses(&mut self, t_ns: i64) -> Vec<Loss> {
+        // The kernel lists every program of the machine; now and then is enough.
+        if t_ns - self.misses_read < MISSES_EVERY_NS {
+            return Vec::new();
+        }
+        self.misses_read = t_ns;
         let mut rows = Vec::new();
         for info in libbpf_rs::query::ProgInfoIter::default() {
-            let name = info.name.to_string_lossy().into_owned();
-            if !name.starts_with("iot_") || info.recursion_misses == 0 {
-                continue;
-            }
-            // Other traces on this machine have programs of the same name; the id tells them apart.
-            let seen = self.seen_misses.entry(format!("{name}:{}", info.id)).or_default();
+            let Some((layer, seen)) = self.programs.get_mut(&info.id) else { continue };
             if info.recursion_misses > *seen {
-                let layer = HOOKS.iter().find(|(p, _, _)| p.starts_with(&name)).map(|(_, _, g)| g.layer());
                 rows.push(Loss {
                     t_ns,
-                    layer,
+                    layer: Some(*layer).filter(|l| *l != Layer::App),
                     cpu: None,
                     place: "recursion",
                     count: (info.recursion_misses - *seen) as i64,

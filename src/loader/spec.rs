@@ -49,6 +49,7 @@ fn fails(fails: Fails) -> u8 {
         Fails::NegativeInt => f::IOT_FAILS_NEGATIVE_INT,
         Fails::Zero => f::IOT_FAILS_ZERO,
         Fails::NonZero => f::IOT_FAILS_NONZERO,
+        Fails::Eof => f::IOT_FAILS_EOF,
     };
     wire.0 as u8
 }

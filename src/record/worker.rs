@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{DatasetWriter, Finished};
 use crate::loader::existing;
-use crate::loader::rings::{Batch, Work, now};
+use crate::loader::rings::{Batch, Drained, now};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// What the session tells the worker.
+pub enum Note {
+    /// What it found out itself, about processes that were there before.
+    Events(Vec<Event>),
+    /// Rows that need no correlation: verdicts, losses, facts.
+    Rows(Vec<Row>),
+}
 
 /// What the worker needs.
 pub struct Worker {
@@ -24,10 +32,12 @@ pub struct Worker {
     pub mounts: Vec<Mount>,
     /// Records seen, for the status line.
     pub records: Arc<AtomicU64>,
-    pub inbox: Receiver<Work>,
+    pub inbox: Receiver<Drained>,
+    /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
+    pub notes: Receiver<Note>,
 }
 
-/// Starts the worker; it ends after [`Work::End`] or with the first row that could not be written.
+/// Starts the worker; it ends after [`Drained::End`] or with the first row that could not be written.
 pub fn start(worker: Worker) -> Result<JoinHandle<Result<Finished>>> {
     std::thread::Builder::new().name("worker".into()).spawn(move || run(worker)).context("worker thread")
 }
@@ -44,7 +54,7 @@ struct State {
 }
 
 fn run(worker: Worker) -> Result<Finished> {
-    let Worker { mut writer, t0, specs, mounts, records, inbox } = worker;
+    let Worker { mut writer, t0, specs, mounts, records, inbox, notes } = worker;
     for mount in &mounts {
         writer.push(Row::Mount(mount.clone()))?;
     }
@@ -59,30 +69,33 @@ fn run(worker: Worker) -> Result<Finished> {
         rows: Vec::new(),
         t0,
     };
-    while let Ok(work) = inbox.recv() {
-        match work {
-            Work::Batch(batch) => {
+    while let Ok(drained) = inbox.recv() {
+        // Notes first: what was known before a batch was drained is there when it is worked off.
+        notes.try_iter().try_for_each(|note| s.note(note))?;
+        match drained {
+            Drained::Batch(batch) => {
                 records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
                 s.batch(&batch)?;
             }
-            Work::Events(events) => events.into_iter().for_each(|e| s.event(e)),
-            Work::Rows(rows) => rows.into_iter().try_for_each(|r| s.writer.push(r))?,
-            Work::End => break,
+            Drained::End => break,
         }
         s.write()?;
     }
-    // Rows of the session may have come after the last batch.
-    while let Ok(work) = inbox.try_recv() {
-        if let Work::Rows(rows) = work {
-            rows.into_iter().try_for_each(|r| s.writer.push(r))?;
-        }
-    }
+    notes.try_iter().try_for_each(|note| s.note(note))?;
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
     s.writer.finish()
 }
 
 impl State {
+    fn note(&mut self, note: Note) -> Result<()> {
+        match note {
+            Note::Events(events) => events.into_iter().for_each(|e| self.event(e)),
+            Note::Rows(rows) => rows.into_iter().try_for_each(|r| self.writer.push(r))?,
+        }
+        Ok(())
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<()> {
         for record in batch.records() {
             match self.decoder.decode(record) {
