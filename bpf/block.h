@@ -182,12 +182,18 @@ static __always_inline int iot_issue(struct request *rq)
 		.cmd_flags = BPF_CORE_READ(rq, cmd_flags),
 		.pid = bpf_get_current_pid_tgid() >> 32,
 	};
+	struct iot_inflight *again = bpf_map_lookup_elem(&iot_requests, &key);
 	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
 	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r};
 
 	if (disk)
 		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
-	bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0);
+	if (again && again->sector == r.sector && again->bytes == r.bytes) {
+		again->issued = now; /* requeued: the driver took it back */
+		return 0;
+	}
+	if (bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	iot_chain_flush(&c);
 	if (!r.queued)
 		r.queued = now;

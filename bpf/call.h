@@ -4,6 +4,7 @@
 #define IOT_CALL_H
 
 #define IOT_IOV_MAX 1024 /* UIO_MAXIOV, include/uapi/linux/uio.h */
+#define EFAULT	    14
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -185,7 +186,7 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 }
 
 /* Path argument i, and where it starts from if it is relative. Returns false when it could not be read. */
-static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u32 i)
+static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u32 i, s32 status)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_scratch *out = iot_scratch();
@@ -200,7 +201,9 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 	user = iot_arg(f, s->path[i]);
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {
-		iot_lost(IOT_P_TEXT, s->layer);
+		/* what the kernel could not read either is not lost: there is none */
+		if (status != -EFAULT)
+			iot_lost(IOT_P_TEXT, s->layer);
 		return false;
 	}
 	first = out->bytes[0];
@@ -221,9 +224,9 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 
 static __always_inline void iot_paths(struct iot_task *t, struct iot_call *c, struct iot_spec *s, struct iot_frame *f)
 {
-	if (s->path[0] >= 0 && !iot_send_path(t, s, f, 0))
+	if (s->path[0] >= 0 && !iot_send_path(t, s, f, 0, c->status))
 		c->flags |= IOT_F_CUT;
-	if (s->path[1] >= 0 && !iot_send_path(t, s, f, 1))
+	if (s->path[1] >= 0 && !iot_send_path(t, s, f, 1, c->status))
 		c->flags |= IOT_F_CUT;
 }
 
@@ -258,24 +261,29 @@ struct iot_flush {
 	u64 now;
 };
 
-static long iot_flush_step(u64 i, struct iot_flush *x)
+/* Sends the innermost open call as one that will never return. */
+static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 {
-	struct iot_task *t = x->t;
 	struct iot_call c;
 	struct iot_frame *f;
 	struct iot_spec *s;
 
-	if (!t->depth)
-		return 1;
 	t->depth--;
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
 	if (!s)
-		return 0;
-	iot_head(&c, IOT_T_CALL, t, f, t->depth, x->now);
+		return;
+	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
 	c.flags |= IOT_F_UNFINISHED;
-	/* innermost first, and never two at one time, so that nesting can be told from the times */
 	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+}
+
+/* Calls that end together are sent innermost first and told apart by their numbers. */
+static long iot_flush_step(u64 i, struct iot_flush *x)
+{
+	if (!x->t->depth)
+		return 1;
+	iot_give_up(x->t, x->now);
 	return 0;
 }
 

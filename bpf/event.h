@@ -122,12 +122,12 @@ struct iot_map {
 	u8 type;
 	u8 held;   /* the process was stopped and waits for SIGCONT */
 	u8 exec;   /* 1: by exec, 0: by mmap */
-	u8 caught; /* it should have been stopped, and handles SIGCONT itself */
+	u8 caught; /* it should have been stopped, and was not, for someone would notice */
 	u32 tgid;
 	u64 time;
 	u64 ino;
 	u32 dev;
-	u32 pad2;
+	u32 generation;
 };
 
 struct iot_bio {

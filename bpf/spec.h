@@ -35,7 +35,7 @@ enum iot_fails {
 	IOT_FAILS_NEGATIVE_INT,
 	IOT_FAILS_ZERO,
 	IOT_FAILS_NONZERO,
-	IOT_FAILS_EOF
+	IOT_FAILS_EOF,
 };
 
 /* iot_spec.bits */

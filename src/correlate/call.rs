@@ -32,7 +32,7 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
     Facts {
-        offset: call.off.filter(|_| plain).map(|off| off as i64),
+        offset: call.off.filter(|_| plain && (ok || row.off != Src::Ret)).map(|off| off as i64),
         bytes,
         req_bytes: len.filter(|_| plain),
         ret: result(row, call, got),
@@ -60,7 +60,9 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
             return Some(handle as i64);
         }
     }
-    got.or(Some(i64::from(call.status)))
+    // lseek: the new position.
+    let position = call.off.filter(|_| row.off == Src::Ret && call.status >= 0);
+    got.or(position.map(|off| off as i64)).or(Some(i64::from(call.status)))
 }
 
 /// The kernel's own codes that a program never sees as such: `ERESTARTSYS` and its kin.
@@ -107,6 +109,16 @@ mod tests {
         assert_eq!(failed("read", -512), (None, Some(9), Some(-512), 4));
         assert_eq!(failed("MPI_File_write_at", -1), (None, Some(9), Some(-1), -1));
         assert_eq!(failed("openat", i32::MIN), (None, None, Some(i64::from(i32::MIN)), i16::MAX));
+    }
+
+    #[test]
+    fn a_seek_returns_the_new_position_and_a_failed_one_has_none() {
+        let seek = |status: i32, off: i64| {
+            let f = of("lseek", Call { status, off: Some(off as u64), ..call(0, 1, 0, 0, 1) });
+            (f.offset, f.ret, f.errno)
+        };
+        assert_eq!(seek(0, 4096), (Some(4096), Some(4096), 0));
+        assert_eq!(seek(-9, -9), (None, Some(-9), 9));
     }
 
     #[test]

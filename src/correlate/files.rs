@@ -22,6 +22,8 @@ struct FileState {
 pub struct Files {
     all: Vec<FileState>,
     by_key: HashMap<FileKey, i32>,
+    /// The last file of a device and inode, whatever its generation.
+    by_inode: HashMap<(u32, u64), i32>,
     by_path: BTreeMap<Vec<u8>, i32>,
     mounts: Vec<Mount>,
     changed: Vec<i32>,
@@ -49,16 +51,26 @@ impl Files {
         &self.all[id as usize - 1]
     }
 
-    /// A file that was seen before.
+    /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
     pub fn known(&self, key: FileKey) -> Option<i32> {
-        self.by_key.get(&key).copied()
+        let exact = self.by_key.get(&key).copied();
+        exact.or_else(|| {
+            let id = *self.by_inode.get(&(key.dev, key.ino))?;
+            let row = &self.get(id).row;
+            let same = if key.generation == 0 { !row.unlinked } else { row.generation == 0 };
+            same.then_some(id)
+        })
     }
 
     pub fn intern(&mut self, key: FileKey) -> i32 {
-        match self.by_key.get(&key) {
-            Some(id) => *id,
-            None => self.add(key),
+        let Some(id) = self.known(key) else { return self.add(key) };
+        if key.generation != 0 && !self.by_key.contains_key(&key) {
+            self.by_key.remove(&FileKey { generation: 0, ..key });
+            self.by_key.insert(key, id);
+            self.state(id).row.generation = i64::from(key.generation);
+            self.mark(id);
         }
+        id
     }
 
     fn add(&mut self, key: FileKey) -> i32 {
@@ -81,6 +93,7 @@ impl Files {
         let state = FileState { row, path: None, paths: Vec::new(), used: false, queued: false, resized: false };
         self.all.push(state);
         self.by_key.insert(key, id);
+        self.by_inode.insert((key.dev, key.ino), id);
         id
     }
 
@@ -299,6 +312,21 @@ mod tests {
         files.unlink(b"/a");
         assert_eq!(files.seen(1, key(1), 0, b"/b"), 2);
         assert_eq!(files.intern(key(1)), 2);
+    }
+
+    #[test]
+    fn a_generation_that_is_not_told_is_the_one_the_kernel_tells() {
+        let told = FileKey { generation: 7, ..key(1) };
+        let mut files = Files::default();
+        // Found open at attach, then used; asked about by name in between and afterwards.
+        assert_eq!(files.seen(0, key(1), 0, b"/a"), 1);
+        assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
+        assert_eq!(files.get(1).row.generation, 7);
+        // The inode is used again.
+        files.unlink(b"/a");
+        assert_eq!(files.intern(key(1)), 2);
+        let again = FileKey { generation: 8, ..key(1) };
+        assert_eq!([files.intern(again), files.intern(key(1)), files.intern(told)], [2, 2, 1]);
     }
 
     #[test]

@@ -1,0 +1,225 @@
+//! Runs the tracer on real programs and reads back what it recorded.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use iotrace_bpf::correlate::rows::{
+    Block, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, Span, Thread,
+};
+use iotrace_bpf::export::{Dataset, Table};
+use iotrace_bpf::words::Layer;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// No trace of these tests takes longer; one that does is killed and fails.
+const LIMIT: &str = "120";
+
+/// A new directory on the disk (a test of the block layer needs one; /tmp may be in memory).
+pub fn scratch() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// The tracer, not under sudo, that cannot run for ever.
+pub fn tracer() -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", LIMIT, env!("CARGO_BIN_EXE_iotrace-bpf")]);
+    for name in ["SUDO_UID", "SUDO_GID"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A recorded command and what came of it.
+pub struct Traced {
+    /// The dataset.
+    pub dir: PathBuf,
+    pub code: Option<i32>,
+    /// What the command and then the tracer wrote.
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Traced {
+    /// The dataset, of a trace that went well.
+    pub fn data(&self) -> Data {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        Data::read(&self.dir)
+    }
+}
+
+/// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`.
+pub fn trace<S: AsRef<OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
+    let dir = work.join("run.iotrace");
+    let out = work.join("stdout");
+    let mut tracer = tracer();
+    tracer.args(options).arg("-o").arg(&dir).arg("--").args(command).stdout(fs::File::create(&out).unwrap());
+    let Output { status, stderr, .. } = tracer.stderr(Stdio::piped()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    Traced { dir, code: status.code(), stdout: fs::read_to_string(out).unwrap(), stderr }
+}
+
+/// All of a dataset that the tests ask about.
+pub struct Data {
+    pub spans: Vec<Span>,
+    pub files: BTreeMap<i32, File>,
+    pub handles: BTreeMap<i32, Handle>,
+    pub objects: BTreeMap<i32, Object>,
+    pub processes: BTreeMap<i32, Process>,
+    pub threads: BTreeMap<i32, Thread>,
+    pub paths: Vec<FilePath>,
+    pub block: Vec<Block>,
+    pub links: Vec<BlockLink>,
+    pub losses: Vec<Loss>,
+    pub coverage: Vec<Coverage>,
+    pub meta: BTreeMap<String, String>,
+    by_id: HashMap<i64, usize>,
+}
+
+impl Data {
+    /// Reads a dataset that is complete.
+    pub fn read(dir: &Path) -> Self {
+        let data = Self::read_part(dir);
+        assert!(data.meta.contains_key("end_ns"), "the dataset has no end");
+        data
+    }
+
+    /// Reads what is there of a dataset.
+    pub fn read_part(dir: &Path) -> Self {
+        let set = Dataset::open(dir).unwrap();
+        let spans: Vec<Span> = rows(&set);
+        let by_id: HashMap<i64, usize> = spans.iter().enumerate().map(|(at, s)| (s.span_id, at)).collect();
+        assert_eq!(by_id.len(), spans.len(), "every span stands in the table once");
+        Self {
+            by_id,
+            spans,
+            files: set.last_by_id().unwrap(),
+            handles: set.last_by_id().unwrap(),
+            objects: set.last_by_id().unwrap(),
+            processes: set.last_by_id().unwrap(),
+            threads: set.last_by_id().unwrap(),
+            paths: rows(&set),
+            block: rows(&set),
+            links: rows(&set),
+            losses: rows(&set),
+            coverage: rows(&set),
+            meta: rows::<Meta>(&set).into_iter().map(|m| (m.key, m.value)).collect(),
+        }
+    }
+
+    /// Nothing was lost.
+    pub fn lossless(self) -> Self {
+        assert_eq!(self.losses, []);
+        self
+    }
+
+    /// The last known path of the file a call was about.
+    pub fn path(&self, span: &Span) -> Option<&Path> {
+        self.files[&span.file_id?].path.as_deref().map(Path::new)
+    }
+
+    /// The calls of a function.
+    pub fn calls<'a>(&'a self, op: &'a str) -> impl Iterator<Item = &'a Span> {
+        self.spans.iter().filter(move |s| s.op == op)
+    }
+
+    /// The calls of a layer.
+    pub fn layer(&self, layer: Layer) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(move |s| s.layer == layer)
+    }
+
+    /// The call a call was made in.
+    pub fn parent(&self, span: &Span) -> Option<&Span> {
+        Some(&self.spans[self.by_id[&span.parent_id?]])
+    }
+
+    /// Everything a call was made in, the innermost first.
+    pub fn ancestors<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = &'a Span> {
+        std::iter::successors(self.parent(span), |s| self.parent(s))
+    }
+
+    /// Calls, errors, bytes asked for and bytes moved, by function.
+    pub fn totals<'a>(&'a self, spans: impl Iterator<Item = &'a Span>) -> BTreeMap<String, Total> {
+        let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+        for span in spans {
+            let total = totals.entry(span.op.to_owned()).or_default();
+            total.calls += 1;
+            total.errors += i64::from(span.errno != 0);
+            total.asked += span.req_bytes.unwrap_or(0);
+            total.moved += span.bytes.unwrap_or(0);
+        }
+        totals
+    }
+}
+
+fn rows<T: Table>(set: &Dataset) -> Vec<T> {
+    let mut rows = Vec::new();
+    set.rows(|row| {
+        rows.push(row);
+        Ok(())
+    })
+    .unwrap();
+    rows
+}
+
+/// Sums over calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Total {
+    pub calls: i64,
+    pub errors: i64,
+    pub asked: i64,
+    pub moved: i64,
+}
+
+/// A process that is killed at the end of its test.
+pub struct Running(pub Child);
+
+impl Running {
+    pub fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until something is so; what takes longer than the limit of a trace fails.
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < limit, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The first child of a process, once there is one: the tracer's, of what `tracer()` starts.
+pub fn child_of(pid: u32) -> u32 {
+    let list = format!("/proc/{pid}/task/{pid}/children");
+    let first = || fs::read_to_string(&list).ok()?.split(' ').next()?.parse().ok();
+    let mut found = None;
+    until("a child", || {
+        found = first();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// Sends a signal.
+pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal).unwrap();
+}
