@@ -108,7 +108,8 @@ CREATE OR REPLACE VIEW v_asked AS
     AND ((parent_id IS NULL AND layer <> 'app')
          OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL));
 
--- What was asked and what each layer made of it, read and write apart. A device request counts once.
+-- What was asked and what each layer made of it, read and write apart. A device request counts once;
+-- requests are those of the whole node, for those of traced calls see the next view.
 CREATE OR REPLACE VIEW v_amplification AS
   WITH steps AS (
     SELECT 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,

@@ -48,7 +48,8 @@ pub struct Called {
     pub device_to_asked: Option<f64>,
 }
 
-/// One layer as a whole, whoever called it.
+/// One layer as a whole, whoever called it. Block requests are those of the whole node, other programs' too: what
+/// belongs to traced calls is in [`Called::device`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     pub layer: &'static str,

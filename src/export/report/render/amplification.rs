@@ -1,7 +1,7 @@
 //! What the program asked for and what became of it, as text.
 
 use super::{known, mark};
-use crate::export::report::{Bytes, Called, Chain};
+use crate::export::report::{Bytes, Called, Chain, ClassBytes};
 use crate::export::text::{Column, Set::Name, Set::Right, bytes, escape, ratio, table};
 use crate::words::{LAYERS, Layer};
 
@@ -44,24 +44,25 @@ pub fn text(name: &str, chain: &Chain, out: &mut String, width: usize) {
     };
     let mut rows: Vec<_> = chain.by_called.iter().map(called).collect();
     let all = |layer: &Layer| mark(whole(*layer), known(step(*layer).map_or(Bytes::default(), |step| step.bytes)));
-    let to_asked = |layer: Layer| times(layer, step(layer).and_then(|step| step.to_asked));
+    let linked = chain.by_called.iter().fold(0i64, |sum, c| sum.saturating_add(c.device));
     let mut cells = vec!["all".to_owned(), chain.asked_calls.to_string(), asked];
     cells.extend(between.iter().map(all));
-    cells.extend([all(&Layer::Syscall), to_asked(Layer::Syscall), all(&Layer::Block), to_asked(Layer::Block)]);
+    let syscall_to_asked = step(Layer::Syscall).and_then(|step| step.to_asked);
+    cells.extend([all(&Layer::Syscall), times(Layer::Syscall, syscall_to_asked)]);
+    // Requests of other programs are no amplification of this one.
+    let device_to_asked = chain.asked.sum.filter(|n| *n > 0 && linked > 0).map(|n| linked as f64 / n as f64);
+    let device = if linked == 0 { "-".to_owned() } else { bytes(linked) };
+    cells.extend([mark(whole(Layer::Block), device), times(Layer::Block, device_to_asked)]);
     rows.push(cells);
     *out += &table(&head, &rows, width, 2);
     if let Some(block) = step(Layer::Block) {
-        let class = |c: &crate::export::report::ClassBytes| {
-            let requests = if c.requests == 1 { "request" } else { "requests" };
-            format!("{} {} in {} {requests}", c.class, bytes(c.bytes), c.requests)
-        };
-        let linked = chain.by_called.iter().fold(0i64, |sum, c| sum.saturating_add(c.device));
-        let mut line = block.classes.iter().map(class).collect::<Vec<_>>().join(", ");
-        match block.bytes.sum.unwrap_or(0).saturating_sub(linked) {
-            n if n > 0 => line += &format!("; {} not linked to a call", bytes(n)),
-            _ => {}
+        let class = |c: &ClassBytes| format!("{} {} ({})", c.class, bytes(c.bytes), c.requests);
+        let classes: Vec<_> = block.classes.iter().map(class).collect();
+        *out += &format!("  device, by class (requests): {}\n", mark(block.complete, classes.join(", ")));
+        let unlinked = block.bytes.sum.unwrap_or(0).saturating_sub(linked);
+        if unlinked > 0 {
+            *out += &format!("  of it not linked to a call: {} (mapped files, other programs)\n", bytes(unlinked));
         }
-        *out += &format!("  device: {}\n", mark(block.complete, line));
     }
     for step in &chain.steps {
         if let Some(reason) = &step.not_covered {
