@@ -143,6 +143,13 @@ impl Files {
         self.mark(id);
     }
 
+    /// A path that led to the file, perhaps through links: its name until a better one is seen.
+    pub fn asked_about(&mut self, t_ns: i64, id: i32, path: &[u8]) {
+        if self.get(id).path.is_none() {
+            self.move_to(t_ns, id, path);
+        }
+    }
+
     fn locate(&mut self, id: i32, path: &[u8]) {
         let holds = |m: &&Mount| {
             let dir = m.path.trim_end_matches('/').as_bytes();
