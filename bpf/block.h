@@ -3,8 +3,8 @@
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
-#define IOT_BIO_MAX 256 /* bios of one request that are looked at */
-#define PAGE_SHIFT 12
+#define IOT_BIO_MAX	   256 /* bios of one request that are looked at */
+#define PAGE_SHIFT	   12
 #define PAGE_MAPPING_FLAGS 3 /* include/linux/page-flags.h: not a file's mapping */
 
 struct iot_queued {
@@ -52,7 +52,7 @@ SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(iot_bio_queue, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_queued q = { .time = bpf_ktime_get_ns(), .tgid = task->tgid };
+	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = task->tgid};
 	struct iot_task *t = iot_self();
 	u64 key = (u64)bio;
 
@@ -134,7 +134,7 @@ static __always_inline void iot_chain_flush(struct iot_chain *c)
 
 static long iot_chain_step(u64 i, struct iot_chain *c)
 {
-	struct iot_bio e = { .type = IOT_T_BIO, .req = c->r->req, .time = c->r->issued };
+	struct iot_bio e = {.type = IOT_T_BIO, .req = c->r->req, .time = c->r->issued};
 	struct iot_bio *part = &c->part;
 	struct bio *bio = c->bio; /* a local: CO-RE would relocate c's own members */
 	u64 key = (u64)bio;
@@ -182,12 +182,18 @@ static __always_inline int iot_issue(struct request *rq)
 		.cmd_flags = BPF_CORE_READ(rq, cmd_flags),
 		.pid = bpf_get_current_pid_tgid() >> 32,
 	};
+	struct iot_inflight *again = bpf_map_lookup_elem(&iot_requests, &key);
 	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
-	struct iot_chain c = { .bio = BPF_CORE_READ(rq, bio), .r = &r };
+	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r};
 
 	if (disk)
 		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
-	bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0);
+	if (again && again->sector == r.sector && again->bytes == r.bytes) {
+		again->issued = now; /* requeued: the driver took it back */
+		return 0;
+	}
+	if (bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	iot_chain_flush(&c);
 	if (!r.queued)
 		r.queued = now;
@@ -207,7 +213,7 @@ int BPF_PROG(iot_rq_complete, struct request *rq, u8 error, u32 nr_bytes)
 {
 	u64 key = (u64)rq;
 	struct iot_inflight *r;
-	struct iot_req e = { .type = IOT_T_REQ };
+	struct iot_req e = {.type = IOT_T_REQ};
 
 	if (nr_bytes < BPF_CORE_READ(rq, __data_len))
 		return 0; /* a part; the last one tells */

@@ -71,7 +71,7 @@ static long iot_iov_step(u64 i, struct iot_iov *v)
 
 static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
 {
-	struct iot_iov v = { .base = base, .count = count };
+	struct iot_iov v = {.base = base, .count = count};
 
 	if (!sum)
 		return false;
@@ -246,8 +246,7 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->thread = t->thread;
 	c->status = 0;
 	c->start = f->start;
-	c->dur_cpu_depth = dur |
-			   (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+	c->dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
 			   (u64)depth << (IOT_DUR_BITS + IOT_CPU_BITS);
 	c->handle = c->len = c->got = c->off = 0;
 }
@@ -262,31 +261,36 @@ struct iot_flush {
 	u64 now;
 };
 
-static long iot_flush_step(u64 i, struct iot_flush *x)
+/* Sends the innermost open call as one that will never return. */
+static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 {
-	struct iot_task *t = x->t;
 	struct iot_call c;
 	struct iot_frame *f;
 	struct iot_spec *s;
 
-	if (!t->depth)
-		return 1;
 	t->depth--;
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
 	if (!s)
-		return 0;
-	iot_head(&c, IOT_T_CALL, t, f, t->depth, x->now);
+		return;
+	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
 	c.flags |= IOT_F_UNFINISHED;
-	/* innermost first, and never two at one time, so that nesting can be told from the times */
 	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+}
+
+/* Calls that end together are sent innermost first and told apart by their numbers. */
+static long iot_flush_step(u64 i, struct iot_flush *x)
+{
+	if (!x->t->depth)
+		return 1;
+	iot_give_up(x->t, x->now);
 	return 0;
 }
 
 /* Sends the calls that will never return: the thread ends or executes another program. */
 static __always_inline void iot_flush(struct iot_task *t)
 {
-	struct iot_flush x = { .t = t, .now = bpf_ktime_get_ns() };
+	struct iot_flush x = {.t = t, .now = bpf_ktime_get_ns()};
 
 	bpf_loop(IOT_DEPTH, iot_flush_step, &x, 0);
 }

@@ -8,16 +8,16 @@
 
 enum iot_type {
 	IOT_T_CALL = 1, /* a library call */
-	IOT_T_SYSCALL, /* a system call: a call and the file it was about */
-	IOT_T_TEXT, /* text that belongs to a call, or to an exec */
-	IOT_T_FILE, /* identity and path of a file */
-	IOT_T_THREAD, /* a thread of a target was first seen */
-	IOT_T_FORK, /* a process became a target */
-	IOT_T_EXEC, /* a target executed a program; its texts went before */
-	IOT_T_EXIT, /* a target ended */
-	IOT_T_MAP, /* a target mapped a file that was not judged yet */
-	IOT_T_BIO, /* part of a request, at issue */
-	IOT_T_REQ, /* a request, at completion */
+	IOT_T_SYSCALL,	/* a system call: a call and the file it was about */
+	IOT_T_TEXT,	/* text that belongs to a call, or to an exec */
+	IOT_T_FILE,	/* identity and path of a file */
+	IOT_T_THREAD,	/* a thread of a target was first seen */
+	IOT_T_FORK,	/* a process became a target */
+	IOT_T_EXEC,	/* a target executed a program; its texts went before */
+	IOT_T_EXIT,	/* a target ended */
+	IOT_T_MAP,	/* a target mapped a file that was not judged yet */
+	IOT_T_BIO,	/* part of a request, at issue */
+	IOT_T_REQ,	/* a request, at completion */
 };
 
 enum iot_text_kind {
@@ -31,17 +31,17 @@ enum iot_text_kind {
 };
 
 /* iot_call.flags */
-#define IOT_F_HANDLE 0x01
-#define IOT_F_LEN 0x02
-#define IOT_F_GOT 0x04
-#define IOT_F_OFF 0x08
+#define IOT_F_HANDLE	 0x01
+#define IOT_F_LEN	 0x02
+#define IOT_F_GOT	 0x04
+#define IOT_F_OFF	 0x08
 #define IOT_F_UNFINISHED 0x10
-#define IOT_F_CUT 0x20
-#define IOT_F_DIRECT 0x40
-#define IOT_F_FILE 0x80
+#define IOT_F_CUT	 0x20
+#define IOT_F_DIRECT	 0x40
+#define IOT_F_FILE	 0x80
 
-#define IOT_DUR_BITS 46
-#define IOT_CPU_BITS 12
+#define IOT_DUR_BITS	 46
+#define IOT_CPU_BITS	 12
 
 struct iot_call {
 	u8 type;
@@ -120,22 +120,22 @@ struct iot_process {
 
 struct iot_map {
 	u8 type;
-	u8 held; /* the process was stopped and waits for SIGCONT */
-	u8 exec; /* 1: by exec, 0: by mmap */
-	u8 caught; /* it should have been stopped, and handles SIGCONT itself */
+	u8 held;   /* the process was stopped and waits for SIGCONT */
+	u8 exec;   /* 1: by exec, 0: by mmap */
+	u8 caught; /* it should have been stopped, and was not, for someone would notice */
 	u32 tgid;
 	u64 time;
 	u64 ino;
 	u32 dev;
-	u32 pad2;
+	u32 generation;
 };
 
 struct iot_bio {
 	u8 type;
-	u8 traced; /* thread is valid */
+	u8 traced;  /* thread is valid */
 	u8 in_call; /* seq is valid */
 	u8 pad;
-	u32 dev; /* of the file; 0: none */
+	u32 dev;  /* of the file; 0: none */
 	u64 time; /* of issue */
 	u64 req;
 	u64 ino;
@@ -167,12 +167,12 @@ struct iot_req {
 /* Where something seen by a hook did not reach the output. */
 enum iot_place {
 	IOT_P_RING = 0, /* ring full */
-	IOT_P_DEPTH, /* more nested calls than the stack holds */
-	IOT_P_STORAGE, /* no memory for a thread's state */
-	IOT_P_RETURN, /* a return without its entry */
-	IOT_P_TEXT, /* a path that could not be read */
+	IOT_P_DEPTH,	/* more nested calls than the stack holds */
+	IOT_P_STORAGE,	/* no memory for a thread's state */
+	IOT_P_RETURN,	/* a return without its entry */
+	IOT_P_TEXT,	/* a path that could not be read */
 	IOT_P_MAP_FULL, /* a table was full */
-	IOT_P_COMPAT, /* a 32-bit system call */
+	IOT_P_COMPAT,	/* a 32-bit system call */
 	IOT_P_EXCLUDED, /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
 	IOT_P_MAX,
 };

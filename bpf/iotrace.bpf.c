@@ -7,7 +7,7 @@
 
 /* Positions of the layers in words::LAYERS. */
 #define IOT_LAYER_SYSCALL 7
-#define IOT_LAYER_BLOCK 10
+#define IOT_LAYER_BLOCK	  10
 
 #include "event.h"
 #include "spec.h"

@@ -3,7 +3,53 @@
 #ifndef IOT_LIB_H
 #define IOT_LIB_H
 
+#define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
+
 extern bool bpf_session_is_return(void) __ksym __weak;
+
+struct iot_dead {
+	struct iot_task *t;
+	u64 sp;
+	u64 now;
+};
+
+/* Does the return address at the stack pointer lead to the kernel's trampoline for return probes? */
+static __always_inline bool iot_returns_to_us(u64 sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	u64 address = 0;
+
+	return !bpf_probe_read_user(&address, sizeof(address), (void *)sp) && address == trampoline;
+}
+
+/*
+ * A call whose stack frame lies below the one that is being entered was left by longjmp. So was one at the same place,
+ * unless this is its tail call, which will return through its probe. Far away is another stack (signals, coroutines),
+ * which tells nothing.
+ */
+static long iot_dead_step(u64 i, struct iot_dead *x)
+{
+	struct iot_frame *f;
+
+	if (!x->t->depth)
+		return 1;
+	f = iot_frame_at(x->t, x->t->depth - 1);
+	if (!f->sp || f->sp > x->sp || x->sp - f->sp > IOT_ONE_STACK || (f->sp == x->sp && iot_returns_to_us(x->sp)))
+		return 1;
+	iot_give_up(x->t, x->now);
+	return 0;
+}
+
+static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
+{
+	struct iot_dead x = {.t = t, .sp = sp};
+
+	if (!t->depth || iot_frame_at(t, t->depth - 1)->sp > sp)
+		return;
+	x.now = bpf_ktime_get_ns();
+	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
+}
 
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
@@ -17,6 +63,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 1;
+	iot_drop_dead(t, PT_REGS_SP(ctx));
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
@@ -74,7 +121,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 	f = iot_frame_at(t, at);
 	if (!t->depth || f->sp != sp || f->spec != spec) {
 		/* Calls above ours never returned (longjmp), or ours is not there. */
-		struct iot_find x = { .t = t, .sp = sp, .spec = spec };
+		struct iot_find x = {.t = t, .sp = sp, .spec = spec};
 
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {

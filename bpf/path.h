@@ -3,15 +3,15 @@
 #ifndef IOT_PATH_H
 #define IOT_PATH_H
 
-#define IOT_PATH_PARTS 64
-#define S_IFMT 00170000
-#define S_IFDIR 0040000
-#define S_IFBLK 0060000
-#define S_IFREG 0100000
+#define IOT_PATH_PARTS	 64
+#define S_IFMT		 00170000
+#define S_IFDIR		 0040000
+#define S_IFBLK		 0060000
+#define S_IFREG		 0100000
 #define PROC_SUPER_MAGIC 0x9fa0 /* include/uapi/linux/magic.h */
-#define SYSFS_MAGIC 0x62656572
-#define O_DIRECT 00040000
-#define AT_FDCWD -100
+#define SYSFS_MAGIC	 0x62656572
+#define O_DIRECT	 00040000
+#define AT_FDCWD	 -100
 
 struct iot_file_key {
 	u64 ino;
@@ -107,7 +107,7 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 /* Writes the path of a dentry into out->bytes, innermost component first; returns its length. */
 static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt, u8 *cut)
 {
-	struct iot_walk w = { .dentry = dentry, .mnt = mnt, .out = out };
+	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
 
 	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
 		w.cut = 1;
@@ -116,7 +116,8 @@ static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry 
 }
 
 /* Sends what stands in out->bytes as a text of call (thread, seq). */
-static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len, u8 cut)
+static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len,
+					  u8 cut)
 {
 	struct iot_text *e = (void *)out->bytes - sizeof(*e);
 

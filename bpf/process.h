@@ -3,7 +3,7 @@
 #ifndef IOT_PROCESS_H
 #define IOT_PROCESS_H
 
-#define IOT_STRING_PIECES 16 /* of IOT_TEXT_MAX bytes, of arguments and of environment */
+#define IOT_STRING_PIECES 64 /* of IOT_TEXT_MAX bytes, of arguments and of environment */
 
 static __always_inline void iot_process_head(struct iot_process *e, u8 type, struct task_struct *task, u32 process)
 {
@@ -60,14 +60,16 @@ static long iot_strings_step(u64 i, struct iot_strings *x)
 		return 1;
 	}
 	x->from += n;
-	iot_send_text(x->out, x->t, 0, x->what, n, i == IOT_STRING_PIECES - 1 && x->from != x->to);
+	if (i == IOT_STRING_PIECES - 1 && x->from != x->to)
+		iot_lost(IOT_P_TEXT, 0); /* the rest is cut off */
+	iot_send_text(x->out, x->t, 0, x->what, n, 0);
 	return 0;
 }
 
 /* Arguments or environment, which the kernel has just written to the new stack. */
 static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scratch *out, u8 what, u64 from, u64 to)
 {
-	struct iot_strings x = { .out = out, .t = t, .from = from, .to = to, .what = what };
+	struct iot_strings x = {.out = out, .t = t, .from = from, .to = to, .what = what};
 
 	if (to > from)
 		bpf_loop(IOT_STRING_PIECES, iot_strings_step, &x, 0);
@@ -122,17 +124,16 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 	struct iot_process e;
 	struct iot_task *t;
 
-	if (!target)
-		return 0;
 	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	if (t)
 		iot_flush(t);
-	if (BPF_CORE_READ(task, signal, live.counter))
+	if (!target || BPF_CORE_READ(task, signal, live.counter))
 		return 0; /* not the last thread */
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);
 	e.status = BPF_CORE_READ(task, signal, group_exit_code) ?: BPF_CORE_READ(task, exit_code);
-	bpf_map_delete_elem(&iot_targets, &tgid);
 	bpf_map_delete_elem(&iot_held, &tgid);
+	if (bpf_map_delete_elem(&iot_targets, &tgid))
+		return 0; /* the last two threads ended together, and the other one told it */
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	return 0;
 }

@@ -4,7 +4,12 @@
 #define IOT_RING_H
 
 /* Classes do not share rings, so that many data calls cannot push out the few records that explain them. */
-enum iot_class { IOT_C_LIFE = 0, IOT_C_CALL, IOT_C_BLOCK, IOT_C_MAX };
+enum iot_class {
+	IOT_C_LIFE = 0,
+	IOT_C_CALL,
+	IOT_C_BLOCK,
+	IOT_C_MAX
+};
 
 struct iot_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

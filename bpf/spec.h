@@ -29,15 +29,22 @@ struct iot_src {
 	u32 k;
 };
 
-enum iot_fails { IOT_FAILS_NEVER = 0, IOT_FAILS_NEGATIVE, IOT_FAILS_NEGATIVE_INT, IOT_FAILS_ZERO, IOT_FAILS_NONZERO, IOT_FAILS_EOF };
+enum iot_fails {
+	IOT_FAILS_NEVER = 0,
+	IOT_FAILS_NEGATIVE,
+	IOT_FAILS_NEGATIVE_INT,
+	IOT_FAILS_ZERO,
+	IOT_FAILS_NONZERO,
+	IOT_FAILS_EOF,
+};
 
 /* iot_spec.bits */
-#define IOT_S_LIFE 0x01 /* opens, closes, renames: goes to the ring that must not lose */
-#define IOT_S_FD 0x02 /* the first argument is a descriptor, looked up at entry */
+#define IOT_S_LIFE   0x01 /* opens, closes, renames: goes to the ring that must not lose */
+#define IOT_S_FD     0x02 /* the first argument is a descriptor, looked up at entry */
 #define IOT_S_FD_RET 0x04 /* the result is a descriptor of a file opened by name */
-#define IOT_S_STAT 0x08 /* argument stat_arg is filled with a struct stat */
-#define IOT_S_STATX 0x10 /* ... struct statx */
-#define IOT_S_ONLY 0x20 /* only when argument only_arg is one of only[] */
+#define IOT_S_STAT   0x08 /* argument stat_arg is filled with a struct stat */
+#define IOT_S_STATX  0x10 /* ... struct statx */
+#define IOT_S_ONLY   0x20 /* only when argument only_arg is one of only[] */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -54,14 +61,14 @@ struct iot_spec {
 	u32 only_arg;
 };
 
-#define IOT_MAX_SPECS 4096
+#define IOT_MAX_SPECS	 4096
 #define IOT_MAX_SYSCALLS 512
 
 struct iot_config {
 	u32 shards; /* rings of one class */
-	u32 self; /* our own process, never traced */
+	u32 self;   /* our own process, never traced */
 	u32 wakeup; /* bytes in a ring that wake the reader */
-	u8 hold; /* stop a target that maps an unjudged file until it is judged */
+	u8 hold;    /* stop a target that maps an unjudged file until it is judged */
 	u8 pad[3];
 };
 

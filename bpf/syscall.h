@@ -4,20 +4,23 @@
 #define IOT_SYSCALL_H
 
 #define IOT_NR_MMAP 9
-#define PROT_EXEC 4
-#define SIGCONT 18
-#define SIGSTOP 19
-#define TS_COMPAT 0x0002 /* arch/x86/include/asm/thread_info.h */
+#define PROT_EXEC   4
+#define SIGCONT	    18
+#define SIGSTOP	    19
+#define TS_COMPAT   0x0002 /* arch/x86/include/asm/thread_info.h */
 
 /* System call number -> row of the catalog + 1. */
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
 
-enum { IOT_LIB_PENDING = 1, IOT_LIB_JUDGED };
+enum {
+	IOT_LIB_PENDING = 1,
+	IOT_LIB_JUDGED
+};
 
 struct iot_lib_key {
 	u64 ino;
 	u32 dev;
-	u32 pad;
+	u32 generation; /* inodes are used again */
 };
 
 /* Executable files seen in targets, and whether user space has attached to them yet. */
@@ -36,11 +39,31 @@ struct {
 	__type(value, u64);
 } iot_held SEC(".maps");
 
+/*
+ * Would someone notice a stop? A program that handles SIGCONT does; and so does a shell with job control, which puts
+ * its foreground job into a process group of its own and waits for stops.
+ */
+static __always_inline bool iot_would_notice(struct task_struct *task)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct tty_struct *tty = BPF_CORE_READ(signal, tty);
+	struct pid *group = BPF_CORE_READ(signal, pids[PIDTYPE_PGID]);
+
+	if ((u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1) /* SIG_DFL, SIG_IGN */
+		return true;
+	if (!tty || !bpf_core_field_exists(tty->ctrl.pgrp)) /* since Linux 5.14 */
+		return false;
+	return BPF_CORE_READ(tty, ctrl.pgrp) == group && BPF_CORE_READ(parent, signal, pids[PIDTYPE_PGID]) != group;
+}
+
 /* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
 static __noinline void iot_mapped(struct file *file, bool exec)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct iot_lib_key key = { .ino = BPF_CORE_READ(inode, i_ino), .dev = BPF_CORE_READ(inode, i_sb, s_dev) };
+	struct iot_lib_key key = {.ino = BPF_CORE_READ(inode, i_ino),
+				  .dev = BPF_CORE_READ(inode, i_sb, s_dev),
+				  .generation = BPF_CORE_READ(inode, i_generation)};
 	u32 pending = IOT_LIB_PENDING, *state = bpf_map_lookup_elem(&iot_libs, &key);
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -65,12 +88,12 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	e->time = now;
 	e->ino = key.ino;
 	e->dev = key.dev;
-	e->pad2 = 0;
-	/* A program that handles SIGCONT would notice how we wake it: it is told apart and not stopped. */
-	caught = (u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1; /* SIG_DFL, SIG_IGN */
+	e->generation = key.generation;
+	caught = iot_would_notice(task);
 	e->caught = iot_cfg.hold && caught;
 	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
-	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) && !bpf_send_signal(SIGSTOP);
+	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) &&
+		  !bpf_send_signal(SIGSTOP);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -108,7 +131,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	}
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
-		t->depth--;
+		iot_give_up(t, bpf_ktime_get_ns());
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -195,7 +218,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 
 		if (fd < 0 || !(PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC) || (u64)ret >= -4095UL)
 			return 0;
-		if (iot_self()) {
+		if (iot_self() && !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
 
 			if (file)
@@ -252,7 +275,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	iot_paths(t, &e.call, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && e.call.off == (u64)-1) {
-		struct iot_src pos = { .how = IOT_POS };
+		struct iot_src pos = {.how = IOT_POS};
 
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;

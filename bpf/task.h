@@ -14,7 +14,7 @@ struct iot_frame {
 	u8 bits;
 	u8 pad;
 	u64 a[6]; /* arguments */
-	u64 in; /* a word read at entry */
+	u64 in;	  /* a word read at entry */
 	u64 file; /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
@@ -36,7 +36,7 @@ struct iot_task {
 
 struct iot_target {
 	u32 process; /* dense index, never reused */
-	u32 armed; /* 0: traced from its next exec on */
+	u32 armed;   /* 0: traced from its next exec on */
 };
 
 struct {

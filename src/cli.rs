@@ -141,7 +141,7 @@ mod tests {
     fn times_and_sizes() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
         for bad in ["", "s", "0s", "1y", "-1s", "99999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
         }

@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(5);
 /// Batches that may wait for the worker.
 const QUEUE: usize = 256;
+/// How long after the end of the rings a stop may still be told.
+const LATE: Duration = Duration::from_millis(50);
 
 /// What wakes the session.
 enum Control {
@@ -123,7 +125,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         args,
         session: &mut session,
         notes,
-        control,
+        control: &control,
         drain: &drain,
         t0,
         records,
@@ -134,13 +136,26 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     let code = run.end(&stop);
-    let command = run.command.take();
+    let mut command = run.command.take();
     drop(run);
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
+    // Stops that were on their way when the session let everybody go.
+    while let Ok(late) = control.recv_timeout(LATE) {
+        if let Control::Mapped(m) = late
+            && m.held
+        {
+            session.resume(m.pid);
+        }
+    }
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
-    let failure = [outcome.as_ref().err(), drained.as_ref().err(), written.as_ref().err()].into_iter().flatten().next();
-    if failure.is_none() || written.is_ok() {
-        summary(&destination, &args.output)?;
+    let started = command.is_some() || args.run.is_empty();
+    if started && outcome.is_ok() && written.is_ok() {
+        summary(&destination, args.output.as_deref())?;
+    }
+    if let (Some(command), Err(_)) = (&mut command, &written) {
+        // It is not to blame and goes on to its end; the failure is told last, where it is read.
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
+        wait_for(command, &control)?;
     }
     drained?;
     written?;
@@ -148,20 +163,40 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         return Ok(code);
     }
     // The time was over before the command: it runs on untraced, and its exit status is still ours.
-    command.map_or(Ok(0), |mut command| wait_for(&mut command))
+    command.map_or(Ok(0), |mut command| wait_for(&mut command, &control))
 }
 
-fn wait_for(command: &mut Launched) -> Result<u8> {
+/// Waits for a command that is no longer traced. Signals are passed on; the second one ends the waiting.
+fn wait_for(command: &mut Launched, control: &Receiver<Control>) -> Result<u8> {
+    let mut told = false;
     loop {
         if let Some(status) = command.ended()? {
             return Ok(launch::shell_code(status) as u8);
         }
-        std::thread::sleep(TICK);
+        match control.recv_timeout(TICK) {
+            Ok(Control::Signal(s)) if s != Signal::SIGCHLD => {
+                if told {
+                    return Ok(128 + s as u8);
+                }
+                told = true;
+                pass_on(command, s);
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+        }
+    }
+}
+
+/// The terminal sends Ctrl-C to the command itself; other signals reach only us.
+fn pass_on(command: &Launched, signal: Signal) {
+    if signal != Signal::SIGINT {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(command.pid() as i32), signal);
     }
 }
 
 /// The report on what was recorded, on stdout.
-fn summary(destination: &Destination, asked: &Option<PathBuf>) -> Result<()> {
+fn summary(destination: &Destination, asked: Option<&Path>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     export::report::run(&destination.path, false, &mut out)?;
     out.flush()?;
@@ -203,7 +238,7 @@ struct Run<'a, 'obj> {
     args: &'a RecordArgs,
     session: &'a mut Session<'obj>,
     notes: Sender<Note>,
-    control: Receiver<Control>,
+    control: &'a Receiver<Control>,
     drain: &'a JoinHandle<Result<()>>,
     t0: u64,
     records: Arc<AtomicU64>,
@@ -273,13 +308,15 @@ impl Run<'_, '_> {
     fn attach_existing(&mut self) -> Result<()> {
         for (i, &pid) in self.args.pid.iter().enumerate() {
             let process = i as u32 + 1;
-            let _ = self.notes.send(Note::Events(existing::events(pid, process, now())));
             self.session.add_target(pid, process, true)?;
-            self.session.judge(pid, None);
+            if existing::ended(pid) {
+                self.session.remove_target(pid);
+                continue;
+            }
+            let _ = self.notes.send(Note::Events(existing::events(pid, process)));
+            self.session.judge(pid, None, false);
         }
-        let dead: Vec<u32> =
-            self.args.pid.iter().copied().filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()).collect();
-        if dead.len() == self.args.pid.len() {
+        if !self.session.has_targets() {
             return Err(anyhow!("every target ended before it was attached to"));
         }
         Ok(())
@@ -316,7 +353,7 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         let mut due = begun + TICK;
         let mut shown = Instant::now();
-        let mut told: Option<(Signal, Instant)> = None;
+        let mut told: Option<Instant> = None;
         let watching = self.command.is_none() && std::io::stderr().is_terminal();
         let mut last = 0;
         loop {
@@ -329,11 +366,8 @@ impl Run<'_, '_> {
                     if told.is_some() {
                         return Ok(Some(128 + s as u8));
                     }
-                    // The terminal has sent Ctrl-C to the command itself; other signals are passed on.
-                    if s != Signal::SIGINT {
-                        let _ = kill(Pid::from_raw(command.pid() as i32), s);
-                    }
-                    told = Some((s, Instant::now()));
+                    pass_on(command, s);
+                    told = Some(Instant::now());
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             }
@@ -345,10 +379,8 @@ impl Run<'_, '_> {
             if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
                 return Ok(self.command.is_none().then_some(0));
             }
-            if let Some((s, at)) = told
-                && at.elapsed() > GRACE
-            {
-                return Ok(Some(128 + s as u8));
+            if told.is_some_and(|at| at.elapsed() > GRACE) {
+                return Ok(None);
             }
             if Instant::now() < due {
                 continue;
@@ -357,7 +389,6 @@ impl Run<'_, '_> {
             if self.drain.is_finished() {
                 // Nobody reads the rings any more, so nobody would free a target that is stopped.
                 self.session.detach();
-                self.let_command_end();
                 return Ok(None);
             }
             self.tick();
@@ -376,20 +407,14 @@ impl Run<'_, '_> {
 
     /// A target mapped a file that was not judged yet.
     fn mapped(&mut self, m: &Mapped) {
-        let new = self.session.judge(m.pid, Some((m.dev, m.ino)));
-        if m.caught && new > 0 {
+        let new = self.session.judge(m.pid, Some(m.file), m.held);
+        // An exec is told before the program runs; a mapping that nobody was stopped for is told while it runs.
+        if (m.caught || !m.held && !m.exec) && new > 0 {
             // It went on while the probes were attached: its first calls may be missing.
             let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "not_held", count: 1 };
             self.totals.lost += 1;
             self.send(vec![Row::Loss(loss)]);
         }
-    }
-
-    /// Recording failed; the command is not to blame and goes on to its end.
-    fn let_command_end(&mut self) {
-        let Some(command) = &mut self.command else { return };
-        let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
-        let _ = wait_for(command);
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {

@@ -4,6 +4,7 @@
 #[path = "common/sql.rs"]
 mod sql;
 #[path = "common/trace.rs"]
+#[allow(dead_code)] // Shared: every test uses its part.
 mod trace;
 
 use std::path::Path;
@@ -137,7 +138,9 @@ fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
 fn write(dir: &Path, rows: Vec<Row>) {
     let options = Options { path: dir, host: "node1", force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
-    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    for row in rows {
+        writer.push(row).unwrap();
+    }
     writer.finish().unwrap();
 }
 

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::dirty::{Dirty, Writer};
-use super::losses::Losses;
 use super::roots::Roots;
 use super::rows::{Block, BlockLink, Metric, Row, span_id};
 use super::stack::Tree;
@@ -59,6 +58,8 @@ pub struct Blocks {
     roots: Roots,
     waiting: HashMap<u32, Vec<(u32, BlockLink)>>,
     waiting_count: usize,
+    /// Written ranges dropped because there were too many.
+    forgotten: usize,
 }
 
 impl Blocks {
@@ -79,8 +80,8 @@ impl Blocks {
     }
 
     /// A write to the page cache returned.
-    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64, losses: &mut Losses) {
-        losses.add("dirty_ranges", None, self.dirty.wrote(file, off, bytes, writer, at));
+    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) {
+        self.forgotten += self.dirty.wrote(file, off, bytes, writer, at);
     }
 
     pub fn bio(&mut self, time: u64, bio: Bio, file: Option<i32>) {
@@ -188,6 +189,9 @@ impl Blocks {
         self.write(None, out);
         let value = self.in_flight.len() as f64;
         out.push(Row::Metric(Metric { t_ns, name: "requests_in_flight", label: None, value }));
+        // No loss: on tmpfs and network file systems no request ever comes that would clear a range.
+        let value = self.forgotten as f64;
+        out.push(Row::Metric(Metric { t_ns, name: "dirty_ranges_forgotten", label: None, value }));
         let mut threads: Vec<u32> = self.waiting.keys().copied().collect();
         threads.sort_unstable();
         for thread in threads {

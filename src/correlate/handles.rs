@@ -124,12 +124,12 @@ impl Handles {
 
     /// A process gives a handle up. It ends when its opener does, or the last one.
     fn release(&mut self, id: i32, owner: Owner, end_ns: i64, span: Option<i64>) {
-        self.change(id, |h| {
-            h.refs = h.refs.saturating_sub(1);
-            if h.row.end_ns.is_none() && (h.refs == 0 || h.owner == owner) {
-                (h.row.end_ns, h.row.close_span_id) = (Some(end_ns), span);
-            }
-        });
+        let Some(h) = self.all.get_mut(&id) else { return };
+        h.refs = h.refs.saturating_sub(1);
+        // A child that lets go of an inherited handle changes nothing that is written.
+        if h.row.end_ns.is_none() && (h.refs == 0 || h.owner == owner) {
+            self.change(id, |h| (h.row.end_ns, h.row.close_span_id) = (Some(end_ns), span));
+        }
     }
 
     /// Ends the handle of that name; returns which one it was.

@@ -19,7 +19,7 @@ pub const fn bucket<const BITS: u32>(value: u64) -> usize {
     if value < linear {
         return value as usize;
     }
-    let shift = 63 - value.leading_zeros() - BITS;
+    let shift = value.ilog2() - BITS;
     ((shift as usize + 1) << BITS) + ((value >> shift) - linear) as usize
 }
 
@@ -125,7 +125,9 @@ mod tests {
         #[test]
         fn quantiles_are_within_the_error(mut values in prop::collection::vec(0..i64::MAX / 2, 1..200), q in 0.0..1.0f64) {
             let mut h = Histogram::<REPORT_BITS>::default();
-            values.iter().for_each(|v| h.add(*v));
+            for value in &values {
+                h.add(*value);
+            }
             values.sort_unstable();
             let rank = ((values.len() as f64 * q).ceil() as usize).clamp(1, values.len());
             let exact = values[rank - 1] as f64;

@@ -160,8 +160,10 @@ impl Correlator {
         let mut ready = std::mem::take(&mut self.ready);
         self.order.release(watermark, &mut ready);
         for Timed { event, late } in ready.drain(..) {
-            if late {
-                self.losses.add("late", None, 1);
+            // What is not a call serves as well when it is late.
+            if late && let Event::Call(call) = &event {
+                let layer = self.specs.get(usize::from(call.spec)).map(|row| row.layer);
+                self.losses.add("late", layer, 1);
             }
             self.event(event, late, out);
         }
@@ -248,7 +250,7 @@ impl Correlator {
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
             let writer = (call.thread, call.seq);
-            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur), &mut self.losses);
+            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
         }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {

@@ -77,13 +77,12 @@ pub enum WireError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapped {
     pub pid: u32,
-    pub dev: u32,
-    pub ino: u64,
+    pub file: FileKey,
     /// The process is stopped and waits for SIGCONT.
     pub held: bool,
     /// By exec, not by mmap.
     pub exec: bool,
-    /// It was not stopped though it should have been: it handles SIGCONT itself.
+    /// It was not stopped though it should have been: it handles SIGCONT itself, or a shell watches it.
     pub caught: bool,
 }
 
@@ -125,9 +124,13 @@ fn tail<T>(kind: u8, bytes: &[u8], len: u32) -> Result<&[u8], WireError> {
     bytes.get(from..from + len as usize).ok_or(WireError::Short { kind, len: bytes.len() })
 }
 
-/// Components, innermost first and each ended by NUL, to an absolute path.
-fn join_path(components: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(components.len() + 1);
+/// Components, innermost first and each ended by NUL, to an absolute path; where the outer ones were cut off it begins
+/// with an ellipsis.
+fn join_path(components: &[u8], cut: bool) -> Vec<u8> {
+    let mut path = Vec::with_capacity(components.len() + 4);
+    if cut {
+        path.extend_from_slice("…".as_bytes());
+    }
     for part in components.split(|b| *b == 0).rev().filter(|p| !p.is_empty()) {
         path.push(b'/');
         path.extend_from_slice(part);
@@ -185,7 +188,7 @@ impl Decoder {
                     mode: u32::from(f.mode),
                     size: f.size,
                     fs_magic: f.magic,
-                    path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?),
+                    path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?, f.cut != 0),
                     cut: f.cut != 0,
                 }
             }
@@ -231,8 +234,7 @@ impl Decoder {
                 let m: &t::iot_map = get(kind, bytes)?;
                 return Ok(Record::Mapped(Mapped {
                     pid: m.tgid,
-                    dev: m.dev,
-                    ino: m.ino,
+                    file: FileKey { dev: m.dev, generation: m.generation, ino: m.ino },
                     held: m.held != 0,
                     exec: m.exec != 0,
                     caught: m.caught != 0,
@@ -280,13 +282,13 @@ impl Decoder {
         let (what, bytes) = match t::iot_text_kind(u32::from(x.what)) {
             t::iot_text_kind::IOT_X_PATH => (TextKind::Path, text.to_vec()),
             t::iot_text_kind::IOT_X_PATH2 => (TextKind::Path2, text.to_vec()),
-            t::iot_text_kind::IOT_X_BASE => (TextKind::Base, join_path(text)),
-            t::iot_text_kind::IOT_X_BASE2 => (TextKind::Base2, join_path(text)),
+            t::iot_text_kind::IOT_X_BASE => (TextKind::Base, join_path(text, x.cut != 0)),
+            t::iot_text_kind::IOT_X_BASE2 => (TextKind::Base2, join_path(text, x.cut != 0)),
             part => {
                 let texts = self.execs.entry(x.thread).or_default();
                 match part {
                     t::iot_text_kind::IOT_X_EXE => {
-                        *texts = ExecTexts { exe: join_path(text), ..ExecTexts::default() };
+                        *texts = ExecTexts { exe: join_path(text, x.cut != 0), ..ExecTexts::default() };
                     }
                     t::iot_text_kind::IOT_X_ARGS => texts.args.extend_from_slice(text),
                     t::iot_text_kind::IOT_X_ENV => texts.env.extend_from_slice(text),
@@ -306,8 +308,9 @@ mod tests {
 
     #[test]
     fn components_become_a_path() {
-        assert_eq!(join_path(b"run.h5\0out\0tmp\0"), b"/tmp/out/run.h5");
-        assert_eq!(join_path(b""), b"/");
+        assert_eq!(join_path(b"run.h5\0out\0tmp\0", false), b"/tmp/out/run.h5");
+        assert_eq!(join_path(b"", false), b"/");
+        assert_eq!(join_path(b"c\0b\0", true), "…/b/c".as_bytes());
     }
 
     #[test]

@@ -225,7 +225,7 @@ mod tests {
         let head: &[Column] = &[("n", Set::Right, 0), ("rare", Set::Right, 1), ("path", Set::Path, 0)];
         let rows = vec![vec!["1".into(), "22".into(), "/a/very/long/path/to/some/file.h5".into()]];
         assert_eq!(table(head, &rows, 60, 0), "n  rare  path\n1    22  /a/very/long/path/to/some/file.h5\n");
-        assert_eq!(table(head, &rows, 32, 0), "n  rare  path\n1    22  …path/to/some/file.h5\n");
+        assert_eq!(table(head, &rows, 32, 0), "n  rare  path\n1    22  …g/path/to/some/file.h5\n");
         assert_eq!(table(head, &rows, 24, 1), " n  path\n 1  …ath/to/some/file.h5\n");
     }
 

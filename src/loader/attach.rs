@@ -2,6 +2,7 @@
 
 use crate::catalog::{Family, Row};
 use crate::correlate::rows::Coverage;
+use crate::event::FileKey;
 use crate::loader::elf::Elf;
 use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
@@ -14,7 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
 const MAX_SINGLE: usize = 60;
@@ -30,7 +32,8 @@ pub struct Engine {
     layers: Vec<Layer>,
     tier: Option<LibTier>,
     kernel_release: String,
-    judged: HashMap<Inode, String>,
+    /// Files that were judged, and their generation where the kernel told it; 0 is unknown.
+    judged: HashMap<Inode, u32>,
     links: Vec<Link>,
     singles: usize,
     attached: usize,
@@ -65,12 +68,24 @@ impl Engine {
                 self.judge(pid, &m, progs);
             }
         }
+        seen.retain(|inode| self.judged.contains_key(inode));
         Ok(seen.into_iter().collect())
     }
 
-    /// Was this file judged before?
-    pub fn is_judged(&self, inode: Inode) -> bool {
-        self.judged.contains_key(&inode)
+    /// Was this file judged before? An inode that came back with another generation is another file.
+    pub fn is_judged(&mut self, file: FileKey) -> bool {
+        let inode = (file.dev, file.ino);
+        match self.judged.get_mut(&inode) {
+            Some(known) if *known == 0 || *known == file.generation => {
+                *known = file.generation;
+                true
+            }
+            Some(_) => {
+                self.judged.remove(&inode);
+                false
+            }
+            None => false,
+        }
     }
 
     /// Probes attached so far.
@@ -117,8 +132,12 @@ impl Engine {
 
     fn judge(&mut self, pid: u32, mapping: &Mapping, progs: &IotraceProgs<'_>) {
         let name = String::from_utf8_lossy(&mapping.path).into_owned();
-        self.judged.insert((mapping.dev, mapping.inode), name.clone());
-        let (file, bytes) = match open(pid, mapping) {
+        let opened = open(pid, mapping);
+        if opened.is_err() && !Path::new(&format!("/proc/{pid}")).exists() {
+            return; // it took the file along; whoever maps it next is asked again
+        }
+        self.judged.insert((mapping.dev, mapping.inode), 0);
+        let (file, bytes) = match opened {
             Ok(opened) => opened,
             Err(why) => return self.unreadable(&name, &why),
         };
@@ -161,7 +180,7 @@ impl Engine {
         }));
     }
 
-    fn attach(&mut self, name: &str, path: &std::path::Path, probes: &[PlannedProbe], progs: &IotraceProgs<'_>) {
+    fn attach(&mut self, name: &str, path: &Path, probes: &[PlannedProbe], progs: &IotraceProgs<'_>) {
         let Some(tier) = self.tier else {
             let why = "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned();
             self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
@@ -218,10 +237,16 @@ fn looks_like(base: &str, family: Family) -> bool {
 fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
     let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
+    // The name may mean something else by now, even something that blocks who opens it.
+    let named = || std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(&by_name);
     let mut file = File::open(&exact)
-        .or_else(|first| if m.deleted { Err(first) } else { File::open(&by_name) })
+        .or_else(|first| if m.deleted { Err(first) } else { named() })
         .map_err(|e| format!("cannot be read: {e}"))?;
-    let size = file.metadata().map_err(|e| e.to_string())?.len();
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    if !metadata.is_file() || metadata.ino() != m.inode {
+        return Err("its name stands for another file now".into());
+    }
+    let size = metadata.len();
     if size > MAX_FILE {
         return Err(format!("{size} bytes are more than a library has"));
     }
@@ -230,12 +255,7 @@ fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
     Ok((file, bytes))
 }
 
-fn many(
-    progs: &IotraceProgs<'_>,
-    path: &std::path::Path,
-    probes: &[PlannedProbe],
-    tier: LibTier,
-) -> Result<Vec<Link>, String> {
+fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: LibTier) -> Result<Vec<Link>, String> {
     // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
     let opts = |retprobe, session| UprobeMultiOpts {
         offsets: probes.iter().map(|p| p.offset as usize).collect(),
@@ -255,7 +275,7 @@ fn many(
     Ok(vec![entry, ret])
 }
 
-fn single(progs: &IotraceProgs<'_>, path: &std::path::Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
+fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
     let opts = |retprobe| UprobeOpts { cookie: u64::from(probe.spec), retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
     let at = probe.offset as usize;

@@ -3,6 +3,7 @@
 use crate::correlate::rows::Mount;
 use crate::event::{Event, FileKey};
 use crate::loader::maps;
+use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::stat::{SFlag, fstat, major, minor};
 use std::fs;
@@ -13,6 +14,7 @@ use std::path::Path;
 pub fn check(pids: &[u32]) -> Result<()> {
     for pid in pids {
         let status = match fs::read(format!("/proc/{pid}/status")) {
+            Ok(_) if ended(*pid) => bail!("process {pid} has ended already (its parent has not waited for it)"),
             Ok(text) => maps::status(&text),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
             Err(e) => bail!("process {pid}: {e}"),
@@ -49,9 +51,15 @@ pub fn cgroup(pid: u32) -> Option<String> {
 }
 
 /// A running process as the events that would have told of it. Files that cannot be seen are left out.
-pub fn events(pid: u32, process: u32, time: u64) -> Vec<Event> {
+pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| p.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let files: Vec<_> = fds.filter_map(|entry| open_file(&entry.path())).collect();
+    let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
+    let cgroup = cgroup(pid);
+    // Stamped when all is read: what comes later must not look older than what was worked off meanwhile.
+    let time = now();
     let mut events = vec![
         Event::Process {
             time,
@@ -61,21 +69,27 @@ pub fn events(pid: u32, process: u32, time: u64) -> Vec<Event> {
             ppid: status.ppid.unwrap_or(0),
             uid: status.uid.unwrap_or(0),
         },
-        Event::Exec {
-            time,
-            process,
-            exe,
-            args: nul_separated(&format!("/proc/{pid}/cmdline")),
-            env: nul_separated(&format!("/proc/{pid}/environ")),
-            cgroup: cgroup(pid),
-        },
+        Event::Exec { time, process, exe, args, env, cgroup },
     ];
-    let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    events.extend(fds.filter_map(|entry| open_file(&entry.path(), process, time)));
+    events.extend(files.into_iter().map(|(fd, key, path, size)| Event::Preopened {
+        time,
+        process,
+        fd,
+        key,
+        path,
+        size,
+    }));
     events
 }
 
-fn open_file(link: &Path, process: u32, time: u64) -> Option<Event> {
+/// Has the process ended? A zombie has.
+pub fn ended(pid: u32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t));
+    status.map_or(true, |s| matches!(s.state, Some('Z' | 'X')))
+}
+
+/// Descriptor, file, path and size.
+fn open_file(link: &Path) -> Option<(u32, FileKey, Vec<u8>, u64)> {
     let fd = link.file_name()?.to_str()?.parse().ok()?;
     let path = fs::read_link(link).ok()?.as_os_str().as_bytes().to_vec();
     let handle = fs::OpenOptions::new().read(true).custom_flags_path().open(link).ok()?;
@@ -86,7 +100,7 @@ fn open_file(link: &Path, process: u32, time: u64) -> Option<Event> {
     }
     // The generation is not to be had here: 0 stands for whatever the kernel will say.
     let key = FileKey { dev: device(stat.st_dev), generation: 0, ino: stat.st_ino };
-    Some(Event::Preopened { time, process, fd, key, path, size: stat.st_size as u64 })
+    Some((fd, key, path, stat.st_size as u64))
 }
 
 trait PathOnly {

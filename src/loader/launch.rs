@@ -6,7 +6,8 @@
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::MapHandle;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setuid};
+use nix::sys::signal::SigSet;
+use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setuid};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -132,6 +133,8 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
         return Ok(()); // the tracer gave up
     }
     drop(gate);
+    // The tracer blocks the signals it waits for, and a child inherits that.
+    SigSet::empty().thread_set_mask()?;
     let failed = drop_privileges().err().unwrap_or_else(|| Command::new(command).args(rest).exec());
     errors.write_all(&failed.raw_os_error().unwrap_or(nix::libc::EACCES).to_ne_bytes())?;
     Ok(())
@@ -143,6 +146,9 @@ fn drop_privileges() -> std::io::Result<()> {
     if let Some(user) = User::from_uid(uid)? {
         let name = std::ffi::CString::new(user.name).map_err(std::io::Error::other)?;
         initgroups(&name, gid)?;
+    } else {
+        // Nobody knows the user's groups, and ours are not the user's.
+        setgroups(&[gid])?;
     }
     setgid(gid)?;
     setuid(uid)?;
@@ -151,7 +157,7 @@ fn drop_privileges() -> std::io::Result<()> {
 
 /// A process that outlives us to free what we stopped. It ends when its standard input does.
 pub struct Guardian {
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     child: Child,
 }
 
@@ -161,17 +167,22 @@ pub fn guard(held_map: u32) -> Result<Guardian> {
         .arg(GUARDIAN)
         .arg(held_map.to_string())
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         // Ctrl-C at the terminal must not end it before us.
         .process_group(0)
         .spawn()
         .context("starting the guardian of stopped processes")?;
-    Ok(Guardian { _stdin: child.stdin.take(), child })
+    let output = child.stdout.take();
+    let guardian = Guardian { stdin: child.stdin.take(), child };
+    // Until it has the table it guards nothing.
+    let ready = output.context("the guardian's output")?.read_exact(&mut [0]);
+    ready.context("the guardian of stopped processes ended early")?;
+    Ok(guardian)
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        drop(self._stdin.take());
+        drop(self.stdin.take());
         let _ = self.child.wait();
     }
 }
@@ -180,6 +191,7 @@ impl Drop for Guardian {
 pub fn guardian_main(args: &[OsString]) -> Result<()> {
     let id = args.first().and_then(|s| s.to_str()).and_then(|s| s.parse().ok()).context("the id of a table")?;
     let held = MapHandle::from_map_id(id).context("table of stopped processes")?;
+    std::io::stdout().write_all(b"r").and_then(|()| std::io::stdout().flush()).context("telling the tracer")?;
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).context("waiting for the end of the trace")?;
     super::session::release_all(&held);

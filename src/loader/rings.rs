@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Time between two looks at the rings. A ring must hold what arrives in it between two looks.
 const POLL: Duration = Duration::from_millis(5);
 /// A record may be committed this much later than the time it carries and still be in order, in ns.
-const SLACK: u64 = 100_000_000;
+const SLACK: u64 = 300_000_000;
 /// A batch is passed on when it has this many bytes.
 const BATCH: usize = 256 * 1024;
 /// Smallest ring.
@@ -70,7 +70,7 @@ impl Layout {
     pub fn new(budget: u64, cpus: u32) -> Self {
         let shards = cpus.clamp(1, MAX_SHARDS);
         let size = |share: u64| {
-            let each = (share / u64::from(shards)).max(MIN_RING).min(1 << 30);
+            let each = (share / u64::from(shards)).clamp(MIN_RING, 1 << 30);
             1u32 << each.ilog2()
         };
         Self { shards, bytes: [size(budget / 8), size(budget / 4 * 3), size(budget / 8)] }

@@ -2,8 +2,8 @@
 
 use crate::catalog::{Family, Row, syscall_number};
 use crate::correlate::rows::{Coverage, Loss};
-use crate::event::wire;
-use crate::loader::attach::{Engine, Inode};
+use crate::event::{FileKey, wire};
+use crate::loader::attach::Engine;
 use crate::loader::kernel::{self, Capabilities, LibTier};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
@@ -193,38 +193,53 @@ impl<'obj> Session<'obj> {
     }
 
     /// Attaches to every library a process maps, and lets it go on if it was held. The number of probes that are new.
-    pub fn judge(&mut self, pid: u32, asked: Option<Inode>) -> usize {
+    ///
+    /// `held` is what the kernel side said: by now another thread of the process may have been told to stop again.
+    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, held: bool) -> usize {
         let before = self.engine.attached();
-        let known = asked.is_some_and(|inode| self.engine.is_judged(inode));
+        let known = asked.is_some_and(|file| self.engine.is_judged(file));
         if !known {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
             let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
-            for inode in &settled {
-                self.mark(*inode, true);
+            if let Some(file) = asked {
+                self.mark(file, settled.contains(&(file.dev, file.ino)));
+                // Remembers the generation.
+                self.engine.is_judged(file);
             }
-            if let Some(inode) = asked.filter(|i| !settled.contains(i)) {
-                self.mark(inode, false);
-            }
+        } else if let Some(file) = asked {
+            self.mark(file, true);
         }
-        self.release(pid);
+        self.release(pid, held);
         self.engine.attached() - before
     }
 
-    fn mark(&self, (dev, ino): Inode, judged: bool) {
-        let mut key = ino.to_ne_bytes().to_vec();
-        key.extend(dev.to_ne_bytes());
-        key.extend([0; 4]);
+    fn mark(&self, file: FileKey, judged: bool) {
+        let mut key = file.ino.to_ne_bytes().to_vec();
+        key.extend(file.dev.to_ne_bytes());
+        key.extend(file.generation.to_ne_bytes());
         let libs = &self.skel.maps.iot_libs;
         // A full table only means that the file is asked about again.
         let _ = if judged { libs.update(&key, &LIB_JUDGED.to_ne_bytes(), MapFlags::ANY) } else { libs.delete(&key) };
     }
 
-    fn release(&self, pid: u32) {
+    fn release(&self, pid: u32, stopped: bool) {
         let held = &self.skel.maps.iot_held;
-        if held.lookup(&pid.to_ne_bytes(), MapFlags::ANY).is_ok_and(|v| v.is_some()) {
+        let noted = held.lookup(&pid.to_ne_bytes(), MapFlags::ANY).is_ok_and(|v| v.is_some());
+        if noted || stopped {
             let _ = held.delete(&pid.to_ne_bytes());
-            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+            resume(pid);
         }
+    }
+
+    /// Lets a process go on whose stop was told after the trace had ended.
+    pub fn resume(&self, pid: u32) {
+        resume(pid);
+    }
+
+    /// A target no more.
+    pub fn remove_target(&self, pid: u32) {
+        // It may have ended by itself.
+        let _ = self.skel.maps.iot_targets.delete(&pid.to_ne_bytes());
     }
 
     /// The id of the table of stopped processes, for the guardian.
@@ -326,12 +341,24 @@ impl<'obj> Session<'obj> {
     }
 }
 
+fn resume(pid: u32) {
+    // It may be gone.
+    let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+}
+
+impl Drop for Session<'_> {
+    /// Also when something failed or panicked on the way: nobody may stay stopped.
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
 /// Lets every stopped process go on.
 pub fn release_all(held: &impl libbpf_rs::MapCore) {
     let pids: Vec<Vec<u8>> = held.keys().collect();
     for key in pids {
         if let Some(pid) = key.first_chunk().map(|b| u32::from_ne_bytes(*b)) {
-            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
+            resume(pid);
             let _ = held.delete(&key);
         }
     }
@@ -380,7 +407,6 @@ fn open<'obj>(
     }
     let ro = open.maps.rodata_data.as_deref_mut().context("the BPF object has no configuration section")?;
     ro.iot_cfg.shards = layout.shards;
-    ro.iot_cfg.slf = std::process::id();
     // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
     ro.iot_cfg.hold = u8::from(options.hold);

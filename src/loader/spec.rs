@@ -4,7 +4,7 @@ use crate::catalog::{Fails, Role, Row, Src, syscall_number};
 use crate::skel::types as t;
 use crate::words::Kind;
 
-/// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (opal/datatype/opal_datatype.h): a 16-byte object
+/// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
 const OMPI_DATATYPE_SIZE: u32 = 24;
 /// Open MPI 4 and 5: `_ucount`, bytes transferred, in `struct ompi_status_public_t` (mpi.h).

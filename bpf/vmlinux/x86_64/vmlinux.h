@@ -68,11 +68,13 @@ struct signal_struct;
 struct super_block;
 struct super_operations;
 struct task_struct;
+struct tty_struct;
 struct user_namespace;
 struct vfsmount;
 struct vm_area_struct;
 struct wait_page_queue;
 struct xarray;
+struct xol_area;
 
 typedef signed char __s8;
 
@@ -185,6 +187,26 @@ struct thread_info {
 	u32 cpu;
 };
 
+struct qspinlock {
+	union {
+		atomic_t val;
+		struct {
+			u8 locked;
+			u8 pending;
+		};
+		struct {
+			u16 locked_pending;
+			u16 tail;
+		};
+	};
+};
+
+typedef struct qspinlock arch_spinlock_t;
+
+struct raw_spinlock {
+	arch_spinlock_t raw_lock;
+};
+
 typedef atomic64_t atomic_long_t;
 
 typedef struct {
@@ -194,6 +216,14 @@ typedef struct {
 typedef struct {
 	uid_t val;
 } kuid_t;
+
+struct spinlock {
+	union {
+		struct raw_spinlock rlock;
+	};
+};
+
+typedef struct spinlock spinlock_t;
 
 struct task_io_accounting {
 	u64 rchar;
@@ -334,6 +364,11 @@ struct page {
 
 typedef long unsigned int vm_flags_t;
 
+struct uprobes_state {
+	struct xol_area *xol_area;
+	struct hlist_head head_tramps;
+};
+
 struct mm_struct {
 	long unsigned int arg_start;
 	long unsigned int arg_end;
@@ -344,6 +379,7 @@ struct mm_struct {
 	long unsigned int start_stack;
 	struct file *exe_file;
 	struct task_struct *owner;
+	struct uprobes_state uprobes_state;
 };
 
 struct vm_area_struct {
@@ -445,6 +481,7 @@ struct signal_struct {
 	long unsigned int min_flt;
 	long unsigned int inblock;
 	long unsigned int oublock;
+	struct tty_struct *tty;
 };
 
 struct sighand_struct {
@@ -1000,6 +1037,16 @@ struct fs_struct {
 	struct path pwd;
 };
 
+struct tty_struct {
+	struct {
+		struct pid *pgrp;
+		struct pid *session;
+		spinlock_t lock;
+		unsigned char pktstatus;
+		bool packet;
+	} ctrl;
+};
+
 enum {
 	TASK_COMM_LEN = 16,
 };
@@ -1377,6 +1424,10 @@ enum {
 	BPF_F_FAST_STACK_CMP = 512,
 	BPF_F_REUSE_STACKID = 1024,
 	BPF_F_USER_BUILD_ID = 2048,
+};
+
+struct xol_area {
+	long unsigned int vaddr;
 };
 
 struct trace_event_raw_mm_filemap_op_page_cache {

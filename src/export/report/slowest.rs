@@ -191,7 +191,7 @@ impl Trees {
             let Some(top) = top else { continue };
             let (start_ns, pid, tid, rank) = (top.start_ns, top.pid, top.tid, top.rank);
             let mut shown = 0;
-            let tree = node(vec![top], &mut below, &mut self.blocks, 0, &mut shown);
+            let tree = node(&[top], &mut below, &mut self.blocks, 0, &mut shown);
             let not_shown = calls - shown + self.links_left_out.get(&root).copied().unwrap_or(0);
             trees.push(CallTree { root_id: root, start_ns, pid, tid, rank, calls, not_shown, complete, tree });
         }
@@ -201,7 +201,7 @@ impl Trees {
 
 /// One node for a run of calls of one function.
 fn node(
-    run: Vec<Span>,
+    run: &[Span],
     below: &mut HashMap<i64, Vec<Span>>,
     blocks: &mut Blocks,
     depth: usize,
@@ -209,13 +209,13 @@ fn node(
 ) -> Node {
     *shown += run.len();
     let (mut inner, mut requests) = (Vec::new(), Vec::new());
-    for span in &run {
+    for span in run {
         if depth < DEPTH_MAX {
             inner.extend(below.remove(&span.span_id).unwrap_or_default());
         }
         requests.extend(blocks.remove(&span.span_id).unwrap_or_default());
     }
-    let children = runs(inner).into_iter().map(|run| node(run, below, blocks, depth + 1, shown)).collect();
+    let children = runs(inner).into_iter().map(|run| node(&run, below, blocks, depth + 1, shown)).collect();
     let sum = |of: fn(&Span) -> i64| run.iter().fold(0i64, |sum, span| sum.saturating_add(of(span)));
     let known = run.iter().any(|span| span.bytes.is_some());
     let any = |bit: i32| run.iter().any(|span| span.flags & bit != 0);
@@ -228,10 +228,10 @@ fn node(
         max_ns: run.iter().map(|s| s.dur_ns).max().unwrap_or(0),
         bytes: known.then(|| sum(|s| s.bytes.unwrap_or(0))),
         errors: sum(|s| i64::from(s.errno != 0)),
-        errno: same(&run, |s| Some(s.errno)).unwrap_or(0),
-        file_id: same(&run, |s| s.file_id),
+        errno: same(run, |s| Some(s.errno)).unwrap_or(0),
+        file_id: same(run, |s| s.file_id),
         path: None,
-        object_id: same(&run, |s| s.object_id),
+        object_id: same(run, |s| s.object_id),
         object: None,
         offset: if run.len() == 1 { run[0].offset } else { None },
         unfinished: any(flag::UNFINISHED),
