@@ -57,8 +57,7 @@ impl Files {
         exact.or_else(|| {
             let id = *self.by_inode.get(&(key.dev, key.ino))?;
             let row = &self.get(id).row;
-            let same = if key.generation == 0 { !row.unlinked } else { row.generation == 0 };
-            same.then_some(id)
+            ((key.generation == 0 || row.generation == 0) && !row.unlinked).then_some(id)
         })
     }
 

@@ -223,3 +223,19 @@ pub fn child_of(pid: u32) -> u32 {
 pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal).unwrap();
 }
+
+/// What `looper` says that it has done so far.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth {
+    pub pid: u32,
+    pub ready: bool,
+    pub fwrites: i64,
+    pub pwrites: i64,
+}
+
+/// Reads looper's file of truth; nothing is done while there is none.
+pub fn truth(path: &Path) -> Truth {
+    let bytes = fs::read(path).unwrap_or_default();
+    let number = |at: usize| bytes.get(8 * at..8 * at + 8).map_or(0, |b| i64::from_ne_bytes(b.try_into().unwrap()));
+    Truth { pid: number(0) as u32, ready: number(1) == 1, fwrites: number(2), pwrites: number(3) }
+}

@@ -1,0 +1,149 @@
+//! Block requests as the tracer records them are those that the kernel counts, and they name the calls they came from.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/live.rs"]
+mod live;
+
+use iotrace_bpf::correlate::rows::Block;
+use live::Data;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BLOCK: i64 = 64 * 1024;
+const COUNT: i64 = 32;
+
+fn run(program: &str, args: &[&str]) -> String {
+    let out = Command::new(program).args(args).output().unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+/// A file system on a device that nobody else uses.
+struct Device {
+    name: String,
+    mount: PathBuf,
+    number: i32,
+}
+
+impl Device {
+    fn new(work: &Path) -> Self {
+        let (image, mount) = (work.join("image"), work.join("mount"));
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        fs::create_dir(&mount).unwrap();
+        let name = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        let number = fs::metadata(&name).unwrap().rdev();
+        let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
+        let device = Self { name, mount, number: (major << 20 | minor) as i32 };
+        // Nothing is left for the kernel to write later.
+        run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device.name]);
+        run("mount", &[&device.name, device.mount.to_str().unwrap()]);
+        run("sync", &[]);
+        device
+    }
+
+    /// The kernel's counters, Documentation/block/stat.rst.
+    fn counters(&self) -> Vec<i64> {
+        let name = self.name.rsplit('/').next().unwrap();
+        let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.mount).status();
+        let _ = Command::new("losetup").args(["--detach", &self.name]).status();
+    }
+}
+
+/// Linked bytes by (file name, operation, how).
+fn linked(data: &Data, device: i32) -> BTreeMap<(String, &'static str, &'static str), i64> {
+    let requests: BTreeMap<i64, &Block> =
+        data.block.iter().filter(|b| b.dev == device).map(|b| (b.req_id, b)).collect();
+    let mut sums = BTreeMap::new();
+    for link in &data.links {
+        let Some(request) = requests.get(&link.req_id) else { continue };
+        let Some(span) = data.spans.iter().find(|s| s.span_id == link.span_id) else {
+            panic!("request {} is linked to a call that is not there", link.req_id)
+        };
+        // Directories and extents of the file are read on the way, too.
+        if request.class == "meta" {
+            continue;
+        }
+        let name = data.path(span).and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+        *sums.entry((name.unwrap_or_default(), span.op, link.how)).or_default() += link.bytes;
+    }
+    sums
+}
+
+#[test]
+fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
+    let work = live::scratch();
+    let device = Device::new(work.path());
+    let script = format!(
+        "set -e; cd {}
+         dd if=/dev/zero of=buffered bs={BLOCK} count={COUNT} conv=fsync
+         dd if=/dev/zero of=direct bs={BLOCK} count={COUNT} oflag=direct
+         sync
+         echo 1 > /proc/sys/vm/drop_caches
+         dd if=buffered of=/dev/null bs={BLOCK}
+         sync",
+        device.mount.display()
+    );
+    let before = device.counters();
+    let traced = live::trace(work.path(), &[], &["sh", "-c", &script]);
+    let after = device.counters();
+    let data = traced.data().lossless();
+
+    let sum = |op: &str, of: fn(&Block) -> i64| -> i64 {
+        data.block.iter().filter(|b| b.dev == device.number && b.op == op).map(of).sum()
+    };
+    let grown = |at: usize| after[at] - before[at];
+    assert_eq!(sum("read", |_| 1), grown(0), "reads");
+    assert_eq!(sum("read", |b| i64::from(b.bytes)), grown(2) * 512, "bytes read");
+    assert_eq!(sum("write", |b| i64::from(b.bytes)), grown(6) * 512, "bytes written");
+    assert_eq!(sum("flush", |_| 1), grown(15), "flushes");
+
+    let total = BLOCK * COUNT;
+    let linked = linked(&data, device.number);
+    let of = |file: &str, op: &'static str, how: &'static str| linked.get(&(file.to_owned(), op, how)).copied();
+    assert_eq!(of("buffered", "write", "writeback"), Some(total), "{linked:?}");
+    assert_eq!(of("buffered", "fsync", "sync"), Some(total), "{linked:?}");
+    assert_eq!(of("direct", "write", "direct"), Some(total), "{linked:?}");
+    let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
+    assert_eq!(read, total, "{linked:?}");
+
+    for request in data.block.iter().filter(|b| b.dev == device.number) {
+        assert!(request.queue_ns <= request.issue_ns && request.dur_ns >= 0 && request.qdepth >= 1, "{request:?}");
+        assert_eq!(request.status, 0, "{request:?}");
+    }
+}
+
+#[test]
+fn direct_writes_link_the_bytes_that_the_kernel_charges_to_the_process() {
+    let work = live::scratch();
+    let script = "
+import mmap, os, sys
+def charged():
+    return int(next(l for l in open('/proc/self/io') if l.startswith('write_bytes')).split()[1])
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+buffer = mmap.mmap(-1, 65536)
+before = charged()
+for n in range(16):
+    assert os.pwrite(fd, buffer, n * 65536) == 65536
+print(charged() - before)";
+    let file = work.path().join("direct");
+    let traced = live::trace(work.path(), &[], &["python3", "-c", script, file.to_str().unwrap()]);
+    let charged: i64 = traced.stdout.lines().next().unwrap().parse().unwrap();
+    let data = traced.data().lossless();
+    let spans: Vec<i64> = data.calls("pwrite64").filter(|s| data.path(s) == Some(&file)).map(|s| s.span_id).collect();
+    let direct = data.links.iter().filter(|l| l.how == "direct" && spans.contains(&l.span_id));
+    let linked: i64 = direct.map(|l| l.bytes).sum();
+    assert_eq!((spans.len(), linked), (16, 16 * BLOCK));
+    // The process is also charged for the blocks of the file system itself that it dirties.
+    assert!((linked..linked + BLOCK).contains(&charged), "{charged} charged");
+}
