@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a program is compiled and linked with.
 #[derive(Clone, Copy)]
@@ -26,6 +27,9 @@ const PROGRAMS: &[(&str, Needs)] = &[
 const FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
 
+/// Compilations that this process began.
+static TURN: AtomicU32 = AtomicU32::new(0);
+
 /// The compiled program `tests/programs/NAME.c`. Panics with the reason when it cannot be compiled.
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -48,7 +52,9 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     fs::create_dir_all(&directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;
 
     // Another test may compile, or already run, the same program: it appears under its name when it is complete.
-    let unfinished = directory.join(format!("{name}.{}", process::id()));
+    // Tests are threads of one process, or processes.
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let unfinished = directory.join(format!("{name}.{}.{turn}", process::id()));
     let (compiler, libraries) = match needs {
         Needs::Libc => ("cc", Vec::new()),
         Needs::StaticLibc => ("cc", vec!["-static".to_string()]),
