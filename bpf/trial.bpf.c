@@ -10,7 +10,11 @@ SEC("?uprobe.session")
 int iot_trial_session(struct pt_regs *ctx)
 {
 	bpf_session_is_return();
-	return 0;
+	/*
+	 * Never the return: the trial sits on the first instruction of an executable, where the stack holds the number of
+	 * arguments and no return address, and that executable may be started again at any moment.
+	 */
+	return 1;
 }
 
 SEC("?uprobe.multi")
