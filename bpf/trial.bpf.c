@@ -6,11 +6,15 @@
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
+/*
+ * It is tried at the entry point of our own executable, which another one of us may be starting: there the stack holds
+ * no return address. 1 says that no return is wanted, so the kernel does not replace what the stack holds.
+ */
 SEC("?uprobe.session")
 int iot_trial_session(struct pt_regs *ctx)
 {
 	bpf_session_is_return();
-	return 0;
+	return 1;
 }
 
 SEC("?uprobe.multi")
