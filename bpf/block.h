@@ -3,7 +3,8 @@
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
-#define IOT_BIO_MAX	   256 /* bios of one request that are looked at */
+#define IOT_BIO_MAX	   256	/* bios of one request that are looked at */
+#define REQ_OP_MASK	   0xff /* include/linux/blk_types.h: REQ_OP_BITS */
 #define PAGE_SHIFT	   12
 #define PAGE_MAPPING_FLAGS 3 /* include/linux/page-flags.h: not a file's mapping */
 
@@ -82,6 +83,18 @@ int BPF_PROG(iot_bio_split, struct bio *bio)
 	return 0;
 }
 
+/*
+ * Is this folio, which a write carries, being written back? One that is not is the buffer of direct I/O, which may be a
+ * mapped file just as well.
+ */
+static __always_inline bool iot_written_back(struct folio *folio)
+{
+	unsigned long flags = 0;
+
+	bpf_probe_read_kernel(&flags, sizeof(flags), __builtin_preserve_access_index(&folio->flags));
+	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
+}
+
 /* The file and offset of the data a bio starts with. */
 static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 {
@@ -109,6 +122,11 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 		return;
 	inode = BPF_CORE_READ(mapping, host);
 	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return;
+	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
+	if (!BPF_CORE_READ(inode, i_sb, s_bdev))
+		return;
+	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE && !iot_written_back(folio))
 		return;
 	iot_key_of(inode, &key);
 	e->ino = key.ino;

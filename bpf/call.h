@@ -4,7 +4,7 @@
 #define IOT_CALL_H
 
 #define IOT_IOV_MAX 1024 /* UIO_MAXIOV, include/uapi/linux/uio.h */
-#define EFAULT 14
+#define EFAULT	    14
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

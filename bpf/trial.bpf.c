@@ -6,14 +6,14 @@
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
-/*
- * It is tried at the entry point of our own executable, which another one of us may be starting: there the stack holds
- * no return address. 1 says that no return is wanted, so the kernel does not replace what the stack holds.
- */
 SEC("?uprobe.session")
 int iot_trial_session(struct pt_regs *ctx)
 {
 	bpf_session_is_return();
+	/*
+	 * Never the return: the trial sits on the first instruction of an executable, where the stack holds the number of
+	 * arguments and no return address, and that executable may be started again at any moment.
+	 */
 	return 1;
 }
 

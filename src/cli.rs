@@ -14,7 +14,7 @@ use std::time::Duration;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  \
-        sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    start a command and trace it and its children\n  \
+        sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n\n\
         Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
@@ -31,7 +31,7 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "run")]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
     /// Record the dataset DIR: created, refused when it exists and is not empty
     #[arg(short, long, value_name = "DIR")]
@@ -90,6 +90,11 @@ fn layer(name: &str) -> Result<Layer, String> {
         Some(_) => Err(format!("this version has no probes for that layer; it has: {}", known())),
         None => Err(format!("no such layer; layers are: {}", known())),
     }
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|n| *n > 0);
+    number.ok_or_else(|| "expected the number of a process, as ps shows it".to_owned())
 }
 
 fn split_unit(text: &str) -> (&str, &str) {

@@ -1,6 +1,7 @@
 //! The program: reads the command line, calls the library, turns the outcome into an exit status.
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli, ProbesAction};
 use iotrace_bpf::loader::launch;
 use iotrace_bpf::{doctor, export, probes, record};
@@ -16,11 +17,10 @@ fn main() -> ExitCode {
     let outcome = match args.split_first() {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
         Some((first, rest)) if first == launch::GUARDIAN => launch::guardian_main(rest).map(|()| 0),
-        _ => run(Cli::parse()),
+        _ => run(parse()),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
-        Err(e) if broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             // Errors tell their own way out; a closed stderr must not hide the exit status.
             let _ = writeln!(io::stderr(), "iotrace-bpf: {e:#}");
@@ -29,21 +29,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<u8> {
-    let mut out = io::stdout().lock();
-    match cli.command {
-        None => {
-            drop(out);
-            return record::record(&cli.record);
+/// The command line; ends the program where it is wrong.
+fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|e| {
+        // A closed stderr must not hide the exit status.
+        let _ = e.print();
+        if e.kind() == ErrorKind::UnknownArgument {
+            let _ =
+                writeln!(io::stderr(), "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...");
         }
-        Some(Action::Report { dir, json }) => export::report::run(&dir, json, &mut out)?,
-        Some(Action::Probes { action: ProbesAction::List }) => probes::list(&mut out)?,
-        Some(Action::Doctor) => return doctor::run(&mut out),
-    }
-    out.flush()?;
-    Ok(0)
+        std::process::exit(e.exit_code())
+    })
 }
 
-fn broken_pipe(e: &anyhow::Error) -> bool {
-    e.chain().any(|c| c.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+fn run(cli: Cli) -> anyhow::Result<u8> {
+    match cli.command {
+        None => record::record(&cli.record),
+        Some(action) => match show(&action) {
+            Err(e) if export::reader_left(&e) => Ok(0),
+            shown => shown,
+        },
+    }
+}
+
+fn show(action: &Action) -> anyhow::Result<u8> {
+    let mut out = io::stdout().lock();
+    let mut code = 0;
+    match action {
+        Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
+        Action::Probes { action: ProbesAction::List } => probes::list(&mut out)?,
+        Action::Doctor => code = doctor::run(&mut out)?,
+    }
+    out.flush()?;
+    Ok(code)
 }

@@ -108,7 +108,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     let records = Arc::new(AtomicU64::new(0));
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
-    let (notes, noted) = mpsc::channel();
+    let (notes, inbox_of_notes) = mpsc::channel();
     let (mapped, control) = control_channel(&signals)?;
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
@@ -118,7 +118,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         mounts: existing::mounts(),
         records: Arc::clone(&records),
         inbox,
-        notes: noted,
+        notes: inbox_of_notes,
     })?;
 
     let mut run = Run {
@@ -198,8 +198,8 @@ fn pass_on(command: &Launched, signal: Signal) {
 /// The report on what was recorded, on stdout.
 fn summary(destination: &Destination, asked: Option<&Path>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    export::report::run(&destination.path, false, &mut out)?;
-    out.flush()?;
+    let shown = export::report::run(&destination.path, false, &mut out).and_then(|()| Ok(out.flush()?));
+    shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })?;
     if let Some(dir) = asked {
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: dataset in {}", dir.display());
     }

@@ -1,175 +1,149 @@
-//! Block requests against the kernel's own counters, on a device that nobody else uses.
+//! Block requests as the tracer records them are those that the kernel counts, and they name the calls they came from.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
 #[path = "common/live.rs"]
 mod live;
 
-use iotrace_bpf::correlate::rows::{Block, Span};
-use iotrace_bpf::words::flag;
+use iotrace_bpf::correlate::rows::Block;
 use live::Data;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A loop device over a new file.
-struct Loop(PathBuf);
+const BLOCK: i64 = 64 * 1024;
+const COUNT: i64 = 32;
 
-impl Loop {
-    fn new(dir: &Path, size: u64) -> Self {
-        let image = dir.join("image");
-        fs::File::create(&image).unwrap().set_len(size).unwrap();
-        let out = Command::new("losetup").args(["--find", "--show"]).arg(&image).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        Self(PathBuf::from(String::from_utf8(out.stdout).unwrap().trim()))
+fn run(program: &str, args: &[&str]) -> String {
+    let out = Command::new(program).args(args).output().unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+/// A file system on a device that nobody else uses.
+struct Device {
+    name: String,
+    mount: PathBuf,
+    number: i32,
+}
+
+impl Device {
+    fn new(work: &Path) -> Self {
+        let (image, mount) = (work.join("image"), work.join("mount"));
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        fs::create_dir(&mount).unwrap();
+        let name = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        let number = fs::metadata(&name).unwrap().rdev();
+        let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
+        let device = Self { name, mount, number: (major << 20 | minor) as i32 };
+        // Nothing is left for the kernel to write later.
+        run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device.name]);
+        run("mount", &[&device.name, device.mount.to_str().unwrap()]);
+        run("sync", &[]);
+        device
     }
 
-    /// As the dataset has it: (major << 20) | minor.
-    fn number(&self) -> i32 {
-        let name = self.0.file_name().unwrap().to_str().unwrap();
-        let text = fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
-        let (major, minor) = text.trim().split_once(':').unwrap();
-        major.parse::<i32>().unwrap() << 20 | minor.parse::<i32>().unwrap()
-    }
-
-    /// Completed requests and bytes by direction (Documentation/block/stat.rst: sectors are 512 bytes).
-    fn counters(&self) -> [i64; 4] {
-        let name = self.0.file_name().unwrap().to_str().unwrap();
+    /// The kernel's counters, Documentation/block/stat.rst.
+    fn counters(&self) -> Vec<i64> {
+        let name = self.name.rsplit('/').next().unwrap();
         let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-        let numbers: Vec<i64> = text.split_whitespace().map(|n| n.parse().unwrap()).collect();
-        [numbers[0], numbers[2] * 512, numbers[4], numbers[6] * 512]
+        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
     }
 }
 
-impl Drop for Loop {
+impl Drop for Device {
     fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+        let _ = Command::new("umount").arg(&self.mount).status();
+        let _ = Command::new("losetup").args(["--detach", &self.name]).status();
     }
 }
 
-/// Traces a command; its requests to the device, and what the kernel's counters say of the same time.
-fn traced(work: &Path, device: &Loop, command: &[&str]) -> (Data, Vec<Block>) {
+/// Linked bytes by (file name, operation, how).
+fn linked(data: &Data, device: i32) -> BTreeMap<(String, &'static str, &'static str), i64> {
+    let requests: BTreeMap<i64, &Block> =
+        data.block.iter().filter(|b| b.dev == device).map(|b| (b.req_id, b)).collect();
+    let mut sums = BTreeMap::new();
+    for link in &data.links {
+        let Some(request) = requests.get(&link.req_id) else { continue };
+        let Some(span) = data.spans.iter().find(|s| s.span_id == link.span_id) else {
+            panic!("request {} is linked to a call that is not there", link.req_id)
+        };
+        // Directories and extents of the file are read on the way, too.
+        if request.class == "meta" {
+            continue;
+        }
+        let name = data.path(span).and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+        *sums.entry((name.unwrap_or_default(), span.op, link.how)).or_default() += link.bytes;
+    }
+    sums
+}
+
+#[test]
+fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
+    let work = live::scratch();
+    let device = Device::new(work.path());
+    let script = format!(
+        "set -e; cd {}
+         dd if=/dev/zero of=buffered bs={BLOCK} count={COUNT} conv=fsync
+         dd if=/dev/zero of=direct bs={BLOCK} count={COUNT} oflag=direct
+         sync
+         echo 1 > /proc/sys/vm/drop_caches
+         dd if=buffered of=/dev/null bs={BLOCK}
+         sync",
+        device.mount.display()
+    );
     let before = device.counters();
-    let data = live::trace(work, &["--force"], command).data().lossless();
+    let traced = live::trace(work.path(), &[], &["sh", "-c", &script]);
     let after = device.counters();
-    let theirs: Vec<i64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
+    let data = traced.data().lossless();
 
-    let number = device.number();
-    let requests: Vec<Block> = data.block.iter().filter(|b| b.dev == number).cloned().collect();
-    let sums = |op: &str| {
-        let of = requests.iter().filter(|b| b.op == op && b.status == 0);
-        of.fold((0, 0), |(n, bytes), b| (n + 1, bytes + i64::from(b.bytes)))
+    let sum = |op: &str, of: fn(&Block) -> i64| -> i64 {
+        data.block.iter().filter(|b| b.dev == device.number && b.op == op).map(of).sum()
     };
-    let (reads, writes) = (sums("read"), sums("write"));
-    assert_eq!([reads.0, reads.1, writes.0, writes.1], theirs[..], "requests and bytes read, written: {command:?}");
-    (data, requests)
-}
+    let grown = |at: usize| after[at] - before[at];
+    assert_eq!(sum("read", |_| 1), grown(0), "reads");
+    assert_eq!(sum("read", |b| i64::from(b.bytes)), grown(2) * 512, "bytes read");
+    assert_eq!(sum("write", |b| i64::from(b.bytes)), grown(6) * 512, "bytes written");
+    assert_eq!(sum("flush", |_| 1), grown(15), "flushes");
 
-/// Bytes linked to each span, by kind of link, of some requests.
-fn linked(data: &Data, requests: &[Block]) -> BTreeMap<(i64, &'static str), i64> {
-    let ours: BTreeSet<i64> = requests.iter().map(|b| b.req_id).collect();
-    let mut linked = BTreeMap::new();
-    for link in data.links.iter().filter(|l| ours.contains(&l.req_id)) {
-        *linked.entry((link.span_id, link.how)).or_default() += link.bytes;
-    }
-    linked
-}
+    let total = BLOCK * COUNT;
+    let linked = linked(&data, device.number);
+    let of = |file: &str, op: &'static str, how: &'static str| linked.get(&(file.to_owned(), op, how)).copied();
+    assert_eq!(of("buffered", "write", "writeback"), Some(total), "{linked:?}");
+    assert_eq!(of("buffered", "fsync", "sync"), Some(total), "{linked:?}");
+    assert_eq!(of("direct", "write", "direct"), Some(total), "{linked:?}");
+    let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
+    assert_eq!(read, total, "{linked:?}");
 
-/// The spans of a call on a path, in order.
-fn calls<'a>(data: &'a Data, op: &'a str, path: &Path) -> Vec<&'a Span> {
-    let mut calls: Vec<&Span> = data.calls(op).filter(|s| data.path(s) == Some(path)).collect();
-    calls.sort_by_key(|s| s.start_ns);
-    calls
-}
-
-#[test]
-fn direct_io_is_linked_to_its_calls_byte_for_byte() {
-    let work = live::scratch();
-    let device = Loop::new(work.path(), 64 << 20);
-    let path = device.0.to_str().unwrap();
-
-    let to = format!("of={path}");
-    let (data, requests) =
-        traced(work.path(), &device, &["dd", "if=/dev/zero", &to, "bs=64K", "count=50", "oflag=direct", "status=none"]);
-    let writes = calls(&data, "write", &device.0);
-    assert_eq!(writes.len(), 50);
-    assert!(writes.iter().all(|s| s.flags & flag::DIRECT != 0 && s.bytes == Some(65536)));
-    let wanted: BTreeMap<_, _> = writes.iter().map(|s| ((s.span_id, "direct"), 65536)).collect();
-    let direct: BTreeMap<_, _> =
-        linked(&data, &requests).into_iter().filter(|((_, how), _)| *how == "direct").collect();
-    assert_eq!(direct, wanted);
-    // Each request stands where its call wrote, within the time of the call.
-    let by_id: BTreeMap<i64, &Block> = requests.iter().map(|b| (b.req_id, b)).collect();
-    for link in data.links.iter().filter(|l| l.how == "direct" && by_id.contains_key(&l.req_id)) {
-        let request = by_id[&link.req_id];
-        let call = writes.iter().find(|s| s.span_id == link.span_id).unwrap();
-        assert!((0..65536).contains(&(request.sector * 512 - call.offset.unwrap())), "{request:?} of {call:?}");
-        assert!(request.queue_ns >= call.start_ns && request.issue_ns >= request.queue_ns, "{request:?} of {call:?}");
-        assert!(request.issue_ns + request.dur_ns <= call.start_ns + call.dur_ns, "{request:?} of {call:?}");
-    }
-
-    let from = format!("if={path}");
-    let (data, requests) =
-        traced(work.path(), &device, &["dd", &from, "of=/dev/null", "bs=1M", "count=8", "iflag=direct", "status=none"]);
-    let reads = calls(&data, "read", &device.0);
-    let wanted: BTreeMap<_, _> = reads.iter().map(|s| ((s.span_id, "direct"), 1 << 20)).collect();
-    assert_eq!(wanted.len(), 8);
-    assert_eq!(linked(&data, &requests), wanted);
-}
-
-/// A file system on a device, unmounted at the end.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn ext4(device: &Loop, dir: PathBuf) -> Self {
-        let ran = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
-        let now = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
-        ran(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-E", now]).arg(&device.0));
-        fs::create_dir(&dir).unwrap();
-        ran(Command::new("mount").arg(&device.0).arg(&dir));
-        ran(Command::new("sync").arg("--file-system").arg(&dir));
-        Self(dir)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+    for request in data.block.iter().filter(|b| b.dev == device.number) {
+        assert!(request.queue_ns <= request.issue_ns && request.dur_ns >= 0 && request.qdepth >= 1, "{request:?}");
+        assert_eq!(request.status, 0, "{request:?}");
     }
 }
 
 #[test]
-fn written_back_bytes_are_linked_to_the_calls_that_wrote_them() {
+fn direct_writes_link_the_bytes_that_the_kernel_charges_to_the_process() {
     let work = live::scratch();
-    let device = Loop::new(work.path(), 64 << 20);
-    let mounted = Mounted::ext4(&device, work.path().join("mounted"));
-    let file = mounted.0.join("file");
-    let to = format!("of={}", file.display());
-    let dd = ["dd", "if=/dev/zero", &to, "bs=10000", "count=300", "conv=fsync", "status=none"];
-    let (data, requests) = traced(work.path(), &device, &dd);
-    // Each byte is written once, and goes to the device once.
-    let writes = calls(&data, "write", &file);
-    let wanted: BTreeMap<_, _> = writes.iter().map(|s| ((s.span_id, "writeback"), 10_000)).collect();
-    assert_eq!(wanted.len(), 300);
-    let back: BTreeMap<_, _> =
-        linked(&data, &requests).into_iter().filter(|((_, how), _)| *how == "writeback").collect();
-    assert_eq!(back, wanted);
-    // It was the fsync that sent them, and it waited for them.
-    let sync = calls(&data, "fsync", &file)[0];
-    let sent: i64 = linked(&data, &requests)
-        .iter()
-        .filter(|((id, how), _)| (*id, *how) == (sync.span_id, "sync"))
-        .map(|(_, n)| n)
-        .sum();
-    assert!(sent >= 300 * 10_000, "{sent}");
-
-    // Read again, from the device: by read-ahead.
-    fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
-    let from = format!("if={}", file.display());
-    let (data, requests) = traced(work.path(), &device, &["dd", &from, "of=/dev/null", "bs=10000", "status=none"]);
-    let reads: BTreeSet<i64> = calls(&data, "read", &file).iter().map(|s| s.span_id).collect();
-    let links = linked(&data, &requests);
-    let ahead: i64 = links.iter().filter(|((id, _), _)| reads.contains(id)).map(|(_, bytes)| bytes).sum();
-    assert_eq!(ahead, 3_002_368, "{links:?}");
+    let script = "
+import mmap, os, sys
+def charged():
+    return int(next(l for l in open('/proc/self/io') if l.startswith('write_bytes')).split()[1])
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+buffer = mmap.mmap(-1, 65536)
+before = charged()
+for n in range(16):
+    assert os.pwrite(fd, buffer, n * 65536) == 65536
+print(charged() - before)";
+    let file = work.path().join("direct");
+    let traced = live::trace(work.path(), &[], &["python3", "-c", script, file.to_str().unwrap()]);
+    let charged: i64 = traced.stdout.lines().next().unwrap().parse().unwrap();
+    let data = traced.data().lossless();
+    let spans: Vec<i64> = data.calls("pwrite64").filter(|s| data.path(s) == Some(&file)).map(|s| s.span_id).collect();
+    let direct = data.links.iter().filter(|l| l.how == "direct" && spans.contains(&l.span_id));
+    let linked: i64 = direct.map(|l| l.bytes).sum();
+    assert_eq!((spans.len(), linked), (16, 16 * BLOCK));
+    // The process is also charged for the blocks of the file system itself that it dirties.
+    assert!((linked..linked + BLOCK).contains(&charged), "{charged} charged");
 }

@@ -103,6 +103,11 @@ impl Maker {
         let dur = self.dice.below(5_000_000);
         self.requests += 1;
         self.trace.request(self.requests, at, what, bytes, dur);
+        if self.dice.once_in(3) {
+            // Another call wrote the data.
+            let writer = self.dice.below(at as i64 + 1) as usize;
+            self.trace.link(self.requests, writer, i64::from(bytes) / 2, "writeback");
+        }
     }
 }
 

@@ -22,7 +22,7 @@ struct FileState {
 pub struct Files {
     all: Vec<FileState>,
     by_key: HashMap<FileKey, i32>,
-    /// The last file of a device and inode, for who does not tell the generation.
+    /// The last file of a device and inode, whatever its generation.
     by_inode: HashMap<(u32, u64), i32>,
     by_path: BTreeMap<Vec<u8>, i32>,
     mounts: Vec<Mount>,
@@ -51,10 +51,10 @@ impl Files {
         &self.all[id as usize - 1]
     }
 
-    /// A file that was seen before.
+    /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
     pub fn known(&self, key: FileKey) -> Option<i32> {
-        self.by_key.get(&key).copied().or_else(|| {
-            // Told without its generation by one of the two; an unlinked one is another file.
+        let exact = self.by_key.get(&key).copied();
+        exact.or_else(|| {
             let id = *self.by_inode.get(&(key.dev, key.ino))?;
             let row = &self.get(id).row;
             ((key.generation == 0 || row.generation == 0) && !row.unlinked).then_some(id)
@@ -140,6 +140,13 @@ impl Files {
         state.row.path = Some(text.clone());
         state.paths.push(FilePath { file_id: id, path: text, from_ns: t_ns });
         self.mark(id);
+    }
+
+    /// A path that led to the file, perhaps through links: its name until a better one is seen.
+    pub fn asked_about(&mut self, t_ns: i64, id: i32, path: &[u8]) {
+        if self.get(id).path.is_none() {
+            self.move_to(t_ns, id, path);
+        }
     }
 
     fn locate(&mut self, id: i32, path: &[u8]) {

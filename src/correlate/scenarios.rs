@@ -320,3 +320,21 @@ fn sums_count_bytes_once_per_layer_and_errors_always() {
         rows.0.iter().filter_map(|r| if let Row::Hist(h) = r { Some((h.op, h.what, h.n)) } else { None }).collect();
     assert_eq!(counts, [("fprintf", "latency", 1), ("fprintf", "size", 1), ("write", "latency", 1)]);
 }
+
+#[test]
+fn a_file_that_is_only_asked_about_has_the_name_it_was_asked_about_by() {
+    let mut run = Run::new();
+    let by_link = call(0, 1, 0, 10, 11);
+    run.text(&by_link, TextKind::Path, "/lib/x");
+    run.call("stat", Call { file: Some(key(7)), ..by_link });
+    let again = call(0, 2, 0, 20, 21);
+    run.text(&again, TextKind::Path, "/other/x");
+    run.call("stat", Call { file: Some(key(7)), ..again });
+    let opened = call(0, 3, 0, 30, 31);
+    run.openat(opened, "/usr/lib/y", 8, 5);
+    let alias = call(0, 4, 0, 40, 41);
+    run.text(&alias, TextKind::Path, "/lib/y");
+    run.call("stat", Call { file: Some(key(8)), ..alias });
+    let rows = run.finish();
+    assert_eq!([1, 2].map(|id| rows.file(id).path.as_deref()), [Some("/lib/x"), Some("/usr/lib/y")]);
+}

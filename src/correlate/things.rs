@@ -130,6 +130,12 @@ impl Things {
                         self.files.rename(seen.end_ns, &from, &to);
                     }
                 }
+                // A file that is only ever asked about has no other name than the one it was asked about by.
+                (Role::None, Some(path)) if seen.call.file.is_some() && seen.row.stat.is_some() => {
+                    if let Some(file) = file {
+                        self.files.asked_about(seen.end_ns, file, &path);
+                    }
+                }
                 _ => {}
             }
         }

@@ -19,6 +19,11 @@ pub use table::{Column, Encoding, SCHEMA, Table, schema};
 /// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
 pub const VIEWS: &str = include_str!("views.sql");
 
+/// Whether output failed because its reader closed it: it has seen enough, and that is no failure.
+pub fn reader_left(e: &anyhow::Error) -> bool {
+    e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;

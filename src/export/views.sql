@@ -121,9 +121,33 @@ CREATE OR REPLACE VIEW v_amplification AS
     SELECT 11, 'block', op, count(*), sum(CASE WHEN status = 0 THEN bytes ELSE 0 END), 0
     FROM block WHERE op IN ('read', 'write') GROUP BY op)
   SELECT kind, layer, calls, bytes, unknown_calls,
-         bytes / nullif(first_value(bytes) OVER (PARTITION BY kind ORDER BY step), 0)::DOUBLE AS to_first,
-         bytes / nullif(lag(bytes IGNORE NULLS) OVER (PARTITION BY kind ORDER BY step), 0)::DOUBLE AS to_above
+         bytes / nullif(max(bytes) FILTER (layer = 'asked') OVER (PARTITION BY kind), 0)::DOUBLE AS to_asked
   FROM steps ORDER BY kind, step;
+
+-- The same by the layer that the program called: what was asked, what each layer moved inside these calls, and (as
+-- layer 'block') what of it went to the device. Where the calls that wrote the data of a request are known, it counts
+-- for them and not for the call that flushed it.
+CREATE OR REPLACE VIEW v_amplification_by_called AS
+  WITH roots AS (SELECT span_id AS root_id, layer AS called FROM spans WHERE parent_id IS NULL),
+       requests AS (SELECT l.root_id, l.how, l.bytes, b.op,
+                           bool_or(l.how = 'writeback') OVER (PARTITION BY l.req_id) AS written
+                    FROM block_links l JOIN block b USING (req_id) WHERE b.op IN ('read', 'write') AND b.status = 0),
+       steps AS (
+         SELECT called, 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
+                count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
+         FROM v_asked JOIN roots USING (root_id) GROUP BY called, kind
+         UNION ALL
+         SELECT called, layer_rank(layer), layer, kind, count(*), sum(bytes),
+                count(*) FILTER (bytes IS NULL AND errno = 0)
+         FROM spans JOIN roots USING (root_id) WHERE layer_top AND kind IN ('read', 'write')
+         GROUP BY called, layer, kind
+         UNION ALL
+         SELECT called, 11, 'block', op, count(*), sum(bytes), 0
+         FROM requests JOIN roots USING (root_id) WHERE op = 'read' OR how = 'writeback' OR NOT written
+         GROUP BY called, op)
+  SELECT kind, called, layer, calls, bytes, unknown_calls,
+         bytes / nullif(max(bytes) FILTER (layer = 'asked') OVER (PARTITION BY kind, called), 0)::DOUBLE AS to_asked
+  FROM steps ORDER BY kind, layer_rank(called), step;
 CREATE OR REPLACE VIEW v_block_classes AS
   SELECT op, class, count(*) AS requests, sum(CASE WHEN status = 0 THEN bytes ELSE 0 END) AS bytes,
          count(*) FILTER (status <> 0) AS errors,

@@ -107,7 +107,7 @@ impl Engine {
         let mut rows = Vec::new();
         for family in Family::LIBRARIES.into_iter().filter(layers) {
             let (status, reason) = if self.layers.contains(&family.layer()) {
-                ("absent", format!("no traced process mapped a library that exports {}", family.name()))
+                ("absent", format!("no traced process mapped such a library ({})", family.name()))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };

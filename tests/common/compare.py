@@ -102,7 +102,26 @@ for key in keys("step", our_steps, sql_steps):
     same(f"{key} bytes", ours["bytes"]["sum"], sql["bytes"])
     same(f"{key} unknown", ours["bytes"]["unknown_calls"], sql["unknown_calls"])
     if key[1] != "asked":
-        same(f"{key} ratio", ours["to_above"], sql["to_above"], 1e-9)
+        same(f"{key} ratio", ours["to_asked"], sql["to_asked"], 1e-9)
+sql_called = index(rows("FROM v_amplification_by_called"), "kind", "called", "layer")
+our_called = {}
+for kind in ("read", "write"):
+    for called in report["amplification"][kind]["by_called"]:
+        layer, device = called["layer"], called["device"]
+        if called["asked_calls"]:
+            our_called[kind, layer, "asked"] = called["asked"] | {"calls": called["asked_calls"]}
+        for name, moved in called["moved"].items():
+            our_called[kind, layer, name] = moved | {"ratio": called["syscall_to_asked"] if name == "syscall" else None}
+        if device or called["device_to_asked"] is not None:
+            our_called[kind, layer, "block"] = {"sum": device, "unknown_calls": 0, "ratio": called["device_to_asked"]}
+for key in keys("called", our_called, sql_called):
+    ours, sql = our_called[key], sql_called[key]
+    same(f"{key} bytes", ours["sum"], sql["bytes"])
+    same(f"{key} unknown", ours["unknown_calls"], sql["unknown_calls"])
+    if "calls" in ours:
+        same(f"{key} calls", ours["calls"], sql["calls"])
+    if key[2] in ("syscall", "block"):
+        same(f"{key} ratio", ours["ratio"], sql["to_asked"], 1e-9)
 
 # Files.
 sql_files = index(rows("FROM v_files"), "file_id", "layer")

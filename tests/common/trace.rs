@@ -119,6 +119,12 @@ impl Trace {
         self.rows.push(Row::BlockLink(BlockLink { req_id, span_id, root_id, bytes: i64::from(bytes), how: "direct" }));
     }
 
+    /// Links a request to one more call.
+    pub fn link(&mut self, req_id: i64, at: usize, bytes: i64, how: &'static str) {
+        let (span_id, root_id) = (self.spans[at].span_id, self.spans[at].root_id);
+        self.rows.push(Row::BlockLink(BlockLink { req_id, span_id, root_id, bytes, how }));
+    }
+
     /// All rows, other tables first.
     pub fn finish(self) -> Vec<Row> {
         self.rows.into_iter().chain(self.spans.into_iter().map(Row::Span)).collect()

@@ -1031,6 +1031,51 @@ struct trace_entry {
 	int pid;
 };
 
+enum pageflags {
+	PG_locked = 0,
+	PG_writeback = 1,
+	PG_referenced = 2,
+	PG_uptodate = 3,
+	PG_dirty = 4,
+	PG_lru = 5,
+	PG_head = 6,
+	PG_waiters = 7,
+	PG_active = 8,
+	PG_workingset = 9,
+	PG_owner_priv_1 = 10,
+	PG_owner_2 = 11,
+	PG_arch_1 = 12,
+	PG_reserved = 13,
+	PG_private = 14,
+	PG_private_2 = 15,
+	PG_reclaim = 16,
+	PG_swapbacked = 17,
+	PG_unevictable = 18,
+	PG_dropbehind = 19,
+	PG_mlocked = 20,
+	PG_young = 21,
+	PG_idle = 22,
+	PG_arch_2 = 23,
+	__NR_PAGEFLAGS = 24,
+	PG_readahead = 16,
+	PG_swapcache = 10,
+	PG_checked = 10,
+	PG_anon_exclusive = 11,
+	PG_mappedtodisk = 11,
+	PG_fscache = 15,
+	PG_pinned = 10,
+	PG_savepinned = 4,
+	PG_foreign = 10,
+	PG_xen_remapped = 10,
+	PG_movable_ops_isolated = 16,
+	PG_movable_ops = 3,
+	PG_reported = 3,
+	PG_vmemmap_self_hosted = 10,
+	PG_has_hwpoisoned = 8,
+	PG_large_rmappable = 9,
+	PG_partially_mapped = 16,
+};
+
 struct fs_struct {
 	int umask;
 	struct path root;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::header::{LayerCoverage, Quality};
 use super::layers::{Bytes, is_data};
 use super::source::Source;
-use crate::correlate::rows::{Block, Span};
+use crate::correlate::rows::{Block, SEQ_BITS, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Both directions, apart.
@@ -25,24 +25,38 @@ pub struct Chain {
     /// does not tell its bytes, those of the first calls below it that do are taken.
     pub asked: Bytes,
     pub asked_calls: i64,
-    /// False: a limit was reached and `asked` is too small.
+    /// False: something was lost, or a limit was reached and sums are too small.
     pub asked_complete: bool,
+    /// The same by the layer that the program called, top to bottom.
+    pub by_called: Vec<Called>,
     pub steps: Vec<Step>,
 }
 
-/// One layer of a chain.
+/// The calls that the program made at one layer, and all that happened inside them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Called {
+    pub layer: &'static str,
+    pub asked: Bytes,
+    pub asked_calls: i64,
+    /// What each layer moved inside these calls (outermost calls of the layer), the layer itself included.
+    pub moved: BTreeMap<&'static str, Bytes>,
+    /// Of device requests linked to these calls: a write counts for the calls that wrote the data, where these are
+    /// known, otherwise for the call that submitted it.
+    pub device: i64,
+    /// Bytes in system calls, and on the device, against what was asked.
+    pub syscall_to_asked: Option<f64>,
+    pub device_to_asked: Option<f64>,
+}
+
+/// One layer as a whole, whoever called it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     pub layer: &'static str,
     /// Outermost calls of the layer, or device requests.
     pub calls: i64,
     pub bytes: Bytes,
-    /// The part of `bytes` that the program asked of this layer itself, without a traced layer above.
-    pub direct: i64,
     /// `bytes` against what the program asked for.
     pub to_asked: Option<f64>,
-    /// `bytes` against the nearest layer above that knows its own.
-    pub to_above: Option<f64>,
     /// Block: why the requests were made.
     pub classes: Vec<ClassBytes>,
     pub complete: bool,
@@ -61,14 +75,23 @@ pub struct ClassBytes {
 /// Read and write, in this order.
 const DIRECTIONS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// Calls of unknown size that are remembered so that the calls below can stand for them: 2 Mi, about 50 MiB.
-const OPAQUE_MAX: usize = 2 << 20;
+/// Calls, and requests, that are remembered until it is known what they belong to: 2 Mi each, some 100 MiB.
+const REMEMBERED_MAX: usize = 2 << 20;
+
+/// How a link says that the call wrote the data into the page cache.
+const WRITTEN: &str = "writeback";
 
 #[derive(Default, Clone)]
 struct Sum {
     calls: i64,
     bytes: Bytes,
-    direct: i64,
+}
+
+/// A read or write request that moved something.
+struct Request {
+    kind: Kind,
+    /// The calls that wrote its data are known.
+    written: bool,
 }
 
 /// Sums up bytes per layer and direction, and what the program asked for at the top.
@@ -76,9 +99,16 @@ struct Sum {
 pub struct Chains {
     layers: HashMap<(Kind, Layer), Sum>,
     classes: [BTreeMap<&'static str, (i64, i64)>; 2],
-    asked: [Sum; 2],
-    /// Calls that leave it to the calls below to tell the bytes: the span and its parent.
-    opaque: HashMap<i64, Option<i64>>,
+    asked: HashMap<(Kind, Layer), Sum>,
+    /// Bytes of a layer (second) inside calls that the program made at a layer (first).
+    moved: HashMap<(Kind, Layer, Layer), Bytes>,
+    /// The same while the layer of the root is not known: by root.
+    rootless: HashMap<(i64, Kind, Layer), Bytes>,
+    /// The last root that was seen of each thread.
+    roots: HashMap<i64, (i64, Layer)>,
+    requests: HashMap<i64, Request>,
+    /// Calls that leave it to the calls below to tell the bytes: the span, its parent and its layer.
+    opaque: HashMap<i64, (Option<i64>, Layer)>,
     overflow: bool,
 }
 
@@ -96,11 +126,18 @@ fn side(kind: Kind) -> usize {
     usize::from(kind == Kind::Write)
 }
 
+fn is_root(span: &Span) -> bool {
+    span.parent_id.is_none()
+}
+
 impl Chains {
     pub fn span(&mut self, span: &Span) {
+        if is_root(span) {
+            self.roots.insert(span.span_id >> SEQ_BITS, (span.span_id, span.layer));
+        }
         if is_opaque(span) {
-            if self.opaque.len() < OPAQUE_MAX {
-                self.opaque.insert(span.span_id, span.parent_id);
+            if self.opaque.len() < REMEMBERED_MAX {
+                self.opaque.insert(span.span_id, (span.parent_id, span.layer));
             } else {
                 self.overflow = true;
             }
@@ -108,21 +145,34 @@ impl Chains {
         if !is_data(span) {
             return;
         }
-        if span.parent_id.is_none() && span.layer != Layer::App {
-            self.ask(span);
+        if is_root(span) && span.layer != Layer::App {
+            self.ask(span, span.layer);
         }
         if span.layer_top {
             let sum = self.layers.entry((span.kind, span.layer)).or_default();
             sum.calls += 1;
             sum.bytes.add(span.bytes, span.errno != 0);
-            if span.parent_id.is_none() {
-                sum.direct = sum.direct.saturating_add(span.bytes.unwrap_or(0));
+            let mut bytes = Bytes::default();
+            bytes.add(span.bytes, span.errno != 0);
+            match self.roots.get(&(span.root_id >> SEQ_BITS)) {
+                Some((root, layer)) if *root == span.root_id => {
+                    self.moved.entry((span.kind, *layer, span.layer)).or_default().merge(bytes);
+                }
+                _ => self.rootless((span.root_id, span.kind, span.layer), bytes),
             }
         }
     }
 
-    fn ask(&mut self, span: &Span) {
-        let sum = &mut self.asked[side(span.kind)];
+    fn rootless(&mut self, key: (i64, Kind, Layer), bytes: Bytes) {
+        if self.rootless.len() < REMEMBERED_MAX || self.rootless.contains_key(&key) {
+            self.rootless.entry(key).or_default().merge(bytes);
+        } else {
+            self.overflow = true;
+        }
+    }
+
+    fn ask(&mut self, span: &Span, root: Layer) {
+        let sum = self.asked.entry((span.kind, root)).or_default();
         sum.calls += 1;
         sum.bytes.add(asked(span), span.errno != 0);
     }
@@ -140,17 +190,25 @@ impl Chains {
         sum.bytes.add(Some(bytes), false);
         let class = self.classes[side(kind)].entry(block.class).or_default();
         *class = (class.0 + 1, class.1.saturating_add(bytes));
+        if self.requests.len() >= REMEMBERED_MAX {
+            self.overflow = true;
+        } else if block.status == 0 {
+            self.requests.insert(block.req_id, Request { kind, written: false });
+        }
     }
 
-    /// The second pass, only made where a top call did not tell its bytes: the first calls below that do.
-    /// `each` gets every call that counts as asked by the program besides the roots.
-    pub fn below_opaque(&mut self, source: &mut dyn Source, each: &mut dyn FnMut(&Span)) -> Result<()> {
+    /// After all spans and requests: whom the requests belong to, what the calls below those of unknown size asked
+    /// for, and the layers of roots that came after what is below them. `each` gets every call that counts as asked by
+    /// the program besides the roots.
+    pub fn resolve(&mut self, source: &mut dyn Source, each: &mut dyn FnMut(&Span)) -> Result<()> {
+        self.links(source)?;
         let opaque = std::mem::take(&mut self.opaque);
         // Opaque calls that are reached from the top through opaque calls only.
         let mut reached = HashSet::new();
-        let mut fresh: Vec<i64> = opaque.iter().filter(|(_, parent)| parent.is_none()).map(|(id, _)| *id).collect();
+        let mut fresh: Vec<i64> =
+            opaque.iter().filter(|(_, (parent, _))| parent.is_none()).map(|(id, _)| *id).collect();
         let mut children = HashMap::<i64, Vec<i64>>::new();
-        for (id, parent) in opaque.iter().filter_map(|(id, parent)| parent.map(|p| (*id, p))) {
+        for (id, parent) in opaque.iter().filter_map(|(id, (parent, _))| parent.map(|p| (*id, p))) {
             children.entry(parent).or_default().push(id);
         }
         while let Some(id) = fresh.pop() {
@@ -158,29 +216,68 @@ impl Chains {
                 fresh.extend(children.remove(&id).unwrap_or_default());
             }
         }
-        if reached.is_empty() {
+        let rootless: HashSet<i64> = self.rootless.keys().map(|(root, ..)| *root).collect();
+        if reached.is_empty() && rootless.is_empty() {
             return Ok(());
         }
         source.spans(&mut |span| {
             let below = span.parent_id.is_some_and(|parent| reached.contains(&parent));
             if below && is_data(span) && asked(span).is_some() {
-                self.ask(span);
+                // The root of what is reached is opaque itself.
+                let root = opaque.get(&span.root_id).map_or(span.layer, |(_, layer)| *layer);
+                self.ask(span, root);
                 each(span);
+            }
+            if is_root(span) && rootless.contains(&span.span_id) {
+                self.root_known(span);
+            }
+            Ok(())
+        })
+    }
+
+    fn root_known(&mut self, root: &Span) {
+        for (kind, layer) in DIRECTIONS.into_iter().flat_map(|kind| LAYERS.map(|layer| (kind, layer))) {
+            if let Some(bytes) = self.rootless.remove(&(root.span_id, kind, layer)) {
+                self.moved.entry((kind, root.layer, layer)).or_default().merge(bytes);
+            }
+        }
+    }
+
+    /// Gives the bytes of requests to the roots of the calls they are linked to.
+    fn links(&mut self, source: &mut dyn Source) -> Result<()> {
+        if self.requests.is_empty() {
+            return Ok(());
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        source.links(&mut |link| {
+            if let Some(request) = requests.get_mut(&link.req_id) {
+                request.written |= link.how == WRITTEN;
+            }
+            Ok(())
+        })?;
+        source.links(&mut |link| {
+            // The data of one write would count twice otherwise: for who wrote it, and for who flushed it.
+            let counts = |r: &&Request| r.kind == Kind::Read || !r.written || link.how == WRITTEN;
+            if let Some(request) = requests.get(&link.req_id).filter(counts) {
+                let bytes = Bytes { sum: Some(link.bytes), unknown_calls: 0 };
+                self.rootless((link.root_id, request.kind, Layer::Block), bytes);
             }
             Ok(())
         })
     }
 
     pub fn finish(self, coverage: &[LayerCoverage], quality: &Quality) -> Amplification {
-        let chain = |kind| self.chain(kind, coverage, quality);
-        let [read, write] = DIRECTIONS.map(chain);
+        let [read, write] = DIRECTIONS.map(|kind| self.chain(kind, coverage, quality));
         Amplification { read, write }
     }
 
     fn chain(&self, kind: Kind, coverage: &[LayerCoverage], quality: &Quality) -> Chain {
-        let top = &self.asked[side(kind)];
+        let mut top = Sum::default();
+        for sum in LAYERS.iter().filter_map(|layer| self.asked.get(&(kind, *layer))) {
+            top.calls += sum.calls;
+            top.bytes.merge(sum.bytes);
+        }
         let mut steps = Vec::new();
-        let mut above = top.bytes.sum;
         for layer in LAYERS {
             let sum = self.layers.get(&(kind, layer));
             // Layers that could have been seen and were not are named: silence would read as no bytes.
@@ -190,26 +287,44 @@ impl Chains {
                 continue;
             }
             let sum = sum.cloned().unwrap_or_default();
-            let to = |base: Option<i64>| match (sum.bytes.sum, base) {
-                (Some(n), Some(base)) if base > 0 => Some(n as f64 / base as f64),
-                _ => None,
-            };
-            let classes = if layer == Layer::Block { self.classes(kind) } else { Vec::new() };
             steps.push(Step {
                 layer: layer.name(),
                 calls: sum.calls,
                 bytes: sum.bytes,
-                direct: sum.direct,
-                to_asked: to(top.bytes.sum),
-                to_above: to(above),
-                classes,
+                to_asked: times(sum.bytes.sum, top.bytes.sum),
+                classes: if layer == Layer::Block { self.classes(kind) } else { Vec::new() },
                 complete: quality.complete(layer),
                 not_covered,
             });
-            above = sum.bytes.sum.or(above);
         }
-        let asked_complete = !self.overflow && quality.all();
-        Chain { asked: top.bytes, asked_calls: top.calls, asked_complete, steps }
+        Chain {
+            asked: top.bytes,
+            asked_calls: top.calls,
+            asked_complete: !self.overflow && quality.all(),
+            by_called: LAYERS.into_iter().filter_map(|layer| self.called(kind, layer)).collect(),
+            steps,
+        }
+    }
+
+    fn called(&self, kind: Kind, root: Layer) -> Option<Called> {
+        let moved = |layer: Layer| self.moved.get(&(kind, root, layer)).copied();
+        let all: BTreeMap<_, _> = LAYERS
+            .into_iter()
+            .filter(|layer| *layer != Layer::Block)
+            .filter_map(|layer| moved(layer).map(|bytes| (layer.name(), bytes)))
+            .collect();
+        let sum = self.asked.get(&(kind, root)).cloned().unwrap_or_default();
+        let device = moved(Layer::Block).and_then(|bytes| bytes.sum);
+        let any = sum.calls > 0 || !all.is_empty() || device.is_some();
+        any.then(|| Called {
+            layer: root.name(),
+            asked: sum.bytes,
+            asked_calls: sum.calls,
+            syscall_to_asked: times(moved(Layer::Syscall).and_then(|bytes| bytes.sum), sum.bytes.sum),
+            device_to_asked: times(device, sum.bytes.sum),
+            moved: all,
+            device: device.unwrap_or(0),
+        })
     }
 
     fn classes(&self, kind: Kind) -> Vec<ClassBytes> {
@@ -221,5 +336,12 @@ impl Chains {
         let mut rows: Vec<_> = self.classes[side(kind)].iter().map(row).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         rows
+    }
+}
+
+fn times(n: Option<i64>, base: Option<i64>) -> Option<f64> {
+    match (n, base) {
+        (Some(n), Some(base)) if base > 0 => Some(n as f64 / base as f64),
+        _ => None,
     }
 }

@@ -24,12 +24,22 @@ pub struct FileRow {
     pub file_id: i32,
     /// `None`: the trace does not hold the file's name.
     pub path: Option<String>,
+    /// `data`, `stdio`, `temp`, `lib` or `proc`.
+    pub role: &'static str,
     /// In system calls; where none were seen, in the layer with the most.
     pub time_ns: i64,
     /// Top to bottom. Outermost calls of each layer.
     pub layers: Vec<FileLayer>,
     pub handles: Vec<HandleNode>,
     pub complete: bool,
+}
+
+/// Files that programs are made of and look at to start: loaded code, `/proc` and `/sys`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LibraryFiles {
+    pub files: usize,
+    /// As in [`FileRow::time_ns`].
+    pub time_ns: i64,
 }
 
 /// What one layer did with a file.
@@ -93,11 +103,30 @@ impl Files {
         }
     }
 
-    /// The top files with their handles; paths are filled in later, see [`names`]; also counts all files in the header.
-    pub fn finish(self, source: &mut dyn Source, quality: &Quality, header: &mut Header) -> Result<Vec<FileRow>> {
+    /// The top files with their handles, libraries last; paths are filled in later, see [`names`]; also counts all
+    /// files in the header.
+    pub fn finish(
+        self,
+        source: &mut dyn Source,
+        quality: &Quality,
+        header: &mut Header,
+    ) -> Result<(Vec<FileRow>, LibraryFiles)> {
         header.files = self.figures.len();
-        let mut rows: Vec<_> = self.figures.into_iter().map(|(id, layers)| row(id, layers, quality)).collect();
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.time_ns), row.file_id));
+        let mut rows: HashMap<_, _> =
+            self.figures.into_iter().map(|(id, layers)| (id, row(id, layers, quality))).collect();
+        source.files(&mut |file| {
+            if let Some(row) = rows.get_mut(&file.file_id) {
+                row.role = file.role;
+            }
+            Ok(())
+        })?;
+        let mut rows: Vec<FileRow> = rows.into_values().collect();
+        let mut libraries = LibraryFiles::default();
+        for row in rows.iter().filter(|row| row.is_library()) {
+            libraries.files += 1;
+            libraries.time_ns = libraries.time_ns.saturating_add(row.time_ns);
+        }
+        rows.sort_by_key(|row| (row.is_library(), std::cmp::Reverse(row.time_ns), row.file_id));
         rows.truncate(TOP);
         let mut handles = HashMap::<i32, Handle>::new();
         source.handles(&mut |handle| {
@@ -118,7 +147,14 @@ impl Files {
         for row in &mut rows {
             row.handles = forest(row.file_id, &handles, &objects);
         }
-        Ok(rows)
+        Ok((rows, libraries))
+    }
+}
+
+impl FileRow {
+    /// Not what a user means by a file.
+    pub fn is_library(&self) -> bool {
+        matches!(self.role, "lib" | "proc")
     }
 }
 
@@ -138,7 +174,7 @@ fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> Fi
         complete: quality.complete(layer),
     };
     let layers = layers.into_iter().map(layer).collect();
-    FileRow { file_id, path: None, time_ns, layers, handles: Vec::new(), complete: quality.all() }
+    FileRow { file_id, path: None, role: "data", time_ns, layers, handles: Vec::new(), complete: quality.all() }
 }
 
 /// The last known path of each file asked for.

@@ -31,6 +31,10 @@ pub struct Header {
     pub ranks: usize,
     /// Files that calls touched.
     pub files: usize,
+    /// Calls on sockets, pipes, terminals, `/proc` and `/sys`, which are left out on purpose.
+    pub excluded_calls: i64,
+    /// Device requests that had not completed when the trace ended.
+    pub requests_in_flight: i64,
 }
 
 /// How much of a layer was seen.
@@ -98,6 +102,16 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         Ok(())
     })?;
     let text_of = |key: &str| meta.get(key).cloned();
+    // A running total, and a figure of the end.
+    let (mut excluded_calls, mut requests_in_flight) = (0, 0);
+    source.metrics(&mut |row| {
+        match row.name {
+            "excluded_calls" => excluded_calls = excluded_calls.max(row.value as i64),
+            "requests_in_flight" => requests_in_flight = row.value as i64,
+            _ => {}
+        }
+        Ok(())
+    })?;
     let number = |key: &str| meta.get(key).and_then(|v| v.parse::<i64>().ok());
     let start_wall_ns = number("t0_wall_ns");
     let end = number("end_ns");
@@ -116,6 +130,8 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         processes: 0,
         ranks: 0,
         files: 0,
+        excluded_calls,
+        requests_in_flight,
     })
 }
 

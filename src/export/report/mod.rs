@@ -20,8 +20,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-pub use amplification::{Amplification, Chain, ClassBytes, Step};
-pub use files::{FileLayer, FileRow, HandleNode};
+pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
+pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use header::{Header, LayerCoverage, LossRow};
 pub use layers::{Bytes, LayerRow, OpRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
@@ -45,6 +45,8 @@ pub struct Report {
     pub layers: Vec<LayerRow>,
     pub amplification: Amplification,
     pub files: Vec<FileRow>,
+    /// Programs, libraries, `/proc` and `/sys`: after all others in `files`.
+    pub library_files: LibraryFiles,
     pub slowest: Vec<CallTree>,
     pub ranks: Ranks,
 }
@@ -71,7 +73,6 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         last = last.max(span.start_ns.saturating_add(span.dur_ns));
         Ok(())
     })?;
-    chains.below_opaque(source, &mut |span| works.ask(span))?;
     let mut trees = slowest::Trees::read(source, slowest.roots())?;
     source.blocks(&mut |block| {
         layers.block(block);
@@ -80,10 +81,11 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         last = last.max(block.issue_ns.saturating_add(block.dur_ns));
         Ok(())
     })?;
+    chains.resolve(source, &mut |span| works.ask(span))?;
     if !header.end_recorded {
         header.duration_ns = last;
     }
-    let mut files = files.finish(source, &quality, &mut header)?;
+    let (mut files, library_files) = files.finish(source, &quality, &mut header)?;
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
     let ranks = works.finish(source, &quality, &mut header)?;
@@ -96,6 +98,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         losses,
         coverage,
         files,
+        library_files,
         slowest,
         ranks,
     })

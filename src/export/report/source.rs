@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use crate::correlate::rows::{Block, BlockLink, Coverage, File, Handle, Loss, Meta, Object, Process, Row, Span};
+use crate::correlate::rows::{
+    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Object, Process, Row, Span,
+};
 use crate::export::Dataset;
 
 /// Called for each row; an error ends the reading.
@@ -22,6 +24,7 @@ pub trait Source {
     fn losses(&mut self, each: Each<Loss>) -> Result<()>;
     fn coverage(&mut self, each: Each<Coverage>) -> Result<()>;
     fn meta(&mut self, each: Each<Meta>) -> Result<()>;
+    fn metrics(&mut self, each: Each<Metric>) -> Result<()>;
 
     /// The spans below these roots, the roots included.
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
@@ -66,6 +69,9 @@ impl Source for Vec<Row> {
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Meta(r) = row { each(r) } else { Ok(()) })
     }
+    fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Metric(r) = row { each(r) } else { Ok(()) })
+    }
 }
 
 /// Tables on disk, part by part.
@@ -99,6 +105,9 @@ impl Source for Dataset {
     }
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
         self.rows(|row: Meta| each(&row))
+    }
+    fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
+        self.rows(|row: Metric| each(&row))
     }
 
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {

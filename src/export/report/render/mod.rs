@@ -1,23 +1,23 @@
 //! A report as text, from the report alone.
 
-use super::files::{FileRow, HandleNode};
-use super::slowest::{BlockNode, CallTree, Node};
-use super::{Bytes, Chain, LayerCoverage, LayerRow, OpRow, RankRow, Report};
-use crate::export::text::{
-    Column, Set, Set::Name, Set::Right, bytes, cut_end, cut_start, escape, percent, ratio, table, time,
-};
+mod amplification;
+mod calls;
+mod files;
+
+use std::collections::BTreeMap;
+
+use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report};
+use crate::export::text::{Column, Set::Name, Set::Right, bytes, cut_end, escape, percent, ratio, table, time};
 use crate::words::LAYERS;
 
 /// Columns of the text of a finished run.
 pub const WIDTH: usize = 120;
 /// Functions shown of one layer; the rest is summed up in a line.
-const OPS: usize = 12;
+const OPS: usize = 5;
 /// Ranks or processes shown.
 const RANKS: usize = 32;
-/// Entries of one call tree.
-const TREE_LINES: usize = 60;
-/// Columns of a path in a call tree.
-const TREE_PATH: usize = 40;
+/// Reasons shown why probes of a layer are not attached.
+const REASONS: usize = 2;
 
 /// A mark beside a figure that loss could have changed.
 fn mark(whole: bool, figure: String) -> String {
@@ -49,6 +49,38 @@ fn plural(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
+/// A layer with what was attached, or why nothing was.
+fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
+    if let Some(reason) = &layer.not_covered {
+        let but = if seen { " (yet there are calls)" } else { "" };
+        return format!("not covered: {}{but}", escape(reason));
+    }
+    let tiers: Vec<_> = match layer.tiers.len() {
+        1 => layer.tiers.keys().map(escape).collect(),
+        _ => layer.tiers.iter().map(|(tier, n)| format!("{} {n}", escape(tier))).collect(),
+    };
+    let mut reasons = BTreeMap::<String, usize>::new();
+    for (why, n) in &layer.refused {
+        // Which name the other one is, says the table.
+        let alias = why.split_once("alias of ").map(|(status, _)| format!("{status}alias of another name"));
+        *reasons.entry(alias.unwrap_or_else(|| why.clone())).or_default() += n;
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let others: usize = reasons.iter().skip(REASONS).map(|(_, n)| n).sum();
+    let mut line = format!("{} of {} probes ({})", layer.attached, layer.probes, tiers.join(", "));
+    if !seen {
+        line += ", no calls";
+    }
+    for (why, n) in reasons.iter().take(REASONS) {
+        line += &format!("; {n} {}", escape(why));
+    }
+    if others > 0 {
+        line += &format!("; {others} for other reasons (--json)");
+    }
+    line
+}
+
 impl Report {
     /// The report as text, no line over `width` columns (60 at least).
     pub fn text(&self, width: usize) -> String {
@@ -58,8 +90,8 @@ impl Report {
         self.coverage(&mut out);
         self.layers(&mut out, width);
         self.amplification(&mut out, width);
-        self.files(&mut out, width);
-        self.slowest(&mut out, width);
+        calls::text(&self.slowest, &mut out, width);
+        files::text(self, &mut out, width);
         self.ranks(&mut out, width);
         out.lines().map(|line| cut_end(line, width) + "\n").collect()
     }
@@ -78,6 +110,16 @@ impl Report {
         let ranks = if h.ranks > 0 { format!(", {}", plural(h.ranks, "rank", "ranks")) } else { String::new() };
         let processes = plural(h.processes, "process", "processes");
         line(format!("traced    {processes}{ranks}, {}", plural(h.files, "file", "files")));
+        if h.excluded_calls > 0 {
+            line(format!(
+                "left out  {} on sockets, pipes, terminals, /proc, /sys (on purpose)",
+                plural(h.excluded_calls as usize, "call", "calls")
+            ));
+        }
+        if h.requests_in_flight > 0 {
+            let n = plural(h.requests_in_flight as usize, "device request", "device requests");
+            line(format!("open      {n} had not completed when the trace ended"));
+        }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
             let total = self.losses.iter().fold(0i64, |sum, row| sum.saturating_add(row.count));
@@ -95,22 +137,18 @@ impl Report {
 
     fn coverage(&self, out: &mut String) {
         *out += "\nCoverage\n";
+        let mut without = Vec::new();
         for layer in &self.coverage {
-            let line = self.layer_coverage(layer);
-            *out += &format!("  {:<9} {line}\n", layer.layer);
+            let seen = self.layers.iter().any(|row| row.layer == layer.layer);
+            if layer.probes == 0 && !seen {
+                without.push(layer.layer);
+            } else {
+                *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
+            }
         }
-    }
-
-    fn layer_coverage(&self, layer: &LayerCoverage) -> String {
-        let seen = self.layers.iter().any(|row| row.layer == layer.layer);
-        if let Some(reason) = &layer.not_covered {
-            let but = if seen { " (yet there are calls)" } else { "" };
-            return format!("not covered: {}{but}", escape(reason));
+        if !without.is_empty() {
+            *out += &format!("  not covered (no probes in this version): {}\n", without.join(", "));
         }
-        let tiers: Vec<_> = layer.tiers.iter().map(|(tier, n)| format!("{} {n}", escape(tier))).collect();
-        let refused: Vec<_> = layer.refused.iter().map(|(why, n)| format!("; {} ({n})", escape(why))).collect();
-        let silent = if seen { "" } else { ", no calls" };
-        format!("{} of {} probes ({}){silent}{}", layer.attached, layer.probes, tiers.join(", "), refused.concat())
     }
 
     fn layers(&self, out: &mut String, width: usize) {
@@ -201,28 +239,8 @@ impl Report {
     fn amplification(&self, out: &mut String, width: usize) {
         for (name, chain) in [("Read", &self.amplification.read), ("Write", &self.amplification.write)] {
             if chain.asked_calls > 0 || chain.steps.iter().any(|step| step.calls > 0) {
-                chain_text(name, chain, out, width);
+                amplification::text(name, chain, out, width);
             }
-        }
-    }
-
-    fn files(&self, out: &mut String, width: usize) {
-        if self.files.is_empty() {
-            return;
-        }
-        let of = self.header.files;
-        *out += &format!("\nFiles: {} of {of}, by time in system calls\n", self.files.len());
-        for (at, file) in self.files.iter().enumerate() {
-            file_text(at + 1, file, out, width);
-        }
-    }
-
-    fn slowest(&self, out: &mut String, width: usize) {
-        if !self.slowest.is_empty() {
-            *out += "\nSlowest calls\n";
-        }
-        for (at, call) in self.slowest.iter().enumerate() {
-            call_text(at + 1, call, out, width);
         }
     }
 
@@ -284,163 +302,4 @@ impl Report {
             *out += &format!("  {:<9} max/mean {spread} ({who} {}: {times})\n", i.layer, i.slowest);
         }
     }
-}
-
-fn chain_text(name: &str, chain: &Chain, out: &mut String, width: usize) {
-    let asked = mark(chain.asked_complete, known(chain.asked));
-    let mut title = format!("{name} amplification: the program asked for {asked} in {} calls", chain.asked_calls);
-    match chain.asked.unknown_calls {
-        0 => {}
-        n => title += &format!(" (unknown for {n}: taken from the calls below)"),
-    }
-    *out += &format!("\n{title}\n");
-    let head: &[Column] = &[
-        ("layer", Name, 0),
-        ("calls", Right, 0),
-        ("bytes", Right, 0),
-        ("asked directly", Right, 1),
-        ("to asked", Right, 0),
-        ("to above", Right, 0),
-        ("", Name, 2),
-    ];
-    let mut rows = Vec::new();
-    for step in chain.steps.iter().filter(|step| step.not_covered.is_none()) {
-        let m = |text| mark(step.complete, text);
-        let times =
-            |value: Option<f64>| mark(step.complete && chain.asked_complete, value.map_or("-".to_owned(), ratio));
-        let direct = if step.direct == 0 { "-".to_owned() } else { bytes(step.direct) };
-        let (to_asked, to_above) = (times(step.to_asked), times(step.to_above));
-        let figures = [m(step.calls.to_string()), m(known(step.bytes)), m(direct), to_asked, to_above];
-        rows.push([vec![step.layer.to_owned()], figures.to_vec(), vec![unknown(step.bytes)]].concat());
-        for class in &step.classes {
-            rows.push(vec![format!("  {}", class.class), m(class.requests.to_string()), m(bytes(class.bytes))]);
-        }
-    }
-    *out += &table(head, &rows, width, 2);
-    for step in &chain.steps {
-        if let Some(reason) = &step.not_covered {
-            *out += &format!("  {:<9} not covered: {}\n", step.layer, escape(reason));
-        }
-    }
-}
-
-fn file_text(number: usize, file: &FileRow, out: &mut String, width: usize) {
-    let path = file.path.as_deref().map_or_else(|| format!("file {} (name not recorded)", file.file_id), escape);
-    let took = mark(file.complete, time(file.time_ns));
-    let room = width.saturating_sub(8 + took.len());
-    *out += &format!("{number:>4}. {}  {took}\n", cut_start(&path, room));
-    let head: &[Column] = &[
-        ("layer", Name, 0),
-        ("calls", Right, 0),
-        ("time", Right, 0),
-        ("read", Right, 0),
-        ("written", Right, 0),
-        ("errors", Right, 0),
-        ("kinds", Name, 1),
-    ];
-    let row = |l: &super::FileLayer| {
-        let m = |text| mark(l.complete, text);
-        let kinds: Vec<_> = l.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
-        let mut cells = vec![l.layer.to_owned(), m(l.calls.to_string()), m(time(l.time_ns))];
-        cells.extend([m(known(l.read)), m(known(l.written)), m(count(l.errors)), kinds.join(", ")]);
-        cells
-    };
-    *out += &table(head, &file.layers.iter().map(row).collect::<Vec<_>>(), width, 6);
-    for handle in &file.handles {
-        handle_text(handle, "      opened as ".to_owned(), out);
-    }
-}
-
-/// A handle and the chain of only children on one line, branches below it.
-fn handle_text(handle: &HandleNode, mut line: String, out: &mut String) {
-    let indent = line.len() - line.trim_start().len() + 2;
-    let mut handle = handle;
-    loop {
-        let what = match (&handle.object, handle.layer) {
-            (Some(object), layer) => format!("{layer} {}", escape(object)),
-            (None, "syscall") => "syscall fd".to_owned(),
-            (None, "stdio") => "stdio FILE".to_owned(),
-            (None, layer) => layer.to_owned(),
-        };
-        line += &format!("{what} ({})", handle.count);
-        match handle.children.as_slice() {
-            [only] if handle.more == 0 => handle = only,
-            _ => break,
-        }
-        line += " > ";
-    }
-    *out += &line;
-    out.push('\n');
-    let below = " ".repeat(indent) + "> ";
-    for child in &handle.children {
-        handle_text(child, below.clone(), out);
-    }
-    if handle.more > 0 {
-        *out += &format!("{below}{} more\n", handle.more);
-    }
-}
-
-fn call_text(number: usize, call: &CallTree, out: &mut String, width: usize) {
-    let rank = call.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
-    let (took, at) = (mark(call.complete, time(call.tree.dur_ns)), time(call.start_ns));
-    let who = format!("pid {}, thread {}{rank}", call.pid, call.tid);
-    *out += &format!("{number:>4}. {} {took}, started at {at}, {who}\n", call.tree.op);
-    let mut rows = Vec::new();
-    node_rows(&call.tree, 0, call.complete, &mut rows);
-    let cut = rows.len().saturating_sub(TREE_LINES);
-    rows.truncate(TREE_LINES);
-    let head: &[Column] =
-        &[("call", Name, 0), ("time", Right, 0), ("self", Right, 1), ("bytes", Right, 0), ("", Set::Name, 0)];
-    // Titles say nothing new from the second tree on.
-    let text = table(head, &rows, width, 6);
-    *out += if number == 1 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
-    if cut > 0 {
-        *out += &format!("      {} more with --json\n", plural(cut, "line", "lines"));
-    }
-    if call.not_shown > 0 {
-        *out += &format!("      {} left out: the tree is too large\n", plural(call.not_shown, "entry", "entries"));
-    }
-}
-
-fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<String>>) {
-    let indent = "  ".repeat(depth);
-    let mut notes = Vec::new();
-    let name = if node.count > 1 {
-        notes.push(format!("max {}", time(node.max_ns)));
-        format!("{indent}{} x {}", node.op, node.count)
-    } else {
-        format!("{indent}{}", node.op)
-    };
-    notes.extend(node.object.as_deref().map(|object| cut_start(&escape(object), TREE_PATH)));
-    notes.extend(node.path.as_deref().map(|path| cut_start(&escape(path), TREE_PATH)));
-    notes.extend(node.offset.map(|offset| format!("at {offset}")));
-    match (node.errors, node.errno) {
-        (0, _) => {}
-        (_, errno) if errno > 0 => notes.push(format!("failed: {:?}", nix::errno::Errno::from_raw(errno.into()))),
-        (1, _) if node.count == 1 => notes.push("failed".to_owned()),
-        (n, _) => notes.push(format!("{n} failed")),
-    }
-    let says = [
-        (node.unfinished, "unfinished"),
-        (node.asynchronous, "asynchronous"),
-        (node.inferred_parent, "parent inferred"),
-    ];
-    notes.extend(says.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
-    let own = mark(complete, time(node.self_ns));
-    rows.push(vec![name, time(node.dur_ns), own, node.bytes.map_or("-".to_owned(), bytes), notes.join(", ")]);
-    node.blocks.iter().for_each(|block| rows.push(block_row(block, depth + 1)));
-    node.children.iter().for_each(|child| node_rows(child, depth + 1, complete, rows));
-}
-
-fn block_row(block: &BlockNode, depth: usize) -> Vec<String> {
-    let times = if block.count > 1 { format!(" x {}", block.count) } else { String::new() };
-    let name = format!("{}block {} {}{times}", "  ".repeat(depth), block.op, block.class);
-    let mut note = format!("queued {}, linked: {}", time(block.queue_ns), block.how);
-    if block.count > 1 {
-        note = format!("max {}, {note}", time(block.max_device_ns));
-    }
-    if block.errors > 0 {
-        note += &format!(", {} failed", block.errors);
-    }
-    vec![name, time(block.device_ns), String::new(), bytes(block.bytes), note]
 }

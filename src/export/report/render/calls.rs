@@ -1,0 +1,100 @@
+//! The slowest calls as text: a tree for the first of each function, a line for the others.
+
+use std::collections::HashSet;
+
+use super::{mark, plural};
+use crate::export::report::{BlockNode, CallTree, Node};
+use crate::export::text::{Column, Set, Set::Name, Set::Right, bytes, cut_start, escape, table, time};
+
+/// Entries of one call tree.
+const TREE_LINES: usize = 16;
+/// Columns of a path in a call tree.
+const TREE_PATH: usize = 40;
+
+/// All calls, the slowest first.
+pub fn text(calls: &[CallTree], out: &mut String, width: usize) {
+    if !calls.is_empty() {
+        *out += "\nSlowest calls\n";
+    }
+    let mut shown = HashSet::new();
+    for (at, call) in calls.iter().enumerate() {
+        let rank = call.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
+        let (took, start) = (mark(call.complete, time(call.tree.dur_ns)), time(call.start_ns));
+        let thread = if call.pid == call.tid { String::new() } else { format!(", thread {}", call.tid) };
+        *out += &format!("{:>4}. {} {took}, started at {start}, pid {}{thread}{rank}", at + 1, call.tree.op, call.pid);
+        if shown.insert(call.tree.op) {
+            out.push('\n');
+            tree(call, at == 0, out, width);
+        } else {
+            let worst = worst(&call.tree);
+            let what = if worst.count > 1 { format!("x {}", worst.count) } else { "itself".to_owned() };
+            *out += &format!(": {} of it in {} {what}\n", time(worst.self_ns), worst.op);
+        }
+    }
+}
+
+/// The entry that kept the most time for itself.
+fn worst(node: &Node) -> &Node {
+    node.children.iter().map(worst).fold(node, |most, other| if other.self_ns > most.self_ns { other } else { most })
+}
+
+fn tree(call: &CallTree, titles: bool, out: &mut String, width: usize) {
+    let mut rows = Vec::new();
+    node_rows(&call.tree, 0, call.complete, &mut rows);
+    let cut = rows.len().saturating_sub(TREE_LINES);
+    rows.truncate(TREE_LINES);
+    let head: &[Column] =
+        &[("call", Name, 0), ("time", Right, 0), ("self", Right, 1), ("bytes", Right, 0), ("", Set::Name, 0)];
+    // Titles say nothing new from the second tree on.
+    let text = table(head, &rows, width, 6);
+    *out += if titles { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+    if cut > 0 {
+        *out += &format!("      {} more with --json\n", plural(cut, "line", "lines"));
+    }
+    if call.not_shown > 0 {
+        *out += &format!("      {} left out: the tree is too large\n", plural(call.not_shown, "entry", "entries"));
+    }
+}
+
+fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<String>>) {
+    let indent = "  ".repeat(depth);
+    let mut notes = Vec::new();
+    let name = if node.count > 1 {
+        notes.push(format!("max {}", time(node.max_ns)));
+        format!("{indent}{} x {}", node.op, node.count)
+    } else {
+        format!("{indent}{}", node.op)
+    };
+    notes.extend(node.object.as_deref().map(|object| cut_start(&escape(object), TREE_PATH)));
+    notes.extend(node.path.as_deref().map(|path| cut_start(&escape(path), TREE_PATH)));
+    notes.extend(node.offset.map(|offset| format!("at {offset}")));
+    match (node.errors, node.errno) {
+        (0, _) => {}
+        (_, errno) if errno > 0 => notes.push(format!("failed: {:?}", nix::errno::Errno::from_raw(errno.into()))),
+        (1, _) if node.count == 1 => notes.push("failed".to_owned()),
+        (n, _) => notes.push(format!("{n} failed")),
+    }
+    let says = [
+        (node.unfinished, "unfinished"),
+        (node.asynchronous, "asynchronous"),
+        (node.inferred_parent, "parent inferred"),
+    ];
+    notes.extend(says.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
+    let own = mark(complete, time(node.self_ns));
+    rows.push(vec![name, time(node.dur_ns), own, node.bytes.map_or("-".to_owned(), bytes), notes.join(", ")]);
+    node.blocks.iter().for_each(|block| rows.push(block_row(block, depth + 1)));
+    node.children.iter().for_each(|child| node_rows(child, depth + 1, complete, rows));
+}
+
+fn block_row(block: &BlockNode, depth: usize) -> Vec<String> {
+    let times = if block.count > 1 { format!(" x {}", block.count) } else { String::new() };
+    let name = format!("{}block {} {}{times}", "  ".repeat(depth), block.op, block.class);
+    let mut note = format!("queued {}, linked: {}", time(block.queue_ns), block.how);
+    if block.count > 1 {
+        note = format!("max {}, {note}", time(block.max_device_ns));
+    }
+    if block.errors > 0 {
+        note += &format!(", {} failed", block.errors);
+    }
+    vec![name, time(block.device_ns), String::new(), bytes(block.bytes), note]
+}
