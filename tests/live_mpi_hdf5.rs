@@ -74,14 +74,14 @@ fn every_rank_made_the_calls_it_counted() {
     for rank in 0..RANKS {
         let truth = truth(rank);
         for (layer, group) in [(Layer::Hdf5, "hdf5"), (Layer::Mpiio, "mpiio")] {
-            let seen = DEMO.data.totals(direct(rank, layer).filter(|s| s.layer_top));
+            let seen = Data::totals(direct(rank, layer).filter(|s| s.layer_top));
             let seen: BTreeMap<String, i64> = seen.into_iter().map(|(op, total)| (op, total.calls)).collect();
             assert_eq!(seen, calls(&truth[group]), "{group} of rank {rank}");
         }
         // The MPI library reads files with the C library, too.
         let log = DEMO.out.join(format!("log.{rank}"));
         let own = direct(rank, Layer::Stdio).filter(|s| s.layer_top && DEMO.data.path(s) == Some(&log));
-        let seen: BTreeMap<String, i64> = DEMO.data.totals(own).into_iter().map(|(op, t)| (op, t.calls)).collect();
+        let seen: BTreeMap<String, i64> = Data::totals(own).into_iter().map(|(op, t)| (op, t.calls)).collect();
         assert_eq!(seen, calls(&truth["stdio"]), "stdio of rank {rank}");
     }
 }

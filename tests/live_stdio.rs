@@ -27,12 +27,14 @@ fn stdio_mix(work: &Path) -> (PathBuf, Value, Data) {
 fn calls_and_bytes_are_the_programs_own() {
     let work = live::scratch();
     let (dir, truth, data) = stdio_mix(work.path());
-    let seen = data.totals(data.layer(Layer::Stdio));
+    let seen = Data::totals(data.layer(Layer::Stdio));
 
     // In the GNU C library most 64-bit functions are other names of the same code.
     let merged = |calls: Vec<(&str, i64)>| {
         let mut all: BTreeMap<String, i64> = BTreeMap::new();
-        calls.iter().for_each(|(name, n)| *all.entry(name.trim_end_matches("64").to_owned()).or_default() += n);
+        for (name, n) in calls {
+            *all.entry(name.trim_end_matches("64").to_owned()).or_default() += n;
+        }
         all
     };
     let calls = truth["calls"].as_object().unwrap().iter().map(|(name, n)| (name.as_str(), n.as_i64().unwrap()));

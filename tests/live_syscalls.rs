@@ -44,7 +44,7 @@ fn system_calls(data: &Data) -> impl Iterator<Item = &Span> {
 fn every_call_of_posix_mix_is_recorded_once() {
     let work = live::scratch();
     let (_, truth, text, data) = posix_mix(work.path());
-    let mut seen = data.totals(system_calls(&data));
+    let mut seen = Data::totals(system_calls(&data));
     // The last write is the text itself, whose length it does not count.
     seen.get_mut("write").unwrap().moved -= text;
     let of = |what: &str, name: &str| truth[what][name].as_i64().unwrap_or(0);
@@ -117,7 +117,9 @@ fn calls_carry_their_file_offset_and_handle() {
     // Two threads, each its own half.
     let threads = on("pwrite64", "threads");
     let mut tids: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
-    threads.iter().for_each(|s| tids.entry(s.tid).or_default().push(s.offset.unwrap()));
+    for span in &threads {
+        tids.entry(span.tid).or_default().push(span.offset.unwrap());
+    }
     let mut halves: Vec<Vec<i64>> = tids.into_values().collect();
     halves.sort();
     assert_eq!(halves, [(0..50).map(|i| i * 4096).collect::<Vec<i64>>(), (50..100).map(|i| i * 4096).collect()]);
@@ -169,7 +171,7 @@ fn agree(work: &Path, command: &[&str]) -> BTreeMap<String, Total> {
     let below = work.join("files");
     let data = live::trace(work, &[], command).data().lossless();
     let inside = |s: &&Span| names.contains(&s.op) && data.path(s).is_some_and(|p| p.starts_with(&below));
-    let ours = data.totals(system_calls(&data).filter(inside));
+    let ours = Data::totals(system_calls(&data).filter(inside));
 
     let select = format!("--trace={}", names.join(","));
     let (_, calls) = strace::run(&work.join("strace"), &["-y", &select], command);

@@ -142,7 +142,7 @@ impl Data {
     }
 
     /// Calls, errors, bytes asked for and bytes moved, by function.
-    pub fn totals<'a>(&'a self, spans: impl Iterator<Item = &'a Span>) -> BTreeMap<String, Total> {
+    pub fn totals<'a>(spans: impl Iterator<Item = &'a Span>) -> BTreeMap<String, Total> {
         let mut totals: BTreeMap<String, Total> = BTreeMap::new();
         for span in spans {
             let total = totals.entry(span.op.to_owned()).or_default();
@@ -200,7 +200,7 @@ impl Drop for Running {
 
 /// Waits until something is so; what takes longer than the limit of a trace fails.
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
+    let limit = Instant::now() + Duration::from_mins(1);
     while !so() {
         assert!(Instant::now() < limit, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(20));

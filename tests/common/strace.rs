@@ -30,12 +30,12 @@ impl Call {
 pub fn run<S: AsRef<OsStr>>(trace: &Path, options: &[&str], command: &[S]) -> (Output, Vec<Call>) {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "--signal=none", "-s4"]).args(options).arg("-o").arg(trace).args(command);
-    let out = strace.output().expect("strace is installed");
+    let out = strace.output().unwrap_or_else(|e| panic!("strace: {e}"));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     (out, calls(&fs::read_to_string(trace).unwrap()))
 }
 
-/// The calls in the lines of `strace -f -o`; F_DUPFD alone of the commands of `fcntl`.
+/// The calls in the lines of `strace -f -o`; `F_DUPFD` alone of the commands of `fcntl`.
 fn calls(trace: &str) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut begun: HashMap<&str, &str> = HashMap::new();
