@@ -107,14 +107,14 @@ fn input_output_environment_and_descriptors_are_the_commands() {
     };
     let mut tracer = live::tracer();
     tracer.arg("-o").arg(work.path().join("run.iotrace")).arg("--");
-    let (traced, traced_env, traced_more) = run(tracer, "traced");
-    let (plain, plain_env, plain_more) = run(Command::new("env"), "plain");
-    assert_eq!((plain.stdout.as_slice(), plain.stderr.as_slice()), (&b"from stdin\n"[..], &b"to stderr\n"[..]));
-    assert!(traced.stdout.starts_with(b"from stdin\ncommand "), "{}", String::from_utf8_lossy(&traced.stdout));
-    assert!(traced.stderr.starts_with(b"to stderr\n"), "{}", String::from_utf8_lossy(&traced.stderr));
-    assert_eq!(traced_env, plain_env);
+    let (with, with_env, with_more) = run(tracer, "traced");
+    let (without, without_env, without_more) = run(Command::new("env"), "plain");
+    assert_eq!((without.stdout.as_slice(), without.stderr.as_slice()), (&b"from stdin\n"[..], &b"to stderr\n"[..]));
+    assert!(with.stdout.starts_with(b"from stdin\ncommand "), "{}", String::from_utf8_lossy(&with.stdout));
+    assert!(with.stderr.starts_with(b"to stderr\n"), "{}", String::from_utf8_lossy(&with.stderr));
+    assert_eq!(with_env, without_env);
     // Descriptors; blocked, ignored and caught signals.
-    assert_eq!(traced_more, plain_more);
+    assert_eq!(with_more, without_more);
 }
 
 /// `looper` for some seconds, traced in the background: the guard around the tracer, the tracer, and the truth.

@@ -117,8 +117,8 @@ fn calls_carry_their_file_offset_and_handle() {
     // Two threads, each its own half.
     let threads = on("pwrite64", "threads");
     let mut tids: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
-    for write in &threads {
-        tids.entry(write.tid).or_default().push(write.offset.unwrap());
+    for span in &threads {
+        tids.entry(span.tid).or_default().push(span.offset.unwrap());
     }
     let mut halves: Vec<Vec<i64>> = tids.into_values().collect();
     halves.sort();

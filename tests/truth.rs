@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
 mod common;
+#[path = "common/strace.rs"]
+mod strace;
 
 use common::programs;
 use serde_json::Value;
@@ -11,43 +13,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Calls, errors and the sum of results by system call, from the lines of `strace -f`.
-fn totals(trace: &str) -> HashMap<String, (i64, i64, i64)> {
-    let mut totals: HashMap<String, (i64, i64, i64)> = HashMap::new();
-    let mut begun: HashMap<&str, &str> = HashMap::new();
-    for line in trace.lines() {
-        let (pid, rest) = line.split_once(' ').unwrap();
-        let rest = rest.trim();
-        if let Some((start, _)) = rest.split_once("<unfinished") {
-            begun.insert(pid, start);
-            continue;
-        }
-        let (start, end) = if rest.starts_with("<...") { (begun[pid], rest) } else { (rest, rest) };
-        let Some((name, _)) = start.split_once('(').filter(|_| !start.starts_with(['-', '+'])) else { continue };
-        if name == "fcntl" && !start.contains("F_DUPFD") {
-            continue;
-        }
-        let result: i64 = end.rsplit_once(" = ").unwrap().1.split(' ').next().unwrap().parse().unwrap_or(0);
-        let entry = totals.entry(name.to_string()).or_default();
-        entry.0 += 1;
-        entry.1 += i64::from(result < 0);
-        entry.2 += result.max(0);
-    }
-    totals
-}
-
 #[test]
 fn posix_mix_counts_what_strace_counts() {
     let program = programs::build("posix_mix");
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("strace");
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "--signal=none", "-o"]).arg(&trace).arg(program).arg(dir.path());
-    let out = strace.output().expect("strace is installed");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let (out, calls) = strace::run(&trace, &[], &[program.as_path(), dir.path()]);
 
     let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let mut seen = totals(&fs::read_to_string(&trace).unwrap());
+    // Calls, errors and the sum of results.
+    let mut seen: HashMap<String, (i64, i64, i64)> = HashMap::new();
+    for call in calls {
+        let entry = seen.entry(call.name).or_default();
+        entry.0 += 1;
+        entry.1 += i64::from(call.result < 0);
+        entry.2 += call.result.max(0);
+    }
     // The last write is the text itself, whose length it does not count.
     seen.get_mut("write").unwrap().2 -= out.stdout.len() as i64;
     for (name, calls) in truth["calls"].as_object().unwrap() {

@@ -30,7 +30,7 @@ impl Call {
 pub fn run<S: AsRef<OsStr>>(trace: &Path, options: &[&str], command: &[S]) -> (Output, Vec<Call>) {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "--signal=none", "-s4"]).args(options).arg("-o").arg(trace).args(command);
-    let out = strace.output().unwrap();
+    let out = strace.output().unwrap_or_else(|e| panic!("strace: {e}"));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     (out, calls(&fs::read_to_string(trace).unwrap()))
 }
