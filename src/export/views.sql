@@ -223,7 +223,11 @@ CREATE OR REPLACE MACRO call_tree(root) AS TABLE
 CREATE OR REPLACE VIEW v_calls_to_device AS
   WITH below AS (SELECT root_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
                  FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY root_id),
-       device AS (SELECT root_id, count(DISTINCT req_id) AS n, sum(bytes) AS b FROM block_links GROUP BY root_id)
+       -- A request is linked to the call that submitted it and to those that wrote its data: it counts once.
+       requests AS (SELECT root_id, req_id, greatest(sum(bytes) FILTER (how = 'writeback'),
+                                                     sum(bytes) FILTER (how <> 'writeback')) AS b
+                    FROM block_links GROUP BY root_id, req_id),
+       device AS (SELECT root_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY root_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
          sum(device.n) AS requests, sum(device.b) AS device_bytes
   FROM spans r LEFT JOIN below ON below.root_id = r.span_id LEFT JOIN device ON device.root_id = r.span_id
