@@ -91,7 +91,8 @@ static __always_inline bool iot_written_back(struct folio *folio)
 {
 	unsigned long flags = 0;
 
-	bpf_probe_read_kernel(&flags, sizeof(flags), __builtin_preserve_access_index(&folio->flags));
+	/* The first word in every kernel; its type became a struct in 6.18, which CO-RE takes for another member. */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
 }
 
