@@ -38,9 +38,9 @@ impl Device {
         let number = fs::metadata(&name).unwrap().rdev();
         let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
         let device = Self { name, mount, number: (major << 20 | minor) as i32 };
-        // Nothing is left for the kernel to write later.
+        // Nothing is left for the kernel to write later, or to read ahead of time.
         run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device.name]);
-        run("mount", &[&device.name, device.mount.to_str().unwrap()]);
+        run("mount", &["-o", "no_prefetch_block_bitmaps", &device.name, device.mount.to_str().unwrap()]);
         run("sync", &[]);
         device
     }
