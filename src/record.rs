@@ -152,7 +152,9 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     if started && outcome.is_ok() && written.is_ok() {
         summary(&destination, args.output.as_deref())?;
     }
-    if let (Some(command), Err(_)) = (&mut command, &written) {
+    if let (Some(command), Err(_)) = (&mut command, &written)
+        && command.ended()?.is_none()
+    {
         // It is not to blame and goes on to its end; the failure is told last, where it is read.
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
         wait_for(command, &control)?;
