@@ -25,7 +25,7 @@ static __always_inline struct iot_frame *iot_frame_at(struct iot_task *t, u32 i)
 
 static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
 {
-	return i < 6 ? f->a[i] : 0;
+	return i < IOT_ARGS ? f->a[i] : 0;
 }
 
 /* Opens a frame for a call that enters now; null when the stack is full. */
@@ -33,15 +33,22 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 {
 	struct iot_frame *f;
 
+	u8 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO;
+
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
 		return NULL;
 	}
+	if (t->depth)
+		inside |= iot_frame_at(t, t->depth - 1)->inside;
 	f = iot_frame_at(t, t->depth);
 	t->depth++;
 	f->spec = spec;
+	f->copy = 0;
+	f->inside = inside;
 	f->seq = t->seq++;
 	f->bits = 0;
+	f->noted = 0;
 	f->in = 0;
 	f->file = 0;
 	f->dev = 0;
@@ -80,10 +87,21 @@ static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
 	return !v.bad && count <= IOT_IOV_MAX;
 }
 
+/* What a call inside this one told. */
+static __always_inline bool iot_noted(struct iot_frame *f, u8 i, u64 *out)
+{
+	if (i >= IOT_NOTES_PER_CALL || !(f->noted & 1 << i))
+		return false;
+	*out = f->note[i];
+	return true;
+}
+
 /* The value of a source at return; false when the call has none or it cannot be read. */
 static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
 {
 	u64 v = 0;
+	u32 split[2];
+	s32 number;
 
 	if (!src || !f || !out)
 		return false;
@@ -95,6 +113,7 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 		*out = (s64)(s32)iot_arg(f, src->a);
 		return true;
 	case IOT_IN:
+	case IOT_IN_INT:
 		*out = f->in;
 		return f->in != 0;
 	case IOT_OUT:
@@ -109,6 +128,11 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->b) + src->k)))
 			return false;
 		*out = (s64)(s32)iot_arg(f, src->a) * v;
+		return true;
+	case IOT_TYPED_LONG:
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->b) + src->k)))
+			return false;
+		*out = iot_arg(f, src->a) * v;
 		return true;
 	case IOT_STRLEN: {
 		struct iot_scratch *s = iot_scratch();
@@ -126,9 +150,39 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 		*out = ret * iot_arg(f, src->a);
 		return true;
 	case IOT_STATUS:
+	case IOT_FIELD:
 		v = iot_arg(f, src->a);
-		if (!v || bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k)))
+		return v && !bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k));
+	case IOT_OUT_INT:
+	case IOT_FIELD_INT:
+		v = iot_arg(f, src->a);
+		if (!v || bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->k)))
 			return false;
+		*out = (s64)number;
+		return true;
+	case IOT_STATUS_SPLIT:
+		/* the low 32 bits, then the rest above a bit that says "cancelled" (MPICH, mpi.h) */
+		v = iot_arg(f, src->a);
+		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)v))
+			return false;
+		*out = split[0] | (u64)(split[1] >> 1) << 32;
+		return true;
+	case IOT_NOTE:
+		return iot_noted(f, src->a, out);
+	case IOT_NOTES:
+		if (!iot_noted(f, src->a, out) || !iot_noted(f, src->b, &v))
+			return false;
+		*out *= v;
+		return true;
+	case IOT_COUNT_NOTE:
+		if (!iot_noted(f, src->b, &v))
+			return false;
+		*out = (s64)(s32)iot_arg(f, src->a) * v;
+		return true;
+	case IOT_ARG_NOTE:
+		if (!iot_noted(f, src->b, &v))
+			return false;
+		*out = iot_arg(f, src->a) * v;
 		return true;
 	case IOT_IOV:
 		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
@@ -151,11 +205,11 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 	case IOT_FAILS_NEGATIVE:
 		return ret < 0 ? (ret < -4095 ? -1 : ret) : 0;
 	case IOT_FAILS_NEGATIVE_INT:
-		return (s32)ret < 0 ? -1 : 0;
+		return (s32)ret < 0 ? (s32)ret : 0;
 	case IOT_FAILS_ZERO:
 		return ret ? 0 : -1;
 	case IOT_FAILS_NONZERO:
-		return (s32)ret ? -1 : 0;
+		return (s32)ret > 0 ? (s32)(ret | 1U << 31) : (s32)ret; /* a positive code, marked as a failure */
 	}
 	return 0;
 }
@@ -241,7 +295,7 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	t->now = now;
 	c->type = type;
 	c->flags = 0;
-	c->spec = f->spec;
+	c->spec = f->spec + f->copy * iot_cfg.rows;
 	c->seq = f->seq;
 	c->thread = t->thread;
 	c->status = 0;
@@ -271,7 +325,7 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	t->depth--;
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
-	if (!s)
+	if (!s || s->note != IOT_NO_NOTE)
 		return;
 	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
 	c.flags |= IOT_F_UNFINISHED;

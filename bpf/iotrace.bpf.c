@@ -6,6 +6,8 @@
 #include <bpf/bpf_core_read.h>
 
 /* Positions of the layers in words::LAYERS. */
+#define IOT_LAYER_NETCDF  1 /* the I/O libraries: from here ... */
+#define IOT_LAYER_MPIIO	  4 /* ... to here */
 #define IOT_LAYER_SYSCALL 7
 #define IOT_LAYER_BLOCK	  10
 
@@ -15,6 +17,7 @@
 #include "task.h"
 #include "path.h"
 #include "call.h"
+#include "words.h"
 #include "lib.h"
 #include "syscall.h"
 #include "process.h"
@@ -29,6 +32,8 @@ const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
+const enum iot_when *iot_unused_when __attribute__((unused));
+const enum iot_count *iot_unused_count __attribute__((unused));
 const enum iot_fails *iot_unused_fails __attribute__((unused));
 const enum iot_place *iot_unused_place __attribute__((unused));
 const enum iot_type *iot_unused_type __attribute__((unused));

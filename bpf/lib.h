@@ -5,6 +5,9 @@
 
 #define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
 
+/* A probe's cookie: the row of the catalog, and above it which copy of the library. */
+#define IOT_COPY_SHIFT 16
+
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 struct iot_dead {
@@ -51,10 +54,24 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
 }
 
+/* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
+static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note)
+{
+	struct iot_frame *f = iot_frame_at(t, depth - 1);
+	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
+
+	if (s)
+		for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
+			if (s->takes[i] == note && !(f->noted & 1 << i))
+				return i;
+	return IOT_NOTES_PER_CALL;
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
-static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
+static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_task *t = iot_self();
+	u32 spec = (u16)cookie;
 	struct iot_spec *s;
 	struct iot_frame *f;
 
@@ -64,9 +81,12 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	if (!s)
 		return 1;
 	iot_drop_dead(t, PT_REGS_SP(ctx));
+	if (s->note != IOT_NO_NOTE && iot_note_place(t, t->depth, s->note) == IOT_NOTES_PER_CALL)
+		return 1;
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
+	f->copy = cookie >> IOT_COPY_SHIFT;
 	f->sp = PT_REGS_SP(ctx);
 	f->a[0] = PT_REGS_PARM1(ctx);
 	f->a[1] = PT_REGS_PARM2(ctx);
@@ -74,9 +94,29 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	f->a[3] = PT_REGS_PARM4(ctx);
 	f->a[4] = PT_REGS_PARM5(ctx);
 	f->a[5] = PT_REGS_PARM6(ctx);
+	/* The seventh lies above the return address (System V ABI, AMD64, 3.2.3). */
+	if ((s->more & IOT_M_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
+		iot_lost(IOT_P_TEXT, s->layer);
 	if (s->handle.how == IOT_IN)
 		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
+	if (s->handle.how == IOT_IN_INT) {
+		s32 number = 0;
+
+		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
+		f->in = (s64)number;
+	}
+	if (s->note != IOT_NO_NOTE)
+		t->seq--; /* it is not recorded */
+	if ((s->bits & IOT_S_INSIDE) && !f->inside && !iot_awaits(t, s, f)) {
+		t->depth--;
+		t->seq--;
+		return 1;
+	}
 	f->start = bpf_ktime_get_ns();
+	if (s->more & IOT_M_ENTRY) {
+		t->now = f->start;
+		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
+	}
 	return 0;
 }
 
@@ -85,6 +125,7 @@ struct iot_find {
 	u64 sp;
 	u32 spec;
 	u32 found; /* depth of the frame, plus 1 */
+	u8 copy;
 };
 
 static long iot_find_step(u64 i, struct iot_find *x)
@@ -95,16 +136,37 @@ static long iot_find_step(u64 i, struct iot_find *x)
 	if ((u32)i >= x->t->depth)
 		return 1;
 	f = iot_frame_at(x->t, at);
-	if (f->sp != x->sp || f->spec != x->spec)
+	if (f->sp != x->sp || f->spec != x->spec || f->copy != x->copy)
 		return 0;
 	x->found = at + 1;
 	return 1;
 }
 
-static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
+/* Hands what a call told to the one it ran in. */
+static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
+{
+	u32 i = iot_note_place(t, t->depth, s->note);
+	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	u64 value;
+
+	if (i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
+		return;
+	if (iot_eval(&s->got, f, ret, &value)) {
+		outer->note[i] = value;
+		outer->noted |= 1 << i;
+	}
+	if (s->more & IOT_M_RETURN) {
+		t->now = now;
+		iot_words(t, s, f, ret, outer->seq, IOT_W_RETURN);
+	}
+}
+
+static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
+	u8 copy = cookie >> IOT_COPY_SHIFT;
+	u32 spec = (u16)cookie;
 	struct iot_spec *s;
 	struct iot_frame *f;
 	struct iot_call c;
@@ -119,23 +181,33 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 		return 0;
 	at = t->depth - 1;
 	f = iot_frame_at(t, at);
-	if (!t->depth || f->sp != sp || f->spec != spec) {
+	if (!t->depth || f->sp != sp || f->spec != spec || f->copy != copy) {
 		/* Calls above ours never returned (longjmp), or ours is not there. */
-		struct iot_find x = {.t = t, .sp = sp, .spec = spec};
+		struct iot_find x = {.t = t, .sp = sp, .spec = spec, .copy = copy};
 
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
-			iot_lost(IOT_P_RETURN, s->layer);
+			/* Some tiers cannot do without the return of a call that is left out. */
+			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE))
+				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}
 		at = x.found - 1;
 		f = iot_frame_at(t, at);
 	}
 	t->depth = at;
+	if (s->note != IOT_NO_NOTE) {
+		iot_take_note(t, s, f, ret, now);
+		return 0;
+	}
 	iot_head(&c, IOT_T_CALL, t, f, at, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);
 	iot_paths(t, &c, s, f);
+	if ((s->more & IOT_M_RETURN) && c.status >= 0)
+		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
+	if ((s->bits & IOT_S_SUBMIT) && (c.flags & IOT_F_GOT))
+		iot_submitted(t, c.got);
 	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
 	return 0;
 }
@@ -143,11 +215,11 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 SEC("?uprobe.session")
 int iot_uprobe_session(struct pt_regs *ctx)
 {
-	u32 spec = bpf_get_attach_cookie(ctx);
+	u64 cookie = bpf_get_attach_cookie(ctx);
 
 	if (bpf_session_is_return())
-		return iot_lib_return(ctx, spec);
-	return iot_lib_enter(ctx, spec);
+		return iot_lib_return(ctx, cookie);
+	return iot_lib_enter(ctx, cookie);
 }
 
 SEC("?uprobe.multi")

@@ -116,8 +116,8 @@ static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry 
 }
 
 /* Sends what stands in out->bytes as a text of call (thread, seq). */
-static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len,
-					  u8 cut)
+static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, u32 layer, struct iot_task *t, u32 seq,
+					   u8 what, u32 len, u8 cut)
 {
 	struct iot_text *e = (void *)out->bytes - sizeof(*e);
 
@@ -131,7 +131,14 @@ static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_ta
 	e->thread = t->thread;
 	e->seq = seq;
 	e->time = t->now;
-	iot_send(IOT_C_LIFE, 0, e, sizeof(*e) + len);
+	return iot_send(class, layer, e, sizeof(*e) + len);
+}
+
+/* A text that must not be lost: a name. */
+static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len,
+					  u8 cut)
+{
+	iot_send_bytes(out, IOT_C_LIFE, 0, t, seq, what, len, cut);
 }
 
 static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what, struct dentry *dentry,

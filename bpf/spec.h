@@ -11,7 +11,7 @@ enum iot_how {
 	IOT_IN,
 	IOT_OUT,
 	IOT_MUL,
-	IOT_TYPED, /* argument a times the u64 at argument b + k */
+	IOT_TYPED, /* argument a, an int, times the u64 at argument b + k */
 	IOT_STRLEN,
 	IOT_RET,
 	IOT_RET_TIMES,
@@ -19,6 +19,16 @@ enum iot_how {
 	IOT_ASKED,
 	IOT_IOV,
 	IOT_POS,
+	IOT_TYPED_LONG, /* argument a times the u64 at argument b + k */
+	IOT_IN_INT,	/* the int at argument a, read at entry */
+	IOT_OUT_INT,	/* the int at argument a, read at return */
+	IOT_FIELD,	/* the u64 at argument a + k, if a is not null */
+	IOT_FIELD_INT,
+	IOT_NOTE,	  /* note a */
+	IOT_NOTES,	  /* note a times note b */
+	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
+	IOT_ARG_NOTE,	  /* argument a times note b */
+	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a */
 };
 
 struct iot_src {
@@ -38,6 +48,39 @@ enum iot_fails {
 	IOT_FAILS_EOF,
 };
 
+/* When words are read. */
+enum iot_when {
+	IOT_W_NEVER = 0,
+	IOT_W_ENTRY,
+	IOT_W_RETURN,
+};
+
+/* How many elements an array has. */
+enum iot_count {
+	IOT_N_CONST = 0, /* n */
+	IOT_N_ARG,	 /* argument n, an int */
+	IOT_N_RET,	 /* the result, an int */
+	IOT_N_AT,	 /* the int at argument n */
+	IOT_N_RANK,	 /* one per dimension of something whose rank is not known here: as many as there may be */
+};
+
+/* An array of the program that goes with the record: elements of 4 or 8 bytes, or arrays that pointers lead to. */
+struct iot_words {
+	u8 when;
+	u8 arg;
+	u8 elem; /* bytes of an element */
+	u8 count;
+	u8 n;
+	u8 slot;  /* how the reader tells several arrays apart */
+	u8 deref; /* elements are pointers to this many u64; IOT_ANY_RANK: one per dimension */
+	u8 rank;  /* the number of elements is a rank */
+};
+
+#define IOT_ANY_RANK	   0xff
+#define IOT_WORDS_PER_CALL 4
+#define IOT_NOTES_PER_CALL 3
+#define IOT_NO_NOTE	   0xff
+
 /* iot_spec.bits */
 #define IOT_S_LIFE   0x01 /* opens, closes, renames: goes to the ring that must not lose */
 #define IOT_S_FD     0x02 /* the first argument is a descriptor, looked up at entry */
@@ -45,6 +88,13 @@ enum iot_fails {
 #define IOT_S_STAT   0x08 /* argument stat_arg is filled with a struct stat */
 #define IOT_S_STATX  0x10 /* ... struct statx */
 #define IOT_S_ONLY   0x20 /* only when argument only_arg is one of only[] */
+#define IOT_S_INSIDE 0x40 /* only inside a call of an I/O library, or when it waits for what one submitted */
+#define IOT_S_SUBMIT 0x80 /* its `got` is a request that others wait for */
+
+/* iot_spec.more */
+#define IOT_M_STACK  0x01 /* it has arguments on the stack */
+#define IOT_M_ENTRY  0x02 /* it has arrays that are read at entry */
+#define IOT_M_RETURN 0x04 /* ... at return */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -59,6 +109,11 @@ struct iot_spec {
 	u8 stat_arg;
 	u32 only[2];
 	u32 only_arg;
+	u8 note; /* the call is not recorded: its `got` becomes this note of the call it runs in */
+	u8 more;
+	u8 takes[IOT_NOTES_PER_CALL]; /* notes the call wants of what runs in it, in this order */
+	u8 pad[3];
+	struct iot_words words[IOT_WORDS_PER_CALL];
 };
 
 #define IOT_MAX_SPECS	 4096
@@ -68,6 +123,7 @@ struct iot_config {
 	u32 shards; /* rings of one class */
 	u32 self;   /* our own process, never traced */
 	u32 wakeup; /* bytes in a ring that wake the reader */
+	u32 rows;   /* of the catalog: the distance of the numbers of two copies of a library */
 	u8 hold;    /* stop a target that maps an unjudged file until it is judged */
 	u8 pad[3];
 };

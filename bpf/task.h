@@ -4,6 +4,7 @@
 #define IOT_TASK_H
 
 #define IOT_DEPTH 32
+#define IOT_ARGS  12
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -12,13 +13,17 @@ struct iot_frame {
 	u32 seq;
 	u16 spec;
 	u8 bits;
-	u8 pad;
-	u64 a[6]; /* arguments */
-	u64 in;	  /* a word read at entry */
+	u8 noted;	 /* which notes are there */
+	u64 a[IOT_ARGS]; /* arguments */
+	u64 in;		 /* a word read at entry */
+	u64 note[IOT_NOTES_PER_CALL];
 	u64 file; /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
 	u32 generation;
+	u8 copy;   /* which copy of the library */
+	u8 inside; /* it is, or runs in, a call of an I/O library */
+	u8 pad[6];
 };
 
 struct iot_task {

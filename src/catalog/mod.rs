@@ -73,8 +73,10 @@ pub enum Src {
     Out(u8),
     /// The product of two arguments.
     Mul(u8, u8),
-    /// A count times the size of the Open MPI datatype that the second argument points at.
+    /// A count (an `int`) times the size of the Open MPI datatype that the second argument points at.
     Typed(u8, u8),
+    /// The same with a 64-bit count.
+    TypedLong(u8, u8),
     /// The length of the string an argument points at, at return.
     Strlen(u8),
     /// The result.
@@ -89,6 +91,124 @@ pub enum Src {
     Iov(u8, u8),
     /// The file position before the call (system calls).
     Pos,
+    /// The `int` an argument points at, read at entry.
+    InInt(u8),
+    /// The `int` an argument points at, read at return.
+    OutInt(u8),
+    /// The 64-bit member of the struct an argument points at, at this offset, read at return.
+    Field(u8, u32),
+    /// The same of an `int`.
+    FieldInt(u8, u32),
+    /// What a call inside this one told: see [`Row::takes`].
+    Note(u8),
+    /// The product of two notes.
+    Notes(u8, u8),
+    /// An `int` argument times a note.
+    CountNote(u8, u8),
+    /// A 64-bit argument times a note.
+    ArgNote(u8, u8),
+    /// Bytes transferred, from the MPICH status that an argument points at.
+    StatusSplit(u8),
+}
+
+impl Src {
+    /// The highest argument it looks at.
+    fn highest(self) -> u8 {
+        match self {
+            Self::Arg(a)
+            | Self::Int(a)
+            | Self::In(a)
+            | Self::Out(a)
+            | Self::Strlen(a)
+            | Self::RetTimes(a)
+            | Self::Status(a)
+            | Self::InInt(a)
+            | Self::OutInt(a)
+            | Self::Field(a, _)
+            | Self::FieldInt(a, _)
+            | Self::CountNote(a, _)
+            | Self::ArgNote(a, _)
+            | Self::StatusSplit(a) => a,
+            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::Iov(a, b) => a.max(b),
+            Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
+        }
+    }
+}
+
+/// How many elements an array of the program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Always this many.
+    Const(u8),
+    /// An `int` argument.
+    Arg(u8),
+    /// The result, an `int`.
+    Ret,
+    /// The `int` an argument points at.
+    At(u8),
+    /// One per dimension of something whose rank only the reader knows: it takes as many as there are dimensions, at
+    /// least 8 words are sent, those beyond the array's end without meaning.
+    Rank,
+}
+
+/// When an array is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    Entry,
+    /// If the call succeeds.
+    Return,
+}
+
+/// An array of the program that goes with the call, as `TextKind::Ints` or `TextKind::Words` of this slot (0 to 15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    pub when: When,
+    pub arg: u8,
+    /// Bytes of an element: 4 or 8.
+    pub elem: u8,
+    pub count: Count,
+    pub slot: u8,
+    /// Elements are pointers; what each leads to is sent instead: this many words, or one per dimension ([`ANY_RANK`]),
+    /// which are then as many words as the array's length divided by the number of pointers.
+    pub deref: u8,
+    /// The number of elements is a rank: where ranks are not known, so many are read from now on.
+    pub rank: bool,
+}
+
+/// `Words::deref`: as many words as a rank may have.
+pub const ANY_RANK: u8 = 0xff;
+
+impl Words {
+    /// 64-bit elements.
+    pub(crate) const fn longs(slot: u8, when: When, arg: u8, count: Count) -> Self {
+        Self { when, arg, elem: 8, count, slot, deref: 0, rank: false }
+    }
+    /// 32-bit elements.
+    pub(crate) const fn ints(slot: u8, when: When, arg: u8, count: Count) -> Self {
+        Self { when, arg, elem: 4, count, slot, deref: 0, rank: false }
+    }
+    /// What each of the pointers leads to, `words` of it.
+    pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, words: u8) -> Self {
+        Self { when, arg, elem: 8, count, slot, deref: words, rank: false }
+    }
+    pub(crate) const fn rank(mut self) -> Self {
+        self.rank = true;
+        self
+    }
+}
+
+/// What an inner function of a library tells the call it runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Note {
+    /// Points of a selection.
+    Points,
+    /// Points of a dataspace's whole extent.
+    Extent,
+    /// Bytes of an element of a datatype.
+    TypeSize,
+    /// Rank and dimensions of a dataspace.
+    Dims,
 }
 
 /// How a call says that it failed.
@@ -102,7 +222,7 @@ pub enum Fails {
     NegativeInt,
     /// A null or zero result.
     Zero,
-    /// A non-zero 32-bit result.
+    /// A non-zero 32-bit result, which is the library's own code.
     NonZero,
     /// A null result is the end of the file, which is no failure: nothing was moved.
     Eof,
@@ -157,6 +277,17 @@ pub struct Row {
     pub only: Option<(u8, u32, u32)>,
     /// Argument with a `struct stat` (true: `struct statx`) filled at return, which identifies the file.
     pub stat: Option<(u8, bool)>,
+    /// The call makes no span: its `got` is told to the innermost open call, if that takes such a note.
+    pub note: Option<Note>,
+    /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
+    pub takes: [Option<Note>; 3],
+    /// Arrays that go with the call.
+    pub words: [Option<Words>; 4],
+    /// Recorded only while a call of an I/O library is open on the thread, or when it waits for a request (`handle`, or
+    /// the array that is read at entry) that such a call submitted.
+    pub inside: bool,
+    /// `got` is a request that later calls wait for.
+    pub submits: bool,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -180,6 +311,11 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         object: None,
         only: None,
         stat: None,
+        note: None,
+        takes: [None; 3],
+        words: [None; 4],
+        inside: false,
+        submits: false,
     }
 }
 
@@ -243,6 +379,42 @@ impl Row {
     const fn stat(mut self, arg: u8, extended: bool) -> Self {
         self.stat = Some((arg, extended));
         self
+    }
+    const fn note(mut self, note: Note, value: Src) -> Self {
+        self.note = Some(note);
+        self.got = value;
+        self
+    }
+    const fn takes(mut self, at: usize, note: Note) -> Self {
+        self.takes[at] = Some(note);
+        self
+    }
+    const fn words(mut self, at: usize, words: Words) -> Self {
+        self.words[at] = Some(words);
+        self
+    }
+    const fn inside(mut self) -> Self {
+        self.inside = true;
+        self
+    }
+    const fn submits(mut self, request: Src) -> Self {
+        self.submits = true;
+        self.got = request;
+        self
+    }
+
+    /// Does it look at arguments beyond the six in registers?
+    pub fn stack_arguments(&self) -> bool {
+        let sources = [self.handle, self.len, self.off, self.got].into_iter().map(Src::highest);
+        let texts = [self.path, self.path2].into_iter().flatten();
+        let words = self.words.into_iter().flatten().flat_map(|w| {
+            let count = match w.count {
+                Count::Arg(a) | Count::At(a) => a,
+                Count::Const(_) | Count::Ret | Count::Rank => 0,
+            };
+            [w.arg, count]
+        });
+        sources.chain(texts).chain(words).any(|arg| arg >= 6)
     }
 }
 

@@ -62,7 +62,16 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     }
     // lseek: the new position.
     let position = call.off.filter(|_| row.off == Src::Ret && call.status >= 0);
-    got.or(position.map(|off| off as i64)).or(Some(i64::from(call.status)))
+    // A function that returns a code says nothing of bytes.
+    let told = got.filter(|_| row.got == Src::Ret || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
+    told.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
+}
+
+/// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/call.h`).
+fn code(row: &Row, status: i32) -> i32 {
+    const MARK: i32 = i32::MIN;
+    // A negative code has the bit below the sign bit set.
+    if row.fails == Fails::NonZero && status < MARK >> 1 { status ^ MARK } else { status }
 }
 
 /// The kernel's own codes that a program never sees as such: `ERESTARTSYS` and its kin.

@@ -9,8 +9,8 @@ use crate::words::Layer;
 /// Bit 0 of a handle's flags.
 const EXISTED_BEFORE: i32 = 1;
 
-/// How a program names a handle: the layer it belongs to, and the value.
-pub type Name = (Layer, u64);
+/// How a program names a handle: the layer it belongs to, which copy of the library, and the value.
+pub type Name = (Layer, u16, u64);
 
 struct HandleState {
     row: Handle,
@@ -99,7 +99,7 @@ impl Handles {
             object_id: None,
             process_ix: new.owner.process_ix(),
             pid: new.pid,
-            raw: new.name.1 as i64,
+            raw: new.name.2 as i64,
             mode: new.mode,
             flags: if new.span.is_some() { 0 } else { EXISTED_BEFORE },
             comm_size: None,

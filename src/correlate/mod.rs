@@ -162,7 +162,7 @@ impl Correlator {
         for Timed { event, late } in ready.drain(..) {
             // What is not a call serves as well when it is late.
             if late && let Event::Call(call) = &event {
-                let layer = self.specs.get(usize::from(call.spec)).map(|row| row.layer);
+                let layer = self.row_of(call.spec).map(|(row, _)| self.specs[row].layer);
                 self.losses.add("late", layer, 1);
             }
             self.event(event, late, out);
@@ -224,11 +224,18 @@ impl Correlator {
         }
     }
 
+    /// Row of the catalog, and which copy of the library, of a number on the wire.
+    fn row_of(&self, spec: u16) -> Option<(usize, u16)> {
+        let rows = u16::try_from(self.specs.len()).ok().filter(|rows| *rows > 0)?;
+        Some((usize::from(spec % rows), spec / rows))
+    }
+
     fn call(&mut self, call: &Call, late: bool, out: &mut Vec<Row>) {
-        let Some(spec) = self.specs.get(usize::from(call.spec)) else {
+        let Some((row, copy)) = self.row_of(call.spec) else {
             self.losses.add("spec_unknown", None, 1);
             return;
         };
+        let spec = &self.specs[row];
         let start_ns = self.since_t0(call.start);
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
         let facts = call::facts(spec, call);
@@ -237,6 +244,7 @@ impl Correlator {
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
         let found = self.things.call(&Seen {
             row: spec,
+            copy,
             call,
             owner: thread.owner,
             pid: thread.pid,
@@ -284,7 +292,7 @@ impl Correlator {
             coll_id: None,
             stack_id: None,
         };
-        let mut node = Node { span, seq: call.seq, spec: call.spec, depth: call.depth, size: 1, opened: found.opened };
+        let mut node = Node { span, seq: call.seq, spec: row as u16, depth: call.depth, size: 1, opened: found.opened };
         if late {
             node.span.flags |= flag::INFERRED_PARENT;
             let mut alone = Stack::default();

@@ -44,7 +44,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Thread { thread, .. } => (1, u64::from(*thread), 0),
         Event::Exec { process, .. } => (2, u64::from(*process), 0),
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
-        Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), *what as u64),
+        Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), what.number()),
         Event::Preopened { process, fd, .. } => (5, pair(*process, *fd), 0),
         // Of calls that end together, the inner one began later.
         Event::Call(c) => (6, pair(c.thread, u32::MAX - c.seq), 0),

@@ -2,7 +2,7 @@
 
 use super::call::succeeded;
 use super::files::Files;
-use super::handles::{Closing, Handles, New};
+use super::handles::{Closing, Handles, Name, New};
 use super::objects::{Objects, Scope};
 use super::paths::{absolute, last_component};
 use super::processes::{Owner, Text};
@@ -28,6 +28,8 @@ pub struct Things {
 /// A call with what surrounds it.
 pub struct Seen<'a> {
     pub row: &'a Row,
+    /// Which copy of its library.
+    pub copy: u16,
     pub call: &'a Call,
     pub owner: Owner,
     pub pid: i32,
@@ -61,11 +63,16 @@ impl Seen<'_> {
         files.all(|f| f == first).then_some(first)
     }
 
+    /// A handle of the call's own layer.
+    fn name(&self, raw: u64) -> Name {
+        (self.row.layer, self.copy, raw)
+    }
+
     fn newly(&self, raw: u64) -> New {
         New {
             owner: self.owner,
             pid: self.pid,
-            name: (self.row.layer, raw),
+            name: self.name(raw),
             mode: None,
             close_on_exec: false,
             file: None,
@@ -145,7 +152,7 @@ impl Things {
     /// The handle that a call names, made up when it was not seen opened.
     fn handle(&mut self, seen: &Seen, file: Option<i32>) -> Option<i32> {
         let raw = seen.call.handle?;
-        let known = self.handles.find(seen.owner, (seen.row.layer, raw));
+        let known = self.handles.find(seen.owner, seen.name(raw));
         let other = |id: i32| matches!((self.handles.file(id), file), (Some(a), Some(b)) if a != b);
         match known {
             // The file says that a close and an open were lost in between.
@@ -175,7 +182,7 @@ impl Things {
             || (seen.row.layer == Layer::Syscall && status < 0 && status != -EBADF && !seen.call.unfinished);
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
-            if let Some(closed) = self.handles.close(seen.owner, (seen.row.layer, raw), by) {
+            if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
                 found.handle = Some(closed);
                 found.file = seen.call.file.and(found.file).or_else(|| self.handles.file(closed));
             }
@@ -230,11 +237,11 @@ impl Things {
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
         let raw = seen.call.off?;
-        let layer = if seen.row.object.is_some() { seen.row.layer } else { Layer::Syscall };
-        let known = self.handles.find(seen.owner, (layer, raw));
+        let name = if seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
+        let known = self.handles.find(seen.owner, name);
         Some(known.unwrap_or_else(|| {
             let older = seen.older(raw, None);
-            self.handles.make(New { name: (layer, raw), ..older })
+            self.handles.make(New { name, ..older })
         }))
     }
 
@@ -256,7 +263,7 @@ impl Things {
         let (Some(raw), Some(old)) = (seen.call.handle, seen.call.off) else {
             return Found { file, ..Found::default() };
         };
-        let source = self.handles.find(seen.owner, (seen.row.layer, old));
+        let source = self.handles.find(seen.owner, seen.name(old));
         let file = file.or_else(|| self.handles.file(source?));
         if !succeeded(seen.call) || raw == old {
             return Found { file, handle: source, ..Found::default() };
@@ -273,7 +280,7 @@ impl Things {
         if fd <= 2 {
             self.files.is_stdio(id);
         }
-        let name = (Layer::Syscall, u64::from(fd));
+        let name = (Layer::Syscall, 0, u64::from(fd));
         if self.handles.find(owner, name).is_none() {
             self.handles.make(New {
                 owner,

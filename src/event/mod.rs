@@ -19,7 +19,7 @@ pub struct FileKey {
 /// `thread` and `process` are dense indices given by the kernel side, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// Row of the catalog.
+    /// Row of the catalog, plus the number of rows for each earlier copy of its library.
     pub spec: u16,
     pub thread: u32,
     /// Number of the call in its thread, in the order of entry; gaps are calls that were lost.
@@ -54,6 +54,24 @@ pub enum TextKind {
     Base,
     /// The directory that a relative second path starts from.
     Base2,
+    /// An array of 32-bit integers in host byte order, by its slot in the catalog row; long ones come in pieces.
+    Ints(u8),
+    /// The same of 64-bit words.
+    Words(u8),
+}
+
+impl TextKind {
+    /// A number that tells them apart.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Path => 0,
+            Self::Path2 => 1,
+            Self::Base => 2,
+            Self::Base2 => 3,
+            Self::Ints(slot) => 16 + slot as u64,
+            Self::Words(slot) => 32 + slot as u64,
+        }
+    }
 }
 
 /// A bio as it was when its request was issued; neighbours of one file in one request are merged into one.

@@ -37,7 +37,7 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
     unsafe { plain::as_bytes(spec) }
 }
 
-const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4);
+const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
 const _: () = assert!(size_of::<t::iot_text>() == 24);
@@ -284,6 +284,8 @@ impl Decoder {
             t::iot_text_kind::IOT_X_PATH2 => (TextKind::Path2, text.to_vec()),
             t::iot_text_kind::IOT_X_BASE => (TextKind::Base, join_path(text, x.cut != 0)),
             t::iot_text_kind::IOT_X_BASE2 => (TextKind::Base2, join_path(text, x.cut != 0)),
+            t::iot_text_kind(ints @ 16..32) => (TextKind::Ints((ints - 16) as u8), text.to_vec()),
+            t::iot_text_kind(words @ 32..48) => (TextKind::Words((words - 32) as u8), text.to_vec()),
             part => {
                 let texts = self.execs.entry(x.thread).or_default();
                 match part {

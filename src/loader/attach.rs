@@ -37,6 +37,8 @@ pub struct Engine {
     links: Vec<Link>,
     singles: usize,
     attached: usize,
+    /// Files of each family so far.
+    copies: HashMap<Family, usize>,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
 }
@@ -53,6 +55,7 @@ impl Engine {
             links: Vec::new(),
             singles: 0,
             attached: 0,
+            copies: HashMap::new(),
             coverage: Vec::new(),
             covered: HashSet::new(),
         }
@@ -147,8 +150,8 @@ impl Engine {
             Err(why) => return self.unreadable(&name, &why.to_string()),
         };
         let layers = self.layers.clone();
-        let plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
-        self.coverage.extend(plan.settled);
+        let mut plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        self.coverage.append(&mut plan.settled);
         if plan.probes.is_empty() {
             return;
         }
@@ -160,8 +163,27 @@ impl Engine {
             self.coverage.extend(skipped);
             return;
         }
+        self.number(&mut plan);
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         self.attach(&name, &path, &plan.probes, progs);
+    }
+
+    /// Several copies of a library can be in one process, and their handles may be equal: each has a number.
+    ///
+    /// Where the numbers that fit on the wire are used up, they are given again.
+    fn number(&mut self, plan: &mut plan::Plan) {
+        let fit = (usize::from(u16::MAX) + 1) / self.rows.len().max(1);
+        let fit = fit.clamp(1, usize::from(u8::MAX) + 1);
+        let mut numbers = HashMap::new();
+        for family in &plan.families {
+            let copies = self.copies.entry(*family).or_default();
+            numbers.insert(*family, (*copies % fit) as u8);
+            *copies += 1;
+        }
+        for probe in &mut plan.probes {
+            let family = self.rows[usize::from(probe.spec)].family;
+            probe.copy = numbers.get(&family).copied().unwrap_or(0);
+        }
     }
 
     /// A file that may be a library and cannot be read is a gap, and said so.
@@ -259,7 +281,7 @@ fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: Li
     // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
     let opts = |retprobe, session| UprobeMultiOpts {
         offsets: probes.iter().map(|p| p.offset as usize).collect(),
-        cookies: probes.iter().map(|p| u64::from(p.spec)).collect(),
+        cookies: probes.iter().map(PlannedProbe::cookie).collect(),
         retprobe,
         session,
         ..Default::default()
@@ -276,7 +298,7 @@ fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: Li
 }
 
 fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
-    let opts = |retprobe| UprobeOpts { cookie: u64::from(probe.spec), retprobe, ..Default::default() };
+    let opts = |retprobe| UprobeOpts { cookie: probe.cookie(), retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
     let at = probe.offset as usize;
     let ret = progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts(true)).map_err(say)?;

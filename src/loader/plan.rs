@@ -11,8 +11,10 @@ use crate::words::Layer;
 /// A probe to attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedProbe {
-    /// Row of the catalog, and the probe's cookie.
+    /// Row of the catalog.
     pub spec: u16,
+    /// Which copy of its library.
+    pub copy: u8,
     pub layer: Layer,
     pub symbol: &'static str,
     /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
@@ -23,6 +25,11 @@ pub struct PlannedProbe {
 }
 
 impl PlannedProbe {
+    /// What the kernel hands to the BPF program: see `IOT_COPY_SHIFT` in `bpf/lib.h`.
+    pub fn cookie(&self) -> u64 {
+        u64::from(self.copy) << 16 | u64::from(self.spec)
+    }
+
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
     pub fn verdict(&self, target: &str, outcome: Result<&'static str, String>) -> Coverage {
         let (tier, status, reason) = match outcome {
@@ -89,6 +96,7 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
                 match place(symbol, bytes, row.symbol, &mut taken) {
                     Ok((offset, probe)) => plan.probes.push(PlannedProbe {
                         spec,
+                        copy: 0,
                         layer: row.layer,
                         symbol: row.symbol,
                         offset,

@@ -409,6 +409,7 @@ fn open<'obj>(
     ro.iot_cfg.shards = layout.shards;
     // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
+    ro.iot_cfg.rows = rows.len() as u32;
     ro.iot_cfg.hold = u8::from(options.hold);
     if options.layers.contains(&Layer::Syscall) {
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {

@@ -1,6 +1,6 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{Fails, Role, Row, Src, syscall_number};
+use crate::catalog::{Count, Fails, Role, Row, Src, When, Words, syscall_number};
 use crate::skel::types as t;
 use crate::words::Kind;
 
@@ -18,6 +18,15 @@ mod bits {
     pub const STAT: u8 = 0x08;
     pub const STATX: u8 = 0x10;
     pub const ONLY: u8 = 0x20;
+    pub const INSIDE: u8 = 0x40;
+    pub const SUBMIT: u8 = 0x80;
+
+    /// `iot_spec.more`.
+    pub const STACK: u8 = 0x01;
+    pub const ENTRY: u8 = 0x02;
+    pub const RETURN: u8 = 0x04;
+    /// `IOT_NO_NOTE`.
+    pub const NO_NOTE: u8 = 0xff;
 }
 
 fn src(from: Src) -> t::iot_src {
@@ -30,6 +39,7 @@ fn src(from: Src) -> t::iot_src {
         Src::Out(a) => (H::IOT_OUT, a, 0, 0),
         Src::Mul(a, b) => (H::IOT_MUL, a, b, 0),
         Src::Typed(a, b) => (H::IOT_TYPED, a, b, OMPI_DATATYPE_SIZE),
+        Src::TypedLong(a, b) => (H::IOT_TYPED_LONG, a, b, OMPI_DATATYPE_SIZE),
         Src::Strlen(a) => (H::IOT_STRLEN, a, 0, 0),
         Src::Ret => (H::IOT_RET, 0, 0, 0),
         Src::RetTimes(a) => (H::IOT_RET_TIMES, a, 0, 0),
@@ -37,6 +47,15 @@ fn src(from: Src) -> t::iot_src {
         Src::Asked => (H::IOT_ASKED, 0, 0, 0),
         Src::Iov(a, b) => (H::IOT_IOV, a, b, 0),
         Src::Pos => (H::IOT_POS, 0, 0, 0),
+        Src::InInt(a) => (H::IOT_IN_INT, a, 0, 0),
+        Src::OutInt(a) => (H::IOT_OUT_INT, a, 0, 0),
+        Src::Field(a, at) => (H::IOT_FIELD, a, 0, at),
+        Src::FieldInt(a, at) => (H::IOT_FIELD_INT, a, 0, at),
+        Src::Note(a) => (H::IOT_NOTE, a, 0, 0),
+        Src::Notes(a, b) => (H::IOT_NOTES, a, b, 0),
+        Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
+        Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
+        Src::StatusSplit(a) => (H::IOT_STATUS_SPLIT, a, 0, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -52,6 +71,32 @@ fn fails(fails: Fails) -> u8 {
         Fails::Eof => f::IOT_FAILS_EOF,
     };
     wire.0 as u8
+}
+
+fn words(words: Option<Words>) -> t::iot_words {
+    use t::iot_count as C;
+    let Some(w) = words else { return t::iot_words::default() };
+    let when = match w.when {
+        When::Entry => t::iot_when::IOT_W_ENTRY,
+        When::Return => t::iot_when::IOT_W_RETURN,
+    };
+    let (count, n) = match w.count {
+        Count::Const(n) => (C::IOT_N_CONST, n),
+        Count::Arg(n) => (C::IOT_N_ARG, n),
+        Count::Ret => (C::IOT_N_RET, 0),
+        Count::At(n) => (C::IOT_N_AT, n),
+        Count::Rank => (C::IOT_N_RANK, 0),
+    };
+    t::iot_words {
+        when: when.0 as u8,
+        arg: w.arg,
+        elem: w.elem,
+        count: count.0 as u8,
+        n,
+        slot: w.slot,
+        deref: w.deref,
+        rank: u8::from(w.rank),
+    }
 }
 
 /// The kernel side's form of a row.
@@ -72,6 +117,16 @@ pub fn spec(row: &Row) -> t::iot_spec {
     if let Some((_, extended)) = row.stat {
         bits |= if extended { bits::STATX } else { bits::STAT };
     }
+    for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
+        bits |= if on { bit } else { 0 };
+    }
+    let at = |when| row.words.iter().flatten().any(|w| w.when == when);
+    let mut more = 0;
+    for (bit, on) in
+        [(bits::STACK, row.stack_arguments()), (bits::ENTRY, at(When::Entry)), (bits::RETURN, at(When::Return))]
+    {
+        more |= if on { bit } else { 0 };
+    }
     let (only_arg, only) = row.only.map_or((0, [0, 0]), |(arg, a, b)| {
         bits |= bits::ONLY;
         (u32::from(arg), [a, b])
@@ -89,6 +144,11 @@ pub fn spec(row: &Row) -> t::iot_spec {
         stat_arg: row.stat.map_or(0, |(arg, _)| arg),
         only,
         only_arg,
+        note: row.note.map_or(bits::NO_NOTE, |note| note as u8),
+        more,
+        takes: row.takes.map(|note| note.map_or(bits::NO_NOTE, |note| note as u8)),
+        pad: [0; 3],
+        words: row.words.map(words),
     }
 }
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Arrays of the program that go with a record: dimensions, counts, requests. */
+#ifndef IOT_WORDS_H
+#define IOT_WORDS_H
+
+#define IOT_RANK_MAX   32 /* H5S_MAX_RANK, H5Spublic.h */
+#define IOT_POINTERS   4096
+#define IOT_PIECES     64
+#define IOT_WAIT_LISTS 512
+
+/* Dimensions read where the rank is not known; raised when the program makes something of more. */
+u32 iot_rank = 8;
+
+struct iot_array {
+	struct iot_scratch *out;
+	struct iot_task *t;
+	u64 base;
+	u32 len; /* bytes */
+	u32 pos; /* bytes that stand in out */
+	u32 seq;
+	u32 each; /* bytes that a pointer leads to */
+	u32 class;
+	u8 layer;
+	u8 what;
+	u8 any_rank; /* it may be shorter than len: the rest is zero */
+	u8 bad;
+};
+
+/* One word of an array that could not be read at once; the first that cannot be read ends it. */
+static long iot_word_step(u64 i, struct iot_array *a)
+{
+	u32 at = a->pos + (u32)i * 8;
+
+	if ((u32)i * 8 >= a->each)
+		return 1;
+	return bpf_probe_read_user(&a->out->bytes[at & (IOT_TEXT_MAX - 1)], 8, (void *)(a->base + i * 8)) != 0;
+}
+
+/* Reads one thing of a->each bytes, at most those of a rank. */
+static __noinline bool iot_read_ranked(struct iot_array *a)
+{
+	u32 n, at;
+
+	if (!a)
+		return false;
+	n = a->each;
+	at = a->pos & (IOT_TEXT_MAX - 1);
+	if (n > IOT_RANK_MAX * 8)
+		n = IOT_RANK_MAX * 8;
+	if (!bpf_probe_read_user(&a->out->bytes[at], n, (void *)a->base))
+		return true;
+	/* bpf_probe_read_user left zeros; what lies before the end of the page is read again */
+	bpf_loop(IOT_RANK_MAX, iot_word_step, a, 0);
+	return a->any_rank;
+}
+
+static long iot_piece_step(u64 i, struct iot_array *a)
+{
+	u32 at = (u32)i * IOT_TEXT_MAX, n;
+
+	if (at >= a->len)
+		return 1;
+	n = a->len - at;
+	if (n > IOT_TEXT_MAX)
+		n = IOT_TEXT_MAX;
+	if (bpf_probe_read_user(a->out->bytes, n, (void *)(a->base + at))) {
+		a->bad = 1;
+		return 1;
+	}
+	iot_send_bytes(a->out, a->class, a->layer, a->t, a->seq, a->what, n, 0);
+	return 0;
+}
+
+struct iot_pointers {
+	struct iot_array a;
+	u64 base;
+	u32 count;
+};
+
+static long iot_pointer_step(u64 i, struct iot_pointers *p)
+{
+	if (i >= p->count)
+		return 1;
+	if (bpf_probe_read_user(&p->a.base, sizeof(p->a.base), (void *)(p->base + i * 8)) || !iot_read_ranked(&p->a)) {
+		p->a.bad = 1;
+		return 1;
+	}
+	p->a.pos += p->a.each;
+	if (p->a.pos + p->a.each > IOT_TEXT_MAX) {
+		iot_send_bytes(p->a.out, p->a.class, p->a.layer, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);
+		p->a.pos = 0;
+	}
+	return 0;
+}
+
+static __noinline u32 iot_words_count(struct iot_words *w, struct iot_frame *f, s64 ret)
+{
+	s32 n = 0;
+
+	if (!w || !f)
+		return 0;
+	switch (w->count) {
+	case IOT_N_CONST:
+		n = w->n;
+		break;
+	case IOT_N_ARG:
+		n = iot_arg(f, w->n);
+		break;
+	case IOT_N_RET:
+		n = ret;
+		break;
+	case IOT_N_AT:
+		if (bpf_probe_read_user(&n, sizeof(n), (void *)iot_arg(f, w->n)))
+			n = 0;
+		break;
+	case IOT_N_RANK:
+		n = iot_rank;
+		break;
+	}
+	if (w->rank && n > (s32)iot_rank && n <= IOT_RANK_MAX)
+		iot_rank = IOT_RANK_MAX;
+	return n < 0 ? 0 : n;
+}
+
+struct iot_send_words {
+	struct iot_task *t;
+	struct iot_spec *s;
+	struct iot_frame *f;
+	s64 ret;
+	u32 seq; /* of the call they go with */
+	u32 when;
+};
+
+/* Sends the arrays of a call that are read now. */
+static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
+{
+	struct iot_pointers p = {};
+	struct iot_words *w;
+	u64 bytes;
+
+	if (!x || i >= IOT_WORDS_PER_CALL)
+		return;
+	w = &x->s->words[i];
+	if (w->when != x->when)
+		return;
+	p.a.out = iot_scratch();
+	p.base = p.a.base = iot_arg(x->f, w->arg);
+	p.count = iot_words_count(w, x->f, x->ret);
+	if (!p.a.base || !p.count)
+		return;
+	if (!p.a.out) {
+		iot_lost(IOT_P_TEXT, x->s->layer);
+		return;
+	}
+	p.a.t = x->t;
+	p.a.seq = x->seq;
+	p.a.layer = x->s->layer;
+	p.a.class = iot_call_class(x->s);
+	p.a.what = (w->elem == 4 ? IOT_X_INTS : IOT_X_WORDS) + (w->slot & 15);
+	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK;
+	if (w->deref) {
+		p.a.each = (w->deref == IOT_ANY_RANK ? iot_rank : w->deref) * 8;
+		if (p.count > IOT_POINTERS)
+			p.a.bad = 1;
+		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
+		if (p.a.pos)
+			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
+	} else if (w->count == IOT_N_RANK) {
+		p.a.each = p.count * 8;
+		if (iot_read_ranked(&p.a))
+			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.each, 0);
+		else
+			p.a.bad = 1;
+	} else {
+		bytes = (u64)p.count * w->elem;
+		p.a.len = bytes > IOT_PIECES * IOT_TEXT_MAX ? IOT_PIECES * IOT_TEXT_MAX : bytes;
+		p.a.bad = p.a.len < bytes;
+		bpf_loop(IOT_PIECES, iot_piece_step, &p.a, 0);
+	}
+	if (p.a.bad)
+		iot_lost(IOT_P_TEXT, x->s->layer);
+}
+
+static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u32 seq,
+				      u32 when)
+{
+	struct iot_send_words x = {.t = t, .s = s, .f = f, .ret = ret, .seq = seq, .when = when};
+
+	iot_send_one(&x, 0);
+	iot_send_one(&x, 1);
+	iot_send_one(&x, 2);
+	iot_send_one(&x, 3);
+}
+
+/* Requests that I/O calls made and that others wait for. */
+struct iot_promise {
+	u64 value;
+	u32 tgid;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct iot_promise);
+	__type(value, u8);
+} iot_promises SEC(".maps");
+
+static __always_inline void iot_submitted(struct iot_task *t, u64 value)
+{
+	struct iot_promise key = {.value = value, .tgid = t->tgid};
+	u8 one = 1;
+
+	bpf_map_update_elem(&iot_promises, &key, &one, BPF_ANY);
+}
+
+struct iot_await {
+	struct iot_promise key;
+	u64 base;
+	u32 count;
+	u8 elem;
+	u8 found;
+};
+
+static long iot_await_step(u64 i, struct iot_await *w)
+{
+	s32 number;
+
+	if (i >= w->count)
+		return 1;
+	if (w->elem == 4) {
+		if (bpf_probe_read_user(&number, sizeof(number), (void *)(w->base + i * 4)))
+			return 1;
+		w->key.value = (s64)number;
+	} else if (bpf_probe_read_user(&w->key.value, sizeof(w->key.value), (void *)(w->base + i * 8))) {
+		return 1;
+	}
+	w->found = bpf_map_lookup_elem(&iot_promises, &w->key) != NULL;
+	return w->found;
+}
+
+/* Does this call wait for a request of an I/O call? */
+static __noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_await w = {};
+
+	if (!t || !s || !f)
+		return false;
+	w.key.tgid = t->tgid;
+	if (s->words[0].when != IOT_W_ENTRY) {
+		w.key.value = f->in;
+		return f->in && bpf_map_lookup_elem(&iot_promises, &w.key);
+	}
+	w.base = iot_arg(f, s->words[0].arg);
+	w.count = iot_words_count(&s->words[0], f, 0);
+	w.elem = s->words[0].elem;
+	bpf_loop(IOT_WAIT_LISTS, iot_await_step, &w, 0);
+	return w.found;
+}
+
+#endif
