@@ -247,6 +247,44 @@ pub enum Role {
     Rename,
 }
 
+/// What a call does to asynchronous operations. A request is an opaque value, unique in its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Async {
+    /// Nothing.
+    No,
+    /// Submits one: `got` is its request.
+    Submit,
+    /// Submits one: `got` is its request, which counts within `handle`.
+    SubmitOf,
+    /// Submits those in words 0.
+    SubmitList,
+    /// Begins the one split operation of `handle`.
+    Begin,
+    /// Ends it; `len` is what it moved, where that is told.
+    End,
+    /// Returns when its requests are complete: `handle` (one; `len` is then what it moved) or words 0 (a list).
+    Wait,
+    /// Completes those of its requests that have changed when it returns: `handle` and then `got`, or words 0 and then 1.
+    Test,
+    /// Asks about a request, or wants it cancelled, which completes nothing.
+    Ask,
+    /// Gives a request up: nobody will see its end.
+    Free,
+    /// Completes requests that count within `handle`: a list of `len` in words 0, or all of a kind (`len` below 0).
+    WaitIds,
+    /// Cancels them.
+    CancelIds,
+    /// Takes the result, `got`, of request `handle`.
+    Return,
+}
+
+/// Slots of words, read at entry, that hold `struct aiocb`s (17 words each): what a helper thread is going to do.
+pub const JOB_SYNC: u8 = 12;
+pub const JOB_READ: u8 = 13;
+pub const JOB_WRITE: u8 = 14;
+/// Each says by itself whether it reads or writes (`aio_lio_opcode`).
+pub const JOB_LIST: u8 = 15;
+
 /// One traced function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
@@ -286,8 +324,11 @@ pub struct Row {
     /// Recorded only while a call of an I/O library is open on the thread, or when it waits for a request (`handle`, or
     /// the array that is read at entry) that such a call submitted.
     pub inside: bool,
-    /// `got` is a request that later calls wait for.
+    /// `got` is a request that rows with `inside` wait for.
     pub submits: bool,
+    pub asynchronous: Async,
+    /// `handle` is a file descriptor, whatever the layer.
+    pub descriptor: bool,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -316,6 +357,8 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         words: [None; 4],
         inside: false,
         submits: false,
+        asynchronous: Async::No,
+        descriptor: false,
     }
 }
 
@@ -400,6 +443,15 @@ impl Row {
     const fn submits(mut self, request: Src) -> Self {
         self.submits = true;
         self.got = request;
+        self
+    }
+
+    const fn asynchronous(mut self, what: Async) -> Self {
+        self.asynchronous = what;
+        self
+    }
+    const fn descriptor(mut self) -> Self {
+        self.descriptor = true;
         self
     }
 

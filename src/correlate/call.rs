@@ -1,6 +1,6 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
-use crate::catalog::{Fails, Role, Row, Src};
+use crate::catalog::{Async, Fails, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -24,10 +24,14 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     let plain = matches!(row.role, Role::Use | Role::None);
     let ok = succeeded(call);
     let len = call.len.map(count);
-    let got = call.got.map(count).filter(|_| ok);
+    let asynchronous = row.asynchronous != Async::No;
+    // What an operation moves is told when it is complete; what waits for it moves nothing itself.
+    let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
+    let len = len.filter(|_| submits || !asynchronous);
+    let got = call.got.map(count).filter(|_| ok && !asynchronous);
     let bytes = match got {
         // MPI has no short write without an error.
-        None if ok && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
+        None if ok && !asynchronous && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
         other => other,
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };

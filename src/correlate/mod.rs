@@ -1,5 +1,6 @@
 //! Pure: events in, rows out. No clock, no thread, no file.
 
+mod asynchronous;
 mod block;
 mod call;
 mod dirty;
@@ -24,6 +25,7 @@ mod scenarios;
 #[cfg(test)]
 mod testing;
 
+use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
 use self::losses::Losses;
 use self::order::{Order, Timed};
@@ -33,7 +35,7 @@ use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
 use crate::catalog::{self, Role};
-use crate::event::{Call, Event};
+use crate::event::{Call, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
@@ -93,9 +95,12 @@ pub struct Correlator {
     processes: Processes,
     things: Things,
     blocks: Blocks,
+    asynchronous: Asynchronous,
     rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
+    /// Spans on their way out, when they were asynchronous; kept for its capacity.
+    written: Vec<Done>,
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
@@ -112,6 +117,8 @@ impl Correlator {
             processes: Processes::new(variables),
             things: Things::default(),
             blocks: Blocks::default(),
+            asynchronous: Asynchronous::default(),
+            written: Vec::new(),
             rollups: Rollups::new(&config.specs),
             leaving: Vec::new(),
             specs: config.specs,
@@ -145,6 +152,8 @@ impl Correlator {
         for thread in threads {
             self.flush(thread, out);
         }
+        self.asynchronous.finish(&mut self.written);
+        self.write(out);
         self.blocks.finish(self.since_t0(now), out);
         self.things.write(out);
         self.things.files.finish(out);
@@ -176,7 +185,10 @@ impl Correlator {
             Event::Call(call) => self.call(&call, late, out),
             Event::Text { thread, seq, what, bytes, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
-                if !state.keep(Text { seq, what, bytes, cut }) {
+                if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
+                    let words: Vec<i64> = bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect();
+                    self.asynchronous.announce(state.owner, span_id(thread, seq), slot, &words);
+                } else if !state.keep(Text { seq, what, bytes, cut }) {
                     self.losses.add("text", None, 1);
                 }
             }
@@ -195,6 +207,8 @@ impl Correlator {
             }
             Event::Exec { process, exe, args, env, cgroup, .. } => {
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
+                self.asynchronous.gone(Owner::Process(process), &mut self.written);
+                self.write(out);
                 self.things.handles.exec(Owner::Process(process), t_ns);
             }
             Event::Exit { process, status, .. } => {
@@ -203,6 +217,8 @@ impl Correlator {
                     self.processes.threads.remove(&thread);
                     self.blocks.thread_ends(thread, out);
                 }
+                self.asynchronous.gone(Owner::Process(process), &mut self.written);
+                self.write(out);
                 self.things.handles.exit(Owner::Process(process), t_ns);
                 self.things.write(out);
             }
@@ -242,7 +258,7 @@ impl Correlator {
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
-        let found = self.things.call(&Seen {
+        let seen = Seen {
             row: spec,
             copy,
             call,
@@ -253,7 +269,10 @@ impl Correlator {
             end_ns: start_ns.saturating_add(dur_ns),
             texts: &thread.texts,
             below: thread.stack.below(from),
-        });
+        };
+        let found = self.things.call(&seen);
+        let effect = self.asynchronous.call(&seen, &mut self.written);
+        self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
@@ -265,7 +284,8 @@ impl Correlator {
             span_id: id,
             parent_id: None,
             root_id: 0,
-            layer: spec.layer,
+            // Waiting for file I/O is file I/O.
+            layer: effect.layer.unwrap_or(spec.layer),
             op: spec.op,
             kind: spec.kind,
             depth: 0,
@@ -287,12 +307,22 @@ impl Correlator {
             miss_bytes: None,
             ret: facts.ret,
             errno: facts.errno,
-            flags: facts.flags | if cut { flag::TRUNCATED } else { 0 },
-            async_id: None,
+            flags: facts.flags
+                | if cut { flag::TRUNCATED } else { 0 }
+                | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
+            async_id: effect.id,
             coll_id: None,
             stack_id: None,
         };
-        let mut node = Node { span, seq: call.seq, spec: row as u16, depth: call.depth, size: 1, opened: found.opened };
+        let mut node = Node {
+            span,
+            seq: call.seq,
+            spec: row as u16,
+            depth: call.depth,
+            size: 1,
+            opened: found.opened,
+            inside: false,
+        };
         if late {
             node.span.flags |= flag::INFERRED_PARENT;
             let mut alone = Stack::default();
@@ -311,8 +341,11 @@ impl Correlator {
             thread.stack.take_before(from, &mut |node, tree| self.leaving.push((node, tree)));
             thread.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
             self.leave(true, out);
-        } else if self.waiting > self.max_pending {
-            self.relieve(out);
+        } else {
+            if self.waiting > self.max_pending {
+                self.relieve(out);
+            }
+            self.write(out);
         }
     }
 
@@ -337,12 +370,16 @@ impl Correlator {
     ///
     /// `complete`: no call of the thread that began before their end is still open.
     fn leave(&mut self, complete: bool, out: &mut Vec<Row>) {
-        for (Node { mut span, spec, seq, .. }, tree) in self.leaving.drain(..) {
-            if seq == tree.root {
-                self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, complete, out);
+        let mut leaving = std::mem::take(&mut self.leaving);
+        for (Node { mut span, spec, seq, size, inside, .. }, tree) in leaving.drain(..) {
+            let thread = (span.span_id >> rows::SEQ_BITS) as u32;
+            let row = &self.specs[usize::from(spec)];
+            let root = seq == tree.root;
+            if row.inside && !inside && span.async_id.is_none() && root && size == 1 {
+                self.blocks.tree(thread, tree, complete, out);
+                continue; // it waited for something that only had the name of one of our requests
             }
             if span.process_ix < 0 {
-                let thread = (span.span_id >> rows::SEQ_BITS) as u32;
                 match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {
                     Some(known) => {
                         (span.process_ix, span.pid, span.tid) = (known.owner.process_ix(), known.pid, known.tid);
@@ -351,12 +388,43 @@ impl Correlator {
                     None => self.losses.add("thread_unknown", Some(span.layer), 1),
                 }
             }
-            let closes = self.specs.get(usize::from(spec)).is_some_and(|s| s.role == Role::Close);
-            self.things.complete(&mut span, closes);
+            self.things.complete(&mut span, row.role == Role::Close);
+            if complete && root && span.layer == Layer::Syscall {
+                let owner = self.processes.threads.get(&thread).map(|t| t.owner);
+                let fd = span.handle_id.and_then(|id| self.things.handles.row(id)).map(|h| h.raw);
+                if let Some(owner) = owner {
+                    match self.asynchronous.helped(Done { span, spec, tree: Some(tree) }, owner, fd, &mut self.written)
+                    {
+                        Some(other) => span = other.span,
+                        None => continue,
+                    }
+                }
+            }
+            if root {
+                self.blocks.tree(thread, tree, complete, out);
+            }
+            if span.flags & flag::ASYNC != 0 {
+                self.asynchronous.submitted(Done { span, spec, tree: None }, &mut self.written);
+                continue;
+            }
             self.rollups.add(&span, spec);
             out.push(Row::Span(span));
         }
+        self.leaving = leaving;
+        self.write(out);
         self.things.write(out);
+    }
+
+    /// Writes spans whose operations are complete.
+    fn write(&mut self, out: &mut Vec<Row>) {
+        for Done { span, spec, tree } in self.written.drain(..) {
+            if let Some(tree) = tree {
+                let tree = Tree { id: span.root_id, ..tree };
+                self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, true, out);
+            }
+            self.rollups.add(&span, spec);
+            out.push(Row::Span(span));
+        }
     }
 }
 

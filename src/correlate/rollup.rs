@@ -25,8 +25,8 @@ struct Counted {
 pub struct Rollups {
     /// For each catalog row the first one with the same layer, operation and kind.
     same: Vec<u16>,
-    bins: BTreeMap<(i64, u16, i32), Rollup>,
-    hists: BTreeMap<(i64, u16), Counted>,
+    bins: BTreeMap<(i64, u16, Layer, i32), Rollup>,
+    hists: BTreeMap<(i64, u16, Layer), Counted>,
 }
 
 impl Rollups {
@@ -41,7 +41,7 @@ impl Rollups {
     pub fn add(&mut self, span: &Span, spec: u16) {
         let spec = self.same.get(usize::from(spec)).copied().unwrap_or(spec);
         let bin = span.start_ns.div_euclid(BIN_NS);
-        let sums = self.bins.entry((bin, spec, span.process_ix)).or_insert_with(|| Rollup {
+        let sums = self.bins.entry((bin, spec, span.layer, span.process_ix)).or_insert_with(|| Rollup {
             t_ns: bin.saturating_mul(BIN_NS),
             layer: span.layer,
             op: span.op,
@@ -69,7 +69,7 @@ impl Rollups {
         add(&mut sums.dur_ns, span.dur_ns);
         sums.max_ns = sums.max_ns.max(span.dur_ns);
         let second = span.start_ns.div_euclid(HIST_NS);
-        let counted = self.hists.entry((second, spec)).or_insert_with(|| Counted {
+        let counted = self.hists.entry((second, spec, span.layer)).or_insert_with(|| Counted {
             layer: span.layer,
             op: span.op,
             counts: Box::new([[0; BUCKETS]; 2]),

@@ -1,7 +1,11 @@
 //! Links the calls of one thread into trees: a completed call adopts those that ran inside it.
 
 use super::rows::Span;
-use crate::words::flag;
+use crate::words::{Layer, flag};
+
+/// Layers whose calls are I/O by themselves.
+const IO_LIBRARIES: u16 =
+    1 << Layer::Netcdf as u16 | 1 << Layer::Pnetcdf as u16 | 1 << Layer::Hdf5 as u16 | 1 << Layer::Mpiio as u16;
 
 /// A completed call, and how many completed calls it holds.
 #[derive(Debug)]
@@ -16,6 +20,8 @@ pub struct Node {
     pub size: u32,
     /// Made a handle.
     pub opened: bool,
+    /// Runs in a call of an I/O library; known when it is taken out.
+    pub inside: bool,
 }
 
 /// The completed calls of a thread whose outermost call is still open.
@@ -97,6 +103,7 @@ impl Stack {
             node.span.root_id = tree.id;
             node.span.depth = enclosing.len().min(i8::MAX as usize) as i8;
             node.span.layer_top = above & layer == 0;
+            node.inside = above & IO_LIBRARIES != 0;
             if node.size > 1 {
                 enclosing.push((from, above | layer));
             }

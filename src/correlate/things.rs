@@ -46,6 +46,23 @@ impl Seen<'_> {
         self.texts.iter().find(|t| t.seq == self.call.seq && t.what == what).map(|t| t.bytes.as_slice())
     }
 
+    /// An array that goes with the call, from all its pieces.
+    pub fn numbers(&self, slot: u8) -> Option<Vec<i64>> {
+        let mut numbers = None;
+        for text in self.texts.iter().filter(|t| t.seq == self.call.seq) {
+            let into = match text.what {
+                TextKind::Ints(s) | TextKind::Words(s) if s == slot => numbers.get_or_insert_with(Vec::new),
+                _ => continue,
+            };
+            if matches!(text.what, TextKind::Ints(_)) {
+                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))));
+            } else {
+                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)));
+            }
+        }
+        numbers
+    }
+
     /// A path argument as an absolute path, if that is known.
     fn path(&self, path: TextKind, base: TextKind) -> Option<Vec<u8>> {
         let path = self.text(path)?;
@@ -65,7 +82,7 @@ impl Seen<'_> {
 
     /// A handle of the call's own layer.
     fn name(&self, raw: u64) -> Name {
-        (self.row.layer, self.copy, raw)
+        if self.row.descriptor { (Layer::Syscall, 0, raw) } else { (self.row.layer, self.copy, raw) }
     }
 
     fn newly(&self, raw: u64) -> New {
