@@ -34,7 +34,7 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 {
 	struct iot_frame *f;
 
-	u8 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO;
+	u16 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
 
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
@@ -138,6 +138,13 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 			return false;
 		*out = iot_arg(f, src->a) * v;
 		return true;
+	case IOT_TYPED_NUMBER:
+		/* builtin handles have this in the high byte, and their size in the second (MPICH, mpi.h) */
+		v = (u32)iot_arg(f, src->b);
+		if (v >> 24 != 0x4c)
+			return false;
+		*out = (s64)(s32)iot_arg(f, src->a) * (v >> 8 & 0xff);
+		return true;
 	case IOT_STRLEN: {
 		struct iot_scratch *s = iot_scratch();
 		long n = s ? bpf_probe_read_user_str(s->bytes, IOT_TEXT_MAX, (void *)iot_arg(f, src->a)) : -1;
@@ -167,9 +174,15 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	case IOT_STATUS_SPLIT:
 		/* the low 32 bits, then the rest above a bit that says "cancelled" (MPICH, mpi.h) */
 		v = iot_arg(f, src->a);
-		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)v))
+		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)(v + src->k)))
 			return false;
 		*out = split[0] | (u64)(split[1] >> 1) << 32;
+		return true;
+	case IOT_THROUGH:
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->a) + src->k)) ||
+		    bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->b)))
+			return false;
+		*out = (s64)number;
 		return true;
 	case IOT_NOTE:
 		return iot_noted(f, src->a, out);

@@ -67,6 +67,17 @@ static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note
 	return IOT_NOTES_PER_CALL;
 }
 
+/* Is a call that is recorded only inside others, or when it waits for what they submitted? */
+static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_spec *outer = t->depth > 1 ? iot_spec_of(iot_frame_at(t, t->depth - 2)->spec) : NULL;
+
+	if (f->inside && !(s->more & IOT_M_AWAIT))
+		return true;
+	/* what a waiting call does to wait is its own affair */
+	return !(outer && (outer->bits & IOT_S_INSIDE)) && iot_awaits(t, s, f);
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -82,6 +93,8 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		return 1;
 	iot_drop_dead(t, PT_REGS_SP(ctx));
 	if (s->note != IOT_NO_NOTE && iot_note_place(t, t->depth, s->note) == IOT_NOTES_PER_CALL)
+		return 1;
+	if ((s->more & IOT_M_OUTER) && t->depth && (iot_frame_at(t, t->depth - 1)->inside & 1 << s->layer))
 		return 1;
 	f = iot_push(t, spec, s);
 	if (!f)
@@ -107,7 +120,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	}
 	if (s->note != IOT_NO_NOTE)
 		t->seq--; /* it is not recorded */
-	if ((s->bits & IOT_S_INSIDE) && !f->inside && !iot_awaits(t, s, f)) {
+	if ((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) {
 		t->depth--;
 		t->seq--;
 		return 1;
@@ -188,7 +201,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE))
+			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER))
 				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}
@@ -200,6 +213,13 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
+	if (s->quiet && (u32)ret == s->quiet) {
+		if (t->seq == f->seq + 1)
+			t->seq--;
+		return 0;
+	}
+	if (s->bits & IOT_S_INSIDE)
+		iot_fulfilled(t, s, f);
 	iot_head(&c, IOT_T_CALL, t, f, at, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);

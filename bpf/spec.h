@@ -28,7 +28,9 @@ enum iot_how {
 	IOT_NOTES,	  /* note a times note b */
 	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
 	IOT_ARG_NOTE,	  /* argument a times note b */
-	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a */
+	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a, k bytes into it */
+	IOT_TYPED_NUMBER, /* argument a, an int, times the size in argument b, a predefined datatype of MPICH */
+	IOT_THROUGH,	  /* the int b bytes behind the pointer at argument a + k */
 };
 
 struct iot_src {
@@ -95,6 +97,9 @@ struct iot_words {
 #define IOT_M_STACK  0x01 /* it has arguments on the stack */
 #define IOT_M_ENTRY  0x02 /* it has arrays that are read at entry */
 #define IOT_M_RETURN 0x04 /* ... at return */
+#define IOT_M_OUTER  0x08 /* only outside calls of its own layer */
+#define IOT_M_ALL    0x10 /* it returns when all of its requests are complete */
+#define IOT_M_AWAIT  0x20 /* with IOT_S_INSIDE: only when it waits for what an I/O call submitted */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -112,7 +117,8 @@ struct iot_spec {
 	u8 note; /* the call is not recorded: its `got` becomes this note of the call it runs in */
 	u8 more;
 	u8 takes[IOT_NOTES_PER_CALL]; /* notes the call wants of what runs in it, in this order */
-	u8 pad[3];
+	u8 quiet;		      /* a call with this result is not recorded; 0: there is none */
+	u8 pad[2];
 	struct iot_words words[IOT_WORDS_PER_CALL];
 };
 

@@ -21,9 +21,9 @@ struct iot_frame {
 	u64 ino;
 	u32 dev;
 	u32 generation;
-	u8 copy;   /* which copy of the library */
-	u8 inside; /* it is, or runs in, a call of an I/O library */
-	u8 pad[6];
+	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
+	u8 copy;    /* which copy of the library */
+	u8 pad[5];
 };
 
 struct iot_task {

@@ -3,7 +3,9 @@
 //! A row is data. Its index is the probe's cookie, the index into the kernel side's array of specs and
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
+mod aio;
 mod hdf5;
+mod mpi;
 mod mpiio;
 mod stdio;
 mod syscall;
@@ -17,23 +19,81 @@ pub enum Family {
     Hdf5,
     /// Open MPI's libmpi.
     OpenMpi,
+    /// The same, where its structures differ: version 4.
+    OpenMpi4,
+    /// The same of version 5.
+    OpenMpi5,
+    /// Components of Open MPI, which are files of their own, or part of its libmpi: collectives chosen by tables.
+    OmpiTuned,
+    /// Simple collectives.
+    OmpiBasic,
+    /// Collectives in levels.
+    OmpiHan,
+    /// Collectives in shared memory.
+    OmpiSm,
+    /// Messages over all transports.
+    OmpiOb1,
+    /// Messages over UCX.
+    OmpiUcx,
+    /// MPICH's library, and those with its ABI.
+    Mpich,
+    /// MPICH's library with the ABI of the MPI standard.
+    MpiAbi,
     /// The C library.
     Libc,
+    /// What was a library of its own before glibc 2.34.
+    Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
 }
 
 impl Family {
     /// Families that live in files.
-    pub const LIBRARIES: [Self; 3] = [Self::Hdf5, Self::OpenMpi, Self::Libc];
+    pub const LIBRARIES: [Self; 14] = [
+        Self::Hdf5,
+        Self::OpenMpi,
+        Self::OpenMpi4,
+        Self::OpenMpi5,
+        Self::Mpich,
+        Self::MpiAbi,
+        Self::OmpiTuned,
+        Self::OmpiBasic,
+        Self::OmpiHan,
+        Self::OmpiSm,
+        Self::OmpiOb1,
+        Self::OmpiUcx,
+        Self::Libc,
+        Self::Librt,
+    ];
 
     /// A file that defines all of these is a library of the family.
     pub const fn sentinels(self) -> &'static [&'static str] {
         match self {
             Self::Hdf5 => &["H5Fopen", "H5Dwrite"],
-            Self::OpenMpi => &["MPI_File_open", "ompi_mpi_comm_world"],
+            Self::OpenMpi | Self::OpenMpi4 => &["MPI_File_open", "ompi_mpi_comm_world"],
+            Self::OpenMpi5 => &["MPI_File_open", "ompi_mpi_comm_world", "MPI_Session_init"],
+            Self::OmpiTuned => &["ompi_coll_tuned_comm_query"],
+            Self::OmpiBasic => &["mca_coll_basic_comm_query"],
+            Self::OmpiHan => &["mca_coll_han_comm_query"],
+            Self::OmpiSm => &["mca_coll_sm_comm_query"],
+            Self::OmpiOb1 => &["mca_pml_ob1_enable"],
+            Self::OmpiUcx => &["mca_pml_ucx_enable"],
+            // `MPI_DUP_FN` of its mpi.h.
+            Self::Mpich => &["MPI_File_open", "MPIR_Err_return_comm", "MPIR_Dup_fn"],
+            Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
+            Self::Librt => &["aio_write", "lio_listio"],
             Self::Syscall => &[],
+        }
+    }
+
+    /// ... unless it defines one of these.
+    pub const fn lacks(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenMpi4 => &["MPI_Session_init"],
+            Self::MpiAbi => &["MPIR_Dup_fn"],
+            Self::Librt => &["fopen"],
+            _ => &[],
         }
     }
 
@@ -41,8 +101,13 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Hdf5 => "HDF5",
-            Self::OpenMpi => "Open MPI",
-            Self::Libc => "C library",
+            Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 => "Open MPI",
+            Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
+                "Open MPI part"
+            }
+            Self::Mpich => "MPICH",
+            Self::MpiAbi => "MPI ABI",
+            Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
         }
     }
@@ -51,8 +116,11 @@ impl Family {
     pub const fn layer(self) -> Layer {
         match self {
             Self::Hdf5 => Layer::Hdf5,
-            Self::OpenMpi => Layer::Mpiio,
-            Self::Libc => Layer::Stdio,
+            Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 | Self::Mpich | Self::MpiAbi => Layer::Mpiio,
+            Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
+                Layer::Mpi
+            }
+            Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
         }
     }
@@ -107,8 +175,12 @@ pub enum Src {
     CountNote(u8, u8),
     /// A 64-bit argument times a note.
     ArgNote(u8, u8),
-    /// Bytes transferred, from the MPICH status that an argument points at.
-    StatusSplit(u8),
+    /// Bytes transferred, from the MPICH status that an argument points at: a count in two parts, so far into it.
+    StatusSplit(u8, u32),
+    /// A count (an `int`) times the size of the MPICH datatype that the second argument is, if it is a predefined one.
+    TypedNumber(u8, u8),
+    /// The `int` behind a pointer in the struct that an argument points at: where the pointer is, where the `int` is.
+    Through(u8, u32, u8),
 }
 
 impl Src {
@@ -128,8 +200,13 @@ impl Src {
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
             | Self::ArgNote(a, _)
-            | Self::StatusSplit(a) => a,
-            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::Iov(a, b) => a.max(b),
+            | Self::StatusSplit(a, _)
+            | Self::Through(a, ..) => a,
+            Self::Mul(a, b)
+            | Self::Typed(a, b)
+            | Self::TypedLong(a, b)
+            | Self::TypedNumber(a, b)
+            | Self::Iov(a, b) => a.max(b),
             Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
         }
     }
@@ -209,6 +286,8 @@ pub enum Note {
     TypeSize,
     /// Rank and dimensions of a dataspace.
     Dims,
+    /// Processes of a communicator.
+    Ranks,
 }
 
 /// How a call says that it failed.
@@ -235,7 +314,8 @@ pub enum Role {
     None,
     /// Uses `handle`.
     Use,
-    /// Makes `handle`; `len` is the mode argument, `off` the handle it is opened in (dataset in file, path below dirfd).
+    /// Makes `handle`; `len` is the mode argument, `off` the handle it is opened in (dataset in file, path below dirfd),
+    /// `got` the number of processes that open it together.
     Open,
     /// Ends `handle`.
     Close,
@@ -245,6 +325,27 @@ pub enum Role {
     Unlink,
     /// Moves a name from path to path2.
     Rename,
+}
+
+/// What a call does to a set of hints (`MPI_Info`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hints {
+    /// Nothing.
+    None,
+    /// Makes `handle`.
+    Create,
+    /// Gives the key `path` in `handle` the value `path2`.
+    Set,
+    /// Takes the key `path` out of `handle`.
+    Delete,
+    /// Makes `off`, with what is in `handle`.
+    Dup,
+    /// Ends `handle`.
+    Free,
+    /// Gives those of `off` to the file.
+    Off,
+    /// Gives those of `len` to the file.
+    Len,
 }
 
 /// What a call does to asynchronous operations. A request is an opaque value, unique in its process.
@@ -327,6 +428,11 @@ pub struct Row {
     /// `got` is a request that rows with `inside` wait for.
     pub submits: bool,
     pub asynchronous: Async,
+    pub hints: Hints,
+    /// Recorded only outside calls of its own layer.
+    pub outermost: bool,
+    /// Not recorded with this result, unless it is 0.
+    pub quiet: u8,
     /// `handle` is a file descriptor, whatever the layer.
     pub descriptor: bool,
 }
@@ -358,6 +464,9 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         inside: false,
         submits: false,
         asynchronous: Async::No,
+        hints: Hints::None,
+        outermost: false,
+        quiet: 0,
         descriptor: false,
     }
 }
@@ -450,9 +559,27 @@ impl Row {
         self.asynchronous = what;
         self
     }
+    const fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+    const fn outermost(mut self) -> Self {
+        self.outermost = true;
+        self
+    }
+    const fn quiet(mut self, result: u8) -> Self {
+        self.quiet = result;
+        self
+    }
     const fn descriptor(mut self) -> Self {
         self.descriptor = true;
         self
+    }
+
+    /// The layers of which one must be traced for this row to be probed. What finds file I/O complete is part of that.
+    pub fn layers(&self) -> [Layer; 2] {
+        let completes = self.inside && self.asynchronous != Async::No;
+        [self.layer, if completes { Layer::Mpiio } else { self.layer }]
     }
 
     /// Does it look at arguments beyond the six in registers?
@@ -472,7 +599,8 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    [hdf5::ROWS, mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
+    let (mpiio, mpi) = (mpiio::rows(), mpi::rows());
+    [hdf5::ROWS, &mpiio, &mpi, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

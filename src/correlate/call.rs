@@ -1,6 +1,6 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
-use crate::catalog::{Async, Fails, Role, Row, Src};
+use crate::catalog::{Async, Fails, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -27,8 +27,9 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     let asynchronous = row.asynchronous != Async::No;
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
-    let len = len.filter(|_| submits || !asynchronous);
-    let got = call.got.map(count).filter(|_| ok && !asynchronous);
+    let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
+    let got = call.got.map(count).filter(|_| ok && plain && !asynchronous);
+    let off = call.off.filter(|_| plain && !matches!(row.hints, Hints::Off | Hints::Dup));
     let bytes = match got {
         // MPI has no short write without an error.
         None if ok && !asynchronous && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
@@ -36,7 +37,7 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
     Facts {
-        offset: call.off.filter(|_| plain && (ok || row.off != Src::Ret)).map(|off| off as i64),
+        offset: off.filter(|_| ok || row.off != Src::Ret).map(|off| off as i64),
         bytes,
         req_bytes: len.filter(|_| plain),
         ret: result(row, call, got),

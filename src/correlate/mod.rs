@@ -3,9 +3,11 @@
 mod asynchronous;
 mod block;
 mod call;
+mod collectives;
 mod dirty;
 mod files;
 mod handles;
+mod hints;
 pub mod hist;
 mod losses;
 mod objects;
@@ -27,6 +29,7 @@ mod testing;
 
 use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
+use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
@@ -96,6 +99,7 @@ pub struct Correlator {
     things: Things,
     blocks: Blocks,
     asynchronous: Asynchronous,
+    collectives: Collectives,
     rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
@@ -118,6 +122,7 @@ impl Correlator {
             things: Things::default(),
             blocks: Blocks::default(),
             asynchronous: Asynchronous::default(),
+            collectives: Collectives::default(),
             written: Vec::new(),
             rollups: Rollups::new(&config.specs),
             leaving: Vec::new(),
@@ -209,6 +214,7 @@ impl Correlator {
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
+                self.forget(Owner::Process(process));
                 self.things.handles.exec(Owner::Process(process), t_ns);
             }
             Event::Exit { process, status, .. } => {
@@ -219,6 +225,7 @@ impl Correlator {
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
+                self.forget(Owner::Process(process));
                 self.things.handles.exit(Owner::Process(process), t_ns);
                 self.things.write(out);
             }
@@ -238,6 +245,12 @@ impl Correlator {
                 self.blocks.request(request, |time| relative(time, t0), out);
             }
         }
+    }
+
+    /// A process is gone, or executes another program.
+    fn forget(&mut self, owner: Owner) {
+        self.things.hints.gone(owner);
+        self.collectives.gone(owner, &self.things.handles);
     }
 
     /// Row of the catalog, and which copy of the library, of a number on the wire.
@@ -271,6 +284,8 @@ impl Correlator {
             below: thread.stack.below(from),
         };
         let found = self.things.call(&seen);
+        let caller = Caller { rank: thread.rank, run: &thread.run };
+        let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
         let effect = self.asynchronous.call(&seen, &mut self.written);
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
@@ -311,7 +326,7 @@ impl Correlator {
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,
-            coll_id: None,
+            coll_id,
             stack_id: None,
         };
         let mut node = Node {

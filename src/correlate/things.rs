@@ -3,12 +3,13 @@
 use super::call::succeeded;
 use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
+use super::hints::Hints;
 use super::objects::{Objects, Scope};
 use super::paths::{absolute, last_component};
 use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
-use crate::catalog::{Role, Row};
+use crate::catalog::{self, Role, Row};
 use crate::event::{Call, FileKey, TextKind};
 use crate::words::{Kind, Layer};
 
@@ -19,6 +20,7 @@ const EBADF: i32 = 9;
 #[derive(Default)]
 pub struct Things {
     pub files: Files,
+    pub hints: Hints,
     pub handles: Handles,
     pub objects: Objects,
     /// Room for the ids of files; kept for its capacity.
@@ -42,7 +44,7 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn text(&self, what: TextKind) -> Option<&[u8]> {
+    pub fn text(&self, what: TextKind) -> Option<&[u8]> {
         self.texts.iter().find(|t| t.seq == self.call.seq && t.what == what).map(|t| t.bytes.as_slice())
     }
 
@@ -91,6 +93,7 @@ impl Seen<'_> {
             pid: self.pid,
             name: self.name(raw),
             mode: None,
+            comm_size: None,
             close_on_exec: false,
             file: None,
             span: Some(self.span),
@@ -125,6 +128,9 @@ impl Things {
             Role::Open => self.open(seen, file),
             Role::Dup => self.dup(seen, file),
         };
+        if let (Some(given), Some(handle)) = (self.hints.call(seen), found.handle) {
+            self.handles.give(handle, given);
+        }
         found.object = found.handle.and_then(|id| self.handles.row(id)?.object_id);
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
             self.sizes(seen, file);
@@ -222,6 +228,7 @@ impl Things {
         }
         let mode = seen.call.len;
         let id = self.handles.make(New {
+            comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
             mode: mode.map(|m| m as i32),
             close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
             file,
@@ -253,7 +260,7 @@ impl Things {
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
-        let raw = seen.call.off?;
+        let raw = seen.call.off.filter(|_| seen.row.hints == catalog::Hints::None)?;
         let name = if seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
         let known = self.handles.find(seen.owner, name);
         Some(known.unwrap_or_else(|| {
@@ -304,6 +311,7 @@ impl Things {
                 pid,
                 name,
                 mode: None,
+                comm_size: None,
                 close_on_exec: false,
                 file: Some(id),
                 span: None,

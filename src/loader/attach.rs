@@ -11,7 +11,7 @@ use crate::loader::safety;
 use crate::skel::IotraceProgs;
 use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -107,17 +107,24 @@ impl Engine {
 
     /// A verdict for every layer whose library nobody mapped: it is not covered.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let layers =
-            |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
+        let without =
+            |layer: &Layer| !self.covered.contains(layer) && !self.coverage.iter().any(|c| c.layer == *layer);
+        let mut libraries: BTreeMap<Layer, Vec<&str>> = BTreeMap::new();
+        for family in Family::LIBRARIES.into_iter().filter(|f| without(&f.layer())) {
+            let names = libraries.entry(family.layer()).or_default();
+            if !names.contains(&family.name()) {
+                names.push(family.name());
+            }
+        }
         let mut rows = Vec::new();
-        for family in Family::LIBRARIES.into_iter().filter(layers) {
-            let (status, reason) = if self.layers.contains(&family.layer()) {
-                ("absent", format!("no traced process mapped such a library ({})", family.name()))
+        for (layer, names) in libraries {
+            let (status, reason) = if self.layers.contains(&layer) {
+                ("absent", format!("no traced process mapped such a library ({})", names.join(", ")))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };
             rows.push(Coverage {
-                layer: family.layer(),
+                layer,
                 target: String::new(),
                 symbol: String::new(),
                 tier: None,
@@ -170,21 +177,17 @@ impl Engine {
         self.attach(&name, &path, &plan.probes, progs);
     }
 
-    /// Several copies of a library can be in one process, and their handles may be equal: each has a number.
+    /// Several copies of a library can be in one process, and their handles may be equal: each file has a number, which
+    /// no file with a family of it has.
     ///
     /// Where the numbers that fit on the wire are used up, they are given again.
     fn number(&mut self, plan: &mut plan::Plan) {
         let fit = (usize::from(u16::MAX) + 1) / self.rows.len().max(1);
         let fit = fit.clamp(1, usize::from(u8::MAX) + 1);
-        let mut numbers = HashMap::new();
-        for family in &plan.families {
-            let copies = self.copies.entry(*family).or_default();
-            numbers.insert(*family, (*copies % fit) as u8);
-            *copies += 1;
-        }
+        let number = plan.families.iter().filter_map(|f| self.copies.get(f)).max().copied().unwrap_or(0);
+        self.copies.extend(plan.families.iter().map(|f| (*f, number + 1)));
         for probe in &mut plan.probes {
-            let family = self.rows[usize::from(probe.spec)].family;
-            probe.copy = numbers.get(&family).copied().unwrap_or(0);
+            probe.copy = (number % fit) as u8;
         }
     }
 
@@ -267,6 +270,18 @@ fn looks_like(base: &str, family: Family) -> bool {
     match family {
         Family::Hdf5 => base.starts_with("libhdf5"),
         Family::OpenMpi => base.starts_with("libmpi"),
+        // One verdict on such a file is enough, and a part of Open MPI is no library by name.
+        Family::OpenMpi4
+        | Family::OpenMpi5
+        | Family::Mpich
+        | Family::MpiAbi
+        | Family::OmpiTuned
+        | Family::OmpiBasic
+        | Family::OmpiHan
+        | Family::OmpiSm
+        | Family::OmpiOb1
+        | Family::OmpiUcx
+        | Family::Librt => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
         Family::Syscall => false,
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::catalog::{Family, Row};
 use crate::correlate::rows::Coverage;
-use crate::loader::elf::{Elf, Symbol, Target};
+use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
 use crate::words::Layer;
 
@@ -62,15 +62,14 @@ pub struct Plan {
 
 /// The names that `Elf::parse` must look for so that these rows can be planned.
 pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
-    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels()).copied();
+    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels().iter().chain(f.lacks())).copied();
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
     sentinels.chain(symbols).collect()
 }
 
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
 pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
-    let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
-    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(is).collect();
+    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(|family| is(*family, elf)).collect();
     let mut plan = Plan { families: families.clone(), ..Plan::default() };
     let mut taken = BTreeMap::new();
     // Row numbers have 16 bits on the wire.
@@ -87,7 +86,7 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
                 insn: None,
             });
         };
-        if !layers(row.layer) {
+        if !row.layers().into_iter().any(layers) {
             settle("skipped", "layer not selected".into(), None);
         } else if elf.go {
             settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
@@ -111,6 +110,15 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
         }
     }
     plan
+}
+
+/// Does a file define what a family is known by? Where the first of the names is public, private ones do not count:
+/// Intel's library with the standard's ABI has functions of its other one in it.
+fn is(family: Family, elf: &Elf) -> bool {
+    let private = |name: &str| Some(elf.symbols.get(name)?.iter().all(|s| s.binding == Binding::Local));
+    let Some(first) = family.sentinels().first().and_then(|name| private(name)) else { return false };
+    let defines = |name: &&str| private(name).is_some_and(|private| first || !private);
+    family.sentinels().iter().all(defines) && !family.lacks().iter().any(defines)
 }
 
 /// Why a symbol gets no probe.
@@ -161,7 +169,6 @@ fn place(
 mod tests {
     use super::*;
     use crate::catalog;
-    use crate::loader::elf::Binding;
 
     #[test]
     fn a_place_is_probed_once_whatever_its_names() {

@@ -125,7 +125,7 @@ impl<'obj> Session<'obj> {
         for (i, row) in rows.iter().enumerate() {
             skel.maps
                 .iot_specs
-                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row)), MapFlags::ANY)
+                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row, &options.layers)), MapFlags::ANY)
                 .context("catalog into the kernel")?;
         }
         let rings = rings::create(layout, &skel.maps)?;

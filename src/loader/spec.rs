@@ -1,8 +1,8 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{Count, Fails, Role, Row, Src, When, Words, syscall_number};
+use crate::catalog::{Async, Count, Fails, Role, Row, Src, When, Words, syscall_number};
 use crate::skel::types as t;
-use crate::words::Kind;
+use crate::words::{Kind, Layer};
 
 /// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
@@ -25,6 +25,9 @@ mod bits {
     pub const STACK: u8 = 0x01;
     pub const ENTRY: u8 = 0x02;
     pub const RETURN: u8 = 0x04;
+    pub const OUTER: u8 = 0x08;
+    pub const ALL: u8 = 0x10;
+    pub const AWAIT: u8 = 0x20;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -55,7 +58,9 @@ fn src(from: Src) -> t::iot_src {
         Src::Notes(a, b) => (H::IOT_NOTES, a, b, 0),
         Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
         Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
-        Src::StatusSplit(a) => (H::IOT_STATUS_SPLIT, a, 0, 0),
+        Src::StatusSplit(a, at) => (H::IOT_STATUS_SPLIT, a, 0, at),
+        Src::TypedNumber(a, b) => (H::IOT_TYPED_NUMBER, a, b, 0),
+        Src::Through(a, at, b) => (H::IOT_THROUGH, a, b, at),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -99,8 +104,8 @@ fn words(words: Option<Words>) -> t::iot_words {
     }
 }
 
-/// The kernel side's form of a row.
-pub fn spec(row: &Row) -> t::iot_spec {
+/// The kernel side's form of a row, where these layers are traced.
+pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
     let syscall = syscall_number(row.symbol).is_some() && row.family == crate::catalog::Family::Syscall;
     let mut bits = 0;
@@ -122,9 +127,14 @@ pub fn spec(row: &Row) -> t::iot_spec {
     }
     let at = |when| row.words.iter().flatten().any(|w| w.when == when);
     let mut more = 0;
-    for (bit, on) in
-        [(bits::STACK, row.stack_arguments()), (bits::ENTRY, at(When::Entry)), (bits::RETURN, at(When::Return))]
-    {
+    for (bit, on) in [
+        (bits::STACK, row.stack_arguments()),
+        (bits::ENTRY, at(When::Entry)),
+        (bits::RETURN, at(When::Return)),
+        (bits::OUTER, row.outermost),
+        (bits::ALL, row.asynchronous == Async::Wait),
+        (bits::AWAIT, !layers.contains(&row.layer)),
+    ] {
         more |= if on { bit } else { 0 };
     }
     let (only_arg, only) = row.only.map_or((0, [0, 0]), |(arg, a, b)| {
@@ -147,7 +157,8 @@ pub fn spec(row: &Row) -> t::iot_spec {
         note: row.note.map_or(bits::NO_NOTE, |note| note as u8),
         more,
         takes: row.takes.map(|note| note.map_or(bits::NO_NOTE, |note| note as u8)),
-        pad: [0; 3],
+        quiet: row.quiet,
+        pad: [0; 2],
         words: row.words.map(words),
     }
 }
@@ -156,11 +167,12 @@ pub fn spec(row: &Row) -> t::iot_spec {
 mod tests {
     use super::*;
     use crate::catalog::rows;
+    use crate::words::LAYERS;
 
     #[test]
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
-            let life = spec(&row).bits & bits::LIFE != 0;
+            let life = spec(&row, &LAYERS).bits & bits::LIFE != 0;
             let changes = matches!(row.role, Role::Open | Role::Close | Role::Dup | Role::Rename | Role::Unlink);
             assert_eq!(life, changes, "{}", row.symbol);
         }
