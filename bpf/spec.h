@@ -29,6 +29,8 @@ enum iot_how {
 	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
 	IOT_ARG_NOTE,	  /* argument a times note b */
 	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a */
+	IOT_RET_INT,	  /* the result, an int */
+	IOT_ROUNDS,	  /* the sum of note b times note k over as many rounds as argument a says */
 };
 
 struct iot_src {

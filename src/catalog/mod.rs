@@ -3,11 +3,12 @@
 //! A row is data. Its index is the probe's cookie, the index into the kernel side's array of specs and
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
-mod hdf5;
+pub mod hdf5;
 mod mpiio;
 mod stdio;
 mod syscall;
 
+use self::hdf5::Tells;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
@@ -37,6 +38,19 @@ impl Family {
         }
     }
 
+    /// Where a library of the family says which version it is.
+    pub const fn version(self) -> Version {
+        match self {
+            // H5public.h and H5init.c: `H5_VERS_INFO`.
+            Self::Hdf5 => Version::Symbol("H5_lib_vers_info_g"),
+            // ompi/runtime/ompi_mpi_init.c: `OMPI_IDENT_STRING`.
+            Self::OpenMpi => Version::Symbol("ompi_version_string"),
+            // csu/version.c: the banner.
+            Self::Libc => Version::Text(" release version ", ".\n"),
+            Self::Syscall => Version::Nowhere,
+        }
+    }
+
     /// The name shown to people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,6 +70,16 @@ impl Family {
             Self::Syscall => Layer::Syscall,
         }
     }
+}
+
+/// Where the content of a file says a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Nowhere,
+    /// The first number with a dot in the text that a symbol stands for.
+    Symbol(&'static str),
+    /// What stands between these texts.
+    Text(&'static str, &'static str),
 }
 
 /// Where a value of a call comes from. Argument positions count from 0.
@@ -109,6 +133,11 @@ pub enum Src {
     ArgNote(u8, u8),
     /// Bytes transferred, from the MPICH status that an argument points at.
     StatusSplit(u8),
+    /// The result, an `int`.
+    RetInt,
+    /// Notes come once for each of as many things as an argument says: the sum of the products of two of them. Such a
+    /// row takes three notes.
+    Rounds(u8, u8, u8),
 }
 
 impl Src {
@@ -128,9 +157,10 @@ impl Src {
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
             | Self::ArgNote(a, _)
-            | Self::StatusSplit(a) => a,
+            | Self::StatusSplit(a)
+            | Self::Rounds(a, ..) => a,
             Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::Iov(a, b) => a.max(b),
-            Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
+            Self::None | Self::Ret | Self::RetInt | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
         }
     }
 }
@@ -195,6 +225,16 @@ impl Words {
         self.rank = true;
         self
     }
+    /// The same array of a function with that many arguments in front.
+    pub(crate) const fn later(mut self, arguments: u8) -> Self {
+        self.arg += arguments;
+        self.count = match self.count {
+            Count::Arg(a) => Count::Arg(a + arguments),
+            Count::At(a) => Count::At(a + arguments),
+            other => other,
+        };
+        self
+    }
 }
 
 /// What an inner function of a library tells the call it runs in.
@@ -209,6 +249,8 @@ pub enum Note {
     TypeSize,
     /// Rank and dimensions of a dataspace.
     Dims,
+    /// Bytes of a block of raw data that is read.
+    Block,
 }
 
 /// How a call says that it failed.
@@ -329,6 +371,8 @@ pub struct Row {
     pub asynchronous: Async,
     /// `handle` is a file descriptor, whatever the layer.
     pub descriptor: bool,
+    /// What it says of shapes; its values are then what that says they are.
+    pub tells: Tells,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -359,6 +403,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         submits: false,
         asynchronous: Async::No,
         descriptor: false,
+        tells: Tells::Nothing,
     }
 }
 
@@ -454,6 +499,10 @@ impl Row {
         self.descriptor = true;
         self
     }
+    const fn tells(mut self, what: Tells) -> Self {
+        self.tells = what;
+        self
+    }
 
     /// Does it look at arguments beyond the six in registers?
     pub fn stack_arguments(&self) -> bool {
@@ -472,7 +521,7 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    [hdf5::ROWS, mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
+    [&hdf5::rows(), mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

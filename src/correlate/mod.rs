@@ -6,6 +6,7 @@ mod call;
 mod dirty;
 mod files;
 mod handles;
+mod hdf5;
 pub mod hist;
 mod losses;
 mod objects;
@@ -17,6 +18,7 @@ mod roots;
 pub mod rows;
 mod stack;
 mod things;
+mod unknown;
 
 #[cfg(test)]
 mod properties;
@@ -34,6 +36,7 @@ use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
+use self::unknown::Unknown;
 use crate::catalog::{self, Role};
 use crate::event::{Call, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
@@ -104,6 +107,7 @@ pub struct Correlator {
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
+    unknown: Unknown,
 }
 
 impl Correlator {
@@ -124,6 +128,7 @@ impl Correlator {
             specs: config.specs,
             waiting: 0,
             losses: Losses::default(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Correlator {
         self.release(Some(watermark), out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
+        self.unknown.report(self.since_t0(watermark), out);
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.
@@ -159,6 +165,7 @@ impl Correlator {
         self.things.files.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
+        self.unknown.report(self.since_t0(now), out);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
@@ -210,6 +217,7 @@ impl Correlator {
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.things.handles.exec(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
@@ -220,6 +228,7 @@ impl Correlator {
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
                 self.things.write(out);
             }
             Event::File { key, size, path, .. } => {
@@ -272,6 +281,11 @@ impl Correlator {
         };
         let found = self.things.call(&seen);
         let effect = self.asynchronous.call(&seen, &mut self.written);
+        if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
+            (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
+        {
+            self.unknown.add(spec.layer, hdf5::unknown(spec));
+        }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
@@ -308,6 +322,7 @@ impl Correlator {
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
+                | found.flags
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,

@@ -56,6 +56,8 @@ fn src(from: Src) -> t::iot_src {
         Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
         Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
         Src::StatusSplit(a) => (H::IOT_STATUS_SPLIT, a, 0, 0),
+        Src::RetInt => (H::IOT_RET_INT, 0, 0, 0),
+        Src::Rounds(count, a, b) => (H::IOT_ROUNDS, count, a, u32::from(b)),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
