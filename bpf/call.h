@@ -29,6 +29,13 @@ static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
 	return i < IOT_ARGS ? f->a[i] : 0;
 }
 
+static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
+{
+	u32 v = iot_arg(f, s->only_arg);
+
+	return v == s->only[0] || v == s->only[1];
+}
+
 /* Opens a frame for a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
@@ -51,6 +58,11 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->bits = 0;
 	f->noted = 0;
 	f->in = 0;
+	if (s->len.how == IOT_ROUNDS) {
+		f->site[0] = f->site[1] = f->site[2] = 0;
+		f->sum = 0;
+		f->rounds = 0;
+	}
 	f->file = 0;
 	f->dev = 0;
 	return f;
@@ -157,6 +169,9 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	case IOT_RET:
 		*out = ret;
 		return true;
+	case IOT_RET_INT:
+		*out = (s64)(s32)ret;
+		return true;
 	case IOT_RET_TIMES:
 		*out = ret * iot_arg(f, src->a);
 		return true;
@@ -201,6 +216,9 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 			return false;
 		*out = iot_arg(f, src->a) * v;
 		return true;
+	case IOT_ROUNDS:
+		*out = f->sum;
+		return !f->noted && f->rounds == iot_arg(f, src->a);
 	case IOT_IOV:
 		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
 	case IOT_POS: {

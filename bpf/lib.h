@@ -55,15 +55,17 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
 }
 
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
-static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note)
+static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
 {
 	struct iot_frame *f = iot_frame_at(t, depth - 1);
 	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
 
-	if (s)
-		for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
-			if (s->takes[i] == note && !(f->noted & 1 << i))
-				return i;
+	if (!s)
+		return IOT_NOTES_PER_CALL;
+	for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
+		if (s->takes[i] == note && !(f->noted & 1 << i) &&
+		    (s->len.how != IOT_ROUNDS || !f->site[i] || f->site[i] == site))
+			return i;
 	return IOT_NOTES_PER_CALL;
 }
 
@@ -78,6 +80,30 @@ static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, s
 	return !(outer && (outer->bits & IOT_S_INSIDE)) && iot_awaits(t, s, f);
 }
 
+/* Does the innermost open call take notes in rounds? */
+static __always_inline bool iot_in_rounds(struct iot_task *t)
+{
+	struct iot_spec *s = t->depth ? iot_spec_of(iot_frame_at(t, t->depth - 1)->spec) : NULL;
+
+	return s && s->len.how == IOT_ROUNDS;
+}
+
+/*
+ * Some calls are about several things and ask the same of each: notes come in rounds, and what they say together is a
+ * sum. The library asks in a loop, so notes of the same kind count only if they come from the place that the first came from.
+ */
+static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
+{
+	u64 one, other;
+
+	if (f->noted != (1 << IOT_NOTES_PER_CALL) - 1)
+		return;
+	if (iot_noted(f, s->len.b, &one) && iot_noted(f, s->len.k, &other))
+		f->sum += one * other;
+	f->rounds++;
+	f->noted = 0;
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -85,6 +111,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	u32 spec = (u16)cookie;
 	struct iot_spec *s;
 	struct iot_frame *f;
+	u64 site = 0;
 
 	if (!t)
 		return 1;
@@ -92,13 +119,18 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (!s)
 		return 1;
 	iot_drop_dead(t, PT_REGS_SP(ctx));
-	if (s->note != IOT_NO_NOTE && iot_note_place(t, t->depth, s->note) == IOT_NOTES_PER_CALL)
-		return 1;
+	if (s->note != IOT_NO_NOTE) {
+		if (iot_in_rounds(t))
+			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
+		if (iot_note_place(t, t->depth, s->note, site) == IOT_NOTES_PER_CALL)
+			return 1;
+	}
 	if ((s->more & IOT_M_OUTER) && t->depth && (iot_frame_at(t, t->depth - 1)->inside & 1 << s->layer))
 		return 1;
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
+	f->site[0] = site;
 	f->copy = cookie >> IOT_COPY_SHIFT;
 	f->sp = PT_REGS_SP(ctx);
 	f->a[0] = PT_REGS_PARM1(ctx);
@@ -118,13 +150,13 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
 		f->in = (s64)number;
 	}
-	if (s->note != IOT_NO_NOTE)
-		t->seq--; /* it is not recorded */
-	if ((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) {
+	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
 		t->depth--;
 		t->seq--;
 		return 1;
 	}
+	if (s->note != IOT_NO_NOTE)
+		t->seq--; /* it is not recorded */
 	f->start = bpf_ktime_get_ns();
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
@@ -158,15 +190,20 @@ static long iot_find_step(u64 i, struct iot_find *x)
 /* Hands what a call told to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
-	u32 i = iot_note_place(t, t->depth, s->note);
+	u32 i = iot_note_place(t, t->depth, s->note, f->site[0]);
 	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
 
-	if (i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
+	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
 		return;
 	if (iot_eval(&s->got, f, ret, &value)) {
 		outer->note[i] = value;
 		outer->noted |= 1 << i;
+		if (wants->len.how == IOT_ROUNDS) {
+			outer->site[i] = f->site[0];
+			iot_round(wants, outer);
+		}
 	}
 	if (s->more & IOT_M_RETURN) {
 		t->now = now;

@@ -31,6 +31,8 @@ enum iot_how {
 	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a, k bytes into it */
 	IOT_TYPED_NUMBER, /* argument a, an int, times the size in argument b, a predefined datatype of MPICH */
 	IOT_THROUGH,	  /* the int b bytes behind the pointer at argument a + k */
+	IOT_RET_INT,	  /* the result, an int */
+	IOT_ROUNDS,	  /* the sum of note b times note k over as many rounds as argument a says */
 };
 
 struct iot_src {

@@ -97,13 +97,6 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
-{
-	u32 v = iot_arg(f, s->only_arg);
-
-	return v == s->only[0] || v == s->only[1];
-}
-
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {

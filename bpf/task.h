@@ -17,13 +17,16 @@ struct iot_frame {
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
 	u64 note[IOT_NOTES_PER_CALL];
-	u64 file; /* system calls: struct file of the descriptor */
+	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
+	u64 sum;		      /* over the rounds */
+	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
 	u32 generation;
+	u32 rounds; /* of notes that are complete */
 	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;    /* which copy of the library */
-	u8 pad[5];
+	u8 pad;
 };
 
 struct iot_task {

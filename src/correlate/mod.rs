@@ -7,6 +7,7 @@ mod collectives;
 mod dirty;
 mod files;
 mod handles;
+mod hdf5;
 mod hints;
 pub mod hist;
 mod losses;
@@ -19,6 +20,7 @@ mod roots;
 pub mod rows;
 mod stack;
 mod things;
+mod unknown;
 
 #[cfg(test)]
 mod properties;
@@ -37,6 +39,7 @@ use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
+use self::unknown::Unknown;
 use crate::catalog::{self, Role};
 use crate::event::{Call, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
@@ -108,6 +111,7 @@ pub struct Correlator {
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
+    unknown: Unknown,
 }
 
 impl Correlator {
@@ -129,6 +133,7 @@ impl Correlator {
             specs: config.specs,
             waiting: 0,
             losses: Losses::default(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -147,6 +152,7 @@ impl Correlator {
         self.release(Some(watermark), out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
+        self.unknown.report(self.since_t0(watermark), out);
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.
@@ -164,6 +170,7 @@ impl Correlator {
         self.things.files.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
+        self.unknown.report(self.since_t0(now), out);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
@@ -216,6 +223,7 @@ impl Correlator {
                 self.write(out);
                 self.forget(Owner::Process(process));
                 self.things.handles.exec(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
@@ -227,6 +235,7 @@ impl Correlator {
                 self.write(out);
                 self.forget(Owner::Process(process));
                 self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
                 self.things.write(out);
             }
             Event::File { key, size, path, .. } => {
@@ -287,6 +296,11 @@ impl Correlator {
         let caller = Caller { rank: thread.rank, run: &thread.run };
         let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
         let effect = self.asynchronous.call(&seen, &mut self.written);
+        if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
+            (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
+        {
+            self.unknown.add(spec.layer, hdf5::unknown(spec));
+        }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
@@ -323,6 +337,7 @@ impl Correlator {
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
+                | found.flags
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,

@@ -3,12 +3,14 @@
 use super::call::succeeded;
 use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
+use super::hdf5::{self, Hdf5};
 use super::hints::Hints;
-use super::objects::{Objects, Scope};
+use super::objects::{Objects, Place, Scope};
 use super::paths::{absolute, last_component};
 use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
+use crate::catalog::hdf5::Tells;
 use crate::catalog::{self, Role, Row};
 use crate::event::{Call, FileKey, TextKind};
 use crate::words::{Kind, Layer};
@@ -23,6 +25,7 @@ pub struct Things {
     pub hints: Hints,
     pub handles: Handles,
     pub objects: Objects,
+    pub hdf5: Hdf5,
     /// Room for the ids of files; kept for its capacity.
     scratch: Vec<i32>,
 }
@@ -116,6 +119,8 @@ pub struct Found {
     pub object: Option<i32>,
     /// It made the handle.
     pub opened: bool,
+    /// Flags of its span.
+    pub flags: i32,
 }
 
 impl Things {
@@ -131,7 +136,12 @@ impl Things {
         if let (Some(given), Some(handle)) = (self.hints.call(seen), found.handle) {
             self.handles.give(handle, given);
         }
+        self.named_later(seen, &found);
         found.object = found.handle.and_then(|id| self.handles.row(id)?.object_id);
+        found.flags = self.hdf5.call(seen, &found, &mut self.objects);
+        if seen.row.tells == Tells::Transfers && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1) {
+            (found.handle, found.object) = (None, None); // it is about several
+        }
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
             self.sizes(seen, file);
         }
@@ -180,13 +190,16 @@ impl Things {
         match known {
             // The file says that a close and an open were lost in between.
             Some(id) if !other(id) => Some(id),
-            None if !succeeded(seen.call) => None,
+            None if !succeeded(seen.call) || seen.row.layer == Layer::Hdf5 && hdf5::is_of_memory(raw) => None,
             _ => Some(self.handles.make(seen.older(raw, file))),
         }
     }
 
     fn uses(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let handle = self.handle(seen, file);
+        if succeeded(seen.call) {
+            self.hdf5.references(seen);
+        }
         let mut file = file.or_else(|| self.handles.file(handle?));
         if file.is_none() {
             file = seen.file_below();
@@ -203,9 +216,11 @@ impl Things {
         // A descriptor is gone even when its close reports an error, unless there was none.
         let gone = succeeded(seen.call)
             || (seen.row.layer == Layer::Syscall && status < 0 && status != -EBADF && !seen.call.unfinished);
+        let gone = gone && (seen.row.layer != Layer::Hdf5 || self.hdf5.closes(seen));
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
             if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
+                self.hdf5.ended(closed);
                 found.handle = Some(closed);
                 found.file = seen.call.file.and(found.file).or_else(|| self.handles.file(closed));
             }
@@ -226,7 +241,7 @@ impl Things {
         if file.is_none() {
             file = if seen.row.object.is_some() { seen.file_below() } else { self.file_opened_below(seen) };
         }
-        let mode = seen.call.len;
+        let mode = seen.call.len.filter(|_| seen.row.object.is_none());
         let id = self.handles.make(New {
             comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
             mode: mode.map(|m| m as i32),
@@ -240,12 +255,7 @@ impl Things {
                 if let Some(file) = file {
                     self.handles.learn(location, file);
                 }
-                let scope = file.map_or(Scope::Handle(location), Scope::File);
-                let inside = self.handles.row(location).and_then(|h| h.object_id);
-                if let Some(name) = seen.text(TextKind::Path) {
-                    let object = self.objects.open(scope, inside, name, class, id);
-                    self.handles.set_object(id, object);
-                }
+                self.name(seen, location, id, hdf5::class(class, raw));
             }
             (Some(descriptor), None) => self.handles.adopt(descriptor, id),
             (None, _) => {}
@@ -255,7 +265,35 @@ impl Things {
                 self.handles.adopt(child, id);
             }
         }
-        Found { file, handle: Some(id), object: None, opened: true }
+        Found { file, handle: Some(id), opened: true, ..Found::default() }
+    }
+
+    /// The handle stands for an object that is called as the call says, seen from another handle.
+    fn name(&mut self, seen: &Seen, location: i32, handle: i32, class: &'static str) {
+        let Some(path) = seen.text(TextKind::Path) else { return };
+        // An attribute of an object that is itself named.
+        let path = seen.text(TextKind::Path2).map_or_else(|| path.to_vec(), |last| [path, b"/", last].concat());
+        let here = self.handles.row(location);
+        let place = Place {
+            scope: self.handles.file(handle).map_or(Scope::Handle(location), Scope::File),
+            location: here.and_then(|h| h.object_id),
+            name: &path,
+            class,
+        };
+        let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute | Tells::Named);
+        let object = self.objects.open(&place, handle, seen.owner, made);
+        self.handles.set_object(handle, object);
+    }
+
+    /// An object that was made without a name gets one.
+    fn named_later(&mut self, seen: &Seen, found: &Found) {
+        if let (Tells::Named, true, Some(handle), Some(raw)) =
+            (seen.row.tells, succeeded(seen.call), found.handle, seen.call.handle)
+            && self.handles.row(handle).is_some_and(|h| h.object_id.is_none())
+            && let Some(location) = self.location(seen)
+        {
+            self.name(seen, location, handle, hdf5::class(hdf5::ANY_CLASS, raw));
+        }
     }
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
@@ -289,12 +327,18 @@ impl Things {
         };
         let source = self.handles.find(seen.owner, seen.name(old));
         let file = file.or_else(|| self.handles.file(source?));
+        if let (Tells::Reference, true) = (seen.row.tells, succeeded(seen.call))
+            && let Some(known) = self.handles.find(seen.owner, seen.name(raw))
+        {
+            self.hdf5.reference(seen, raw);
+            return Found { file, handle: Some(known), ..Found::default() };
+        }
         if !succeeded(seen.call) || raw == old {
             return Found { file, handle: source, ..Found::default() };
         }
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
         let id = self.handles.make(New { mode, file, ..seen.newly(raw) });
-        Found { file, handle: Some(id), object: None, opened: true }
+        Found { file, handle: Some(id), opened: true, ..Found::default() }
     }
 
     /// A descriptor found open at attach.

@@ -59,7 +59,9 @@ CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
 CREATE OR REPLACE VIEW v_loss AS
   SELECT layer, place, sum(count) AS lost FROM losses GROUP BY ALL HAVING sum(count) <> 0 ORDER BY lost DESC;
 CREATE OR REPLACE VIEW v_coverage AS
-  SELECT layer, count(*) FILTER (status = 'attached') AS attached, count(*) AS probes,
+  SELECT layer, count(*) FILTER (status = 'attached') AS attached,
+         count(*) FILTER (status <> 'absent' OR symbol = '') AS probes,
+         count(*) FILTER (status = 'absent' AND symbol <> '') AS absent,
          list(DISTINCT tier) FILTER (status = 'attached') AS tiers,
          list(DISTINCT status || ': ' || reason) FILTER (status <> 'attached') AS reasons
   FROM coverage GROUP BY layer ORDER BY layer_rank(layer);

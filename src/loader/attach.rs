@@ -8,6 +8,7 @@ use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::plan::{self, PlannedProbe};
 use crate::loader::safety;
+use crate::loader::version::{self, Library};
 use crate::skel::IotraceProgs;
 use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
@@ -43,6 +44,7 @@ pub struct Engine {
     copies: HashMap<Family, usize>,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
+    libraries: Vec<Library>,
 }
 
 impl Engine {
@@ -60,6 +62,7 @@ impl Engine {
             copies: HashMap::new(),
             coverage: Vec::new(),
             covered: HashSet::new(),
+            libraries: Vec::new(),
         }
     }
 
@@ -103,6 +106,11 @@ impl Engine {
         let new = std::mem::take(&mut self.coverage);
         self.covered.extend(new.iter().map(|c| c.layer));
         new
+    }
+
+    /// Libraries found since the last call.
+    pub fn libraries(&mut self) -> Vec<Library> {
+        std::mem::take(&mut self.libraries)
     }
 
     /// A verdict for every layer whose library nobody mapped: it is not covered.
@@ -160,6 +168,11 @@ impl Engine {
         };
         let layers = self.layers.clone();
         let mut plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        self.libraries.extend(plan.families.iter().map(|family| Library {
+            family: *family,
+            version: version::of(*family, &elf, &bytes),
+            path: name.clone(),
+        }));
         self.coverage.append(&mut plan.settled);
         if plan.probes.is_empty() {
             return;

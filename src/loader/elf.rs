@@ -183,6 +183,15 @@ fn tidy(found: &mut Vec<Symbol>) {
     }
 }
 
+/// What the file holds from an address on, to the end of the segment.
+pub fn content(data: &[u8], vaddr: u64) -> Option<&[u8]> {
+    let segments = header(data).ok()?.program_headers(LittleEndian, data).ok()?;
+    segments.iter().filter(|s| s.p_type(LittleEndian) == elf::PT_LOAD).find_map(|s| {
+        let into = vaddr.checked_sub(s.p_vaddr(LittleEndian))?;
+        s.data(LittleEndian, data).ok()?.get(usize::try_from(into).ok()?..)
+    })
+}
+
 /// Where in the file the code at an address is.
 fn file_offset(data: &[u8], segments: &[Segment], vaddr: u64) -> Option<u64> {
     let within = |s: &Segment| {

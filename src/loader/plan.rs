@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::catalog::{Family, Row};
+use crate::catalog::{Family, Row, Version};
 use crate::correlate::rows::Coverage;
 use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
@@ -63,8 +63,12 @@ pub struct Plan {
 /// The names that `Elf::parse` must look for so that these rows can be planned.
 pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
     let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels().iter().chain(f.lacks())).copied();
+    let versions = Family::LIBRARIES.iter().filter_map(|f| match f.version() {
+        Version::Symbol(name) => Some(name),
+        Version::Text(..) | Version::Nowhere => None,
+    });
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(symbols).collect()
+    sentinels.chain(versions).chain(symbols).collect()
 }
 
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.

@@ -61,6 +61,8 @@ fn src(from: Src) -> t::iot_src {
         Src::StatusSplit(a, at) => (H::IOT_STATUS_SPLIT, a, 0, at),
         Src::TypedNumber(a, b) => (H::IOT_TYPED_NUMBER, a, b, 0),
         Src::Through(a, at, b) => (H::IOT_THROUGH, a, b, at),
+        Src::RetInt => (H::IOT_RET_INT, 0, 0, 0),
+        Src::Rounds(count, a, b) => (H::IOT_ROUNDS, count, a, u32::from(b)),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
