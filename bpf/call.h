@@ -20,6 +20,7 @@ static __always_inline struct iot_spec *iot_spec_of(u32 spec)
 
 static __always_inline struct iot_frame *iot_frame_at(struct iot_task *t, u32 i)
 {
+	barrier_var(i); /* or the compiler leaves out a bound that it knows and that older kernels do not see */
 	return &t->frames[i & (IOT_DEPTH - 1)];
 }
 
@@ -96,8 +97,11 @@ static __always_inline bool iot_noted(struct iot_frame *f, u8 i, u64 *out)
 	return true;
 }
 
-/* The value of a source at return; false when the call has none or it cannot be read. */
-static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
+/*
+ * The value of a source at return; false when the call has none or it cannot be read. Not static: the verifier looks at
+ * such a function once and not again for every call, of which older kernels would have too much.
+ */
+__noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
 {
 	u64 v = 0;
 	u32 split[2];

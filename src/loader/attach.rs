@@ -9,7 +9,7 @@ use crate::loader::maps::{self, Mapping};
 use crate::loader::plan::{self, PlannedProbe};
 use crate::loader::safety;
 use crate::skel::IotraceProgs;
-use crate::words::Layer;
+use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
 const MAX_SINGLE: usize = 60;
+/// So that the first library does not take them all.
+const MAX_SINGLE_PER_FILE: usize = 20;
 /// Larger files are not read; no library comes near.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -212,9 +214,13 @@ impl Engine {
             return;
         };
         if tier == LibTier::Single {
-            for probe in probes {
+            let mut probes: Vec<&PlannedProbe> = probes.iter().collect();
+            probes.sort_by_key(|p| importance(&self.rows[usize::from(p.spec)]));
+            for (n, probe) in probes.into_iter().enumerate() {
                 let outcome = if self.singles >= MAX_SINGLE {
                     Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
+                } else if n >= MAX_SINGLE_PER_FILE {
+                    Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
                 } else {
                     single(progs, path, probe).map(|pair| {
                         self.links.extend(pair);
@@ -246,6 +252,17 @@ impl Engine {
                 },
             }
         }
+    }
+}
+
+/// Which rows come first where there can only be few: data, then handles, then what makes data durable.
+fn importance(row: &Row) -> u8 {
+    match row.kind {
+        _ if row.note.is_some() => 0,
+        Kind::Read | Kind::Write => 0,
+        Kind::Open | Kind::Close => 1,
+        Kind::Sync | Kind::Wait => 2,
+        Kind::Meta | Kind::Seek | Kind::Mmap | Kind::Other => 3,
     }
 }
 
