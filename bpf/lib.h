@@ -51,9 +51,35 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
 }
 
-/* Returns 0 when the call is recorded and its return wanted. */
-static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
+/* The probe's cookie: 16 bits with the row, then a bit for an indirect variable, then the distance of the variable. */
+static __always_inline u32 iot_row(u64 cookie)
 {
+	return cookie & 0xffff;
+}
+
+/* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
+static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
+{
+	u64 value = 0, at = PT_REGS_IP(ctx) + ((s64)cookie >> 17);
+
+	if (!(cookie >> 16))
+		return 0;
+	if ((cookie & 1 << 16) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
+		return 0;
+	bpf_probe_read_user(&value, sizeof(value), (void *)at);
+	return value;
+}
+
+/* Where the stream of a call stands. */
+static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	return iot_stream_at(t, s->handle.how == IOT_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
+}
+
+/* Returns 0 when the call is recorded and its return wanted. */
+static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
+{
+	u32 spec = iot_row(cookie);
 	struct iot_task *t = iot_self();
 	struct iot_spec *s;
 	struct iot_frame *f;
@@ -76,6 +102,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	if (s->handle.how == IOT_IN)
 		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
+	else if (s->handle.how == IOT_GLOBAL)
+		f->in = iot_global(ctx, cookie);
+	if (s->bits & IOT_S_STREAM)
+		f->pos = iot_stream_of(t, s, f);
 	f->start = bpf_ktime_get_ns();
 	return 0;
 }
@@ -101,8 +131,9 @@ static long iot_find_step(u64 i, struct iot_find *x)
 	return 1;
 }
 
-static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
+static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
+	u32 spec = iot_row(cookie);
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 	struct iot_spec *s;
@@ -132,6 +163,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 		f = iot_frame_at(t, at);
 	}
 	t->depth = at;
+	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
+		f->end = iot_stream_of(t, s, f);
 	iot_head(&c, IOT_T_CALL, t, f, at, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);
@@ -143,11 +176,11 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 SEC("?uprobe.session")
 int iot_uprobe_session(struct pt_regs *ctx)
 {
-	u32 spec = bpf_get_attach_cookie(ctx);
+	u64 cookie = bpf_get_attach_cookie(ctx);
 
 	if (bpf_session_is_return())
-		return iot_lib_return(ctx, spec);
-	return iot_lib_enter(ctx, spec);
+		return iot_lib_return(ctx, cookie);
+	return iot_lib_enter(ctx, cookie);
 }
 
 SEC("?uprobe.multi")

@@ -11,14 +11,19 @@ enum iot_how {
 	IOT_IN,
 	IOT_OUT,
 	IOT_MUL,
-	IOT_TYPED, /* argument a times the u64 at argument b + k */
-	IOT_STRLEN,
+	IOT_TYPED,  /* argument a times the u64 at argument b + k */
+	IOT_STRLEN, /* plus k */
 	IOT_RET,
 	IOT_RET_TIMES,
 	IOT_STATUS, /* the u64 at argument a + k, if a is not null */
 	IOT_ASKED,
 	IOT_IOV,
 	IOT_POS,
+	IOT_CONST,	/* k */
+	IOT_GLOBAL,	/* the pointer that the probe's cookie leads to, at entry */
+	IOT_STREAM_POS, /* k: the call writes */
+	IOT_STREAM_END,
+	IOT_STREAM_MOVED,
 };
 
 struct iot_src {
@@ -36,6 +41,7 @@ enum iot_fails {
 	IOT_FAILS_ZERO,
 	IOT_FAILS_NONZERO,
 	IOT_FAILS_EOF,
+	IOT_FAILS_EOF_INT,
 };
 
 /* iot_spec.bits */
@@ -45,6 +51,7 @@ enum iot_fails {
 #define IOT_S_STAT   0x08 /* argument stat_arg is filled with a struct stat */
 #define IOT_S_STATX  0x10 /* ... struct statx */
 #define IOT_S_ONLY   0x20 /* only when argument only_arg is one of only[] */
+#define IOT_S_STREAM 0x40 /* the handle is a FILE, looked at at entry */
 
 struct iot_spec {
 	struct iot_src handle;

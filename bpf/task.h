@@ -4,6 +4,7 @@
 #define IOT_TASK_H
 
 #define IOT_DEPTH 32
+#define IOT_TOLD  16 /* streams that a thread remembers having told */
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -15,10 +16,19 @@ struct iot_frame {
 	u8 pad;
 	u64 a[6]; /* arguments */
 	u64 in;	  /* a word read at entry */
+	s64 pos;  /* where the stream stood at entry, and at return; -1: not known */
+	s64 end;
 	u64 file; /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
 	u32 generation;
+};
+
+/* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
+struct iot_told {
+	u64 stream;
+	u64 file;
+	u64 inode;
 };
 
 struct iot_task {
@@ -31,6 +41,7 @@ struct iot_task {
 	u8 announced;
 	u8 pad[7];
 	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
 

@@ -89,6 +89,18 @@ pub enum Src {
     Iov(u8, u8),
     /// The file position before the call (system calls).
     Pos,
+    /// A fixed number.
+    Const(u8),
+    /// The length of the string an argument points at, and of the newline that is written after it.
+    Line(u8),
+    /// The value that a pointer variable of the library has at entry, by its name.
+    Global(&'static str),
+    /// Where in the file the stream stood that is the handle, before the call (C library).
+    StreamPos,
+    /// The same, after the call.
+    StreamEnd,
+    /// The bytes from there to there.
+    StreamMoved,
 }
 
 /// How a call says that it failed.
@@ -104,8 +116,10 @@ pub enum Fails {
     Zero,
     /// A non-zero 32-bit result.
     NonZero,
-    /// A null result is the end of the file, which is no failure: nothing was moved.
+    /// A null or zero result means that nothing was moved, a failure if the stream has its error indicator set.
     Eof,
+    /// The same with a 32-bit result of -1.
+    EofInt,
 }
 
 /// What a call does to handles.
@@ -119,6 +133,8 @@ pub enum Role {
     Open,
     /// Ends `handle`.
     Close,
+    /// Ends the handle in `off`, successful or not, and opens `handle`.
+    Reopen,
     /// Makes `handle` another name of the handle in `off`.
     Dup,
     /// Ends the file's name (unlink); the file is known by path.
@@ -184,6 +200,10 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
 }
 
 impl Row {
+    const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
     const fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self
@@ -278,7 +298,7 @@ mod tests {
 
     #[test]
     fn opens_say_what_they_open() {
-        for row in rows().iter().filter(|r| r.role == Role::Open) {
+        for row in rows().iter().filter(|r| matches!(r.role, Role::Open | Role::Reopen)) {
             assert!(row.handle != Src::None, "{} opens nothing", row.symbol);
         }
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::rows::{Row, Span, span_id};
 use super::testing::{call, key};
 use super::{Config, Correlator};
+use crate::catalog;
 use crate::event::{Call, Event};
 use crate::words::flag;
 
@@ -52,7 +53,7 @@ fn busy(call: Call) -> Call {
 }
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let step = (0_u64..4, prop::bool::weighted(0.55), 0_u16..90);
+    let step = (0_u64..4, prop::bool::weighted(0.55), 0..catalog::rows().len() as u16);
     prop::collection::vec(prop::collection::vec(step, 0..60), 1..4)
 }
 

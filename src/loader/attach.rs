@@ -259,7 +259,7 @@ fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: Li
     // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
     let opts = |retprobe, session| UprobeMultiOpts {
         offsets: probes.iter().map(|p| p.offset as usize).collect(),
-        cookies: probes.iter().map(|p| u64::from(p.spec)).collect(),
+        cookies: probes.iter().map(PlannedProbe::cookie).collect(),
         retprobe,
         session,
         ..Default::default()
@@ -276,7 +276,7 @@ fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: Li
 }
 
 fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
-    let opts = |retprobe| UprobeOpts { cookie: u64::from(probe.spec), retprobe, ..Default::default() };
+    let opts = |retprobe| UprobeOpts { cookie: probe.cookie(), retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
     let at = probe.offset as usize;
     let ret = progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts(true)).map_err(say)?;

@@ -2,7 +2,7 @@
 
 use crate::catalog::{Fails, Role, Row, Src, syscall_number};
 use crate::skel::types as t;
-use crate::words::Kind;
+use crate::words::{Kind, Layer};
 
 /// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
@@ -18,6 +18,7 @@ mod bits {
     pub const STAT: u8 = 0x08;
     pub const STATX: u8 = 0x10;
     pub const ONLY: u8 = 0x20;
+    pub const STREAM: u8 = 0x40;
 }
 
 fn src(from: Src) -> t::iot_src {
@@ -37,6 +38,12 @@ fn src(from: Src) -> t::iot_src {
         Src::Asked => (H::IOT_ASKED, 0, 0, 0),
         Src::Iov(a, b) => (H::IOT_IOV, a, b, 0),
         Src::Pos => (H::IOT_POS, 0, 0, 0),
+        Src::Const(n) => (H::IOT_CONST, 0, 0, u32::from(n)),
+        Src::Line(a) => (H::IOT_STRLEN, a, 0, 1),
+        Src::Global(_) => (H::IOT_GLOBAL, 0, 0, 0),
+        Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
+        Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
+        Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -50,6 +57,7 @@ fn fails(fails: Fails) -> u8 {
         Fails::Zero => f::IOT_FAILS_ZERO,
         Fails::NonZero => f::IOT_FAILS_NONZERO,
         Fails::Eof => f::IOT_FAILS_EOF,
+        Fails::EofInt => f::IOT_FAILS_EOF_INT,
     };
     wire.0 as u8
 }
@@ -69,6 +77,9 @@ pub fn spec(row: &Row) -> t::iot_spec {
             _ => 0,
         };
     }
+    if row.layer == Layer::Stdio && matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None {
+        bits |= bits::STREAM;
+    }
     if let Some((_, extended)) = row.stat {
         bits |= if extended { bits::STATX } else { bits::STAT };
     }
@@ -76,10 +87,14 @@ pub fn spec(row: &Row) -> t::iot_spec {
         bits |= bits::ONLY;
         (u32::from(arg), [a, b])
     });
+    let mut off = src(row.off);
+    if row.off == Src::StreamPos && row.kind == Kind::Write {
+        off.k = 1;
+    }
     t::iot_spec {
         handle: src(row.handle),
         len: src(row.len),
-        off: src(row.off),
+        off,
         got: src(row.got),
         path: [arg(row.path), arg(row.path2)],
         base: [arg(row.base), arg(row.base2)],
@@ -101,7 +116,8 @@ mod tests {
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
             let life = spec(&row).bits & bits::LIFE != 0;
-            let changes = matches!(row.role, Role::Open | Role::Close | Role::Dup | Role::Rename | Role::Unlink);
+            let changes =
+                matches!(row.role, Role::Open | Role::Close | Role::Reopen | Role::Dup | Role::Rename | Role::Unlink);
             assert_eq!(life, changes, "{}", row.symbol);
         }
     }
