@@ -63,6 +63,8 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 		f->sum = 0;
 		f->rounds = 0;
 	}
+	f->pos = -1;
+	f->end = -1;
 	f->file = 0;
 	f->dev = 0;
 	return f;
@@ -130,6 +132,7 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		return true;
 	case IOT_IN:
 	case IOT_IN_INT:
+	case IOT_GLOBAL:
 		*out = f->in;
 		return f->in != 0;
 	case IOT_OUT:
@@ -163,7 +166,7 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 
 		if (n <= 0 || n == IOT_TEXT_MAX)
 			return false;
-		*out = n - 1;
+		*out = n - 1 + src->k;
 		return true;
 	}
 	case IOT_RET:
@@ -230,6 +233,18 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		*out = ret > 0 ? v - ret : v;
 		return true;
 	}
+	case IOT_CONST:
+		*out = src->k;
+		return true;
+	case IOT_STREAM_POS:
+		*out = f->pos;
+		return f->pos >= 0;
+	case IOT_STREAM_END:
+		*out = f->end;
+		return f->end >= 0;
+	case IOT_STREAM_MOVED:
+		*out = f->end - f->pos;
+		return f->pos >= 0 && f->end >= f->pos;
 	}
 	return false;
 }
@@ -249,6 +264,12 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 	return 0;
 }
 
+/* Does the result say that a stream gave or took nothing? */
+static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
+{
+	return (s->fails == IOT_FAILS_EOF && !ret) || (s->fails == IOT_FAILS_EOF_INT && (s32)ret == -1);
+}
+
 /* The values that only a finished call has: bytes moved, handles, names. */
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
@@ -261,10 +282,17 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
 		return;
-	if (s->fails == IOT_FAILS_EOF && !ret) {
-		c->got = 0; /* the end of the file: the buffer holds what an earlier call read */
-		c->flags |= IOT_F_GOT;
-		return;
+	if (iot_nothing(s, ret)) {
+		if (!(c->flags & IOT_F_LEN && !c->len) && iot_stream_failed(c->handle)) {
+			c->status = -1;
+			return;
+		}
+		/* the end of the file: the buffer holds what an earlier call read. Blanks may have been passed over. */
+		if (s->got.how != IOT_STREAM_MOVED) {
+			c->got = 0;
+			c->flags |= IOT_F_GOT;
+			return;
+		}
 	}
 	if (s->got.how == IOT_ASKED) {
 		c->got = c->len;
@@ -288,6 +316,8 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 		return false;
 	i &= 1;
 	user = iot_arg(f, s->path[i]);
+	if (!user && s->layer != IOT_LAYER_SYSCALL)
+		return true; /* freopen takes none for the file it has */
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {
 		/* what the kernel could not read either is not lost: there is none */

@@ -5,9 +5,6 @@
 
 #define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
 
-/* A probe's cookie: the row of the catalog, and above it which copy of the library. */
-#define IOT_COPY_SHIFT 16
-
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 struct iot_dead {
@@ -104,11 +101,31 @@ static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
 	f->noted = 0;
 }
 
+/* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
+static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
+{
+	s64 distance = (s64)cookie >> IOT_K_DISTANCE;
+	u64 value = 0, at = PT_REGS_IP(ctx) + distance;
+
+	if (!distance)
+		return 0;
+	if ((cookie & IOT_K_INDIRECT) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
+		return 0;
+	bpf_probe_read_user(&value, sizeof(value), (void *)at);
+	return value;
+}
+
+/* Where the stream of a call stands. */
+static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	return iot_stream_at(t, s->handle.how == IOT_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_task *t = iot_self();
-	u32 spec = (u16)cookie;
+	u32 spec = cookie & IOT_K_ROW;
 	struct iot_spec *s;
 	struct iot_frame *f;
 	u64 site = 0;
@@ -131,7 +148,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (!f)
 		return 1;
 	f->site[0] = site;
-	f->copy = cookie >> IOT_COPY_SHIFT;
+	f->copy = cookie >> IOT_K_COPY;
 	f->sp = PT_REGS_SP(ctx);
 	f->a[0] = PT_REGS_PARM1(ctx);
 	f->a[1] = PT_REGS_PARM2(ctx);
@@ -150,6 +167,8 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
 		f->in = (s64)number;
 	}
+	if (s->handle.how == IOT_GLOBAL)
+		f->in = iot_global(ctx, cookie);
 	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
 		t->depth--;
 		t->seq--;
@@ -157,6 +176,8 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	}
 	if (s->note != IOT_NO_NOTE)
 		t->seq--; /* it is not recorded */
+	if (s->more & IOT_M_STREAM)
+		f->pos = iot_stream_of(t, s, f);
 	f->start = bpf_ktime_get_ns();
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
@@ -215,8 +236,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
-	u8 copy = cookie >> IOT_COPY_SHIFT;
-	u32 spec = (u16)cookie;
+	u8 copy = cookie >> IOT_K_COPY;
+	u32 spec = cookie & IOT_K_ROW;
 	struct iot_spec *s;
 	struct iot_frame *f;
 	struct iot_call c;
@@ -257,6 +278,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 	}
 	if (s->bits & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
+	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
+		f->end = iot_stream_of(t, s, f);
 	iot_head(&c, IOT_T_CALL, t, f, at, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);

@@ -5,6 +5,7 @@
 
 #define IOT_DEPTH 32
 #define IOT_ARGS  12
+#define IOT_TOLD  16 /* streams that a thread remembers having told */
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -16,6 +17,8 @@ struct iot_frame {
 	u8 noted;	 /* which notes are there */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
+	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
+	s64 end;
 	u64 note[IOT_NOTES_PER_CALL];
 	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
@@ -29,6 +32,13 @@ struct iot_frame {
 	u8 pad;
 };
 
+/* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
+struct iot_told {
+	u64 stream;
+	u64 file;
+	u64 inode;
+};
+
 struct iot_task {
 	u32 thread; /* dense index, never reused */
 	u32 process;
@@ -39,6 +49,7 @@ struct iot_task {
 	u8 announced;
 	u8 pad[7];
 	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
 

@@ -212,6 +212,18 @@ pub enum Src {
     /// Notes come once for each of as many things as an argument says: the sum of the products of two of them. Such a
     /// row takes three notes.
     Rounds(u8, u8, u8),
+    /// A fixed number.
+    Const(u8),
+    /// The length of the string an argument points at, and of the newline that is written after it.
+    Line(u8),
+    /// The value that a pointer variable of the library has at entry, by its name.
+    Global(&'static str),
+    /// Where in the file the stream stood that is the handle, before the call (C library).
+    StreamPos,
+    /// The same, after the call.
+    StreamEnd,
+    /// The bytes from there to there.
+    StreamMoved,
 }
 
 impl Src {
@@ -223,6 +235,7 @@ impl Src {
             | Self::In(a)
             | Self::Out(a)
             | Self::Strlen(a)
+            | Self::Line(a)
             | Self::RetTimes(a)
             | Self::Status(a)
             | Self::InInt(a)
@@ -234,12 +247,21 @@ impl Src {
             | Self::StatusSplit(a, _)
             | Self::Through(a, ..)
             | Self::Rounds(a, ..) => a,
-            Self::Mul(a, b)
-            | Self::Typed(a, b)
-            | Self::TypedLong(a, b)
-            | Self::TypedNumber(a, b)
-            | Self::Iov(a, b) => a.max(b),
-            Self::None | Self::Ret | Self::RetInt | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
+            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::TypedNumber(a, b) | Self::Iov(a, b) => {
+                a.max(b)
+            }
+            Self::None
+            | Self::Ret
+            | Self::RetInt
+            | Self::Asked
+            | Self::Pos
+            | Self::Note(_)
+            | Self::Notes(..)
+            | Self::Const(_)
+            | Self::Global(_)
+            | Self::StreamPos
+            | Self::StreamEnd
+            | Self::StreamMoved => 0,
         }
     }
 }
@@ -351,8 +373,10 @@ pub enum Fails {
     Zero,
     /// A non-zero 32-bit result, which is the library's own code.
     NonZero,
-    /// A null result is the end of the file, which is no failure: nothing was moved.
+    /// A null or zero result means that nothing was moved, a failure if the stream has its error indicator set.
     Eof,
+    /// The same with a 32-bit result of -1.
+    EofInt,
 }
 
 /// What a call does to handles.
@@ -367,6 +391,8 @@ pub enum Role {
     Open,
     /// Ends `handle`.
     Close,
+    /// Ends the handle in `off`, successful or not, and opens `handle`.
+    Reopen,
     /// Makes `handle` another name of the handle in `off`.
     Dup,
     /// Ends the file's name (unlink); the file is known by path.
@@ -537,6 +563,10 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
 }
 
 impl Row {
+    const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
     const fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self
@@ -703,7 +733,7 @@ mod tests {
 
     #[test]
     fn opens_say_what_they_open() {
-        for row in rows().iter().filter(|r| r.role == Role::Open) {
+        for row in rows().iter().filter(|r| matches!(r.role, Role::Open | Role::Reopen)) {
             assert!(row.handle != Src::None, "{} opens nothing", row.symbol);
         }
     }

@@ -42,7 +42,7 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
     Facts {
-        offset: off.filter(|_| ok || row.off != Src::Ret).map(|off| off as i64),
+        offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
         req_bytes: len.filter(|_| plain && (moves || !says)),
         ret: result(row, call, got),
@@ -62,7 +62,7 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     if call.unfinished {
         return None;
     }
-    if matches!(row.role, Role::Open | Role::Dup) && row.handle == Src::Ret {
+    if matches!(row.role, Role::Open | Role::Reopen | Role::Dup) && row.handle == Src::Ret {
         if row.fails == Fails::Zero {
             return None; // a pointer
         }

@@ -245,6 +245,10 @@ impl Correlator {
                 let pid = self.processes.pid(process);
                 self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
             }
+            Event::Stream { thread, stream, fd, key, .. } => {
+                let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                self.things.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
+            }
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));
                 self.blocks.bio(time, bio, file);

@@ -87,7 +87,11 @@ impl Seen<'_> {
 
     /// A handle of the call's own layer.
     fn name(&self, raw: u64) -> Name {
-        if self.row.descriptor { (Layer::Syscall, 0, raw) } else { (self.row.layer, self.copy, raw) }
+        match self.row.layer {
+            _ if self.row.descriptor => (Layer::Syscall, 0, raw),
+            Layer::Stdio => (Layer::Stdio, 0, raw), // an address, whichever library made it
+            layer => (layer, self.copy, raw),
+        }
     }
 
     fn newly(&self, raw: u64) -> New {
@@ -130,6 +134,7 @@ impl Things {
             Role::None | Role::Unlink | Role::Rename => Found { file: self.named(seen, file), ..Found::default() },
             Role::Use => self.uses(seen, file),
             Role::Close => self.close(seen, file),
+            Role::Reopen => self.reopen(seen, file),
             Role::Open => self.open(seen, file),
             Role::Dup => self.dup(seen, file),
         };
@@ -184,8 +189,12 @@ impl Things {
 
     /// The handle that a call names, made up when it was not seen opened.
     fn handle(&mut self, seen: &Seen, file: Option<i32>) -> Option<i32> {
-        let raw = seen.call.handle?;
-        let known = self.handles.find(seen.owner, seen.name(raw));
+        // Only the descriptor 0 is one: fflush(NULL) is about no stream.
+        let raw = seen.call.handle.filter(|raw| *raw != 0 || seen.row.layer != Layer::Stdio || seen.row.descriptor)?;
+        let mut known = self.handles.find(seen.owner, seen.name(raw));
+        if seen.row.role == Role::Close {
+            known = known.or_else(|| self.of_below(seen, raw, |_| true));
+        }
         let other = |id: i32| matches!((self.handles.file(id), file), (Some(a), Some(b)) if a != b);
         match known {
             // The file says that a close and an open were lost in between.
@@ -193,6 +202,14 @@ impl Things {
             None if !succeeded(seen.call) || seen.row.layer == Layer::Hdf5 && hdf5::is_of_memory(raw) => None,
             _ => Some(self.handles.make(seen.older(raw, file))),
         }
+    }
+
+    /// The handle of that value that a call of the same layer inside this one was about: `tmpfile` calls `fdopen`, and
+    /// `pclose` calls `fclose`.
+    fn of_below(&self, seen: &Seen, raw: u64, what: impl Fn(&Node) -> bool) -> Option<i32> {
+        let inner = seen.below.iter().rev().filter(|n| n.span.layer == seen.row.layer && what(n));
+        let mut handles = inner.filter_map(|n| n.span.handle_id);
+        handles.find(|id| self.handles.row(*id).is_some_and(|h| h.raw == raw as i64))
     }
 
     fn uses(&mut self, seen: &Seen, file: Option<i32>) -> Found {
@@ -213,10 +230,13 @@ impl Things {
     fn close(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let mut found = self.uses(seen, file);
         let status = seen.call.status;
-        // A descriptor is gone even when its close reports an error, unless there was none.
-        let gone = succeeded(seen.call)
-            || (seen.row.layer == Layer::Syscall && status < 0 && status != -EBADF && !seen.call.unfinished);
-        let gone = gone && (seen.row.layer != Layer::Hdf5 || self.hdf5.closes(seen));
+        // A descriptor is gone even when its close reports an error, unless there was none. So is a C stream.
+        let gone = match seen.row.layer {
+            Layer::Syscall => status != -EBADF && !seen.call.unfinished,
+            Layer::Stdio => !seen.call.unfinished,
+            Layer::Hdf5 => succeeded(seen.call) && self.hdf5.closes(seen),
+            _ => succeeded(seen.call),
+        };
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
             if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
@@ -231,6 +251,16 @@ impl Things {
         found
     }
 
+    fn reopen(&mut self, seen: &Seen, file: Option<i32>) -> Found {
+        if let (Some(raw), false) = (seen.call.off, seen.call.unfinished) {
+            let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
+            if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
+                self.handles.retire(closed);
+            }
+        }
+        self.open(seen, file)
+    }
+
     fn open(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call)) else {
             let file = file.or_else(|| self.files.by_path(&seen.first_path()?));
@@ -242,12 +272,14 @@ impl Things {
             file = if seen.row.object.is_some() { seen.file_below() } else { self.file_opened_below(seen) };
         }
         let mode = seen.call.len.filter(|_| seen.row.object.is_none());
-        let id = self.handles.make(New {
-            comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
-            mode: mode.map(|m| m as i32),
-            close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
-            file,
-            ..seen.newly(raw)
+        let id = self.of_below(seen, raw, |n| n.opened).unwrap_or_else(|| {
+            self.handles.make(New {
+                comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
+                mode: mode.map(|m| m as i32),
+                close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
+                file,
+                ..seen.newly(raw)
+            })
         });
         match (location, seen.row.object) {
             (Some(location), Some(class)) => {
@@ -298,7 +330,8 @@ impl Things {
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
-        let raw = seen.call.off.filter(|_| seen.row.hints == catalog::Hints::None)?;
+        let opens = seen.row.role == Role::Open && seen.row.hints == catalog::Hints::None;
+        let raw = seen.call.off.filter(|_| opens)?;
         let name = if seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
         let known = self.handles.find(seen.owner, name);
         Some(known.unwrap_or_else(|| {
@@ -362,6 +395,35 @@ impl Things {
                 start_ns: t_ns,
                 known_from: t_ns,
             });
+        }
+    }
+
+    /// A C stream is on a descriptor. What of the two was not seen opened, or is about another file by now, is made up.
+    pub fn stream(&mut self, t_ns: i64, (owner, pid): (Owner, i32), stream: u64, fd: u32, key: FileKey) {
+        let file = Some(self.files.intern(key));
+        let mut known = |name: Name| {
+            let found =
+                self.handles.find(owner, name).filter(|id| self.handles.file(*id).is_none_or(|f| Some(f) == file));
+            found.unwrap_or_else(|| {
+                self.handles.make(New {
+                    owner,
+                    pid,
+                    name,
+                    mode: None,
+                    comm_size: None,
+                    close_on_exec: false,
+                    file,
+                    span: None,
+                    start_ns: t_ns,
+                    known_from: t_ns,
+                })
+            })
+        };
+        let (descriptor, stream) = (known((Layer::Syscall, 0, u64::from(fd))), known((Layer::Stdio, 0, stream)));
+        self.handles.adopt(descriptor, stream);
+        if let Some(file) = file {
+            self.handles.learn(descriptor, file);
+            self.handles.learn(stream, file);
         }
     }
 

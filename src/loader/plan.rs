@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::catalog::{Family, Row, Version};
+use crate::catalog::{Family, Row, Src, Version};
 use crate::correlate::rows::Coverage;
 use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
@@ -19,15 +19,27 @@ pub struct PlannedProbe {
     pub symbol: &'static str,
     /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
     pub offset: u64,
+    /// The variable that the row needs, as seen from the breakpoint.
+    pub variable: Option<Variable>,
     pub class: InsnClass,
     /// The probed instruction.
     pub text: String,
 }
 
+/// Where a variable of the probed file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its address, or that of a word that holds it, less the address of the breakpoint.
+    pub distance: i64,
+    /// It is the latter.
+    pub indirect: bool,
+}
+
 impl PlannedProbe {
-    /// What the kernel hands to the BPF program: see `IOT_COPY_SHIFT` in `bpf/lib.h`.
+    /// What the kernel side gets to see with the probe: `IOT_K_` of `bpf/spec.h` say how.
     pub fn cookie(&self) -> u64 {
-        u64::from(self.copy) << 16 | u64::from(self.spec)
+        let variable = self.variable.map_or(0, |v| v.distance << 28 | i64::from(v.indirect) << 24);
+        variable as u64 | u64::from(self.copy) << 16 | u64::from(self.spec)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
@@ -68,7 +80,19 @@ pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
         Version::Text(..) | Version::Nowhere => None,
     });
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(versions).chain(symbols).collect()
+    sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).collect()
+}
+
+/// The variable that a row needs.
+fn variable(row: &Row) -> Option<&'static str> {
+    if let Src::Global(name) = row.handle { Some(name) } else { None }
+}
+
+/// Where a variable is, seen from the breakpoint at an address. Without one the row has no handle.
+fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
+    let slot = elf.slots.get(name).map(|slot| (*slot, true));
+    let (address, indirect) = slot.or_else(|| Some((elf.symbols.get(name)?.first()?.vaddr, false)))?;
+    Some(Variable { distance: address.wrapping_sub(breakpoint) as i64, indirect })
 }
 
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
@@ -103,6 +127,8 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
                         layer: row.layer,
                         symbol: row.symbol,
                         offset,
+                        variable: variable(row)
+                            .and_then(|name| locate(elf, name, symbol.vaddr.wrapping_add(probe.skip.into()))),
                         class: probe.class,
                         text: probe.text,
                     }),
@@ -190,7 +216,7 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf { symbols, build_id: None, go: false, entry: None };
+        let elf = Elf { symbols, slots: BTreeMap::new(), build_id: None, go: false, entry: None };
         let rows = catalog::rows();
         let plan = plan("x", &elf, &bytes, &rows, &|_| true);
         let probes: Vec<_> =
