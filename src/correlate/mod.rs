@@ -174,9 +174,9 @@ impl Correlator {
         let t_ns = self.since_t0(event.time());
         match event {
             Event::Call(call) => self.call(&call, late, out),
-            Event::Text { thread, seq, what, bytes, cut, .. } => {
+            Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
-                if !state.keep(Text { seq, what, bytes, cut }) {
+                if !state.keep(Text { seq, what, bytes, root, cut }) {
                     self.losses.add("text", None, 1);
                 }
             }
@@ -206,12 +206,12 @@ impl Correlator {
                 self.things.handles.exit(Owner::Process(process), t_ns);
                 self.things.write(out);
             }
-            Event::File { key, size, path, .. } => {
-                self.things.files.seen(t_ns, key, size, &path);
+            Event::File { key, size, path, root, mount, .. } => {
+                self.things.files.seen(t_ns, key, size, (root, &path), mount);
             }
-            Event::Preopened { process, fd, key, path, size, .. } => {
+            Event::Preopened { process, fd, key, path, root, mount, size, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, (root, &path), mount));
             }
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));

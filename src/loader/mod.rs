@@ -1,6 +1,6 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `plan`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
+//! `elf`, `prologue`, `plan`, `maps` and `safety` are pure; `attach`, `real`, `session`, `rings` and `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -10,6 +10,7 @@ pub mod launch;
 pub mod maps;
 pub mod plan;
 pub mod prologue;
+mod real;
 pub mod rings;
 pub mod safety;
 pub mod session;

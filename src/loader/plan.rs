@@ -42,6 +42,9 @@ impl PlannedProbe {
     }
 }
 
+/// What only a static C library brings into a program (glibc, musl).
+const C_START: &str = "__libc_start_main";
+
 /// What to do with one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -57,14 +60,22 @@ pub struct Plan {
 pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
     let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels()).copied();
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(symbols).collect()
+    sentinels.chain(symbols).chain([C_START]).collect()
 }
 
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
 pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
-    let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
+    let has = |name: &str| elf.symbols.contains_key(name);
+    // A static linker takes of the C library only what is used.
+    let is = |family: &Family| match family {
+        Family::Libc if elf.is_static => has(C_START),
+        _ => family.sentinels().iter().all(|name| has(name)),
+    };
     let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(is).collect();
     let mut plan = Plan { families: families.clone(), ..Plan::default() };
+    if Family::LIBRARIES.iter().any(|f| layers(f.layer())) {
+        plan.settled.extend(opaque(target_name, elf));
+    }
     let mut taken = BTreeMap::new();
     // Row numbers have 16 bits on the wire.
     for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| families.contains(&row.family)) {
@@ -103,6 +114,30 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
         }
     }
     plan
+}
+
+/// The verdict on a program that cannot be looked into: calls of the libraries in it are not seen.
+fn opaque(target_name: &str, elf: &Elf) -> Option<Coverage> {
+    let (status, reason) = if elf.go {
+        (
+            "skipped",
+            "a Go program: return probes would corrupt its stacks, so it gets none; its system calls are traced",
+        )
+    } else if elf.is_static && !elf.has_functions {
+        ("refused", "a static program without symbols: calls of libraries in it are not seen, its system calls are")
+    } else {
+        return None;
+    };
+    Some(Coverage {
+        layer: Layer::App,
+        target: target_name.to_owned(),
+        symbol: String::new(),
+        tier: None,
+        status,
+        reason: Some(reason.to_owned()),
+        offset: None,
+        insn: None,
+    })
 }
 
 /// Why a symbol gets no probe.
@@ -171,7 +206,7 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf { symbols, build_id: None, go: false, entry: None };
+        let elf = Elf { symbols, build_id: None, go: false, is_static: false, has_functions: true, entry: None };
         let rows = catalog::rows();
         let plan = plan("x", &elf, &bytes, &rows, &|_| true);
         let probes: Vec<_> =
