@@ -195,12 +195,12 @@ impl Correlator {
         let t_ns = self.since_t0(event.time());
         match event {
             Event::Call(call) => self.call(&call, late, out),
-            Event::Text { thread, seq, what, bytes, cut, .. } => {
+            Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
                     let words: Vec<i64> = bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect();
                     self.asynchronous.announce(state.owner, span_id(thread, seq), slot, &words);
-                } else if !state.keep(Text { seq, what, bytes, cut }) {
+                } else if !state.keep(Text { seq, what, bytes, root, cut }) {
                     self.losses.add("text", None, 1);
                 }
             }
@@ -238,12 +238,12 @@ impl Correlator {
                 self.things.hdf5.gone(Owner::Process(process));
                 self.things.write(out);
             }
-            Event::File { key, size, path, .. } => {
-                self.things.files.seen(t_ns, key, size, &path);
+            Event::File { key, size, path, root, mount, .. } => {
+                self.things.files.seen(t_ns, key, size, (root, &path), mount);
             }
-            Event::Preopened { process, fd, key, path, size, .. } => {
+            Event::Preopened { process, fd, key, path, root, mount, size, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, (root, &path), mount));
             }
             Event::Stream { thread, stream, fd, key, .. } => {
                 let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
