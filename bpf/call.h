@@ -82,8 +82,11 @@ static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
 	return !v.bad && count <= IOT_IOV_MAX;
 }
 
-/* The value of a source at return; false when the call has none or it cannot be read. */
-static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
+/*
+ * The value of a source at return; false when the call has none or it cannot be read. Not static: the verifier then
+ * checks it once and not at every call of it, which is most of the time that loading takes.
+ */
+__noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
 {
 	u64 v = 0;
 

@@ -18,8 +18,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
-const MAX_SINGLE: usize = 60;
+/// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many of a layer: the first
+/// rows of its catalog.
+const MAX_SINGLE: usize = 25;
 /// Larger files are not read; no library comes near.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -35,7 +36,7 @@ pub struct Engine {
     /// Files that were judged, and their generation where the kernel told it; 0 is unknown.
     judged: HashMap<Inode, u32>,
     links: Vec<Link>,
-    singles: usize,
+    singles: HashMap<Layer, usize>,
     attached: usize,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
@@ -51,7 +52,7 @@ impl Engine {
             kernel_release,
             judged: HashMap::new(),
             links: Vec::new(),
-            singles: 0,
+            singles: HashMap::new(),
             attached: 0,
             coverage: Vec::new(),
             covered: HashSet::new(),
@@ -188,12 +189,13 @@ impl Engine {
         };
         if tier == LibTier::Single {
             for probe in probes {
-                let outcome = if self.singles >= MAX_SINGLE {
-                    Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
+                let singles = self.singles.entry(probe.layer).or_default();
+                let outcome = if *singles >= MAX_SINGLE {
+                    Err(format!("more than {MAX_SINGLE} single probes of a layer would take too long to detach"))
                 } else {
                     single(progs, path, probe).map(|pair| {
                         self.links.extend(pair);
-                        self.singles += 1;
+                        *singles += 1;
                         self.attached += 1;
                         tier.name()
                     })
