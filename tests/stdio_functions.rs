@@ -72,11 +72,12 @@ const LEFT_OUT: [(&str, &[&str]); 8] = [
         ],
     ),
     (
-        "ask or set something of a stream, and move, position and flush nothing",
+        "ask or set something of a stream or forget what it holds, and move, position and flush nothing",
         &[
             "__fbufsize",
             "__flbf",
             "__fpending",
+            "__fpurge",
             "__freadable",
             "__freading",
             "__fsetlocking",

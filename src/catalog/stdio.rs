@@ -252,7 +252,6 @@ pub(super) const ROWS: &[Row] = &[
     // Buffers. A byte or character that is pushed back is no byte moved.
     on("fflush_unlocked", Kind::Sync),
     sure(c("_flushlbf", Kind::Sync)),
-    sure(on("__fpurge", Kind::Other)),
     on("setvbuf", Kind::Other).len(Arg(3)).fails(Fails::NonZero),
     sure(on("setbuf", Kind::Other)),
     sure(on("setbuffer", Kind::Other).len(Arg(2))),
