@@ -70,7 +70,7 @@ enum iot_count {
 struct iot_words {
 	u8 when;
 	u8 arg;
-	u8 elem; /* bytes of an element */
+	u8 elem; /* bytes of an element: 8, or a struct of ints */
 	u8 count;
 	u8 n;
 	u8 slot;  /* how the reader tells several arrays apart */

@@ -146,7 +146,8 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 	p.a.out = iot_scratch();
 	p.base = p.a.base = iot_arg(x->f, w->arg);
 	p.count = iot_words_count(w, x->f, x->ret);
-	if (!p.a.base || !p.count)
+	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
+	if (p.a.base <= 1 || !p.count)
 		return;
 	if (!p.a.out) {
 		iot_lost(IOT_P_TEXT, x->s->layer);
@@ -156,7 +157,7 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 	p.a.seq = x->seq;
 	p.a.layer = x->s->layer;
 	p.a.class = iot_call_class(x->s);
-	p.a.what = (w->elem == 4 ? IOT_X_INTS : IOT_X_WORDS) + (w->slot & 15);
+	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK;
 	if (w->deref) {
 		p.a.each = (w->deref == IOT_ANY_RANK ? iot_rank : w->deref) * 8;

@@ -241,7 +241,7 @@ pub enum When {
 pub struct Words {
     pub when: When,
     pub arg: u8,
-    /// Bytes of an element: 4 or 8.
+    /// Bytes of an element: 4 or 8, or of a struct of 32-bit integers.
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
@@ -263,6 +263,10 @@ impl Words {
     /// 32-bit elements.
     pub(crate) const fn ints(slot: u8, when: When, arg: u8, count: Count) -> Self {
         Self { when, arg, elem: 4, count, slot, deref: 0, rank: false }
+    }
+    /// Structs of 32-bit integers, each of so many bytes.
+    pub(crate) const fn structs(slot: u8, when: When, arg: u8, count: Count, bytes: u8) -> Self {
+        Self { when, arg, elem: bytes, count, slot, deref: 0, rank: false }
     }
     /// What each of the pointers leads to, `words` of it.
     pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, words: u8) -> Self {
@@ -379,6 +383,17 @@ pub enum Async {
     Return,
 }
 
+/// Where the structs in words 2, one for each request in words 0, say what an operation moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// 32-bit integers of a struct.
+    pub ints: usize,
+    /// The one with the low half of the count; the next has the high half.
+    pub at: usize,
+    /// The lowest bit of the high half is not part of the count.
+    pub split: bool,
+}
+
 /// Slots of words, read at entry, that hold `struct aiocb`s (17 words each): what a helper thread is going to do.
 pub const JOB_SYNC: u8 = 12;
 pub const JOB_READ: u8 = 13;
@@ -428,6 +443,8 @@ pub struct Row {
     /// `got` is a request that rows with `inside` wait for.
     pub submits: bool,
     pub asynchronous: Async,
+    /// What structs in words 2 look like.
+    pub statuses: Option<Status>,
     pub hints: Hints,
     /// Recorded only outside calls of its own layer.
     pub outermost: bool,
@@ -464,6 +481,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         inside: false,
         submits: false,
         asynchronous: Async::No,
+        statuses: None,
         hints: Hints::None,
         outermost: false,
         quiet: 0,
@@ -562,6 +580,10 @@ impl Row {
     const fn hints(mut self, hints: Hints) -> Self {
         self.hints = hints;
         self
+    }
+    const fn statuses(mut self, at: usize, words: Words, status: Status) -> Self {
+        self.statuses = Some(status);
+        self.words(at, words)
     }
     const fn outermost(mut self) -> Self {
         self.outermost = true;

@@ -1,6 +1,6 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
-use super::{Async, Count, Fails, Family, Note, Row, Src, When, Words, row};
+use super::{Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.
@@ -57,6 +57,15 @@ impl Abi {
             Self::Mpich => Src::StatusSplit(arg, 0),
             // It is in `MPI_internal`, behind source, tag and error (MPICH, mpi_abi.h).
             Self::Standard => Src::StatusSplit(arg, 12),
+        }
+    }
+
+    /// How a status looks, in ints: see `status`.
+    const fn layout(self) -> Status {
+        match self {
+            Self::OpenMpi => Status { ints: 6, at: 4, split: false },
+            Self::Mpich => Status { ints: 5, at: 0, split: true },
+            Self::Standard => Status { ints: 8, at: 3, split: true },
         }
     }
 
@@ -236,7 +245,7 @@ const WAITS: &[&str] = &[
 impl Abi {
     /// Recorded only inside a call of an I/O library.
     const fn mpi(self, symbol: &'static str, kind: Kind) -> Row {
-        row(self.family(), Layer::Mpi, symbol, kind).fails(Fails::NonZero).inside()
+        row(self.family(), Layer::Mpi, symbol, kind).role(Role::None).fails(Fails::NonZero).inside()
     }
 
     fn communication(self, symbol: &'static str, data: Data, large: bool) -> Row {
@@ -257,10 +266,16 @@ impl Abi {
             Self::OpenMpi | Self::Standard => Words::longs(slot, when, 1, Count::Arg(0)),
         };
         let list = |symbol| wait(symbol).words(0, array(0, When::Entry));
+        // One status for each request, whose number is the first argument.
+        let all = |row: Row, arg| {
+            let layout = self.layout();
+            let bytes = (layout.ints * size_of::<i32>()) as u8;
+            row.statuses(2, Words::structs(2, When::Return, arg, Count::Arg(0), bytes), layout)
+        };
         let some = |symbol| list(symbol).words(1, array(1, When::Return)).asynchronous(Async::Test);
         [
             wait("MPI_Wait").handle(self.inout(0)).len(self.status(1)).asynchronous(Async::Wait),
-            list("MPI_Waitall").asynchronous(Async::Wait),
+            all(list("MPI_Waitall").asynchronous(Async::Wait), 2),
             some("MPI_Waitany").len(self.status(3)),
             some("MPI_Waitsome").len(self.status(4)),
             wait("MPI_Test")
@@ -268,7 +283,7 @@ impl Abi {
                 .got(self.out(0))
                 .len(self.status(2))
                 .asynchronous(Async::Test),
-            some("MPI_Testall"),
+            all(some("MPI_Testall"), 3),
             some("MPI_Testany").len(self.status(4)),
             some("MPI_Testsome").len(self.status(4)),
             wait("MPI_Request_get_status").handle(self.handle(0)).asynchronous(Async::Ask),

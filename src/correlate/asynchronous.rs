@@ -11,7 +11,7 @@ use super::processes::Owner;
 use super::rows::Span;
 use super::stack::Tree;
 use super::things::Seen;
-use crate::catalog::{self, Async, Family};
+use crate::catalog::{self, Async, Family, Status};
 use crate::words::{Kind, Layer, flag};
 
 /// How a library names an operation.
@@ -139,21 +139,19 @@ impl Asynchronous {
                 self.submit(seen, keys)
             }
             Async::End => {
-                self.complete(seen, &handle.map(|h| key(Name::Split(h))).into_iter().collect::<Vec<_>>(), out)
+                self.complete(seen, handle.map(|h| (0, key(Name::Split(h)))).into_iter().collect(), out)
             }
             Async::Wait => {
                 let keys: Vec<Key> = before(seen).into_iter().map(|r| key(Name::Request(r))).collect();
-                if ok { self.complete(seen, &keys, out) } else { self.ask(&keys) }
+                if ok { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
             }
             Async::Test => {
                 let (before, after) = (before(seen), after(seen));
                 let gone = |i: usize| ok && after.get(i).is_some_and(|a| *a != before[i]);
-                let keys = |want: bool| -> Vec<Key> {
-                    let of = (0..before.len()).filter(|i| gone(*i) == want);
-                    of.map(|i| key(Name::Request(before[i]))).collect()
-                };
-                let done = self.complete(seen, &keys(true), out);
-                if done.id.is_some() { done } else { self.ask(&keys(false)) }
+                let keys = before.iter().enumerate().map(|(i, r)| (i, key(Name::Request(*r))));
+                let (gone, left): (Vec<_>, Vec<_>) = keys.partition(|(i, _)| gone(*i));
+                let done = self.complete(seen, gone, out);
+                if done.id.is_some() { done } else { self.ask(&left.into_iter().map(|(_, k)| k).collect::<Vec<_>>()) }
             }
             Async::Ask => self.ask(&before(seen).into_iter().map(|r| key(Name::Request(r))).collect::<Vec<_>>()),
             Async::Free => {
@@ -166,7 +164,7 @@ impl Asynchronous {
             }
             Async::WaitIds => {
                 let keys = self.ids(seen, key);
-                if ok { self.complete(seen, &keys, out) } else { self.ask(&keys) }
+                if ok { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
             }
             Async::CancelIds => {
                 let keys = self.ids(seen, key);
@@ -177,8 +175,7 @@ impl Asynchronous {
                 asked
             }
             Async::Return => {
-                let keys: Vec<Key> = handle.map(|r| key(Name::Request(r))).into_iter().collect();
-                self.complete(seen, &keys, out)
+                self.complete(seen, handle.map(|r| (0, key(Name::Request(r)))).into_iter().collect(), out)
             }
         }
     }
@@ -252,15 +249,18 @@ impl Asynchronous {
         Effect { id, layer: id.and_then(|id| Some(self.operations.get(&id)?.layer)), ..Effect::default() }
     }
 
-    fn complete(&mut self, seen: &Seen, keys: &[Key], out: &mut Vec<Done>) -> Effect {
-        let asked = self.ask(keys);
+    /// Completes operations: their keys, and where each stands among the call's requests.
+    fn complete(&mut self, seen: &Seen, keys: Vec<(usize, Key)>, out: &mut Vec<Done>) -> Effect {
+        let asked = self.ask(&keys.iter().map(|(_, key)| *key).collect::<Vec<_>>());
+        let statuses = seen.row.statuses.zip(seen.numbers(2));
         // A call that completes one operation may tell what that moved.
         let told = if keys.len() == 1 { moved(seen) } else { Moved::NotTold };
-        for key in keys {
-            let Some(id) = self.open.remove(key) else { continue };
+        for (i, key) in keys {
+            let Some(id) = self.open.remove(&key) else { continue };
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             operation.parts = operation.parts.saturating_sub(1);
-            match told {
+            let of_its_own = statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i));
+            match of_its_own.map_or(told, Moved::Bytes) {
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
                 Moved::NotTold => operation.moved = None,
                 Moved::Failed => (operation.moved, operation.failed) = (None, true),
@@ -416,6 +416,13 @@ enum Moved {
     Bytes(i64),
     NotTold,
     Failed,
+}
+
+/// The count in the status of a request.
+fn count(layout: Status, ints: &[i64], request: usize) -> Option<i64> {
+    let at = request * layout.ints + layout.at;
+    let (low, high) = (*ints.get(at)? as u32, *ints.get(at + 1)? as u32);
+    Some(i64::from(low) | i64::from(if layout.split { high >> 1 } else { high }) << 32)
 }
 
 fn moved(seen: &Seen) -> Moved {

@@ -28,7 +28,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
-    let got = call.got.map(count).filter(|_| ok && plain && !asynchronous);
+    let told = call.got.map(count).filter(|_| ok && plain);
+    let got = told.filter(|_| !asynchronous);
     let off = call.off.filter(|_| plain && !matches!(row.hints, Hints::Off | Hints::Dup));
     let bytes = match got {
         // MPI has no short write without an error.
@@ -40,7 +41,7 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
         offset: off.filter(|_| ok || row.off != Src::Ret).map(|off| off as i64),
         bytes,
         req_bytes: len.filter(|_| plain),
-        ret: result(row, call, got),
+        ret: result(row, call, if row.got == Src::Ret { told } else { got }),
         errno: errno(row, call),
         flags: row.flags
             | set(call.direct, flag::DIRECT)
