@@ -90,8 +90,7 @@ pub enum ProbesAction {
 }
 
 /// Layers that have hooks.
-pub const TRACEABLE: [Layer; 6] =
-    [Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+pub const TRACEABLE: [Layer; 6] = [Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 
 fn layer(name: &str) -> Result<Layer, String> {
     let known = || TRACEABLE.map(Layer::name).join(", ");

@@ -114,7 +114,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
         writer,
-        config: Config { t0, specs: rows, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars),
+        config: Config { t0, specs: rows, ..Config::default() }.before(
+            &args.rank_vars,
+            &args.size_vars,
+            &args.job_vars,
+        ),
         mounts: existing::mounts(),
         records: Arc::clone(&records),
         inbox,

@@ -202,11 +202,9 @@ impl Src {
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
             | Self::Through(a, ..) => a,
-            Self::Mul(a, b)
-            | Self::Typed(a, b)
-            | Self::TypedLong(a, b)
-            | Self::TypedNumber(a, b)
-            | Self::Iov(a, b) => a.max(b),
+            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::TypedNumber(a, b) | Self::Iov(a, b) => {
+                a.max(b)
+            }
             Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
         }
     }

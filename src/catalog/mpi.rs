@@ -126,8 +126,15 @@ const COMMUNICATION: &[(&str, &str, Data)] = communication! {
 };
 
 /// Functions that move no data of the program.
-const CONTROL: &[&str] =
-    &["MPI_Barrier", "MPI_Ibarrier", "MPI_Probe", "MPI_Iprobe", "MPI_Comm_dup", "MPI_Comm_split", "MPI_Comm_split_type"];
+const CONTROL: &[&str] = &[
+    "MPI_Barrier",
+    "MPI_Ibarrier",
+    "MPI_Probe",
+    "MPI_Iprobe",
+    "MPI_Comm_dup",
+    "MPI_Comm_split",
+    "MPI_Comm_split_type",
+];
 
 /// What Open MPI's own I/O component (OMPIO) calls in place of these: functions of the library and of its components,
 /// which are files of their own in version 4. Arguments are those of the functions of MPI (ompi/mca/coll/coll.h,
@@ -278,11 +285,7 @@ impl Abi {
             all(list("MPI_Waitall").asynchronous(Async::Wait), 2),
             some("MPI_Waitany").len(self.status(3)),
             some("MPI_Waitsome").len(self.status(4)),
-            wait("MPI_Test")
-                .handle(self.inout(0))
-                .got(self.out(0))
-                .len(self.status(2))
-                .asynchronous(Async::Test),
+            wait("MPI_Test").handle(self.inout(0)).got(self.out(0)).len(self.status(2)).asynchronous(Async::Test),
             all(some("MPI_Testall"), 3),
             some("MPI_Testany").len(self.status(4)),
             some("MPI_Testsome").len(self.status(4)),

@@ -3,8 +3,8 @@
 //!
 //! The Fortran bindings of Open MPI and MPICH call these functions of the C library, so they need no rows.
 
-use super::mpi::{ABIS, Abi};
 use super::Src::{Arg, In, Int, Note as Told, Out, OutInt, Through};
+use super::mpi::{ABIS, Abi};
 use super::{Async, Fails, Family, Hints, Note, Role, Row, row};
 use crate::words::{Kind, Layer, flag};
 
@@ -196,9 +196,7 @@ pub(super) fn rows() -> Vec<Row> {
         for form in DATA {
             rows.extend([data(abi, form, false), data(abi, form, true)]);
         }
-        let end = |symbol: &&'static str| {
-            all(abi.file(symbol, Kind::Wait)).len(abi.status(2)).asynchronous(Async::End)
-        };
+        let end = |symbol: &&'static str| all(abi.file(symbol, Kind::Wait)).len(abi.status(2)).asynchronous(Async::End);
         rows.extend(ENDS.iter().map(end));
         rows.extend(others(abi));
     }

@@ -138,9 +138,7 @@ impl Asynchronous {
                 let keys = names.iter().filter(|n| ok && **n != 0).map(|n| key(Name::Request(*n as u64))).collect();
                 self.submit(seen, keys)
             }
-            Async::End => {
-                self.complete(seen, handle.map(|h| (0, key(Name::Split(h)))).into_iter().collect(), out)
-            }
+            Async::End => self.complete(seen, handle.map(|h| (0, key(Name::Split(h)))).into_iter().collect(), out),
             Async::Wait => {
                 let keys: Vec<Key> = before(seen).into_iter().map(|r| key(Name::Request(r))).collect();
                 if ok { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
@@ -174,9 +172,7 @@ impl Asynchronous {
                 }
                 asked
             }
-            Async::Return => {
-                self.complete(seen, handle.map(|r| (0, key(Name::Request(r)))).into_iter().collect(), out)
-            }
+            Async::Return => self.complete(seen, handle.map(|r| (0, key(Name::Request(r)))).into_iter().collect(), out),
         }
     }
 

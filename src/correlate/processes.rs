@@ -49,7 +49,15 @@ pub struct ThreadState {
 
 impl ThreadState {
     pub fn unknown(thread: u32) -> Self {
-        Self { owner: Owner::Thread(thread), pid: 0, tid: 0, rank: None, run: Run::default(), stack: Stack::default(), texts: Vec::new() }
+        Self {
+            owner: Owner::Thread(thread),
+            pid: 0,
+            tid: 0,
+            rank: None,
+            run: Run::default(),
+            stack: Stack::default(),
+            texts: Vec::new(),
+        }
     }
 
     /// Keeps a text; false when an older one had to go.
@@ -97,9 +105,11 @@ impl Processes {
 
     /// The process, made up from what is known when its own event was lost.
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
-        self.alive
-            .entry(process)
-            .or_insert_with(|| ProcessState { row: nameless(process, start_ns), threads: Vec::new(), run: Run::default() })
+        self.alive.entry(process).or_insert_with(|| ProcessState {
+            row: nameless(process, start_ns),
+            threads: Vec::new(),
+            run: Run::default(),
+        })
     }
 
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {

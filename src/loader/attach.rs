@@ -107,8 +107,7 @@ impl Engine {
 
     /// A verdict for every layer whose library nobody mapped: it is not covered.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let without =
-            |layer: &Layer| !self.covered.contains(layer) && !self.coverage.iter().any(|c| c.layer == *layer);
+        let without = |layer: &Layer| !self.covered.contains(layer) && !self.coverage.iter().any(|c| c.layer == *layer);
         let mut libraries: BTreeMap<Layer, Vec<&str>> = BTreeMap::new();
         for family in Family::LIBRARIES.into_iter().filter(|f| without(&f.layer())) {
             let names = libraries.entry(family.layer()).or_default();

@@ -1,4 +1,6 @@
-//! Compiles the small C programs in `tests/programs` that the demo and the live tests trace.
+//! Compiles the small programs in `tests/programs` that the demo and the live tests trace.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,38 +14,71 @@ enum Needs {
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
     MpiAndHdf5,
+    OpenMpi,
+    Mpich,
+    OpenMpiFortran,
+    MpichFortran,
 }
 
-const PROGRAMS: &[(&str, Needs)] = &[
-    ("demo", Needs::MpiAndHdf5),
-    ("first_call", Needs::Libc),
-    ("first_h5", Needs::MpiAndHdf5),
-    ("looper", Needs::Libc),
-    ("posix_mix", Needs::StaticLibc),
-    ("stdio_mix", Needs::Libc),
+/// Name, source, needs.
+const PROGRAMS: &[(&str, &str, Needs)] = &[
+    ("aio_mix", "aio_mix.c", Needs::Libc),
+    ("demo", "demo.c", Needs::MpiAndHdf5),
+    ("first_call", "first_call.c", Needs::Libc),
+    ("first_h5", "first_h5.c", Needs::MpiAndHdf5),
+    ("looper", "looper.c", Needs::Libc),
+    ("mpiio_async", "mpiio_async.c", Needs::OpenMpi),
+    ("mpiio_async_mpich", "mpiio_async.c", Needs::Mpich),
+    ("mpiio_f", "mpiio_f.f90", Needs::OpenMpiFortran),
+    ("mpiio_f_mpich", "mpiio_f.f90", Needs::MpichFortran),
+    ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
+    ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
+    ("posix_mix", "posix_mix.c", Needs::StaticLibc),
+    ("stdio_mix", "stdio_mix.c", Needs::Libc),
 ];
 
 /// Calls stay the calls that the source names (`-fno-builtin` keeps `fprintf` from becoming `fwrite`).
-const FLAGS: &[&str] =
+const C_FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
+
+/// The names of mpif.h have no signatures, so the same function called with different types looks wrong.
+const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-w", "-fallow-argument-mismatch"];
 
 /// Compilations that this process began.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// The compiled program `tests/programs/NAME.c`. Panics with the reason when it cannot be compiled.
+/// The compiled program of that name. Panics with the reason when it cannot be compiled.
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compiles `ROOT/tests/programs/NAME.c` to `TARGET/programs/NAME`, unless that is newer than its source.
+/// A command of Open MPI (`mpicc`, `mpirun`): where several MPI libraries are installed, Debian has it under a name that
+/// says whose it is, and the plain name may be another's.
+pub fn openmpi(command: &str) -> String {
+    of("openmpi", command)
+}
+
+/// A command of MPICH.
+pub fn mpich(command: &str) -> String {
+    of("mpich", command)
+}
+
+fn of(library: &str, command: &str) -> String {
+    let full = format!("{command}.{library}");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&path).any(|dir| dir.join(&full).is_file());
+    if there { full } else { command.to_owned() }
+}
+
+/// Compiles a program to `TARGET/programs/NAME`, unless that is newer than its source.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
-    let Some((_, needs)) = PROGRAMS.iter().find(|(program, _)| *program == name) else {
+    let Some((_, source, needs)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else {
         return Err(format!("there is no test program {name}"));
     };
     let sources = root.join("tests/programs");
-    let source = sources.join(name).with_extension("c");
+    let source = sources.join(source);
     let directory = target.join("programs");
     let program = directory.join(name);
     if is_newer(&program, &[&source, &sources.join("truth.h"), &root.join("tests/common/programs.rs")]) {
@@ -55,13 +90,18 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     // Tests are threads of one process, or processes.
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let unfinished = directory.join(format!("{name}.{}.{turn}", process::id()));
-    let (compiler, libraries) = match needs {
-        Needs::Libc => ("cc", Vec::new()),
-        Needs::StaticLibc => ("cc", vec!["-static".to_string()]),
-        Needs::MpiAndHdf5 => ("mpicc", hdf5_flags()?),
+    let (compiler, flags, libraries) = match needs {
+        Needs::Libc => ("cc".to_owned(), C_FLAGS, Vec::new()),
+        Needs::StaticLibc => ("cc".to_owned(), C_FLAGS, vec!["-static".to_string()]),
+        Needs::MpiAndHdf5 => (openmpi("mpicc"), C_FLAGS, hdf5_flags()?),
+        Needs::OpenMpi => (openmpi("mpicc"), C_FLAGS, Vec::new()),
+        Needs::Mpich => (mpich("mpicc"), C_FLAGS, Vec::new()),
+        Needs::OpenMpiFortran => (openmpi("mpifort"), FORTRAN_FLAGS, Vec::new()),
+        Needs::MpichFortran => (mpich("mpifort"), FORTRAN_FLAGS, Vec::new()),
     };
     let mut command = Command::new(compiler);
-    command.args(FLAGS).arg("-o").arg(&unfinished).arg(&source).args(libraries);
+    // The compiler leaves files of modules where it runs.
+    command.current_dir(&directory).args(flags).arg("-o").arg(&unfinished).arg(&source).args(libraries);
     output(&mut command)?;
     fs::rename(&unfinished, &program).map_err(|e| format!("cannot write {}: {e}", program.display()))?;
     Ok(program)
