@@ -5,6 +5,7 @@ mod worker;
 use self::worker::Note;
 use crate::catalog;
 use crate::cli::{RecordArgs, TRACEABLE};
+use crate::correlate::Config;
 use crate::correlate::rows::{Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
@@ -113,8 +114,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
         writer,
-        t0,
-        specs: rows,
+        config: Config { t0, specs: rows, ..Config::default() }.before(
+            &args.rank_vars,
+            &args.size_vars,
+            &args.job_vars,
+        ),
         mounts: existing::mounts(std::process::id()),
         records: Arc::clone(&records),
         inbox,

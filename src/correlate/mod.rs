@@ -73,6 +73,9 @@ impl Default for Config {
                 "PMI_RANK",
                 "MV2_COMM_WORLD_RANK",
                 "SLURM_PROCID",
+                "PALS_RANKID",
+                "FLUX_TASK_RANK",
+                "JSM_NAMESPACE_RANK",
                 "RANK",
             ]),
             size_vars: names(&[
@@ -80,11 +83,24 @@ impl Default for Config {
                 "PMI_SIZE",
                 "MV2_COMM_WORLD_SIZE",
                 "SLURM_NTASKS",
+                "FLUX_JOB_SIZE",
+                "JSM_NAMESPACE_SIZE",
                 "WORLD_SIZE",
             ]),
             job_vars: names(&["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"]),
             max_pending: 1 << 20,
         }
+    }
+}
+
+impl Config {
+    /// Variables that count before the others: for rank, number of ranks, job.
+    #[must_use]
+    pub fn before(mut self, rank: &[String], size: &[String], job: &[String]) -> Self {
+        self.rank_vars.splice(0..0, rank.iter().cloned());
+        self.size_vars.splice(0..0, size.iter().cloned());
+        self.job_vars.splice(0..0, job.iter().cloned());
+        self
     }
 }
 

@@ -1,6 +1,5 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
-use crate::catalog;
 use crate::correlate::rows::{Loss, Mount, Row};
 use crate::correlate::{Config, Correlator};
 use crate::event::Event;
@@ -27,8 +26,7 @@ pub enum Note {
 /// What the worker needs.
 pub struct Worker {
     pub writer: DatasetWriter,
-    pub t0: u64,
-    pub specs: Vec<catalog::Row>,
+    pub config: Config,
     pub mounts: Vec<Mount>,
     /// Records seen, for the status line.
     pub records: Arc<AtomicU64>,
@@ -57,11 +55,12 @@ struct State {
 }
 
 fn run(worker: Worker) -> Result<Finished> {
-    let Worker { mut writer, t0, specs, mounts, records, inbox, notes } = worker;
+    let Worker { mut writer, config, mounts, records, inbox, notes } = worker;
+    let t0 = config.t0;
     for mount in &mounts {
         writer.push(Row::Mount(mount.clone()))?;
     }
-    let mut correlator = Correlator::new(Config { t0, specs, ..Config::default() });
+    let mut correlator = Correlator::new(config);
     correlator.set_mounts(mounts.clone());
     let mut s = State {
         writer,
