@@ -1,49 +1,96 @@
-//! Compiles the small C programs in `tests/programs` that the demo and the live tests trace.
+//! Compiles the small programs in `tests/programs` that the demo and the live tests trace.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a program is compiled and linked with.
+/// How a program is compiled, and what with.
 #[derive(Clone, Copy)]
 enum Needs {
     Libc,
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
+    /// The same, without symbols.
+    StrippedLibc,
     MpiAndHdf5,
+    Mpich,
+    Cxx,
+    MpiAndHdf5Fortran,
+    NetcdfFortran,
+    Rust,
+    /// Without any C.
+    Go,
+    Cgo,
 }
 
-const PROGRAMS: &[(&str, Needs)] = &[
-    ("demo", Needs::MpiAndHdf5),
-    ("first_call", Needs::Libc),
-    ("first_h5", Needs::MpiAndHdf5),
-    ("looper", Needs::Libc),
-    ("posix_mix", Needs::StaticLibc),
-    ("stdio_mix", Needs::Libc),
+/// Name, source, needs.
+const PROGRAMS: &[(&str, &str, Needs)] = &[
+    ("callbacks", "callbacks.c", Needs::Libc),
+    ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
+    ("demo", "demo.c", Needs::MpiAndHdf5),
+    ("files_go", "files.go", Needs::Go),
+    ("first_call", "first_call.c", Needs::Libc),
+    ("first_h5", "first_h5.c", Needs::MpiAndHdf5),
+    ("late_h5", "late_h5.c", Needs::Libc),
+    ("looper", "looper.c", Needs::Libc),
+    ("mpi_io", "mpi_io.c", Needs::Mpich),
+    ("netcdf_f90", "netcdf.f90", Needs::NetcdfFortran),
+    ("parallel_f90", "parallel.f90", Needs::MpiAndHdf5Fortran),
+    ("posix_mix", "posix_mix.c", Needs::StaticLibc),
+    ("seccomp", "seccomp.c", Needs::Libc),
+    ("std_io", "std_io.rs", Needs::Rust),
+    ("stdio_mix", "stdio_mix.c", Needs::Libc),
+    ("stdio_static", "stdio_mix.c", Needs::StaticLibc),
+    ("stdio_stripped", "stdio_mix.c", Needs::StrippedLibc),
+    ("streams", "streams.cc", Needs::Cxx),
+    ("threads", "threads.c", Needs::Libc),
+    ("thrown", "thrown.cc", Needs::Cxx),
 ];
 
 /// Calls stay the calls that the source names (`-fno-builtin` keeps `fprintf` from becoming `fwrite`).
-const FLAGS: &[&str] =
+const C_FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
+const CXX_FLAGS: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
+const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-Wall", "-Werror", "-ffree-line-length-none"];
 
 /// Compilations that this process began.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// The compiled program `tests/programs/NAME.c`. Panics with the reason when it cannot be compiled.
+/// The compiled program of that name. Panics with the reason when it cannot be compiled.
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compiles `ROOT/tests/programs/NAME.c` to `TARGET/programs/NAME`, unless that is newer than its source.
+/// A command of Open MPI (`mpicc`, `mpirun`): where several MPI libraries are installed, Debian has it under a name that
+/// says whose it is, and the plain name may be another's.
+pub fn openmpi(command: &str) -> String {
+    of("openmpi", command)
+}
+
+/// A command of MPICH.
+pub fn mpich(command: &str) -> String {
+    of("mpich", command)
+}
+
+fn of(library: &str, command: &str) -> String {
+    let full = format!("{command}.{library}");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&path).any(|dir| dir.join(&full).is_file());
+    if there { full } else { command.to_owned() }
+}
+
+/// Compiles a program to `TARGET/programs/NAME`, unless that is newer than its source.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
-    let Some((_, needs)) = PROGRAMS.iter().find(|(program, _)| *program == name) else {
+    let Some((_, source, needs)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else {
         return Err(format!("there is no test program {name}"));
     };
     let sources = root.join("tests/programs");
-    let source = sources.join(name).with_extension("c");
+    let source = sources.join(source);
     let directory = target.join("programs");
     let program = directory.join(name);
     if is_newer(&program, &[&source, &sources.join("truth.h"), &root.join("tests/common/programs.rs")]) {
@@ -55,14 +102,8 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     // Tests are threads of one process, or processes.
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let unfinished = directory.join(format!("{name}.{}.{turn}", process::id()));
-    let (compiler, libraries) = match needs {
-        Needs::Libc => ("cc", Vec::new()),
-        Needs::StaticLibc => ("cc", vec!["-static".to_string()]),
-        Needs::MpiAndHdf5 => ("mpicc", hdf5_flags()?),
-    };
-    let mut command = Command::new(compiler);
-    command.args(FLAGS).arg("-o").arg(&unfinished).arg(&source).args(libraries);
-    output(&mut command)?;
+    let mut command = compiler(*needs, target, &source);
+    output(command.arg("-o").arg(&unfinished).args(last(*needs, &source)?))?;
     fs::rename(&unfinished, &program).map_err(|e| format!("cannot write {}: {e}", program.display()))?;
     Ok(program)
 }
@@ -73,8 +114,58 @@ fn is_newer(program: &Path, sources: &[&Path]) -> bool {
     sources.iter().all(|source| time(source).is_ok_and(|changed| changed < built))
 }
 
-fn hdf5_flags() -> Result<Vec<String>, String> {
-    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", "hdf5-openmpi"]))?;
+/// The compiler with its options, before the output's name.
+fn compiler(needs: Needs, target: &Path, source: &Path) -> Command {
+    let with = |program: &str, flags: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(flags);
+        command
+    };
+    let go = |cgo: &str| {
+        let mut command = with("go", &["build"]);
+        // No module, no download, nothing outside of the target directory.
+        let vars = [("GO111MODULE", "off"), ("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("CGO_ENABLED", cgo)];
+        command.envs(vars).env("GOCACHE", target.join("go-cache")).env("GOPATH", target.join("go"));
+        command
+    };
+    let mut command = match needs {
+        Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc => with("cc", C_FLAGS),
+        Needs::MpiAndHdf5 => with(&openmpi("mpicc"), C_FLAGS),
+        Needs::Mpich => with(&mpich("mpicc"), C_FLAGS),
+        Needs::Cxx => with("c++", CXX_FLAGS),
+        Needs::MpiAndHdf5Fortran => with(&openmpi("mpifort"), FORTRAN_FLAGS),
+        Needs::NetcdfFortran => with("gfortran", FORTRAN_FLAGS),
+        Needs::Rust => with("rustc", &["--edition", "2024", "-O"]),
+        Needs::Go => go("0"),
+        Needs::Cgo => go("1"),
+    };
+    command.current_dir(source.parent().unwrap_or(target));
+    command
+}
+
+/// What comes after the output's name: the source, and libraries, which a linker takes in this order.
+fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
+    let mut last = vec![source.to_string_lossy().into_owned()];
+    match needs {
+        Needs::Libc | Needs::Mpich | Needs::Cxx | Needs::Rust | Needs::Go | Needs::Cgo => {}
+        Needs::StaticLibc => last.push("-static".into()),
+        Needs::StrippedLibc => last.extend(["-static".into(), "-s".into()]),
+        Needs::MpiAndHdf5 => last.extend(pkg_config("hdf5-openmpi")?),
+        Needs::MpiAndHdf5Fortran => {
+            last.push("-lhdf5_fortran".into());
+            let flags = pkg_config("hdf5-openmpi")?;
+            // The Fortran library stands in the same directory as the C one.
+            last.splice(1..1, flags.iter().filter(|f| f.starts_with("-L") || f.starts_with("-I")).cloned());
+            last.extend(flags);
+        }
+        // Where its modules are is the compiler's own directory, or in its flags.
+        Needs::NetcdfFortran => last.extend(pkg_config("netcdf-fortran")?.into_iter().chain(["-I/usr/include".into()])),
+    }
+    Ok(last)
+}
+
+fn pkg_config(library: &str) -> Result<Vec<String>, String> {
+    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", library]))?;
     Ok(flags.split_whitespace().map(str::to_string).collect())
 }
 
