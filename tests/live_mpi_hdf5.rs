@@ -34,7 +34,8 @@ static DEMO: LazyLock<Demo> = LazyLock::new(|| {
     let out = work.path().join("out");
     let program = programs::build("demo");
     let ranks = RANKS.to_string();
-    let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
+    let mpirun = programs::openmpi("mpirun");
+    let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
     let traced = live::trace(work.path(), &[], &[&mpirun[..], &[program.as_path(), &out]].concat());
     let data = traced.data();
     Demo { _work: work, out, traced, data }

@@ -291,7 +291,15 @@ fn layers_not_selected_and_go_programs_are_skipped() {
     };
     all_skipped(&plan("x", &elf, &bytes, &rows, &|l| l != Layer::Hdf5), "layer not selected");
     elf.go = true;
-    all_skipped(&plan("x", &elf, &bytes, &rows, &|_| true), "Go program: return probes would corrupt its stacks");
+    let mut of_go = plan("x", &elf, &bytes, &rows, &|_| true);
+    let whole: Vec<_> = of_go.settled.extract_if(.., |c| c.symbol.is_empty()).collect();
+    assert_eq!(whole.iter().map(|c| (c.layer, c.status)).collect::<Vec<_>>(), [(Layer::App, "skipped")]);
+    all_skipped(&of_go, "Go program: return probes would corrupt its stacks");
+    // Where no library is to be traced it is nothing to speak of.
+    assert_eq!(
+        plan("x", &elf, &bytes, &rows, &|l| l == Layer::Syscall).settled.iter().find(|c| c.layer == Layer::App),
+        None
+    );
 }
 
 #[test]
@@ -411,7 +419,36 @@ fn a_static_program_is_a_c_library() {
     output("strip", &[path]);
     let (elf, plan) = planned(&read(&exe));
     assert!(elf.symbols.is_empty() && elf.entry.is_some());
-    assert_eq!(plan, Plan::default());
+    let verdicts: Vec<_> = plan.settled.iter().map(|c| (c.layer, c.symbol.as_str(), c.status)).collect();
+    assert_eq!((plan.probes, verdicts), (vec![], vec![(Layer::App, "", "refused")]));
+}
+
+#[test]
+fn a_static_program_has_what_it_uses_of_the_c_library() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = r#"#include <stdio.h>
+        int main(int n, char **v) { return fprintf(stdout, "%s", v[0]) < n; }"#;
+    for flag in ["-static", "-static-pie"] {
+        let exe = build(&dir, source, &[flag, "-fno-builtin"]);
+        let (elf, plan) = planned(&read(&exe));
+        assert!(elf.is_static && elf.has_functions, "{flag}");
+        assert_eq!(plan.families, [Family::Libc]);
+        assert!(plan.probes.iter().any(|p| p.symbol == "fprintf"), "{flag}");
+        assert!(settled(&plan).contains(&("fgets", "absent", "the file does not define it")), "{flag}");
+        output("strip", &[exe.to_str().unwrap()]);
+        let stripped = read(&exe);
+        let mut without_sections = stripped.clone();
+        without_sections[40..48].fill(0);
+        for bytes in [stripped, without_sections] {
+            let (elf, plan) = planned(&bytes);
+            assert!(elf.is_static && !elf.has_functions && plan.families.is_empty(), "{flag}");
+            assert_eq!(plan.settled.len(), 1);
+        }
+    }
+    // Needs a loader, or is it; and a library is no program.
+    for path in ["/bin/true", "/lib64/ld-linux-x86-64.so.2", LIBMPI] {
+        assert!(!Elf::parse(&read(path), |_| false).unwrap().is_static, "{path}");
+    }
 }
 
 #[test]
