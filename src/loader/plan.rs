@@ -202,4 +202,32 @@ mod tests {
         assert_eq!(verdict("fread"), ("refused", "the function ends within its first instruction", Some(99)));
         assert_eq!(verdict("fgets"), ("absent", "the file does not define it", None));
     }
+
+    #[test]
+    fn private_names_do_not_make_a_public_library_another_one() {
+        let named = |names: &[(&str, Binding)]| {
+            let symbol = |binding| vec![Symbol { target: Target::Code(0), size: 0, vaddr: 0, binding }];
+            let symbols = names.iter().map(|(name, binding)| ((*name).to_owned(), symbol(*binding))).collect();
+            let elf = Elf { symbols, build_id: None, go: false, entry: None };
+            Family::LIBRARIES.into_iter().filter(|family| is(*family, &elf)).collect::<Vec<_>>()
+        };
+        use Binding::{Global, Local};
+        let with = |dup_fn, open| {
+            let names = [
+                ("MPI_File_open", open),
+                ("MPIR_Err_return_comm", Global),
+                ("MPI_Abi_get_version", Global),
+                ("MPIR_Dup_fn", dup_fn),
+            ];
+            named(&names)
+        };
+        assert_eq!(with(Global, Global), [Family::Mpich]);
+        assert_eq!(with(Local, Global), [Family::MpiAbi]);
+        // A library inside a program or another library.
+        assert_eq!(with(Local, Local), [Family::Mpich]);
+        let open_mpi = [("MPI_File_open", Global), ("ompi_mpi_comm_world", Global)];
+        assert_eq!(named(&open_mpi), [Family::OpenMpi, Family::OpenMpi4]);
+        let newer = [&open_mpi[..], &[("MPI_Session_init", Global)]].concat();
+        assert_eq!(named(&newer), [Family::OpenMpi, Family::OpenMpi5]);
+    }
 }
