@@ -29,6 +29,13 @@ static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
 	return i < IOT_ARGS ? f->a[i] : 0;
 }
 
+static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
+{
+	u32 v = iot_arg(f, s->only_arg);
+
+	return v == s->only[0] || v == s->only[1];
+}
+
 /* Opens a frame for a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
@@ -51,6 +58,13 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->bits = 0;
 	f->noted = 0;
 	f->in = 0;
+	if (s->len.how == IOT_ROUNDS) {
+		f->site[0] = f->site[1] = f->site[2] = 0;
+		f->sum = 0;
+		f->rounds = 0;
+	}
+	f->pos = -1;
+	f->end = -1;
 	f->file = 0;
 	f->dev = 0;
 	return f;
@@ -118,6 +132,7 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		return true;
 	case IOT_IN:
 	case IOT_IN_INT:
+	case IOT_GLOBAL:
 		*out = f->in;
 		return f->in != 0;
 	case IOT_OUT:
@@ -151,11 +166,14 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 
 		if (n <= 0 || n == IOT_TEXT_MAX)
 			return false;
-		*out = n - 1;
+		*out = n - 1 + src->k;
 		return true;
 	}
 	case IOT_RET:
 		*out = ret;
+		return true;
+	case IOT_RET_INT:
+		*out = (s64)(s32)ret;
 		return true;
 	case IOT_RET_TIMES:
 		*out = ret * iot_arg(f, src->a);
@@ -201,6 +219,9 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 			return false;
 		*out = iot_arg(f, src->a) * v;
 		return true;
+	case IOT_ROUNDS:
+		*out = f->sum;
+		return !f->noted && f->rounds == iot_arg(f, src->a);
 	case IOT_IOV:
 		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
 	case IOT_POS: {
@@ -212,6 +233,18 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		*out = ret > 0 ? v - ret : v;
 		return true;
 	}
+	case IOT_CONST:
+		*out = src->k;
+		return true;
+	case IOT_STREAM_POS:
+		*out = f->pos;
+		return f->pos >= 0;
+	case IOT_STREAM_END:
+		*out = f->end;
+		return f->end >= 0;
+	case IOT_STREAM_MOVED:
+		*out = f->end - f->pos;
+		return f->pos >= 0 && f->end >= f->pos;
 	}
 	return false;
 }
@@ -231,6 +264,12 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 	return 0;
 }
 
+/* Does the result say that a stream gave or took nothing? */
+static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
+{
+	return (s->fails == IOT_FAILS_EOF && !ret) || (s->fails == IOT_FAILS_EOF_INT && (s32)ret == -1);
+}
+
 /* The values that only a finished call has: bytes moved, handles, names. */
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
@@ -243,10 +282,17 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
 		return;
-	if (s->fails == IOT_FAILS_EOF && !ret) {
-		c->got = 0; /* the end of the file: the buffer holds what an earlier call read */
-		c->flags |= IOT_F_GOT;
-		return;
+	if (iot_nothing(s, ret)) {
+		if (!(c->flags & IOT_F_LEN && !c->len) && iot_stream_failed(c->handle)) {
+			c->status = -1;
+			return;
+		}
+		/* the end of the file: the buffer holds what an earlier call read. Blanks may have been passed over. */
+		if (s->got.how != IOT_STREAM_MOVED) {
+			c->got = 0;
+			c->flags |= IOT_F_GOT;
+			return;
+		}
 	}
 	if (s->got.how == IOT_ASKED) {
 		c->got = c->len;
@@ -270,6 +316,8 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 		return false;
 	i &= 1;
 	user = iot_arg(f, s->path[i]);
+	if (!user && s->layer != IOT_LAYER_SYSCALL)
+		return true; /* freopen takes none for the file it has */
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {
 		/* what the kernel could not read either is not lost: there is none */

@@ -11,8 +11,8 @@ enum iot_how {
 	IOT_IN,
 	IOT_OUT,
 	IOT_MUL,
-	IOT_TYPED, /* argument a, an int, times the u64 at argument b + k */
-	IOT_STRLEN,
+	IOT_TYPED,  /* argument a, an int, times the u64 at argument b + k */
+	IOT_STRLEN, /* plus k */
 	IOT_RET,
 	IOT_RET_TIMES,
 	IOT_STATUS, /* the u64 at argument a + k, if a is not null */
@@ -31,6 +31,13 @@ enum iot_how {
 	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a, k bytes into it */
 	IOT_TYPED_NUMBER, /* argument a, an int, times the size in argument b, a predefined datatype of MPICH */
 	IOT_THROUGH,	  /* the int b bytes behind the pointer at argument a + k */
+	IOT_RET_INT,	  /* the result, an int */
+	IOT_ROUNDS,	  /* the sum of note b times note k over as many rounds as argument a says */
+	IOT_CONST,	  /* k */
+	IOT_GLOBAL,	  /* the pointer that the probe's cookie leads to, at entry */
+	IOT_STREAM_POS,	  /* k: the call writes */
+	IOT_STREAM_END,
+	IOT_STREAM_MOVED,
 };
 
 struct iot_src {
@@ -48,6 +55,7 @@ enum iot_fails {
 	IOT_FAILS_ZERO,
 	IOT_FAILS_NONZERO,
 	IOT_FAILS_EOF,
+	IOT_FAILS_EOF_INT,
 };
 
 /* When words are read. */
@@ -99,6 +107,7 @@ struct iot_words {
 #define IOT_M_RETURN 0x04 /* ... at return */
 #define IOT_M_OUTER  0x08 /* only outside calls of its own layer */
 #define IOT_M_ALL    0x10 /* it returns when all of its requests are complete */
+#define IOT_M_STREAM 0x40 /* the handle is a FILE, looked at at entry */
 #define IOT_M_AWAIT  0x20 /* with IOT_S_INSIDE: only when it waits for what an I/O call submitted */
 
 struct iot_spec {
@@ -121,6 +130,12 @@ struct iot_spec {
 	u8 pad[2];
 	struct iot_words words[IOT_WORDS_PER_CALL];
 };
+
+/* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
+#define IOT_K_ROW	 0xffff
+#define IOT_K_COPY	 16	   /* 8 bits from here on: which copy of the library */
+#define IOT_K_INDIRECT	 (1 << 24) /* the variable's address stands where the distance leads */
+#define IOT_K_DISTANCE	 28	   /* from here on: from the breakpoint to a variable; 0: there is none */
 
 #define IOT_MAX_SPECS	 4096
 #define IOT_MAX_SYSCALLS 512

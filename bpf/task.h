@@ -3,8 +3,10 @@
 #ifndef IOT_TASK_H
 #define IOT_TASK_H
 
-#define IOT_DEPTH 32
-#define IOT_ARGS  12
+#define IOT_DEPTH      32
+#define IOT_ARGS       12
+#define IOT_TOLD       16 /* streams that a thread remembers having told */
+#define IOT_PAGE_SHIFT 12 /* of x86_64 */
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -16,14 +18,26 @@ struct iot_frame {
 	u8 noted;	 /* which notes are there */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
+	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
+	s64 end;
 	u64 note[IOT_NOTES_PER_CALL];
-	u64 file; /* system calls: struct file of the descriptor */
+	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
+	u64 sum;		      /* over the rounds */
+	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
 	u32 generation;
+	u32 rounds; /* of notes that are complete */
 	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;    /* which copy of the library */
-	u8 pad[5];
+	u8 pad;
+};
+
+/* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
+struct iot_told {
+	u64 stream;
+	u64 file;
+	u64 inode;
 };
 
 struct iot_task {
@@ -35,13 +49,16 @@ struct iot_task {
 	u32 tid;
 	u8 announced;
 	u8 pad[7];
-	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
+	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
 
 struct iot_target {
-	u32 process; /* dense index, never reused */
-	u32 armed;   /* 0: traced from its next exec on */
+	u32 process;   /* dense index, never reused */
+	u16 armed;     /* 0: traced from its next exec on */
+	u16 inherited; /* calls that were open in its parent when it was forked, and return in it too */
 };
 
 struct {

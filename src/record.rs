@@ -119,7 +119,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
             &args.size_vars,
             &args.job_vars,
         ),
-        mounts: existing::mounts(),
+        mounts: existing::mounts(std::process::id()),
         records: Arc::clone(&records),
         inbox,
         notes: inbox_of_notes,
@@ -237,6 +237,7 @@ struct Totals {
     excluded: u64,
     attached: usize,
     probes: usize,
+    libraries: usize,
 }
 
 /// A trace that is going on.
@@ -415,11 +416,13 @@ impl Run<'_, '_> {
     fn mapped(&mut self, m: &Mapped) {
         let new = self.session.judge(m.pid, Some(m.file), m.held);
         // An exec is told before the program runs; a mapping that nobody was stopped for is told while it runs.
-        if (m.caught || !m.held && !m.exec) && new > 0 {
+        if m.caught || !m.held && !m.exec {
             // It went on while the probes were attached: its first calls may be missing.
-            let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "not_held", count: 1 };
-            self.totals.lost += 1;
-            self.send(vec![Row::Loss(loss)]);
+            let t_ns = self.relative();
+            let loss = |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", count: 1 };
+            let rows: Vec<Row> = new.into_iter().map(|layer| Row::Loss(loss(layer))).collect();
+            self.totals.lost += rows.len() as u64;
+            self.send(rows);
         }
     }
 
@@ -441,6 +444,10 @@ impl Run<'_, '_> {
         let verdicts = self.session.verdicts();
         self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
         self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
+        for library in self.session.libraries() {
+            self.totals.libraries += 1;
+            self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
+        }
         let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
             self.session.losses(t_ns).into_iter().partition(|l| l.place == EXCLUDED);
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();

@@ -4,12 +4,13 @@
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
 mod aio;
-mod hdf5;
+pub mod hdf5;
 mod mpi;
 mod mpiio;
 mod stdio;
 mod syscall;
 
+use self::hdf5::Tells;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
@@ -97,6 +98,21 @@ impl Family {
         }
     }
 
+    /// Where a library of the family says which version it is.
+    pub const fn version(self) -> Version {
+        match self {
+            // H5public.h and H5init.c: `H5_VERS_INFO`.
+            Self::Hdf5 => Version::Symbol("H5_lib_vers_info_g"),
+            // ompi/runtime/ompi_mpi_init.c: `OMPI_IDENT_STRING`.
+            Self::OpenMpi => Version::Symbol("ompi_version_string"),
+            // src/mpi/init/initinfo.c (MPICH).
+            Self::Mpich => Version::Symbol("MPII_Version_string"),
+            // csu/version.c: the banner.
+            Self::Libc => Version::Text(" release version ", ".\n"),
+            _ => Version::Nowhere,
+        }
+    }
+
     /// The name shown to people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -124,6 +140,16 @@ impl Family {
             Self::Syscall => Layer::Syscall,
         }
     }
+}
+
+/// Where the content of a file says a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Nowhere,
+    /// The first number with a dot in the text that a symbol stands for.
+    Symbol(&'static str),
+    /// What stands between these texts.
+    Text(&'static str, &'static str),
 }
 
 /// Where a value of a call comes from. Argument positions count from 0.
@@ -181,6 +207,23 @@ pub enum Src {
     TypedNumber(u8, u8),
     /// The `int` behind a pointer in the struct that an argument points at: where the pointer is, where the `int` is.
     Through(u8, u32, u8),
+    /// The result, an `int`.
+    RetInt,
+    /// Notes come once for each of as many things as an argument says: the sum of the products of two of them. Such a
+    /// row takes three notes.
+    Rounds(u8, u8, u8),
+    /// A fixed number.
+    Const(u8),
+    /// The length of the string an argument points at, and of the newline that is written after it.
+    Line(u8),
+    /// The value that a pointer variable of the library has at entry, by its name.
+    Global(&'static str),
+    /// Where in the file the stream stood that is the handle, before the call (C library).
+    StreamPos,
+    /// The same, after the call.
+    StreamEnd,
+    /// The bytes from there to there.
+    StreamMoved,
 }
 
 impl Src {
@@ -192,6 +235,7 @@ impl Src {
             | Self::In(a)
             | Self::Out(a)
             | Self::Strlen(a)
+            | Self::Line(a)
             | Self::RetTimes(a)
             | Self::Status(a)
             | Self::InInt(a)
@@ -201,11 +245,23 @@ impl Src {
             | Self::CountNote(a, _)
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
-            | Self::Through(a, ..) => a,
+            | Self::Through(a, ..)
+            | Self::Rounds(a, ..) => a,
             Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::TypedNumber(a, b) | Self::Iov(a, b) => {
                 a.max(b)
             }
-            Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
+            Self::None
+            | Self::Ret
+            | Self::RetInt
+            | Self::Asked
+            | Self::Pos
+            | Self::Note(_)
+            | Self::Notes(..)
+            | Self::Const(_)
+            | Self::Global(_)
+            | Self::StreamPos
+            | Self::StreamEnd
+            | Self::StreamMoved => 0,
         }
     }
 }
@@ -274,6 +330,16 @@ impl Words {
         self.rank = true;
         self
     }
+    /// The same array of a function with that many arguments in front.
+    pub(crate) const fn later(mut self, arguments: u8) -> Self {
+        self.arg += arguments;
+        self.count = match self.count {
+            Count::Arg(a) => Count::Arg(a + arguments),
+            Count::At(a) => Count::At(a + arguments),
+            other => other,
+        };
+        self
+    }
 }
 
 /// What an inner function of a library tells the call it runs in.
@@ -290,6 +356,8 @@ pub enum Note {
     Dims,
     /// Processes of a communicator.
     Ranks,
+    /// Bytes of a block of raw data that is read.
+    Block,
 }
 
 /// How a call says that it failed.
@@ -305,8 +373,10 @@ pub enum Fails {
     Zero,
     /// A non-zero 32-bit result, which is the library's own code.
     NonZero,
-    /// A null result is the end of the file, which is no failure: nothing was moved.
+    /// A null or zero result means that nothing was moved, a failure if the stream has its error indicator set.
     Eof,
+    /// The same with a 32-bit result of -1.
+    EofInt,
 }
 
 /// What a call does to handles.
@@ -321,6 +391,8 @@ pub enum Role {
     Open,
     /// Ends `handle`.
     Close,
+    /// Ends the handle in `off`, successful or not, and opens `handle`.
+    Reopen,
     /// Makes `handle` another name of the handle in `off`.
     Dup,
     /// Ends the file's name (unlink); the file is known by path.
@@ -450,6 +522,8 @@ pub struct Row {
     pub quiet: u8,
     /// `handle` is a file descriptor, whatever the layer.
     pub descriptor: bool,
+    /// What it says of shapes; its values are then what that says they are.
+    pub tells: Tells,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -484,10 +558,15 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         outermost: false,
         quiet: 0,
         descriptor: false,
+        tells: Tells::Nothing,
     }
 }
 
 impl Row {
+    const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
     const fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self
@@ -595,6 +674,10 @@ impl Row {
         self.descriptor = true;
         self
     }
+    const fn tells(mut self, what: Tells) -> Self {
+        self.tells = what;
+        self
+    }
 
     /// The layers of which one must be traced for this row to be probed. What finds file I/O complete is part of that.
     pub fn layers(&self) -> [Layer; 2] {
@@ -619,8 +702,8 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    let (mpiio, mpi) = (mpiio::rows(), mpi::rows());
-    [hdf5::ROWS, &mpiio, &mpi, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
+    [&hdf5, &mpiio, &mpi, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.
@@ -650,7 +733,7 @@ mod tests {
 
     #[test]
     fn opens_say_what_they_open() {
-        for row in rows().iter().filter(|r| r.role == Role::Open) {
+        for row in rows().iter().filter(|r| matches!(r.role, Role::Open | Role::Reopen)) {
             assert!(row.handle != Src::None, "{} opens nothing", row.symbol);
         }
     }

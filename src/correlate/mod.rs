@@ -7,6 +7,7 @@ mod collectives;
 mod dirty;
 mod files;
 mod handles;
+mod hdf5;
 mod hints;
 pub mod hist;
 mod losses;
@@ -19,6 +20,7 @@ mod roots;
 pub mod rows;
 mod stack;
 mod things;
+mod unknown;
 
 #[cfg(test)]
 mod properties;
@@ -37,6 +39,7 @@ use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
+use self::unknown::Unknown;
 use crate::catalog::{self, Role};
 use crate::event::{Call, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
@@ -124,6 +127,7 @@ pub struct Correlator {
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
+    unknown: Unknown,
 }
 
 impl Correlator {
@@ -145,6 +149,7 @@ impl Correlator {
             specs: config.specs,
             waiting: 0,
             losses: Losses::default(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -163,6 +168,7 @@ impl Correlator {
         self.release(Some(watermark), out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
+        self.unknown.report(self.since_t0(watermark), out);
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.
@@ -180,6 +186,7 @@ impl Correlator {
         self.things.files.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
+        self.unknown.report(self.since_t0(now), out);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
@@ -204,12 +211,12 @@ impl Correlator {
         let t_ns = self.since_t0(event.time());
         match event {
             Event::Call(call) => self.call(&call, late, out),
-            Event::Text { thread, seq, what, bytes, cut, .. } => {
+            Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
                     let words: Vec<i64> = bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect();
                     self.asynchronous.announce(state.owner, span_id(thread, seq), slot, &words);
-                } else if !state.keep(Text { seq, what, bytes, cut }) {
+                } else if !state.keep(Text { seq, what, bytes, root, cut }) {
                     self.losses.add("text", None, 1);
                 }
             }
@@ -232,6 +239,7 @@ impl Correlator {
                 self.write(out);
                 self.forget(Owner::Process(process));
                 self.things.handles.exec(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
@@ -243,14 +251,19 @@ impl Correlator {
                 self.write(out);
                 self.forget(Owner::Process(process));
                 self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.hdf5.gone(Owner::Process(process));
                 self.things.write(out);
             }
-            Event::File { key, size, path, .. } => {
-                self.things.files.seen(t_ns, key, size, &path);
+            Event::File { key, size, path, root, mount, .. } => {
+                self.things.files.seen(t_ns, key, size, (root, &path), mount);
             }
-            Event::Preopened { process, fd, key, path, size, .. } => {
+            Event::Preopened { process, fd, key, path, root, mount, size, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, (root, &path), mount));
+            }
+            Event::Stream { thread, stream, fd, key, .. } => {
+                let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                self.things.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
             }
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));
@@ -303,6 +316,11 @@ impl Correlator {
         let caller = Caller { rank: thread.rank, run: &thread.run };
         let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
         let effect = self.asynchronous.call(&seen, &mut self.written);
+        if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
+            (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
+        {
+            self.unknown.add(spec.layer, hdf5::unknown(spec));
+        }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
@@ -339,6 +357,7 @@ impl Correlator {
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
+                | found.flags
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,

@@ -28,8 +28,24 @@ unsafe impl Plain for t::iot_map {}
 unsafe impl Plain for t::iot_bio {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
+
+// SAFETY: as above, and without padding.
+unsafe impl Plain for t::iot_real {}
+
+/// A question to the kernel as the bytes of a program's context.
+pub fn real_bytes(question: &t::iot_real) -> &[u8] {
+    // SAFETY: `iot_real` has no padding (asserted below), so that every byte of it is initialised.
+    unsafe { plain::as_bytes(question) }
+}
+
+/// The answer.
+pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
+    plain::from_bytes(bytes).ok()
+}
 
 /// A spec as the bytes of its map value.
 pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
@@ -38,15 +54,17 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
 }
 
 const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8);
+const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
-const _: () = assert!(size_of::<t::iot_text>() == 24);
-const _: () = assert!(size_of::<t::iot_file>() == 48);
+const _: () = assert!(size_of::<t::iot_text>() == 32);
+const _: () = assert!(size_of::<t::iot_file>() == 64);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
 const _: () = assert!(size_of::<t::iot_req>() == 64);
+const _: () = assert!(size_of::<t::iot_stream>() == 48);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 mod flags {
@@ -188,6 +206,9 @@ impl Decoder {
                     mode: u32::from(f.mode),
                     size: f.size,
                     fs_magic: f.magic,
+                    root: f.root,
+                    mount: f.mount as i32,
+                    pid: f.tgid,
                     path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?, f.cut != 0),
                     cut: f.cut != 0,
                 }
@@ -255,6 +276,11 @@ impl Decoder {
                     },
                 )
             }
+            t::iot_type::IOT_T_STREAM => {
+                let s: &t::iot_stream = get(kind, bytes)?;
+                let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
+                Event::Stream { time: s.time, thread: s.thread, stream: s.stream, fd: s.fd, key }
+            }
             t::iot_type::IOT_T_REQ => {
                 let r: &t::iot_req = get(kind, bytes)?;
                 Event::Request(Request {
@@ -299,7 +325,8 @@ impl Decoder {
                 return Ok(Record::Partial);
             }
         };
-        Ok(Record::Event(Event::Text { time: x.time, thread: x.thread, seq: x.seq, what, bytes, cut: x.cut != 0 }))
+        let (time, thread, seq, root, cut) = (x.time, x.thread, x.seq, x.root, x.cut != 0);
+        Ok(Record::Event(Event::Text { time, thread, seq, what, bytes, root, cut }))
     }
 }
 
@@ -324,7 +351,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in 1..=11u8 {
+        for kind in 1..=12u8 {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();

@@ -28,6 +28,7 @@ mod bits {
     pub const OUTER: u8 = 0x08;
     pub const ALL: u8 = 0x10;
     pub const AWAIT: u8 = 0x20;
+    pub const STREAM: u8 = 0x40;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -61,6 +62,14 @@ fn src(from: Src) -> t::iot_src {
         Src::StatusSplit(a, at) => (H::IOT_STATUS_SPLIT, a, 0, at),
         Src::TypedNumber(a, b) => (H::IOT_TYPED_NUMBER, a, b, 0),
         Src::Through(a, at, b) => (H::IOT_THROUGH, a, b, at),
+        Src::RetInt => (H::IOT_RET_INT, 0, 0, 0),
+        Src::Rounds(count, a, b) => (H::IOT_ROUNDS, count, a, u32::from(b)),
+        Src::Const(n) => (H::IOT_CONST, 0, 0, u32::from(n)),
+        Src::Line(a) => (H::IOT_STRLEN, a, 0, 1),
+        Src::Global(_) => (H::IOT_GLOBAL, 0, 0, 0),
+        Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
+        Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
+        Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -74,6 +83,7 @@ fn fails(fails: Fails) -> u8 {
         Fails::Zero => f::IOT_FAILS_ZERO,
         Fails::NonZero => f::IOT_FAILS_NONZERO,
         Fails::Eof => f::IOT_FAILS_EOF,
+        Fails::EofInt => f::IOT_FAILS_EOF_INT,
     };
     wire.0 as u8
 }
@@ -125,6 +135,8 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
         bits |= if on { bit } else { 0 };
     }
+    let uses = matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None;
+    let stream = row.layer == Layer::Stdio && uses && !row.descriptor;
     let at = |when| row.words.iter().flatten().any(|w| w.when == when);
     let mut more = 0;
     for (bit, on) in [
@@ -133,6 +145,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         (bits::RETURN, at(When::Return)),
         (bits::OUTER, row.outermost),
         (bits::ALL, row.asynchronous == Async::Wait),
+        (bits::STREAM, stream),
         (bits::AWAIT, !layers.contains(&row.layer)),
     ] {
         more |= if on { bit } else { 0 };
@@ -141,10 +154,14 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         bits |= bits::ONLY;
         (u32::from(arg), [a, b])
     });
+    let mut off = src(row.off);
+    if row.off == Src::StreamPos && row.kind == Kind::Write {
+        off.k = 1;
+    }
     t::iot_spec {
         handle: src(row.handle),
         len: src(row.len),
-        off: src(row.off),
+        off,
         got: src(row.got),
         path: [arg(row.path), arg(row.path2)],
         base: [arg(row.base), arg(row.base2)],
@@ -173,7 +190,8 @@ mod tests {
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
             let life = spec(&row, &LAYERS).bits & bits::LIFE != 0;
-            let changes = matches!(row.role, Role::Open | Role::Close | Role::Dup | Role::Rename | Role::Unlink);
+            let changes =
+                matches!(row.role, Role::Open | Role::Close | Role::Reopen | Role::Dup | Role::Rename | Role::Unlink);
             assert_eq!(life, changes, "{}", row.symbol);
         }
     }

@@ -8,7 +8,7 @@ use crate::export::{DatasetWriter, Finished};
 use crate::loader::existing;
 use crate::loader::rings::{Batch, Drained, now};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -46,6 +46,9 @@ struct State {
     decoder: Decoder,
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
+    mounts: Vec<Mount>,
+    /// Mounts that were looked for, in the mount namespaces of the processes that use them.
+    sought: HashSet<i32>,
     undecoded: i64,
     rows: Vec<Row>,
     t0: u64,
@@ -58,12 +61,14 @@ fn run(worker: Worker) -> Result<Finished> {
         writer.push(Row::Mount(mount.clone()))?;
     }
     let mut correlator = Correlator::new(config);
-    correlator.set_mounts(mounts);
+    correlator.set_mounts(mounts.clone());
     let mut s = State {
         writer,
         correlator,
         decoder: Decoder::default(),
         pids: HashMap::new(),
+        sought: mounts.iter().map(|m| m.mount_id).collect(),
+        mounts,
         undecoded: 0,
         rows: Vec::new(),
         t0,
@@ -122,12 +127,35 @@ impl State {
             Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
                 *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
             }
+            Event::File { mount, pid, .. } => self.look_for(*mount, *pid),
+            Event::Preopened { process, mount, .. } => {
+                if let Some(pid) = self.pids.get(process) {
+                    self.look_for(*mount, *pid);
+                }
+            }
             Event::Exit { process, .. } => {
                 self.pids.remove(process);
             }
             _ => {}
         }
         self.correlator.push(event);
+    }
+
+    /// A mount that was made during the trace, or in another mount namespace.
+    fn look_for(&mut self, mount: i32, pid: u32) {
+        if mount == 0 || !self.sought.insert(mount) {
+            return;
+        }
+        let new: Vec<Mount> = existing::mounts(pid)
+            .into_iter()
+            .filter(|m| self.mounts.iter().all(|k| k.mount_id != m.mount_id))
+            .collect();
+        if !new.is_empty() {
+            self.sought.extend(new.iter().map(|m| m.mount_id));
+            self.rows.extend(new.iter().cloned().map(Row::Mount));
+            self.mounts.extend(new);
+            self.correlator.set_mounts(self.mounts.clone());
+        }
     }
 
     fn write(&mut self) -> Result<()> {

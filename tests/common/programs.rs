@@ -13,6 +13,9 @@ enum Needs {
     Libc,
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
+    /// As distributions compile: calls that could overrun a buffer become others that check.
+    FortifiedLibc,
+    Cpp,
     MpiAndHdf5,
     OpenMpi,
     Mpich,
@@ -20,7 +23,7 @@ enum Needs {
     MpichFortran,
 }
 
-/// Name, source, needs.
+/// Programs by name, and their sources.
 const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("aio_mix", "aio_mix.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
@@ -33,13 +36,17 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("mpiio_f_mpich", "mpiio_f.f90", Needs::MpichFortran),
     ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
     ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
+    ("patterns", "patterns.c", Needs::Libc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
+    ("stdio_all", "stdio_all.c", Needs::Libc),
+    ("stdio_all_static", "stdio_all.c", Needs::StaticLibc),
     ("stdio_mix", "stdio_mix.c", Needs::Libc),
+    ("stdio_mix_fortified", "stdio_mix.c", Needs::FortifiedLibc),
+    ("streams", "streams.cc", Needs::Cpp),
 ];
 
 /// Calls stay the calls that the source names (`-fno-builtin` keeps `fprintf` from becoming `fwrite`).
-const C_FLAGS: &[&str] =
-    &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
+const FLAGS: &[&str] = &["-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
 
 /// The names of mpif.h have no signatures, so the same function called with different types looks wrong.
 const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-w", "-fallow-argument-mismatch"];
@@ -47,7 +54,7 @@ const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-w", "-fallow-argument-mismatch"]
 /// Compilations that this process began.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// The compiled program of that name. Panics with the reason when it cannot be compiled.
+/// The compiled program NAME. Panics with the reason when it cannot be compiled.
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
@@ -72,7 +79,7 @@ fn of(library: &str, command: &str) -> String {
     if there { full } else { command.to_owned() }
 }
 
-/// Compiles a program to `TARGET/programs/NAME`, unless that is newer than its source.
+/// Compiles the source of NAME in `ROOT/tests/programs` to `TARGET/programs/NAME`, unless that is newer than its source.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
     let Some((_, source, needs)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else {
         return Err(format!("there is no test program {name}"));
@@ -90,18 +97,25 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     // Tests are threads of one process, or processes.
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let unfinished = directory.join(format!("{name}.{}.{turn}", process::id()));
-    let (compiler, flags, libraries) = match needs {
-        Needs::Libc => ("cc".to_owned(), C_FLAGS, Vec::new()),
-        Needs::StaticLibc => ("cc".to_owned(), C_FLAGS, vec!["-static".to_string()]),
-        Needs::MpiAndHdf5 => (openmpi("mpicc"), C_FLAGS, hdf5_flags()?),
-        Needs::OpenMpi => (openmpi("mpicc"), C_FLAGS, Vec::new()),
-        Needs::Mpich => (mpich("mpicc"), C_FLAGS, Vec::new()),
-        Needs::OpenMpiFortran => (openmpi("mpifort"), FORTRAN_FLAGS, Vec::new()),
-        Needs::MpichFortran => (mpich("mpifort"), FORTRAN_FLAGS, Vec::new()),
+    let words = |words: &[&str]| -> Vec<String> { words.iter().map(ToString::to_string).collect() };
+    let cc = |compiler: &str| (compiler.to_owned(), FLAGS, words(&["-std=gnu11"]));
+    let fortran = |compiler: String| (compiler, FORTRAN_FLAGS, Vec::new());
+    let (compiler, flags, more) = match needs {
+        Needs::Libc => cc("cc"),
+        Needs::StaticLibc => ("cc".into(), FLAGS, words(&["-std=gnu11", "-static"])),
+        Needs::FortifiedLibc => {
+            ("cc".into(), FLAGS, words(&["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]))
+        }
+        Needs::Cpp => ("c++".into(), FLAGS, words(&["-std=c++17"])),
+        Needs::MpiAndHdf5 => (openmpi("mpicc"), FLAGS, [words(&["-std=gnu11"]), hdf5_flags()?].concat()),
+        Needs::OpenMpi => cc(&openmpi("mpicc")),
+        Needs::Mpich => cc(&mpich("mpicc")),
+        Needs::OpenMpiFortran => fortran(openmpi("mpifort")),
+        Needs::MpichFortran => fortran(mpich("mpifort")),
     };
     let mut command = Command::new(compiler);
-    // The compiler leaves files of modules where it runs.
-    command.current_dir(&directory).args(flags).arg("-o").arg(&unfinished).arg(&source).args(libraries);
+    // A compiler may leave files of modules where it runs.
+    command.current_dir(&directory).args(flags).arg("-o").arg(&unfinished).arg(&source).args(more);
     output(&mut command)?;
     fs::rename(&unfinished, &program).map_err(|e| format!("cannot write {}: {e}", program.display()))?;
     Ok(program)

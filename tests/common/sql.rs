@@ -30,13 +30,13 @@ pub fn compare(dir: &Path) {
     assert!(out.status.success(), "the report on {} differs from SQL:\n{said}{erred}", dir.display());
 }
 
-/// The rows of a query over a dataset's views, as JSON objects.
-pub fn query(dir: &Path, query: &str) -> Vec<Value> {
+/// The rows that a query over the dataset's views gives, each a map from column to value.
+pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
     let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
 rows = db.execute(sys.argv[1]); names = [column[0] for column in rows.description]
 print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
-    let out = Command::new(python()).args(["-c", script, query]).current_dir(dir).output().unwrap();
-    assert!(out.status.success(), "{}: {}", dir.display(), String::from_utf8_lossy(&out.stderr));
+    let out = Command::new(python()).args(["-c", script, sql]).current_dir(dir).output().unwrap();
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
