@@ -12,12 +12,17 @@ enum Needs {
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
     MpiAndHdf5,
+    /// HDF5 without MPI.
+    Hdf5,
 }
 
 const PROGRAMS: &[(&str, Needs)] = &[
     ("demo", Needs::MpiAndHdf5),
     ("first_call", Needs::Libc),
     ("first_h5", Needs::MpiAndHdf5),
+    ("hdf5_all", Needs::Hdf5),
+    ("hdf5_mix", Needs::Hdf5),
+    ("hdf5_mix_mpi", Needs::MpiAndHdf5),
     ("looper", Needs::Libc),
     ("posix_mix", Needs::StaticLibc),
     ("stdio_mix", Needs::Libc),
@@ -37,13 +42,14 @@ pub fn build(name: &str) -> PathBuf {
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compiles `ROOT/tests/programs/NAME.c` to `TARGET/programs/NAME`, unless that is newer than its source.
+/// Compiles `ROOT/tests/programs/NAME.c` to `TARGET/programs/NAME`, unless that is newer than its source. `NAME_mpi` is
+/// NAME with MPI.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
     let Some((_, needs)) = PROGRAMS.iter().find(|(program, _)| *program == name) else {
         return Err(format!("there is no test program {name}"));
     };
     let sources = root.join("tests/programs");
-    let source = sources.join(name).with_extension("c");
+    let source = sources.join(name.trim_end_matches("_mpi")).with_extension("c");
     let directory = target.join("programs");
     let program = directory.join(name);
     if is_newer(&program, &[&source, &sources.join("truth.h"), &root.join("tests/common/programs.rs")]) {
@@ -58,7 +64,8 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     let (compiler, libraries) = match needs {
         Needs::Libc => ("cc", Vec::new()),
         Needs::StaticLibc => ("cc", vec!["-static".to_string()]),
-        Needs::MpiAndHdf5 => ("mpicc", hdf5_flags()?),
+        Needs::MpiAndHdf5 => ("mpicc", hdf5_flags("hdf5-openmpi")?),
+        Needs::Hdf5 => ("cc", hdf5_flags("hdf5-serial")?),
     };
     let mut command = Command::new(compiler);
     command.args(FLAGS).arg("-o").arg(&unfinished).arg(&source).args(libraries);
@@ -73,8 +80,8 @@ fn is_newer(program: &Path, sources: &[&Path]) -> bool {
     sources.iter().all(|source| time(source).is_ok_and(|changed| changed < built))
 }
 
-fn hdf5_flags() -> Result<Vec<String>, String> {
-    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", "hdf5-openmpi"]))?;
+fn hdf5_flags(module: &str) -> Result<Vec<String>, String> {
+    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", module]))?;
     Ok(flags.split_whitespace().map(str::to_string).collect())
 }
 

@@ -45,6 +45,7 @@ pub const PACKAGES: &[Package] = &[
     package("openmpi-bin", "openmpi", Sign::Program("mpirun"), "runs the demo and the parallel tests"),
     package("libopenmpi-dev", "openmpi-devel", Sign::Program("mpicc"), "compiles the demo"),
     package("libhdf5-openmpi-dev", "hdf5-openmpi-devel", Sign::Library("hdf5-openmpi"), "the demo's HDF5"),
+    package("libhdf5-dev", "hdf5-devel", Sign::Library("hdf5-serial"), "the tests' HDF5 without MPI"),
     package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
