@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
 #[path = "common/sql.rs"]
-#[allow(dead_code, reason = "only the interpreter's path is used here")]
 mod sql;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +37,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("H5Pencode", "a list as bytes in memory"),
     ("H5Pfree_merge_committed_dtype_paths", "types that a copy may share"),
     ("H5Pget", "asks what is in memory"),
-    ("H5Pset_", "functions that the library calls, encodings and limits: they move nothing and choose no way of moving"),
+    (
+        "H5Pset_",
+        "functions that the library calls, encodings and limits: they move nothing and choose no way of moving",
+    ),
     ("H5Rcopy", "references: in memory"),
     ("H5Rdestroy", "references: in memory"),
     ("H5Requal", "references: in memory"),

@@ -71,10 +71,12 @@ fn every_function_is_seen_as_often_as_it_is_called() {
     // The program leaves nothing out that its library has.
     let library = Command::new("ldd").arg(&program).output().unwrap().stdout;
     let library = String::from_utf8(library).unwrap();
-    let library = library.lines().find(|l| l.contains("libhdf5")).unwrap().split_whitespace().nth(2).unwrap().to_owned();
+    let library =
+        library.lines().find(|l| l.contains("libhdf5")).unwrap().split_whitespace().nth(2).unwrap().to_owned();
     let symbols = Command::new("nm").args(["-D", "--defined-only", &library]).output().unwrap().stdout;
     let symbols = String::from_utf8(symbols).unwrap();
-    let exported = |name: &str| symbols.lines().any(|l| l.split(' ').nth(2).and_then(|n| n.split('@').next()) == Some(name));
+    let exported =
+        |name: &str| symbols.lines().any(|l| l.split(' ').nth(2).and_then(|n| n.split('@').next()) == Some(name));
     for row in catalog::rows().iter().filter(|r| r.family == Family::Hdf5 && r.note.is_none() && exported(r.symbol)) {
         assert!(truth["calls"][row.symbol].as_i64() > Some(0), "{} is not called", row.symbol);
     }
@@ -94,7 +96,8 @@ fn functions_of_newer_versions_are_seen_too() {
     for span in hdf5(&data) {
         assert_eq!(span.flags & flag::NONBLOCKING != 0, span.op.ends_with("_async"), "{span:?}");
     }
-    let about = |op: &str| data.calls(op).map(|s| s.object_id.map(|id| data.objects[&id].name.as_str())).collect::<Vec<_>>();
+    let about =
+        |op: &str| data.calls(op).map(|s| s.object_id.map(|id| data.objects[&id].name.as_str())).collect::<Vec<_>>();
     assert_eq!(about("H5Dread_async"), [Some("/g/flat")]);
     // One of several datasets is the one, of more it is none.
     assert_eq!(about("H5Dwrite_multi"), [None, Some("/g/chunked"), None]);
@@ -291,7 +294,8 @@ fn objects_have_the_shapes_that_h5dump_shows() {
         // Nobody asked for the chunks of a dataset that was there before.
         shapes(&mix.data, &mix.file("before.h5"), &["/unasked", "/plain"]);
         mix.each_rank(|data, _, truth| {
-            let last: BTreeMap<&str, Option<i32>> = data.objects.values().map(|o| (o.name.as_str(), o.elem_size)).collect();
+            let last: BTreeMap<&str, Option<i32>> =
+                data.objects.values().map(|o| (o.name.as_str(), o.elem_size)).collect();
             for (name, size) in counts(&truth["size"]) {
                 assert_eq!(last[name.as_str()].map(i64::from), Some(size), "{name}");
             }

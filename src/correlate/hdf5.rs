@@ -374,3 +374,6 @@ pub fn unknown(row: &Row) -> &'static str {
         _ => "the library's inner functions were not seen",
     }
 }
+
+#[cfg(test)]
+mod tests;

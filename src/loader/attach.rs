@@ -222,6 +222,10 @@ impl Engine {
             return;
         };
         if tier == LibTier::Single {
+            // There is not room for all: what tells bytes first, then what moves them, opens and closes.
+            let mut probes: Vec<_> = probes.iter().collect();
+            probes
+                .sort_by_key(|p| (self.rows[usize::from(p.spec)].note.is_none(), self.rows[usize::from(p.spec)].kind));
             for probe in probes {
                 let outcome = if self.singles >= MAX_SINGLE {
                     Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))

@@ -26,7 +26,10 @@ static long long counted(const char *name, long long result)
 /* A result of 0 or all ones says nothing of success. */
 #define ANY(f, ...) ((void)f(__VA_ARGS__), tally("calls", #f, 1))
 
-enum { ROWS = 8, COLUMNS = 6 };
+enum {
+	ROWS = 8,
+	COLUMNS = 6
+};
 
 static const char *dir;
 static char path[2][4096];
@@ -280,8 +283,8 @@ static void attributes(hid_t file, hid_t dataset, hid_t space)
 	CALL(H5Aget_info, a, &info);
 	CALL(H5Aclose, a);
 	CALL(H5Aclose, CALL(H5Acreate2, dataset, "two", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT));
-	CALL(H5Aclose, CALL(H5Acreate_by_name, file, "d", "three", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT,
-			    H5P_DEFAULT));
+	CALL(H5Aclose,
+	     CALL(H5Acreate_by_name, file, "d", "three", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
 	CALL(H5Aclose, CALL(H5Aopen, dataset, "two", H5P_DEFAULT));
 	CALL(H5Aclose, CALL(H5Aopen_name, dataset, "two"));
 	CALL(H5Aclose, CALL(H5Aopen_idx, dataset, 0));

@@ -15,7 +15,11 @@
 		r_;                                                                                                    \
 	})
 
-enum { ROWS = 8, COLUMNS = 16, POINTS = 5 };
+enum {
+	ROWS = 8,
+	COLUMNS = 16,
+	POINTS = 5
+};
 
 struct record {
 	int number;
@@ -176,7 +180,8 @@ static void plain(hid_t group)
 static void chunked(hid_t group)
 {
 	const char *name = "/run/chunked";
-	hsize_t size[2] = {(hsize_t)ROWS * (hsize_t)ranks, COLUMNS}, most[2] = {H5S_UNLIMITED, COLUMNS}, chunk[2] = {4, 8};
+	hsize_t size[2] = {(hsize_t)ROWS * (hsize_t)ranks, COLUMNS}, most[2] = {H5S_UNLIMITED, COLUMNS},
+		chunk[2] = {4, 8};
 	hid_t list = HDF5(H5Pcreate, H5P_DATASET_CREATE), copy;
 	HDF5(H5Pset_chunk, list, 2, chunk);
 	HDF5(H5Pset_shuffle, list);
@@ -218,9 +223,11 @@ static void records(hid_t group)
 {
 	const char *name = "/run/record";
 	hsize_t three = 3, few = (hsize_t)ranks, at = (hsize_t)rank, one = 1;
-	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct record)), array = H5Tarray_create2(H5T_NATIVE_DOUBLE, 1, &three);
+	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct record)),
+	      array = H5Tarray_create2(H5T_NATIVE_DOUBLE, 1, &three);
 	hid_t text = H5Tcopy(H5T_C_S1);
-	CHECK(H5Tset_size(text, 5) >= 0 && H5Tinsert(type, "number", HOFFSET(struct record, number), H5T_NATIVE_INT) >= 0);
+	CHECK(H5Tset_size(text, 5) >= 0 &&
+	      H5Tinsert(type, "number", HOFFSET(struct record, number), H5T_NATIVE_INT) >= 0);
 	CHECK(H5Tinsert(type, "position", HOFFSET(struct record, position), array) >= 0);
 	CHECK(H5Tinsert(type, "name", HOFFSET(struct record, name), text) >= 0);
 	hid_t packed = H5Tcopy(type);
@@ -257,8 +264,8 @@ static void again(hid_t group)
 {
 	for (hsize_t n = 3; n <= 5; n += 2) {
 		hid_t space = HDF5(H5Screate_simple, 1, &n, NULL);
-		hid_t dataset = HDF5(H5Dcreate2, group, "again", n == 3 ? H5T_STD_I8LE : H5T_STD_I64LE, space, H5P_DEFAULT,
-				     H5P_DEFAULT, H5P_DEFAULT);
+		hid_t dataset = HDF5(H5Dcreate2, group, "again", n == 3 ? H5T_STD_I8LE : H5T_STD_I64LE, space,
+				     H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
 		if (rank == 0)
 			wrote(dataset, "/run/again", H5T_NATIVE_INT, H5S_ALL, H5S_ALL, 0, (long)n * 4);
 		HDF5(H5Dclose, dataset);
@@ -457,7 +464,8 @@ int main(int argc, char **argv)
 	static const char *const groups[] = {"hdf5", "read", "written", "collective", "size"};
 	unsigned version[3];
 	CHECK(H5get_libversion(&version[0], &version[1], &version[2]) >= 0);
-	snprintf(text, sizeof(text), "{\"pid\":%d,\"version\":\"%u.%u.%u\"", getpid(), version[0], version[1], version[2]);
+	snprintf(text, sizeof(text), "{\"pid\":%d,\"version\":\"%u.%u.%u\"", getpid(), version[0], version[1],
+		 version[2]);
 	for (int i = 0; i < 5; i++) {
 		size_t at = strlen(text);
 		snprintf(text + at, sizeof(text) - at, ",\"%s\":", groups[i]);

@@ -2,7 +2,9 @@
 
 use super::super::Src::{self, Arg, Int, Note as Told, Notes, Ret, Rounds};
 use super::super::{Count, Fails, Note, Role, Row, When, Words};
-use super::{DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, list, long_answer, nameless, on, plain};
+use super::{
+    DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, list, long_answer, nameless, on, plain,
+};
 use crate::words::Kind;
 
 /// `hid_t f(name, flags, ...)`: opens a file.
