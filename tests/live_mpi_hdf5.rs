@@ -96,6 +96,8 @@ fn every_rank_moved_the_bytes_it_counted() {
             let spans = spans.filter(|s| only.is_none() || DEMO.data.path(s) == only);
             Value::from(spans.map(|s| s.bytes.unwrap()).sum::<i64>())
         };
+        assert_eq!(moved(Layer::Hdf5, Kind::Read, None), truth["hdf5_bytes_read"], "rank {rank}");
+        assert_eq!(moved(Layer::Hdf5, Kind::Write, None), truth["hdf5_bytes_written"], "rank {rank}");
         assert_eq!(moved(Layer::Mpiio, Kind::Read, None), truth["mpiio_bytes_read"], "rank {rank}");
         assert_eq!(moved(Layer::Mpiio, Kind::Write, None), truth["mpiio_bytes_written"], "rank {rank}");
         let log = DEMO.out.join(format!("log.{rank}"));

@@ -64,6 +64,10 @@ fn checkpoint() -> Trace {
         ("schema", "1"),
         ("t0_wall_ns", "1735689600000000000"),
         ("end_ns", "2500000000"),
+        // A library by the order in which it was found; two files of one version.
+        ("library.10", "C library 2.36: /lib/libc.so.6"),
+        ("library.2", "HDF5 1.14.4-3: /home/u/libhdf5.so"),
+        ("library.3", "HDF5 1.14.4-3: /opt/libhdf5.so"),
     ] {
         t.row(meta(key, value));
     }
@@ -102,6 +106,11 @@ fn checkpoint() -> Trace {
     };
     t.row(object("?"));
     t.row(object("/temperature"));
+    // Totals: the last one holds.
+    for value in [1.0, 3.0] {
+        let label = Some("hdf5: inner functions not seen".to_owned());
+        t.row(Row::Metric(Metric { t_ns: 7, name: "unknown_bytes", label, value }));
+    }
     t.row(probe(Layer::Hdf5, "H5Dwrite", "attached", None));
     t.row(probe(Layer::Hdf5, "H5Dfoo", "absent", Some("not in this library")));
     t.row(probe(Layer::Mpiio, "MPI_File_write_at", "attached", None));

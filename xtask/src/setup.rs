@@ -41,7 +41,6 @@ pub const PACKAGES: &[Package] = &[
     package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
     package("make", "make", Sign::Program("make"), "builds libbpf"),
     package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
-    package("g++", "gcc-c++", Sign::Program("g++"), "builds the test program in C++"),
     package("binutils", "binutils", Sign::Program("ld"), "links"),
     package("g++", "gcc-c++", Sign::Program("c++"), "compiles the C++ programs that the tests trace"),
     package(
@@ -58,9 +57,7 @@ pub const PACKAGES: &[Package] = &[
     package("libmpich-dev", "mpich-devel", Sign::Library("mpich"), "compiles a program for it"),
     package("libnetcdff-dev", "netcdf-fortran-devel", Sign::Library("netcdf-fortran"), "a test program's NetCDF"),
     package("libhdf5-openmpi-dev", "hdf5-openmpi-devel", Sign::Library("hdf5-openmpi"), "the demo's HDF5"),
-    package("mpich", "mpich", Sign::Program("mpirun.mpich"), "runs the tests of MPICH"),
-    package("libmpich-dev", "mpich-devel", Sign::Program("mpicc.mpich"), "compiles the tests of MPICH"),
-    package("gfortran", "gcc-gfortran", Sign::Program("gfortran"), "compiles the tests in Fortran"),
+    package("libhdf5-dev", "hdf5-devel", Sign::Library("hdf5-serial"), "the tests' HDF5 without MPI"),
     package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),

@@ -74,6 +74,9 @@ fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
     if !seen {
         line += ", no calls";
     }
+    if layer.absent > 0 {
+        line += &format!("; {} not in the library", layer.absent);
+    }
     for (why, n) in reasons.iter().take(REASONS) {
         line += &format!("; {n} {}", escape(why));
     }
@@ -131,7 +134,7 @@ impl Report {
             }
         }
         if !libraries.is_empty() {
-            line(format!("libraries {}", escape(&libraries.join(", "))));
+            line(format!("libraries {}", escape(libraries.join(", "))));
         }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
