@@ -169,6 +169,26 @@ fn layers_nest_and_outermost_calls_count() {
 }
 
 #[test]
+fn programs_that_cannot_be_looked_into_are_named() {
+    let mut t = checkpoint();
+    for n in 0..5 {
+        let mut verdict = probe(Layer::App, "", "refused", Some("no symbols"));
+        if let Row::Coverage(row) = &mut verdict {
+            row.target = format!("/bin/{n}");
+        }
+        t.row(verdict);
+    }
+    let r = report(t);
+    assert_eq!(r.opaque.len(), 5);
+    let text = r.text(WIDTH);
+    let named: Vec<_> = text.lines().filter(|l| l.contains("not seen into")).collect();
+    assert_eq!(named, ["  not seen into /bin/0", "  not seen into /bin/1", "  not seen into /bin/2"]);
+    assert!(text.contains("    no symbols\n  nor into 2 programs more (--json)\n"), "{text}");
+    // That is no probe of theirs that was refused.
+    assert!(text.contains("not covered (no probes in this version): app, pnetcdf"), "{text}");
+}
+
+#[test]
 fn functions_have_a_distribution() {
     let mut t = Trace::default();
     for (at, dur) in [10, 20, 30, 40].into_iter().enumerate() {

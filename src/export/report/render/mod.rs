@@ -156,11 +156,9 @@ impl Report {
         let mut without = Vec::new();
         for layer in &self.coverage {
             let seen = self.layers.iter().any(|row| row.layer == layer.layer);
-            // The one kind of verdict on the programs themselves has lines of its own.
-            if layer.layer == Layer::App.name() && layer.probes == self.opaque.len() && !self.opaque.is_empty() {
-                continue;
-            }
-            if layer.probes == 0 && !seen {
+            // Verdicts on whole programs have lines of their own.
+            let whole = if layer.layer == Layer::App.name() { self.opaque.len() } else { 0 };
+            if layer.probes == whole && !seen {
                 without.push(layer.layer);
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
