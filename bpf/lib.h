@@ -105,8 +105,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
 		f->in = (s64)number;
 	}
-	if (s->note != IOT_NO_NOTE)
-		t->seq--; /* it is not recorded */
+	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
+		t->seq--;
+		f->seq = iot_frame_at(t, t->depth - 2)->seq;
+	}
 	if ((s->bits & IOT_S_INSIDE) && !f->inside && !iot_awaits(t, s, f)) {
 		t->depth--;
 		t->seq--;
@@ -147,11 +149,12 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 {
 	u32 i = iot_note_place(t, t->depth, s->note);
 	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	struct iot_spec *taker = iot_spec_of(outer->spec);
 	u64 value;
 
-	if (i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
+	if (i >= IOT_NOTES_PER_CALL || !taker || iot_status(s, ret) < 0)
 		return;
-	if (iot_eval(&s->got, f, ret, &value)) {
+	if (!(taker->more & IOT_M_EVERY) && iot_eval(&s->got, f, ret, &value)) {
 		outer->note[i] = value;
 		outer->noted |= 1 << i;
 	}
@@ -200,7 +203,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
-	iot_head(&c, IOT_T_CALL, t, f, at, now);
+	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);
 	iot_paths(t, &c, s, f);

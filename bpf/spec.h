@@ -29,6 +29,13 @@ enum iot_how {
 	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
 	IOT_ARG_NOTE,	  /* argument a times note b */
 	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a */
+	IOT_MPI_SIZE,	  /* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
+	IOT_BEHIND,	  /* the u64 at k from where the pointer at argument a leads */
+	IOT_BEHIND_INT,	  /* the int there */
+	IOT_RET_BEHIND,	  /* the u64 at k from where the pointer at the result leads */
+	IOT_PAIR,	  /* two ints: argument a in the low half, argument b above */
+	IOT_PAIR_NOTE,	  /* argument a in the low half, note b + 1 above (0: not told) */
+	IOT_PAIR_OUT,	  /* argument a in the low 16 bits, the int at argument b above */
 };
 
 struct iot_src {
@@ -95,6 +102,8 @@ struct iot_words {
 #define IOT_M_STACK  0x01 /* it has arguments on the stack */
 #define IOT_M_ENTRY  0x02 /* it has arrays that are read at entry */
 #define IOT_M_RETURN 0x04 /* ... at return */
+#define IOT_M_NAMES  0x08 /* path[0] is a name that the call fills in, if it succeeds */
+#define IOT_M_EVERY  0x10 /* notes do not fill it: the arrays of all of them are sent */
 
 struct iot_spec {
 	struct iot_src handle;

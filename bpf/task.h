@@ -23,7 +23,9 @@ struct iot_frame {
 	u32 generation;
 	u8 copy;   /* which copy of the library */
 	u8 inside; /* it is, or runs in, a call of an I/O library */
-	u8 pad[6];
+	u8 depth;  /* recorded calls around it */
+	u8 silent; /* it is not recorded itself */
+	u8 pad[4];
 };
 
 struct iot_task {

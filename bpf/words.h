@@ -85,6 +85,8 @@ static long iot_pointer_step(u64 i, struct iot_pointers *p)
 		p->a.bad = 1;
 		return 1;
 	}
+	if (!p->a.base) /* tells "no array" from "an array of zeros" */
+		*(s64 *)&p->a.out->bytes[p->a.pos & (IOT_TEXT_MAX - 1)] = -1;
 	p->a.pos += p->a.each;
 	if (p->a.pos + p->a.each > IOT_TEXT_MAX) {
 		iot_send_bytes(p->a.out, p->a.class, p->a.layer, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);

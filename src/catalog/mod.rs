@@ -5,14 +5,22 @@
 
 mod hdf5;
 mod mpiio;
+mod netcdf;
+mod pnetcdf;
 mod stdio;
 mod syscall;
+pub mod variables;
 
+use self::variables::Tells;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
+    /// libnetcdf, with or without parallel I/O.
+    Netcdf,
+    /// libpnetcdf.
+    Pnetcdf,
     /// libhdf5, any build.
     Hdf5,
     /// Open MPI's libmpi.
@@ -25,11 +33,13 @@ pub enum Family {
 
 impl Family {
     /// Families that live in files.
-    pub const LIBRARIES: [Self; 3] = [Self::Hdf5, Self::OpenMpi, Self::Libc];
+    pub const LIBRARIES: [Self; 5] = [Self::Netcdf, Self::Pnetcdf, Self::Hdf5, Self::OpenMpi, Self::Libc];
 
     /// A file that defines all of these is a library of the family.
     pub const fn sentinels(self) -> &'static [&'static str] {
         match self {
+            Self::Netcdf => &["nc_open", "nc_put_vara"],
+            Self::Pnetcdf => &["ncmpi_create", "ncmpi_enddef"],
             Self::Hdf5 => &["H5Fopen", "H5Dwrite"],
             Self::OpenMpi => &["MPI_File_open", "ompi_mpi_comm_world"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
@@ -40,6 +50,8 @@ impl Family {
     /// The name shown to people.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Netcdf => "NetCDF",
+            Self::Pnetcdf => "PnetCDF",
             Self::Hdf5 => "HDF5",
             Self::OpenMpi => "Open MPI",
             Self::Libc => "C library",
@@ -50,6 +62,8 @@ impl Family {
     /// The layer its rows belong to.
     pub const fn layer(self) -> Layer {
         match self {
+            Self::Netcdf => Layer::Netcdf,
+            Self::Pnetcdf => Layer::Pnetcdf,
             Self::Hdf5 => Layer::Hdf5,
             Self::OpenMpi => Layer::Mpiio,
             Self::Libc => Layer::Stdio,
@@ -109,6 +123,20 @@ pub enum Src {
     ArgNote(u8, u8),
     /// Bytes transferred, from the MPICH status that an argument points at.
     StatusSplit(u8),
+    /// A 64-bit count times the size of an MPI datatype: any of Open MPI, the predefined ones of MPICH.
+    MpiSize(u8, u8),
+    /// The 64-bit member, at this offset, of the struct that the pointer leads to which an argument points at.
+    Behind(u8, u32),
+    /// The same of an `int`.
+    BehindInt(u8, u32),
+    /// The same of 64 bits, and of the result instead of an argument.
+    RetBehind(u32),
+    /// Two `int` arguments: one in the low half, the other above it.
+    Pair(u8, u8),
+    /// An `int` argument in the low half, a note + 1 above it (0: it was not told).
+    PairNote(u8, u8),
+    /// An `int` argument in the low 16 bits, the `int` that the other points at above it (0: none).
+    PairOut(u8, u8),
 }
 
 impl Src {
@@ -128,9 +156,24 @@ impl Src {
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
             | Self::ArgNote(a, _)
-            | Self::StatusSplit(a) => a,
-            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::Iov(a, b) => a.max(b),
-            Self::None | Self::Ret | Self::Asked | Self::Pos | Self::Note(_) | Self::Notes(..) => 0,
+            | Self::StatusSplit(a)
+            | Self::Behind(a, _)
+            | Self::BehindInt(a, _)
+            | Self::PairNote(a, _) => a,
+            Self::Mul(a, b)
+            | Self::Typed(a, b)
+            | Self::TypedLong(a, b)
+            | Self::MpiSize(a, b)
+            | Self::Pair(a, b)
+            | Self::PairOut(a, b)
+            | Self::Iov(a, b) => a.max(b),
+            Self::None
+            | Self::Ret
+            | Self::RetBehind(_)
+            | Self::Asked
+            | Self::Pos
+            | Self::Note(_)
+            | Self::Notes(..) => 0,
         }
     }
 }
@@ -209,6 +252,12 @@ pub enum Note {
     TypeSize,
     /// Rank and dimensions of a dataspace.
     Dims,
+    /// Dimensions of a variable.
+    Rank,
+    /// Their lengths, in words that go with the call.
+    Shape,
+    /// Elements of an attribute.
+    Length,
 }
 
 /// How a call says that it failed.
@@ -274,6 +323,8 @@ pub enum Async {
     WaitIds,
     /// Cancels them.
     CancelIds,
+    /// Cancels all that count within `handle`, if there are any.
+    CancelAll,
     /// Takes the result, `got`, of request `handle`.
     Return,
 }
@@ -302,6 +353,8 @@ pub struct Row {
     pub got: Src,
     /// Argument that points at a path or name.
     pub path: Option<u8>,
+    /// The call fills it in.
+    pub names: bool,
     pub path2: Option<u8>,
     /// Arguments with the directory descriptor a relative path starts from (absent: working directory).
     pub base: Option<u8>,
@@ -319,6 +372,8 @@ pub struct Row {
     pub note: Option<Note>,
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
+    /// It takes the arrays of all such notes, and no values.
+    pub every: bool,
     /// Arrays that go with the call.
     pub words: [Option<Words>; 4],
     /// Recorded only while a call of an I/O library is open on the thread, or when it waits for a request (`handle`, or
@@ -329,6 +384,8 @@ pub struct Row {
     pub asynchronous: Async,
     /// `handle` is a file descriptor, whatever the layer.
     pub descriptor: bool,
+    /// What it says of variables; `len`, `off` and `got` then mean what is written there.
+    pub tells: Tells,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -344,6 +401,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         off: Src::None,
         got: Src::None,
         path: None,
+        names: false,
         path2: None,
         base: None,
         base2: None,
@@ -354,11 +412,13 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         stat: None,
         note: None,
         takes: [None; 3],
+        every: false,
         words: [None; 4],
         inside: false,
         submits: false,
         asynchronous: Async::No,
         descriptor: false,
+        tells: Tells::Nothing,
     }
 }
 
@@ -389,6 +449,12 @@ impl Row {
     }
     const fn path(mut self, arg: u8) -> Self {
         self.path = Some(arg);
+        self
+    }
+    /// Argument that the call fills with a name.
+    const fn names(mut self, arg: u8) -> Self {
+        self.path = Some(arg);
+        self.names = true;
         self
     }
     const fn path2(mut self, arg: u8) -> Self {
@@ -432,6 +498,10 @@ impl Row {
         self.takes[at] = Some(note);
         self
     }
+    const fn takes_every(mut self, note: Note) -> Self {
+        self.every = true;
+        self.takes(0, note)
+    }
     const fn words(mut self, at: usize, words: Words) -> Self {
         self.words[at] = Some(words);
         self
@@ -454,6 +524,10 @@ impl Row {
         self.descriptor = true;
         self
     }
+    const fn tells(mut self, what: Tells) -> Self {
+        self.tells = what;
+        self
+    }
 
     /// Does it look at arguments beyond the six in registers?
     pub fn stack_arguments(&self) -> bool {
@@ -472,7 +546,8 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    [hdf5::ROWS, mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
+    let arrays = [netcdf::rows(), pnetcdf::rows()].concat();
+    [&arrays, hdf5::ROWS, mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

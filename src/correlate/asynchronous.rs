@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::call::succeeded;
+use super::call::{code, succeeded};
 use super::processes::Owner;
 use super::rows::Span;
 use super::stack::Tree;
@@ -105,6 +105,10 @@ const ALL_READS: i64 = -2;
 const ALL_WRITES: i64 = -3;
 /// A request that stands for nothing (`NC_REQ_NULL`, pnetcdf.h).
 const NO_REQUEST: i64 = -1;
+/// No request of a library has this bit, with the next one not set.
+const NAMELESS: u64 = 1 << 63;
+/// Errors of a wait that did not begin (pnetcdf.h): `NC_EBADID`, `NC_EINDEFINE`, `NC_ENOTINDEP`, `NC_EINDEP`.
+const NOT_WAITED: [i32; 4] = [-33, -39, -202, -203];
 /// `struct aiocb` of glibc on 64-bit machines, in words: `aio_fildes` and `aio_lio_opcode`, `aio_nbytes`, `aio_offset`.
 const AIOCB_WORDS: usize = 17;
 const AIOCB_NBYTES: usize = 3;
@@ -114,29 +118,32 @@ const LIO_READ: i64 = 0;
 const LIO_WRITE: i64 = 1;
 
 impl Asynchronous {
-    /// A call ended. Operations that it completed, and whose spans waited for that, go to `out`.
-    pub fn call(&mut self, seen: &Seen, out: &mut Vec<Done>) -> Effect {
-        let effect = self.effect(seen, out);
+    /// A call ended that asked for so many bytes. Operations that it completed, and whose spans waited for that, go to
+    /// `out`.
+    pub fn call(&mut self, seen: &Seen, asked: Option<i64>, out: &mut Vec<Done>) -> Effect {
+        let effect = self.effect(seen, asked, out);
         out.append(&mut self.refused);
         effect
     }
 
-    fn effect(&mut self, seen: &Seen, out: &mut Vec<Done>) -> Effect {
+    fn effect(&mut self, seen: &Seen, asked: Option<i64>, out: &mut Vec<Done>) -> Effect {
         let key = |name| Key { owner: seen.owner, family: seen.row.family, copy: seen.copy, name };
         let (handle, got, ok) = (seen.call.handle, seen.call.got, succeeded(seen.call));
         match seen.row.asynchronous {
             Async::No => Effect::default(),
-            Async::Submit => self.submit(seen, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect()),
+            Async::Submit => self.submit(seen, asked, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect()),
             Async::SubmitOf => {
-                let request = got.filter(|r| ok && *r as i64 != NO_REQUEST);
+                // A request that the program does not want to know is named by its call.
+                let request = got.unwrap_or(NAMELESS | seen.span as u64);
+                let request = Some(request).filter(|r| ok && *r as i64 != NO_REQUEST);
                 let name = request.zip(handle).map(|(r, h)| key(Name::OfHandle(h, r)));
-                self.submit(seen, name.into_iter().collect())
+                self.submit(seen, asked, name.into_iter().collect())
             }
-            Async::Begin => self.submit(seen, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect()),
+            Async::Begin => self.submit(seen, asked, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect()),
             Async::SubmitList => {
                 let names = seen.numbers(0).unwrap_or_default();
                 let keys = names.iter().filter(|n| ok && **n != 0).map(|n| key(Name::Request(*n as u64))).collect();
-                self.submit(seen, keys)
+                self.submit(seen, asked, keys)
             }
             Async::End => {
                 self.complete(seen, &handle.map(|h| key(Name::Split(h))).into_iter().collect::<Vec<_>>(), out)
@@ -166,11 +173,14 @@ impl Asynchronous {
             }
             Async::WaitIds => {
                 let keys = self.ids(seen, key);
-                if ok { self.complete(seen, &keys, out) } else { self.ask(&keys) }
+                // What was waited for is over even when the call reports an error of a request.
+                let over = ok || !seen.call.unfinished && !NOT_WAITED.contains(&code(seen.row, seen.call.status));
+                if over { self.complete(seen, &keys, out) } else { self.ask(&keys) }
             }
-            Async::CancelIds => {
+            Async::CancelIds | Async::CancelAll => {
                 let keys = self.ids(seen, key);
                 let asked = self.ask(&keys);
+                let ok = ok || seen.row.asynchronous == Async::CancelAll;
                 for key in keys.iter().filter(|_| ok) {
                     self.cancel(key, seen.end_ns, out);
                 }
@@ -185,7 +195,9 @@ impl Asynchronous {
 
     /// The requests that a call on a file names by a list (slot 0), or by how many there are (`len`).
     fn ids(&self, seen: &Seen, key: impl Fn(Name) -> Key) -> Vec<Key> {
-        let (Some(handle), Some(count)) = (seen.call.handle, seen.call.len) else { return Vec::new() };
+        let Some(handle) = seen.call.handle else { return Vec::new() };
+        let count = if seen.row.asynchronous == Async::CancelAll { Some(ALL_REQUESTS as u64) } else { seen.call.len };
+        let Some(count) = count else { return Vec::new() };
         let wanted = match count as i64 {
             ALL_REQUESTS => [Some(Kind::Read), Some(Kind::Write)],
             ALL_READS => [Some(Kind::Read), None],
@@ -207,7 +219,7 @@ impl Asynchronous {
         keys
     }
 
-    fn submit(&mut self, seen: &Seen, keys: Vec<Key>) -> Effect {
+    fn submit(&mut self, seen: &Seen, asked: Option<i64>, keys: Vec<Key>) -> Effect {
         // What helpers did already.
         let children = self.early.remove(&seen.span).unwrap_or_default();
         if keys.is_empty() || self.operations.len() >= MAX_OPERATIONS {
@@ -222,7 +234,7 @@ impl Asynchronous {
             owner: seen.owner,
             kind: seen.row.kind,
             layer: seen.row.layer,
-            asked: seen.call.len.map(|len| len as i64),
+            asked,
             parts: keys.len(),
             moved: Some(0),
             failed: false,
@@ -254,13 +266,21 @@ impl Asynchronous {
 
     fn complete(&mut self, seen: &Seen, keys: &[Key], out: &mut Vec<Done>) -> Effect {
         let asked = self.ask(keys);
-        // A call that completes one operation may tell what that moved.
-        let told = if keys.len() == 1 { moved(seen) } else { Moved::NotTold };
-        for key in keys {
+        let statuses = seen.numbers(1).filter(|s| s.len() == keys.len());
+        let told = |i: usize| match (seen.row.asynchronous, &statuses) {
+            (Async::WaitIds, Some(statuses)) if statuses[i] != 0 => Moved::Failed,
+            (Async::WaitIds, _) if !succeeded(seen.call) => Moved::Failed,
+            (Async::WaitIds, _) => Moved::All,
+            // A call that completes one operation may tell what that moved.
+            _ if keys.len() == 1 => moved(seen),
+            _ => Moved::NotTold,
+        };
+        for (i, key) in keys.iter().enumerate() {
             let Some(id) = self.open.remove(key) else { continue };
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             operation.parts = operation.parts.saturating_sub(1);
-            match told {
+            match told(i) {
+                Moved::All => operation.moved = operation.asked,
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
                 Moved::NotTold => operation.moved = None,
                 Moved::Failed => (operation.moved, operation.failed) = (None, true),
@@ -413,6 +433,8 @@ fn finished(operation: Operation) -> Vec<Done> {
 /// What the operation moved that a call completed.
 #[derive(Clone, Copy)]
 enum Moved {
+    /// What was asked for.
+    All,
     Bytes(i64),
     NotTold,
     Failed,

@@ -1,5 +1,6 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
+use crate::catalog::variables::Tells;
 use crate::catalog::{Async, Fails, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
@@ -21,14 +22,15 @@ pub fn succeeded(call: &Call) -> bool {
 }
 
 pub fn facts(row: &Row, call: &Call) -> Facts {
-    let plain = matches!(row.role, Role::Use | Role::None);
+    // What calls on variables tell is for whoever knows the variables.
+    let plain = matches!(row.role, Role::Use | Role::None) && row.tells == Tells::Nothing;
     let ok = succeeded(call);
     let len = call.len.map(count);
     let asynchronous = row.asynchronous != Async::No;
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     let len = len.filter(|_| submits || !asynchronous);
-    let got = call.got.map(count).filter(|_| ok && !asynchronous);
+    let got = call.got.map(count).filter(|_| ok && !asynchronous && row.tells == Tells::Nothing);
     let bytes = match got {
         // MPI has no short write without an error.
         None if ok && !asynchronous && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
@@ -45,6 +47,18 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
             | set(call.direct, flag::DIRECT)
             | set(call.truncated, flag::TRUNCATED)
             | set(call.unfinished, flag::UNFINISHED),
+    }
+}
+
+impl Facts {
+    /// What follows from what is known of the variable that the call is about.
+    pub fn told(&mut self, row: &Row, call: &Call, asked: Option<i64>, collective: bool) {
+        self.req_bytes = asked;
+        // There are no short reads or writes without an error; what moves nothing is done at once.
+        self.bytes = asked.filter(|n| succeeded(call) && (row.asynchronous == Async::No || *n == 0));
+        if row.layer == Layer::Netcdf && !collective {
+            self.flags &= !flag::COLLECTIVE;
+        }
     }
 }
 
@@ -72,7 +86,7 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
 }
 
 /// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/call.h`).
-fn code(row: &Row, status: i32) -> i32 {
+pub fn code(row: &Row, status: i32) -> i32 {
     const MARK: i32 = i32::MIN;
     // A negative code has the bit below the sign bit set.
     if row.fails == Fails::NonZero && status < MARK >> 1 { status ^ MARK } else { status }

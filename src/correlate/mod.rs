@@ -8,6 +8,7 @@ mod files;
 mod handles;
 pub mod hist;
 mod losses;
+mod netcdf;
 mod objects;
 mod order;
 mod paths;
@@ -17,6 +18,7 @@ mod roots;
 pub mod rows;
 mod stack;
 mod things;
+mod unknown;
 
 #[cfg(test)]
 mod properties;
@@ -34,6 +36,7 @@ use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::stack::{Node, Stack, Tree};
 use self::things::{Seen, Things};
+use self::unknown::Unknown;
 use crate::catalog::{self, Role};
 use crate::event::{Call, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
@@ -104,6 +107,7 @@ pub struct Correlator {
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
+    unknown: Unknown,
 }
 
 impl Correlator {
@@ -124,6 +128,7 @@ impl Correlator {
             specs: config.specs,
             waiting: 0,
             losses: Losses::default(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -142,6 +147,7 @@ impl Correlator {
         self.release(Some(watermark), out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
+        self.unknown.report(self.since_t0(watermark), out);
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.
@@ -155,10 +161,10 @@ impl Correlator {
         self.asynchronous.finish(&mut self.written);
         self.write(out);
         self.blocks.finish(self.since_t0(now), out);
-        self.things.write(out);
-        self.things.files.finish(out);
+        self.things.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
+        self.unknown.report(self.since_t0(now), out);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
@@ -209,7 +215,7 @@ impl Correlator {
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
-                self.things.handles.exec(Owner::Process(process), t_ns);
+                self.things.gone(Owner::Process(process), t_ns, true);
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
@@ -219,7 +225,7 @@ impl Correlator {
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
-                self.things.handles.exit(Owner::Process(process), t_ns);
+                self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
             Event::File { key, size, path, .. } => {
@@ -254,7 +260,7 @@ impl Correlator {
         let spec = &self.specs[row];
         let start_ns = self.since_t0(call.start);
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
-        let facts = call::facts(spec, call);
+        let mut facts = call::facts(spec, call);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
@@ -271,7 +277,13 @@ impl Correlator {
             below: thread.stack.below(from),
         };
         let found = self.things.call(&seen);
-        let effect = self.asynchronous.call(&seen, &mut self.written);
+        if let Some(told) = found.told {
+            facts.told(spec, call, told.asked, told.collective);
+            if let Some(reason) = told.unknown {
+                self.unknown.add(spec.layer, reason);
+            }
+        }
+        let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)

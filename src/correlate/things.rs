@@ -3,6 +3,7 @@
 use super::call::succeeded;
 use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
+use super::netcdf::{NetCdf, Told};
 use super::objects::{Objects, Scope};
 use super::paths::{absolute, last_component};
 use super::processes::{Owner, Text};
@@ -21,6 +22,7 @@ pub struct Things {
     pub files: Files,
     pub handles: Handles,
     pub objects: Objects,
+    netcdf: NetCdf,
     /// Room for the ids of files; kept for its capacity.
     scratch: Vec<i32>,
 }
@@ -42,25 +44,29 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn text(&self, what: TextKind) -> Option<&[u8]> {
+    pub fn text(&self, what: TextKind) -> Option<&[u8]> {
         self.texts.iter().find(|t| t.seq == self.call.seq && t.what == what).map(|t| t.bytes.as_slice())
     }
 
     /// An array that goes with the call, from all its pieces.
     pub fn numbers(&self, slot: u8) -> Option<Vec<i64>> {
-        let mut numbers = None;
-        for text in self.texts.iter().filter(|t| t.seq == self.call.seq) {
-            let into = match text.what {
-                TextKind::Ints(s) | TextKind::Words(s) if s == slot => numbers.get_or_insert_with(Vec::new),
-                _ => continue,
-            };
-            if matches!(text.what, TextKind::Ints(_)) {
-                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))));
-            } else {
-                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)));
+        self.arrays(slot).reduce(|mut all, piece| {
+            all.extend(piece);
+            all
+        })
+    }
+
+    /// The pieces of an array, or short arrays of one slot.
+    pub fn arrays(&self, slot: u8) -> impl Iterator<Item = Vec<i64>> {
+        self.texts.iter().filter(|t| t.seq == self.call.seq).filter_map(move |text| match text.what {
+            TextKind::Ints(s) if s == slot => {
+                Some(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))).collect())
             }
-        }
-        numbers
+            TextKind::Words(s) if s == slot => {
+                Some(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect())
+            }
+            _ => None,
+        })
     }
 
     /// A path argument as an absolute path, if that is known.
@@ -81,11 +87,11 @@ impl Seen<'_> {
     }
 
     /// A handle of the call's own layer.
-    fn name(&self, raw: u64) -> Name {
+    pub fn name(&self, raw: u64) -> Name {
         if self.row.descriptor { (Layer::Syscall, 0, raw) } else { (self.row.layer, self.copy, raw) }
     }
 
-    fn newly(&self, raw: u64) -> New {
+    pub fn newly(&self, raw: u64) -> New {
         New {
             owner: self.owner,
             pid: self.pid,
@@ -100,7 +106,7 @@ impl Seen<'_> {
     }
 
     /// A handle that is used and was not seen opened.
-    fn older(&self, raw: u64, file: Option<i32>) -> New {
+    pub fn older(&self, raw: u64, file: Option<i32>) -> New {
         New { file, span: None, known_from: self.start_ns, ..self.newly(raw) }
     }
 }
@@ -113,11 +119,20 @@ pub struct Found {
     pub object: Option<i32>,
     /// It made the handle.
     pub opened: bool,
+    /// What a call of a NetCDF library told besides.
+    pub told: Option<Told>,
 }
+
+/// A close of a PnetCDF file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
+const NC_EBADID: i32 = -33;
 
 impl Things {
     pub fn call(&mut self, seen: &Seen) -> Found {
         let file = seen.call.file.map(|key| self.files.intern(key));
+        let netcdf = matches!(seen.row.layer, Layer::Netcdf | Layer::Pnetcdf);
+        if netcdf {
+            self.netcdf.group(seen, &mut self.handles);
+        }
         let mut found = match seen.row.role {
             Role::None | Role::Unlink | Role::Rename => Found { file: self.named(seen, file), ..Found::default() },
             Role::Use => self.uses(seen, file),
@@ -128,6 +143,9 @@ impl Things {
         found.object = found.handle.and_then(|id| self.handles.row(id)?.object_id);
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
             self.sizes(seen, file);
+        }
+        if netcdf {
+            found.told = Some(self.netcdf.call(seen, &mut found, &mut self.handles, &mut self.objects));
         }
         found
     }
@@ -187,6 +205,12 @@ impl Things {
         }
         if let (Some(handle), Some(file)) = (handle, file) {
             self.handles.learn(handle, file);
+            // What a library opens of a file when it needs it belongs to the handle that it needs it for.
+            for inner in seen.below.iter().filter(|n| n.opened && n.span.layer > seen.row.layer) {
+                if let Some(child) = inner.span.handle_id.filter(|_| inner.span.file_id == Some(file)) {
+                    self.handles.adopt(child, handle);
+                }
+            }
         }
         Found { file, handle, ..Found::default() }
     }
@@ -195,8 +219,12 @@ impl Things {
         let mut found = self.uses(seen, file);
         let status = seen.call.status;
         // A descriptor is gone even when its close reports an error, unless there was none.
-        let gone = succeeded(seen.call)
-            || (seen.row.layer == Layer::Syscall && status < 0 && status != -EBADF && !seen.call.unfinished);
+        let open_still = match seen.row.layer {
+            Layer::Syscall => status == -EBADF,
+            Layer::Pnetcdf => status == NC_EBADID,
+            _ => true,
+        };
+        let gone = succeeded(seen.call) || status < 0 && !open_still && !seen.call.unfinished;
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
             if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
@@ -221,11 +249,13 @@ impl Things {
             file = if seen.row.object.is_some() { seen.file_below() } else { self.file_opened_below(seen) };
         }
         let mode = seen.call.len;
-        let id = self.handles.make(New {
-            mode: mode.map(|m| m as i32),
-            close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
-            file,
-            ..seen.newly(raw)
+        let id = self.opened_inside(seen, raw).unwrap_or_else(|| {
+            self.handles.make(New {
+                mode: mode.map(|m| m as i32),
+                close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
+                file,
+                ..seen.newly(raw)
+            })
         });
         match (location, seen.row.object) {
             (Some(location), Some(class)) => {
@@ -248,7 +278,13 @@ impl Things {
                 self.handles.adopt(child, id);
             }
         }
-        Found { file, handle: Some(id), object: None, opened: true }
+        Found { file, handle: Some(id), opened: true, ..Found::default() }
+    }
+
+    /// The handle that a call inside an open made, when that is what the open returns.
+    fn opened_inside(&self, seen: &Seen, raw: u64) -> Option<i32> {
+        let id = self.handles.find(seen.owner, seen.name(raw))?;
+        seen.below.iter().any(|n| n.opened && n.span.handle_id == Some(id)).then_some(id)
     }
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
@@ -287,7 +323,24 @@ impl Things {
         }
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
         let id = self.handles.make(New { mode, file, ..seen.newly(raw) });
-        Found { file, handle: Some(id), object: None, opened: true }
+        Found { file, handle: Some(id), opened: true, ..Found::default() }
+    }
+
+    /// A process ended, or executes another program.
+    pub fn gone(&mut self, owner: Owner, t_ns: i64, executes: bool) {
+        if executes {
+            self.handles.exec(owner, t_ns);
+        } else {
+            self.handles.exit(owner, t_ns);
+        }
+        self.netcdf.forget(&self.handles, &mut self.objects);
+    }
+
+    /// The trace ends.
+    pub fn finish(&mut self, out: &mut Vec<Out>) {
+        self.netcdf.finish(&mut self.objects);
+        self.write(out);
+        self.files.finish(out);
     }
 
     /// A descriptor found open at attach.

@@ -248,6 +248,9 @@ impl Engine {
 
 fn looks_like(base: &str, family: Family) -> bool {
     match family {
+        // Not the Fortran and C++ ones, whose calls go through it.
+        Family::Netcdf => ["libnetcdf.", "libnetcdf-", "libnetcdf_mpi", "libnetcdf_par"].iter().any(|n| base.starts_with(n)),
+        Family::Pnetcdf => base.starts_with("libpnetcdf"),
         Family::Hdf5 => base.starts_with("libhdf5"),
         Family::OpenMpi => base.starts_with("libmpi"),
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),

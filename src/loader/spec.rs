@@ -25,6 +25,8 @@ mod bits {
     pub const STACK: u8 = 0x01;
     pub const ENTRY: u8 = 0x02;
     pub const RETURN: u8 = 0x04;
+    pub const NAMES: u8 = 0x08;
+    pub const EVERY: u8 = 0x10;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -56,6 +58,13 @@ fn src(from: Src) -> t::iot_src {
         Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
         Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
         Src::StatusSplit(a) => (H::IOT_STATUS_SPLIT, a, 0, 0),
+        Src::MpiSize(a, b) => (H::IOT_MPI_SIZE, a, b, OMPI_DATATYPE_SIZE),
+        Src::Behind(a, at) => (H::IOT_BEHIND, a, 0, at),
+        Src::BehindInt(a, at) => (H::IOT_BEHIND_INT, a, 0, at),
+        Src::RetBehind(at) => (H::IOT_RET_BEHIND, 0, 0, at),
+        Src::Pair(a, b) => (H::IOT_PAIR, a, b, 0),
+        Src::PairNote(a, b) => (H::IOT_PAIR_NOTE, a, b, 0),
+        Src::PairOut(a, b) => (H::IOT_PAIR_OUT, a, b, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -122,9 +131,13 @@ pub fn spec(row: &Row) -> t::iot_spec {
     }
     let at = |when| row.words.iter().flatten().any(|w| w.when == when);
     let mut more = 0;
-    for (bit, on) in
-        [(bits::STACK, row.stack_arguments()), (bits::ENTRY, at(When::Entry)), (bits::RETURN, at(When::Return))]
-    {
+    for (bit, on) in [
+        (bits::STACK, row.stack_arguments()),
+        (bits::ENTRY, at(When::Entry)),
+        (bits::RETURN, at(When::Return)),
+        (bits::NAMES, row.names),
+        (bits::EVERY, row.every),
+    ] {
         more |= if on { bit } else { 0 };
     }
     let (only_arg, only) = row.only.map_or((0, [0, 0]), |(arg, a, b)| {
