@@ -187,7 +187,7 @@ pub enum Count {
     Arg(u8),
     /// The result, an `int`.
     Ret,
-    /// The `int` an argument points at.
+    /// The `int` an argument points at; where it points at nothing, 256 bytes, those beyond the array's end without meaning.
     At(u8),
     /// One per dimension of something whose rank only the reader knows: it takes as many as there are dimensions, at
     /// least 8 words are sent, those beyond the array's end without meaning.

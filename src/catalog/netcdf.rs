@@ -283,8 +283,8 @@ const ROWS: &[Row] = &[
     meta("nc_inq_grpname").names(1).tells(Tells::GroupName),
     meta("nc_inq_grpname_full").names(2).tells(Tells::GroupName),
     meta("nc_inq_grpname_len"),
-    meta("nc_inq_grps").words(0, ids(2, Count::At(1))).tells(Tells::Groups),
-    meta("nc_inq_grp_parent"),
+    meta("nc_inq_grps").got(OutInt(1)).words(0, ids(2, Count::At(1))).tells(Tells::Groups),
+    meta("nc_inq_grp_parent").off(OutInt(1)).tells(Tells::GroupParent),
     // The file.
     meta("nc_inq"),
     meta("nc_inq_ndims"),

@@ -96,6 +96,8 @@ pub enum Tells {
     Group,
     /// `handle` has this name, as its own or as a path.
     GroupName,
-    /// There are groups `IDS` in `handle`.
+    /// There are groups `IDS` in `handle`, `got` of them; each may be missing.
     Groups,
+    /// `handle` is in the group `off`.
+    GroupParent,
 }

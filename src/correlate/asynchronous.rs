@@ -105,7 +105,7 @@ const ALL_READS: i64 = -2;
 const ALL_WRITES: i64 = -3;
 /// A request that stands for nothing (`NC_REQ_NULL`, pnetcdf.h).
 const NO_REQUEST: i64 = -1;
-/// No request of a library has this bit, with the next one not set.
+/// In names of requests that the program did not ask for: a library has `int`s.
 const NAMELESS: u64 = 1 << 63;
 /// Errors of a wait that did not begin (pnetcdf.h): `NC_EBADID`, `NC_EINDEFINE`, `NC_ENOTINDEP`, `NC_EINDEP`.
 const NOT_WAITED: [i32; 4] = [-33, -39, -202, -203];

@@ -50,6 +50,8 @@ pub struct File {
     pub attributes: HashMap<(Key, Vec<u8>), Attribute>,
     /// `ncid`s of the groups that have handles.
     pub groups: Vec<u64>,
+    /// How many groups there are in a group.
+    pub numbers: HashMap<i32, usize>,
 }
 
 /// Sizes in memory of the types that every file has: `NC_BYTE` (1) to `NC_STRING` (12), netcdf.h.

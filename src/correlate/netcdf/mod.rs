@@ -88,20 +88,21 @@ pub fn file_of(layer: Layer, raw: u64) -> u64 {
 }
 
 impl NetCdf {
-    /// A group that is used and was not seen opened gets a handle below its file's.
+    /// A group that is used and was not seen opened gets a handle.
     pub fn group(&mut self, seen: &Seen, handles: &mut Handles) {
         let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call) && seen.row.role == Role::Use) else { return };
-        if file_of(seen.row.layer, raw) != raw && handles.find(seen.owner, seen.name(raw)).is_none() {
-            let root = root(seen, raw, handles);
-            self.new_group(seen.older(raw, handles.file(root)), root, root, handles);
+        let root = file_of(seen.row.layer, raw);
+        if root != raw && handles.find(seen.owner, seen.name(raw)).is_none() {
+            let root = handles
+                .find(seen.owner, seen.name(root))
+                .unwrap_or_else(|| handles.make(seen.older(root, None)));
+            self.new_group(seen.older(raw, handles.file(root)), root, handles);
         }
     }
 
-    fn new_group(&mut self, new: New, parent: i32, root: i32, handles: &mut Handles) -> i32 {
-        let id = handles.make(new);
-        handles.adopt(id, parent);
+    fn new_group(&mut self, new: New, root: i32, handles: &mut Handles) -> i32 {
         self.files.entry(root).or_default().groups.push(new.name.2);
-        id
+        handles.make(new)
     }
 
     /// A call ended.
@@ -127,7 +128,7 @@ impl NetCdf {
         if ok {
             match tells {
                 Tells::End => self.close(&on, handles, objects),
-                Tells::Group | Tells::GroupName | Tells::Groups => self.groups(&on, found, handles, objects),
+                Tells::Group | Tells::GroupName | Tells::GroupParent | Tells::Groups => self.groups(&on, found, handles, objects),
                 _ => told(&on, file, found, handles, objects),
             }
         }
@@ -151,34 +152,51 @@ impl NetCdf {
         let by = Closing { span: on.seen.span, start_ns: on.seen.start_ns, end_ns: on.seen.end_ns };
         for raw in &file.groups {
             if let Some(id) = handles.close(on.seen.owner, on.seen.name(*raw), by) {
+                handles.adopt(id, on.root);
                 handles.retire(id);
             }
         }
     }
 
-    /// Groups that a call names get handles, and names.
+    /// Groups that a call names get handles, places and names.
     fn groups(&mut self, on: &On, found: &mut Found, handles: &mut Handles, objects: &mut Objects) {
         let seen = on.seen;
-        if seen.row.role == Role::Open {
-            self.files.entry(on.root).or_default().groups.extend(seen.call.handle);
-            return;
-        }
+        let file = self.files.entry(on.root).or_default();
         let told: Vec<u64> = match seen.row.tells {
-            Tells::Groups => seen.numbers(slot::IDS).unwrap_or_default().into_iter().map(|id| id as u64).collect(),
+            // One that is made: its handle is there.
+            Tells::Group if seen.row.role == Role::Open => return file.groups.extend(seen.call.handle),
             Tells::Group => seen.call.off.into_iter().collect(),
+            Tells::GroupParent => {
+                if let Some(parent) = seen.call.off.and_then(|raw| handles.find(seen.owner, seen.name(raw))) {
+                    handles.adopt(on.group, parent);
+                }
+                return;
+            }
+            Tells::Groups => {
+                let number = on.got().and_then(|n| usize::try_from(n).ok());
+                let number = number.or_else(|| file.numbers.get(&on.group).copied());
+                file.numbers.extend(number.map(|n| (on.group, n)));
+                let ids = seen.numbers(slot::IDS).unwrap_or_default();
+                ids.into_iter().take(number.unwrap_or(0)).map(|id| id as u64).collect()
+            }
             _ => seen.call.handle.into_iter().collect(),
         };
         for raw in told.into_iter().filter(|raw| file_of(seen.row.layer, *raw) != *raw) {
             let known = handles.find(seen.owner, seen.name(raw));
             let id = known.unwrap_or_else(|| {
                 let new = New { file: handles.file(on.root), ..seen.newly(raw) };
-                self.new_group(new, on.group, on.root, handles)
+                self.new_group(new, on.root, handles)
             });
-            let inside = if seen.row.tells == Tells::Group { Some(on.group) } else { parent(id, handles) };
-            let (Some(name), Some(inside), None) = (on.name(), inside, object(id, handles)) else { continue };
+            let by_path = on.name().is_some_and(|name| name.starts_with(b"/"));
+            if matches!(seen.row.tells, Tells::Group | Tells::Groups) && !by_path {
+                handles.adopt(id, on.group);
+            }
+            let (Some(name), None) = (on.name(), object(id, handles)) else { continue };
+            let inside = parent(id, handles).filter(|_| !by_path);
+            let place = inside.and_then(|inside| object(inside, handles));
             // The name of what it is in must be known, unless that is the file.
-            if inside == on.root || object(inside, handles).is_some() || name.starts_with(b"/") {
-                let object = objects.open(on.scope(handles), object(inside, handles), name, "group", id);
+            if by_path || place.is_some() || inside == Some(on.root) {
+                let object = objects.open(on.scope(handles), place, name, "group", id);
                 handles.set_object(id, object);
             }
         }
@@ -202,12 +220,6 @@ impl NetCdf {
             finish(&file, objects);
         }
     }
-}
-
-/// The handle of the file that a handle belongs to.
-fn root(seen: &Seen, raw: u64, handles: &mut Handles) -> i32 {
-    let raw = file_of(seen.row.layer, raw);
-    handles.find(seen.owner, seen.name(raw)).unwrap_or_else(|| handles.make(seen.older(raw, None)))
 }
 
 fn object(handle: i32, handles: &Handles) -> Option<i32> {
