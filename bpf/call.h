@@ -20,6 +20,7 @@ static __always_inline struct iot_spec *iot_spec_of(u32 spec)
 
 static __always_inline struct iot_frame *iot_frame_at(struct iot_task *t, u32 i)
 {
+	barrier_var(i); /* or the compiler leaves out a bound that it knows and that older kernels do not see */
 	return &t->frames[i & (IOT_DEPTH - 1)];
 }
 
@@ -28,12 +29,19 @@ static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
 	return i < IOT_ARGS ? f->a[i] : 0;
 }
 
+static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
+{
+	u32 v = iot_arg(f, s->only_arg);
+
+	return v == s->only[0] || v == s->only[1];
+}
+
 /* Opens a frame for a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
 	struct iot_frame *f;
 
-	u8 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO;
+	u16 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
 	u8 depth = 0;
 
 	if (t->depth >= IOT_DEPTH) {
@@ -43,19 +51,25 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	if (t->depth) {
 		f = iot_frame_at(t, t->depth - 1);
 		inside |= f->inside;
-		depth = f->depth + !f->silent;
+		depth = f->depth + 1;
 	}
 	f = iot_frame_at(t, t->depth);
 	t->depth++;
 	f->spec = spec;
 	f->copy = 0;
 	f->inside = inside;
-	f->depth = depth;
-	f->silent = s->note != IOT_NO_NOTE;
+	f->depth = depth - (s->note != IOT_NO_NOTE);
 	f->seq = t->seq++;
 	f->bits = 0;
 	f->noted = 0;
 	f->in = 0;
+	if (s->len.how == IOT_ROUNDS) {
+		f->site[0] = f->site[1] = f->site[2] = 0;
+		f->sum = 0;
+		f->rounds = 0;
+	}
+	f->pos = -1;
+	f->end = -1;
 	f->file = 0;
 	f->dev = 0;
 	return f;
@@ -102,8 +116,11 @@ static __always_inline bool iot_noted(struct iot_frame *f, u8 i, u64 *out)
 	return true;
 }
 
-/* The value of a source at return; false when the call has none or it cannot be read. */
-static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
+/*
+ * The value of a source at return; false when the call has none or it cannot be read. Not static: the verifier looks at
+ * such a function once and not again for every call, of which older kernels would have too much.
+ */
+__noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
 {
 	u64 v = 0;
 	u32 split[2];
@@ -120,6 +137,7 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 		return true;
 	case IOT_IN:
 	case IOT_IN_INT:
+	case IOT_GLOBAL:
 		*out = f->in;
 		return f->in != 0;
 	case IOT_OUT:
@@ -140,17 +158,27 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 			return false;
 		*out = iot_arg(f, src->a) * v;
 		return true;
+	case IOT_TYPED_NUMBER:
+		/* builtin handles have this in the high byte, and their size in the second (MPICH, mpi.h) */
+		v = (u32)iot_arg(f, src->b);
+		if (v >> 24 != 0x4c)
+			return false;
+		*out = (s64)(s32)iot_arg(f, src->a) * (v >> 8 & 0xff);
+		return true;
 	case IOT_STRLEN: {
 		struct iot_scratch *s = iot_scratch();
 		long n = s ? bpf_probe_read_user_str(s->bytes, IOT_TEXT_MAX, (void *)iot_arg(f, src->a)) : -1;
 
 		if (n <= 0 || n == IOT_TEXT_MAX)
 			return false;
-		*out = n - 1;
+		*out = n - 1 + src->k;
 		return true;
 	}
 	case IOT_RET:
 		*out = ret;
+		return true;
+	case IOT_RET_INT:
+		*out = (s64)(s32)ret;
 		return true;
 	case IOT_RET_TIMES:
 		*out = ret * iot_arg(f, src->a);
@@ -169,9 +197,15 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 	case IOT_STATUS_SPLIT:
 		/* the low 32 bits, then the rest above a bit that says "cancelled" (MPICH, mpi.h) */
 		v = iot_arg(f, src->a);
-		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)v))
+		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)(v + src->k)))
 			return false;
 		*out = split[0] | (u64)(split[1] >> 1) << 32;
+		return true;
+	case IOT_THROUGH:
+		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->a) + src->k)) ||
+		    bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->b)))
+			return false;
+		*out = (s64)number;
 		return true;
 	case IOT_NOTE:
 		return iot_noted(f, src->a, out);
@@ -224,6 +258,9 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 			number = 0;
 		*out = (u16)iot_arg(f, src->a) | (u64)(u32)number << 16;
 		return true;
+	case IOT_ROUNDS:
+		*out = f->sum;
+		return !f->noted && f->rounds == iot_arg(f, src->a);
 	case IOT_IOV:
 		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
 	case IOT_POS: {
@@ -235,6 +272,18 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 		*out = ret > 0 ? v - ret : v;
 		return true;
 	}
+	case IOT_CONST:
+		*out = src->k;
+		return true;
+	case IOT_STREAM_POS:
+		*out = f->pos;
+		return f->pos >= 0;
+	case IOT_STREAM_END:
+		*out = f->end;
+		return f->end >= 0;
+	case IOT_STREAM_MOVED:
+		*out = f->end - f->pos;
+		return f->pos >= 0 && f->end >= f->pos;
 	}
 	return false;
 }
@@ -254,6 +303,12 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 	return 0;
 }
 
+/* Does the result say that a stream gave or took nothing? */
+static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
+{
+	return (s->fails == IOT_FAILS_EOF && !ret) || (s->fails == IOT_FAILS_EOF_INT && (s32)ret == -1);
+}
+
 /* The values that only a finished call has: bytes moved, handles, names. */
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
@@ -266,10 +321,17 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
 		return;
-	if (s->fails == IOT_FAILS_EOF && !ret) {
-		c->got = 0; /* the end of the file: the buffer holds what an earlier call read */
-		c->flags |= IOT_F_GOT;
-		return;
+	if (iot_nothing(s, ret)) {
+		if (!(c->flags & IOT_F_LEN && !c->len) && iot_stream_failed(c->handle)) {
+			c->status = -1;
+			return;
+		}
+		/* the end of the file: the buffer holds what an earlier call read. Blanks may have been passed over. */
+		if (s->got.how != IOT_STREAM_MOVED) {
+			c->got = 0;
+			c->flags |= IOT_F_GOT;
+			return;
+		}
 	}
 	if (s->got.how == IOT_ASKED) {
 		c->got = c->len;
@@ -293,8 +355,8 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 		return false;
 	i &= 1;
 	user = iot_arg(f, s->path[i]);
-	/* a name that nobody wants to know, or that the call did not fill in */
-	if (s->layer != IOT_LAYER_SYSCALL && (!user || ((s->more & IOT_M_NAMES) && !i && status < 0)))
+	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
+	if (s->layer != IOT_LAYER_SYSCALL && (!user || (s->names && !i && status < 0)))
 		return true;
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {

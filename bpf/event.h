@@ -18,6 +18,7 @@ enum iot_type {
 	IOT_T_MAP,	/* a target mapped a file that was not judged yet */
 	IOT_T_BIO,	/* part of a request, at issue */
 	IOT_T_REQ,	/* a request, at completion */
+	IOT_T_STREAM,	/* a FILE is on a descriptor */
 };
 
 enum iot_text_kind {
@@ -164,6 +165,19 @@ struct iot_req {
 	u64 completed;
 	u32 pid;
 	u32 pad;
+};
+
+struct iot_stream {
+	u8 type;
+	u8 pad[3];
+	u32 fd;
+	u64 time;
+	u64 stream; /* the FILE */
+	u64 ino;
+	u32 dev;
+	u32 generation;
+	u32 thread;
+	u32 pad2;
 };
 
 /* Where something seen by a hook did not reach the output. */

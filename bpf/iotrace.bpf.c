@@ -16,6 +16,7 @@
 #include "ring.h"
 #include "task.h"
 #include "path.h"
+#include "stream.h"
 #include "call.h"
 #include "words.h"
 #include "lib.h"
@@ -31,6 +32,7 @@ const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
+const struct iot_stream *iot_unused_stream __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
 const enum iot_when *iot_unused_when __attribute__((unused));
 const enum iot_count *iot_unused_count __attribute__((unused));
@@ -49,5 +51,6 @@ _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
+_Static_assert(sizeof(struct iot_stream) == 48, "stream");
 
 char LICENSE[] SEC("license") = "GPL";

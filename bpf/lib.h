@@ -5,9 +5,6 @@
 
 #define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
 
-/* A probe's cookie: the row of the catalog, and above it which copy of the library. */
-#define IOT_COPY_SHIFT 16
-
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 struct iot_dead {
@@ -55,25 +52,83 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
 }
 
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
-static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note)
+static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
 {
 	struct iot_frame *f = iot_frame_at(t, depth - 1);
 	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
 
-	if (s)
-		for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
-			if (s->takes[i] == note && !(f->noted & 1 << i))
-				return i;
+	if (!s)
+		return IOT_NOTES_PER_CALL;
+	for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
+		if (s->takes[i] == note && !(f->noted & 1 << i) &&
+		    (s->len.how != IOT_ROUNDS || !f->site[i] || f->site[i] == site))
+			return i;
 	return IOT_NOTES_PER_CALL;
+}
+
+/* Is a call that is recorded only inside others, or when it waits for what they submitted? */
+static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_spec *outer = t->depth > 1 ? iot_spec_of(iot_frame_at(t, t->depth - 2)->spec) : NULL;
+
+	if (f->inside && !(s->more & IOT_M_AWAIT))
+		return true;
+	/* what a waiting call does to wait is its own affair */
+	return !(outer && (outer->bits & IOT_S_INSIDE)) && iot_awaits(t, s, f);
+}
+
+/* Does the innermost open call take notes in rounds? */
+static __always_inline bool iot_in_rounds(struct iot_task *t)
+{
+	struct iot_spec *s = t->depth ? iot_spec_of(iot_frame_at(t, t->depth - 1)->spec) : NULL;
+
+	return s && s->len.how == IOT_ROUNDS;
+}
+
+/*
+ * Some calls are about several things and ask the same of each: notes come in rounds, and what they say together is a
+ * sum. The library asks in a loop, so notes of the same kind count only if they come from the place that the first came from.
+ */
+static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
+{
+	u64 one, other;
+
+	if (f->noted != (1 << IOT_NOTES_PER_CALL) - 1)
+		return;
+	if (iot_noted(f, s->len.b, &one) && iot_noted(f, s->len.k, &other))
+		f->sum += one * other;
+	f->rounds++;
+	f->noted = 0;
+}
+
+/* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
+static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
+{
+	s64 distance = (s64)cookie >> IOT_K_DISTANCE;
+	u64 value = 0, at = PT_REGS_IP(ctx) + distance;
+
+	if (!distance)
+		return 0;
+	if ((cookie & IOT_K_INDIRECT) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
+		return 0;
+	bpf_probe_read_user(&value, sizeof(value), (void *)at);
+	return value;
+}
+
+/* Where the stream of a call stands. */
+static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	return iot_stream_at(t, s->handle.how == IOT_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
 }
 
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_task *t = iot_self();
-	u32 spec = (u16)cookie;
+	u32 spec = cookie & IOT_K_ROW;
 	struct iot_spec *s;
 	struct iot_frame *f;
+	u64 site = 0;
 
 	if (!t)
 		return 1;
@@ -81,12 +136,19 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (!s)
 		return 1;
 	iot_drop_dead(t, PT_REGS_SP(ctx));
-	if (s->note != IOT_NO_NOTE && iot_note_place(t, t->depth, s->note) == IOT_NOTES_PER_CALL)
+	if (s->note != IOT_NO_NOTE) {
+		if (iot_in_rounds(t))
+			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
+		if (iot_note_place(t, t->depth, s->note, site) == IOT_NOTES_PER_CALL)
+			return 1;
+	}
+	if ((s->more & IOT_M_OUTER) && t->depth && (iot_frame_at(t, t->depth - 1)->inside & 1 << s->layer))
 		return 1;
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
-	f->copy = cookie >> IOT_COPY_SHIFT;
+	f->site[0] = site;
+	f->copy = cookie >> IOT_K_COPY;
 	f->sp = PT_REGS_SP(ctx);
 	f->a[0] = PT_REGS_PARM1(ctx);
 	f->a[1] = PT_REGS_PARM2(ctx);
@@ -105,15 +167,19 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
 		f->in = (s64)number;
 	}
-	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
-		t->seq--;
-		f->seq = iot_frame_at(t, t->depth - 2)->seq;
-	}
-	if ((s->bits & IOT_S_INSIDE) && !f->inside && !iot_awaits(t, s, f)) {
+	if (s->handle.how == IOT_GLOBAL)
+		f->in = iot_global(ctx, cookie);
+	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
 		t->depth--;
 		t->seq--;
 		return 1;
 	}
+	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
+		t->seq--;
+		f->seq = iot_frame_at(t, t->depth - 2)->seq;
+	}
+	if (s->more & IOT_M_STREAM)
+		f->pos = iot_stream_of(t, s, f);
 	f->start = bpf_ktime_get_ns();
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
@@ -147,16 +213,20 @@ static long iot_find_step(u64 i, struct iot_find *x)
 /* Hands what a call told to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
-	u32 i = iot_note_place(t, t->depth, s->note);
+	u32 i = iot_note_place(t, t->depth, s->note, f->site[0]);
 	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
-	struct iot_spec *taker = iot_spec_of(outer->spec);
+	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
 
-	if (i >= IOT_NOTES_PER_CALL || !taker || iot_status(s, ret) < 0)
+	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
 		return;
-	if (!(taker->more & IOT_M_EVERY) && iot_eval(&s->got, f, ret, &value)) {
+	if (!wants->every && iot_eval(&s->got, f, ret, &value)) {
 		outer->note[i] = value;
 		outer->noted |= 1 << i;
+		if (wants->len.how == IOT_ROUNDS) {
+			outer->site[i] = f->site[0];
+			iot_round(wants, outer);
+		}
 	}
 	if (s->more & IOT_M_RETURN) {
 		t->now = now;
@@ -168,8 +238,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
-	u8 copy = cookie >> IOT_COPY_SHIFT;
-	u32 spec = (u16)cookie;
+	u8 copy = cookie >> IOT_K_COPY;
+	u32 spec = cookie & IOT_K_ROW;
 	struct iot_spec *s;
 	struct iot_frame *f;
 	struct iot_call c;
@@ -191,7 +261,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE))
+			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER))
 				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}
@@ -203,6 +273,15 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
+	if (s->quiet && (u32)ret == s->quiet) {
+		if (t->seq == f->seq + 1)
+			t->seq--;
+		return 0;
+	}
+	if (s->bits & IOT_S_INSIDE)
+		iot_fulfilled(t, s, f);
+	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
+		f->end = iot_stream_of(t, s, f);
 	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);

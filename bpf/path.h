@@ -27,16 +27,16 @@ struct {
 	__type(value, u64);
 } iot_files SEC(".maps");
 
+/* `task` is the current one as bpf_get_current_task_btf gives it: loads through it are checked and cost no helper. */
 static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **table;
+	struct files_struct *files = task->files;
+	struct fdtable *fdt = files ? files->fdt : NULL;
 	struct file *file = NULL;
 
-	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
+	if (!fdt || fd >= fdt->max_fds)
 		return NULL;
-	table = BPF_CORE_READ(fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
 	return file;
 }
 

@@ -92,6 +92,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	if (!t)
 		return 0;
 	iot_flush(t);
+	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->now = bpf_ktime_get_ns();
 	if (t->tid != BPF_CORE_READ(task, pid)) {
 		/* A thread that is not the leader takes the leader's place. */

@@ -11,8 +11,8 @@ enum iot_how {
 	IOT_IN,
 	IOT_OUT,
 	IOT_MUL,
-	IOT_TYPED, /* argument a, an int, times the u64 at argument b + k */
-	IOT_STRLEN,
+	IOT_TYPED,  /* argument a, an int, times the u64 at argument b + k */
+	IOT_STRLEN, /* plus k */
 	IOT_RET,
 	IOT_RET_TIMES,
 	IOT_STATUS, /* the u64 at argument a + k, if a is not null */
@@ -28,14 +28,23 @@ enum iot_how {
 	IOT_NOTES,	  /* note a times note b */
 	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
 	IOT_ARG_NOTE,	  /* argument a times note b */
-	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a */
-	IOT_MPI_SIZE,	  /* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
-	IOT_BEHIND,	  /* the u64 at k from where the pointer at argument a leads */
-	IOT_BEHIND_INT,	  /* the int there */
-	IOT_RET_BEHIND,	  /* the u64 at k from where the pointer at the result leads */
-	IOT_PAIR,	  /* two ints: argument a in the low half, argument b above */
-	IOT_PAIR_NOTE,	  /* argument a in the low half, note b + 1 above (0: not told) */
-	IOT_PAIR_OUT,	  /* argument a in the low 16 bits, the int at argument b above */
+	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a, k bytes into it */
+	IOT_TYPED_NUMBER, /* argument a, an int, times the size in argument b, a predefined datatype of MPICH */
+	IOT_THROUGH,	  /* the int b bytes behind the pointer at argument a + k */
+	IOT_RET_INT,	  /* the result, an int */
+	IOT_ROUNDS,	  /* the sum of note b times note k over as many rounds as argument a says */
+	IOT_CONST,	  /* k */
+	IOT_GLOBAL,	  /* the pointer that the probe's cookie leads to, at entry */
+	IOT_STREAM_POS,	  /* k: the call writes */
+	IOT_STREAM_END,
+	IOT_STREAM_MOVED,
+	IOT_MPI_SIZE,	/* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
+	IOT_BEHIND,	/* the u64 at k from where the pointer at argument a leads */
+	IOT_BEHIND_INT, /* the int there */
+	IOT_RET_BEHIND, /* the u64 at k from where the pointer at the result leads */
+	IOT_PAIR,	/* two ints: argument a in the low half, argument b above */
+	IOT_PAIR_NOTE,	/* argument a in the low half, note b + 1 above (0: not told) */
+	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
 };
 
 struct iot_src {
@@ -53,6 +62,7 @@ enum iot_fails {
 	IOT_FAILS_ZERO,
 	IOT_FAILS_NONZERO,
 	IOT_FAILS_EOF,
+	IOT_FAILS_EOF_INT,
 };
 
 /* When words are read. */
@@ -75,7 +85,7 @@ enum iot_count {
 struct iot_words {
 	u8 when;
 	u8 arg;
-	u8 elem; /* bytes of an element */
+	u8 elem; /* bytes of an element: 8, or a struct of ints */
 	u8 count;
 	u8 n;
 	u8 slot;  /* how the reader tells several arrays apart */
@@ -102,8 +112,10 @@ struct iot_words {
 #define IOT_M_STACK  0x01 /* it has arguments on the stack */
 #define IOT_M_ENTRY  0x02 /* it has arrays that are read at entry */
 #define IOT_M_RETURN 0x04 /* ... at return */
-#define IOT_M_NAMES  0x08 /* path[0] is a name that the call fills in, if it succeeds */
-#define IOT_M_EVERY  0x10 /* notes do not fill it: the arrays of all of them are sent */
+#define IOT_M_OUTER  0x08 /* only outside calls of its own layer */
+#define IOT_M_ALL    0x10 /* it returns when all of its requests are complete */
+#define IOT_M_STREAM 0x40 /* the handle is a FILE, looked at at entry */
+#define IOT_M_AWAIT  0x20 /* with IOT_S_INSIDE: only when it waits for what an I/O call submitted */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -121,9 +133,17 @@ struct iot_spec {
 	u8 note; /* the call is not recorded: its `got` becomes this note of the call it runs in */
 	u8 more;
 	u8 takes[IOT_NOTES_PER_CALL]; /* notes the call wants of what runs in it, in this order */
-	u8 pad[3];
+	u8 quiet;		      /* a call with this result is not recorded; 0: there is none */
+	u8 names;		      /* path[0] is a name that the call fills in, if it succeeds */
+	u8 every;		      /* notes do not fill it: the arrays of all of them are sent */
 	struct iot_words words[IOT_WORDS_PER_CALL];
 };
+
+/* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
+#define IOT_K_ROW	 0xffff
+#define IOT_K_COPY	 16	   /* 8 bits from here on: which copy of the library */
+#define IOT_K_INDIRECT	 (1 << 24) /* the variable's address stands where the distance leads */
+#define IOT_K_DISTANCE	 28	   /* from here on: from the breakpoint to a variable; 0: there is none */
 
 #define IOT_MAX_SPECS	 4096
 #define IOT_MAX_SYSCALLS 512

@@ -97,11 +97,18 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
+/* Is it fstat by another name, newfstatat or statx with an empty path, of a pipe or the like? */
+static __always_inline bool iot_stat_unwanted(struct task_struct *task, struct iot_spec *s, struct iot_frame *f)
 {
-	u32 v = iot_arg(f, s->only_arg);
+	struct file *file;
+	u8 first;
 
-	return v == s->only[0] || v == s->only[1];
+	if (!(s->bits & (IOT_S_STAT | IOT_S_STATX)) || s->base[0] < 0 || s->path[0] < 0 ||
+	    (s32)iot_arg(f, s->base[0]) < 0 ||
+	    bpf_probe_read_user(&first, sizeof(first), (void *)iot_arg(f, s->path[0])) || first)
+		return false;
+	file = iot_fd_file(task, iot_arg(f, s->base[0]));
+	return file && !iot_file_wanted(BPF_CORE_READ(file, f_inode));
 }
 
 SEC("?tp_btf/sys_enter")
@@ -143,6 +150,12 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	f->a[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
 	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
 	if ((s->bits & IOT_S_ONLY) && !iot_only(s, f)) {
+		t->depth--;
+		t->seq--;
+		return 0;
+	}
+	if (iot_stat_unwanted(task, s, f)) {
+		iot_lost(IOT_P_EXCLUDED, s->layer);
 		t->depth--;
 		t->seq--;
 		return 0;

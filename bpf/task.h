@@ -5,6 +5,7 @@
 
 #define IOT_DEPTH 32
 #define IOT_ARGS  12
+#define IOT_TOLD  16 /* streams that a thread remembers having told */
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -16,16 +17,26 @@ struct iot_frame {
 	u8 noted;	 /* which notes are there */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
+	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
+	s64 end;
 	u64 note[IOT_NOTES_PER_CALL];
-	u64 file; /* system calls: struct file of the descriptor */
+	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
+	u64 sum;		      /* over the rounds */
+	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 ino;
 	u32 dev;
 	u32 generation;
-	u8 copy;   /* which copy of the library */
-	u8 inside; /* it is, or runs in, a call of an I/O library */
-	u8 depth;  /* recorded calls around it */
-	u8 silent; /* it is not recorded itself */
-	u8 pad[4];
+	u32 rounds; /* of notes that are complete */
+	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
+	u8 copy;    /* which copy of the library */
+	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
+};
+
+/* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
+struct iot_told {
+	u64 stream;
+	u64 file;
+	u64 inode;
 };
 
 struct iot_task {
@@ -38,6 +49,7 @@ struct iot_task {
 	u8 announced;
 	u8 pad[7];
 	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
 

@@ -151,7 +151,8 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 	/* the program does not want to know the number, for it knows it: the reader may, too */
 	untold = w->count == IOT_N_AT && !iot_arg(x->f, w->n);
 	p.count = untold ? IOT_RANK_MAX : iot_words_count(w, x->f, x->ret);
-	if (!p.a.base || !p.count)
+	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
+	if (p.a.base <= 1 || !p.count)
 		return;
 	if (!p.a.out) {
 		iot_lost(IOT_P_TEXT, x->s->layer);
@@ -161,7 +162,7 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 	p.a.seq = x->seq;
 	p.a.layer = x->s->layer;
 	p.a.class = iot_call_class(x->s);
-	p.a.what = (w->elem == 4 ? IOT_X_INTS : IOT_X_WORDS) + (w->slot & 15);
+	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK || untold;
 	if (w->deref) {
 		p.a.each = (w->deref == IOT_ANY_RANK ? iot_rank : w->deref) * 8;
@@ -225,6 +226,7 @@ struct iot_await {
 	u32 count;
 	u8 elem;
 	u8 found;
+	u8 all; /* they will all be complete: forget them */
 };
 
 static long iot_await_step(u64 i, struct iot_await *w)
@@ -240,8 +242,13 @@ static long iot_await_step(u64 i, struct iot_await *w)
 	} else if (bpf_probe_read_user(&w->key.value, sizeof(w->key.value), (void *)(w->base + i * 8))) {
 		return 1;
 	}
-	w->found = bpf_map_lookup_elem(&iot_promises, &w->key) != NULL;
-	return w->found;
+	if (!bpf_map_lookup_elem(&iot_promises, &w->key))
+		return 0;
+	w->found = 1;
+	if (!w->all)
+		return 1;
+	bpf_map_delete_elem(&iot_promises, &w->key);
+	return 0;
 }
 
 /* Does this call wait for a request of an I/O call? */
@@ -259,8 +266,27 @@ static __noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct
 	w.base = iot_arg(f, s->words[0].arg);
 	w.count = iot_words_count(&s->words[0], f, 0);
 	w.elem = s->words[0].elem;
+	w.all = !!(s->more & IOT_M_ALL);
 	bpf_loop(IOT_WAIT_LISTS, iot_await_step, &w, 0);
 	return w.found;
+}
+
+/* A request that is complete does not stand where it stood: its name will be that of another. */
+static __always_inline void iot_fulfilled(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_promise key = {.value = f->in, .tgid = t->tgid};
+	u64 now = 0;
+	s32 number = 0;
+
+	if (s->handle.how == IOT_IN_INT) {
+		if (bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a)))
+			return;
+		now = (s64)number;
+	} else if (s->handle.how != IOT_IN || bpf_probe_read_user(&now, sizeof(now), (void *)iot_arg(f, s->handle.a))) {
+		return;
+	}
+	if (now != f->in)
+		bpf_map_delete_elem(&iot_promises, &key);
 }
 
 #endif

@@ -233,6 +233,7 @@ struct Totals {
     excluded: u64,
     attached: usize,
     probes: usize,
+    libraries: usize,
 }
 
 /// A trace that is going on.
@@ -437,6 +438,10 @@ impl Run<'_, '_> {
         let verdicts = self.session.verdicts();
         self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
         self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
+        for library in self.session.libraries() {
+            self.totals.libraries += 1;
+            self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
+        }
         let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
             self.session.losses(t_ns).into_iter().partition(|l| l.place == EXCLUDED);
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();

@@ -3,7 +3,9 @@
 //! A row is data. Its index is the probe's cookie, the index into the kernel side's array of specs and
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
-mod hdf5;
+mod aio;
+pub mod hdf5;
+mod mpi;
 mod mpiio;
 mod netcdf;
 mod pnetcdf;
@@ -11,7 +13,8 @@ mod stdio;
 mod syscall;
 pub mod variables;
 
-use self::variables::Tells;
+use self::hdf5::Tells;
+use self::variables::Meaning;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
@@ -25,15 +28,54 @@ pub enum Family {
     Hdf5,
     /// Open MPI's libmpi.
     OpenMpi,
+    /// The same, where its structures differ: version 4.
+    OpenMpi4,
+    /// The same of version 5.
+    OpenMpi5,
+    /// Components of Open MPI, which are files of their own, or part of its libmpi: collectives chosen by tables.
+    OmpiTuned,
+    /// Simple collectives.
+    OmpiBasic,
+    /// Collectives in levels.
+    OmpiHan,
+    /// Collectives in shared memory.
+    OmpiSm,
+    /// Messages over all transports.
+    OmpiOb1,
+    /// Messages over UCX.
+    OmpiUcx,
+    /// MPICH's library, and those with its ABI.
+    Mpich,
+    /// MPICH's library with the ABI of the MPI standard.
+    MpiAbi,
     /// The C library.
     Libc,
+    /// What was a library of its own before glibc 2.34.
+    Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
 }
 
 impl Family {
     /// Families that live in files.
-    pub const LIBRARIES: [Self; 5] = [Self::Netcdf, Self::Pnetcdf, Self::Hdf5, Self::OpenMpi, Self::Libc];
+    pub const LIBRARIES: [Self; 16] = [
+        Self::Netcdf,
+        Self::Pnetcdf,
+        Self::Hdf5,
+        Self::OpenMpi,
+        Self::OpenMpi4,
+        Self::OpenMpi5,
+        Self::Mpich,
+        Self::MpiAbi,
+        Self::OmpiTuned,
+        Self::OmpiBasic,
+        Self::OmpiHan,
+        Self::OmpiSm,
+        Self::OmpiOb1,
+        Self::OmpiUcx,
+        Self::Libc,
+        Self::Librt,
+    ];
 
     /// A file that defines all of these is a library of the family.
     pub const fn sentinels(self) -> &'static [&'static str] {
@@ -41,9 +83,45 @@ impl Family {
             Self::Netcdf => &["nc_open", "nc_put_vara"],
             Self::Pnetcdf => &["ncmpi_create", "ncmpi_enddef"],
             Self::Hdf5 => &["H5Fopen", "H5Dwrite"],
-            Self::OpenMpi => &["MPI_File_open", "ompi_mpi_comm_world"],
+            Self::OpenMpi | Self::OpenMpi4 => &["MPI_File_open", "ompi_mpi_comm_world"],
+            Self::OpenMpi5 => &["MPI_File_open", "ompi_mpi_comm_world", "MPI_Session_init"],
+            Self::OmpiTuned => &["ompi_coll_tuned_comm_query"],
+            Self::OmpiBasic => &["mca_coll_basic_comm_query"],
+            Self::OmpiHan => &["mca_coll_han_comm_query"],
+            Self::OmpiSm => &["mca_coll_sm_comm_query"],
+            Self::OmpiOb1 => &["mca_pml_ob1_enable"],
+            Self::OmpiUcx => &["mca_pml_ucx_enable"],
+            // `MPI_DUP_FN` of its mpi.h.
+            Self::Mpich => &["MPI_File_open", "MPIR_Err_return_comm", "MPIR_Dup_fn"],
+            Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
+            Self::Librt => &["aio_write", "lio_listio"],
             Self::Syscall => &[],
+        }
+    }
+
+    /// ... unless it defines one of these.
+    pub const fn lacks(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenMpi4 => &["MPI_Session_init"],
+            Self::MpiAbi => &["MPIR_Dup_fn"],
+            Self::Librt => &["fopen"],
+            _ => &[],
+        }
+    }
+
+    /// Where a library of the family says which version it is.
+    pub const fn version(self) -> Version {
+        match self {
+            // H5public.h and H5init.c: `H5_VERS_INFO`.
+            Self::Hdf5 => Version::Symbol("H5_lib_vers_info_g"),
+            // ompi/runtime/ompi_mpi_init.c: `OMPI_IDENT_STRING`.
+            Self::OpenMpi => Version::Symbol("ompi_version_string"),
+            // src/mpi/init/initinfo.c (MPICH).
+            Self::Mpich => Version::Symbol("MPII_Version_string"),
+            // csu/version.c: the banner.
+            Self::Libc => Version::Text(" release version ", ".\n"),
+            _ => Version::Nowhere,
         }
     }
 
@@ -53,8 +131,13 @@ impl Family {
             Self::Netcdf => "NetCDF",
             Self::Pnetcdf => "PnetCDF",
             Self::Hdf5 => "HDF5",
-            Self::OpenMpi => "Open MPI",
-            Self::Libc => "C library",
+            Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 => "Open MPI",
+            Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
+                "Open MPI part"
+            }
+            Self::Mpich => "MPICH",
+            Self::MpiAbi => "MPI ABI",
+            Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
         }
     }
@@ -65,11 +148,24 @@ impl Family {
             Self::Netcdf => Layer::Netcdf,
             Self::Pnetcdf => Layer::Pnetcdf,
             Self::Hdf5 => Layer::Hdf5,
-            Self::OpenMpi => Layer::Mpiio,
-            Self::Libc => Layer::Stdio,
+            Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 | Self::Mpich | Self::MpiAbi => Layer::Mpiio,
+            Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
+                Layer::Mpi
+            }
+            Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
         }
     }
+}
+
+/// Where the content of a file says a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Nowhere,
+    /// The first number with a dot in the text that a symbol stands for.
+    Symbol(&'static str),
+    /// What stands between these texts.
+    Text(&'static str, &'static str),
 }
 
 /// Where a value of a call comes from. Argument positions count from 0.
@@ -121,8 +217,29 @@ pub enum Src {
     CountNote(u8, u8),
     /// A 64-bit argument times a note.
     ArgNote(u8, u8),
-    /// Bytes transferred, from the MPICH status that an argument points at.
-    StatusSplit(u8),
+    /// Bytes transferred, from the MPICH status that an argument points at: a count in two parts, so far into it.
+    StatusSplit(u8, u32),
+    /// A count (an `int`) times the size of the MPICH datatype that the second argument is, if it is a predefined one.
+    TypedNumber(u8, u8),
+    /// The `int` behind a pointer in the struct that an argument points at: where the pointer is, where the `int` is.
+    Through(u8, u32, u8),
+    /// The result, an `int`.
+    RetInt,
+    /// Notes come once for each of as many things as an argument says: the sum of the products of two of them. Such a
+    /// row takes three notes.
+    Rounds(u8, u8, u8),
+    /// A fixed number.
+    Const(u8),
+    /// The length of the string an argument points at, and of the newline that is written after it.
+    Line(u8),
+    /// The value that a pointer variable of the library has at entry, by its name.
+    Global(&'static str),
+    /// Where in the file the stream stood that is the handle, before the call (C library).
+    StreamPos,
+    /// The same, after the call.
+    StreamEnd,
+    /// The bytes from there to there.
+    StreamMoved,
     /// A 64-bit count times the size of an MPI datatype: any of Open MPI, the predefined ones of MPICH.
     MpiSize(u8, u8),
     /// The 64-bit member, at this offset, of the struct that the pointer leads to which an argument points at.
@@ -148,6 +265,7 @@ impl Src {
             | Self::In(a)
             | Self::Out(a)
             | Self::Strlen(a)
+            | Self::Line(a)
             | Self::RetTimes(a)
             | Self::Status(a)
             | Self::InInt(a)
@@ -156,24 +274,33 @@ impl Src {
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
             | Self::ArgNote(a, _)
-            | Self::StatusSplit(a)
+            | Self::StatusSplit(a, _)
+            | Self::Through(a, ..)
+            | Self::Rounds(a, ..)
             | Self::Behind(a, _)
             | Self::BehindInt(a, _)
             | Self::PairNote(a, _) => a,
             Self::Mul(a, b)
             | Self::Typed(a, b)
             | Self::TypedLong(a, b)
+            | Self::TypedNumber(a, b)
             | Self::MpiSize(a, b)
             | Self::Pair(a, b)
             | Self::PairOut(a, b)
             | Self::Iov(a, b) => a.max(b),
             Self::None
             | Self::Ret
+            | Self::RetInt
             | Self::RetBehind(_)
             | Self::Asked
             | Self::Pos
             | Self::Note(_)
-            | Self::Notes(..) => 0,
+            | Self::Notes(..)
+            | Self::Const(_)
+            | Self::Global(_)
+            | Self::StreamPos
+            | Self::StreamEnd
+            | Self::StreamMoved => 0,
         }
     }
 }
@@ -207,7 +334,7 @@ pub enum When {
 pub struct Words {
     pub when: When,
     pub arg: u8,
-    /// Bytes of an element: 4 or 8.
+    /// Bytes of an element: 4 or 8, or of a struct of 32-bit integers.
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
@@ -230,12 +357,26 @@ impl Words {
     pub(crate) const fn ints(slot: u8, when: When, arg: u8, count: Count) -> Self {
         Self { when, arg, elem: 4, count, slot, deref: 0, rank: false }
     }
+    /// Structs of 32-bit integers, each of so many bytes.
+    pub(crate) const fn structs(slot: u8, when: When, arg: u8, count: Count, bytes: u8) -> Self {
+        Self { when, arg, elem: bytes, count, slot, deref: 0, rank: false }
+    }
     /// What each of the pointers leads to, `words` of it.
     pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, words: u8) -> Self {
         Self { when, arg, elem: 8, count, slot, deref: words, rank: false }
     }
     pub(crate) const fn rank(mut self) -> Self {
         self.rank = true;
+        self
+    }
+    /// The same array of a function with that many arguments in front.
+    pub(crate) const fn later(mut self, arguments: u8) -> Self {
+        self.arg += arguments;
+        self.count = match self.count {
+            Count::Arg(a) => Count::Arg(a + arguments),
+            Count::At(a) => Count::At(a + arguments),
+            other => other,
+        };
         self
     }
 }
@@ -252,6 +393,10 @@ pub enum Note {
     TypeSize,
     /// Rank and dimensions of a dataspace.
     Dims,
+    /// Processes of a communicator.
+    Ranks,
+    /// Bytes of a block of raw data that is read.
+    Block,
     /// Dimensions of a variable.
     Rank,
     /// Their lengths, in words that go with the call.
@@ -273,8 +418,10 @@ pub enum Fails {
     Zero,
     /// A non-zero 32-bit result, which is the library's own code.
     NonZero,
-    /// A null result is the end of the file, which is no failure: nothing was moved.
+    /// A null or zero result means that nothing was moved, a failure if the stream has its error indicator set.
     Eof,
+    /// The same with a 32-bit result of -1.
+    EofInt,
 }
 
 /// What a call does to handles.
@@ -284,16 +431,40 @@ pub enum Role {
     None,
     /// Uses `handle`.
     Use,
-    /// Makes `handle`; `len` is the mode argument, `off` the handle it is opened in (dataset in file, path below dirfd).
+    /// Makes `handle`; `len` is the mode argument, `off` the handle it is opened in (dataset in file, path below dirfd),
+    /// `got` the number of processes that open it together.
     Open,
     /// Ends `handle`.
     Close,
+    /// Ends the handle in `off`, successful or not, and opens `handle`.
+    Reopen,
     /// Makes `handle` another name of the handle in `off`.
     Dup,
     /// Ends the file's name (unlink); the file is known by path.
     Unlink,
     /// Moves a name from path to path2.
     Rename,
+}
+
+/// What a call does to a set of hints (`MPI_Info`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hints {
+    /// Nothing.
+    None,
+    /// Makes `handle`.
+    Create,
+    /// Gives the key `path` in `handle` the value `path2`.
+    Set,
+    /// Takes the key `path` out of `handle`.
+    Delete,
+    /// Makes `off`, with what is in `handle`.
+    Dup,
+    /// Ends `handle`.
+    Free,
+    /// Gives those of `off` to the file.
+    Off,
+    /// Gives those of `len` to the file.
+    Len,
 }
 
 /// What a call does to asynchronous operations. A request is an opaque value, unique in its process.
@@ -327,6 +498,17 @@ pub enum Async {
     CancelAll,
     /// Takes the result, `got`, of request `handle`.
     Return,
+}
+
+/// Where the structs in words 2, one for each request in words 0, say what an operation moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// 32-bit integers of a struct.
+    pub ints: usize,
+    /// The one with the low half of the count; the next has the high half.
+    pub at: usize,
+    /// The lowest bit of the high half is not part of the count.
+    pub split: bool,
 }
 
 /// Slots of words, read at entry, that hold `struct aiocb`s (17 words each): what a helper thread is going to do.
@@ -382,10 +564,19 @@ pub struct Row {
     /// `got` is a request that rows with `inside` wait for.
     pub submits: bool,
     pub asynchronous: Async,
+    /// What structs in words 2 look like.
+    pub statuses: Option<Status>,
+    pub hints: Hints,
+    /// Recorded only outside calls of its own layer.
+    pub outermost: bool,
+    /// Not recorded with this result, unless it is 0.
+    pub quiet: u8,
     /// `handle` is a file descriptor, whatever the layer.
     pub descriptor: bool,
-    /// What it says of variables; `len`, `off` and `got` then mean what is written there.
+    /// What it says of shapes; its values are then what that says they are.
     pub tells: Tells,
+    /// What it says of variables; the same.
+    pub meaning: Meaning,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -417,12 +608,21 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         inside: false,
         submits: false,
         asynchronous: Async::No,
+        statuses: None,
+        hints: Hints::None,
+        outermost: false,
+        quiet: 0,
         descriptor: false,
         tells: Tells::Nothing,
+        meaning: Meaning::Nothing,
     }
 }
 
 impl Row {
+    const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = kind;
+        self
+    }
     const fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self
@@ -520,6 +720,22 @@ impl Row {
         self.asynchronous = what;
         self
     }
+    const fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+    const fn statuses(mut self, at: usize, words: Words, status: Status) -> Self {
+        self.statuses = Some(status);
+        self.words(at, words)
+    }
+    const fn outermost(mut self) -> Self {
+        self.outermost = true;
+        self
+    }
+    const fn quiet(mut self, result: u8) -> Self {
+        self.quiet = result;
+        self
+    }
     const fn descriptor(mut self) -> Self {
         self.descriptor = true;
         self
@@ -527,6 +743,16 @@ impl Row {
     const fn tells(mut self, what: Tells) -> Self {
         self.tells = what;
         self
+    }
+    const fn meaning(mut self, what: Meaning) -> Self {
+        self.meaning = what;
+        self
+    }
+
+    /// The layers of which one must be traced for this row to be probed. What finds file I/O complete is part of that.
+    pub fn layers(&self) -> [Layer; 2] {
+        let completes = self.inside && self.asynchronous != Async::No;
+        [self.layer, if completes { Layer::Mpiio } else { self.layer }]
     }
 
     /// Does it look at arguments beyond the six in registers?
@@ -546,8 +772,10 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
-    let arrays = [netcdf::rows(), pnetcdf::rows()].concat();
-    [&arrays, hdf5::ROWS, mpiio::ROWS, stdio::ROWS, syscall::ROWS].concat()
+    let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
+    let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
+    let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.
@@ -577,7 +805,7 @@ mod tests {
 
     #[test]
     fn opens_say_what_they_open() {
-        for row in rows().iter().filter(|r| r.role == Role::Open) {
+        for row in rows().iter().filter(|r| matches!(r.role, Role::Open | Role::Reopen)) {
             assert!(row.handle != Src::None, "{} opens nothing", row.symbol);
         }
     }

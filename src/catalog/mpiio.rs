@@ -1,52 +1,204 @@
-//! MPI-IO rows, Open MPI. Signatures: MPI-3.1 chapter 13. `MPI_File` is a pointer; results are error classes, 0 for success.
+//! MPI-IO rows, for each ABI of MPI. Signatures: MPI-4.0 chapter 14; `MPI_File` is a pointer; results are codes, 0 for
+//! success.
+//!
+//! The Fortran bindings of Open MPI and MPICH call these functions of the C library, so they need no rows.
 
-use super::Src::{Arg, In, Int, Out, Status, Typed};
-use super::{Fails, Family, Role, Row, row};
+use super::Src::{Arg, In, Int, Note as Told, Out, OutInt, Through};
+use super::mpi::{ABIS, Abi};
+use super::{Async, Fails, Family, Hints, Note, Role, Row, row};
 use crate::words::{Kind, Layer, flag};
 
-const fn mpi(symbol: &'static str, kind: Kind) -> Row {
-    row(Family::OpenMpi, Layer::Mpiio, symbol, kind).handle(Arg(0)).fails(Fails::NonZero)
+/// What the arguments of a function that moves data are.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// `(fh, buf, count, datatype, status)`
+    Blocking,
+    /// `(fh, buf, count, datatype)`, ended by a function of its own.
+    Begin,
+    /// `(fh, buf, count, datatype, request)`
+    Start,
 }
+use Shape::{Begin, Blocking, Start};
+
+/// A function that moves data, in its two forms: with a count of 32 and of 64 bits.
+macro_rules! data {
+    ($($name:literal: $kind:ident $shape:ident $(at $at:ident)? $(all $all:ident)?;)+) => {
+        &[$(Data {
+            symbols: [concat!("MPI_File_", $name), concat!("MPI_File_", $name, "_c")],
+            kind: Kind::$kind,
+            shape: $shape,
+            at: data!(@set $($at)?),
+            all: data!(@set $($all)?),
+        }),+]
+    };
+    (@set) => { false };
+    (@set $set:ident) => { $set };
+}
+
+struct Data {
+    symbols: [&'static str; 2],
+    kind: Kind,
+    shape: Shape,
+    /// The argument behind the file is an offset in etypes of the view.
+    at: bool,
+    /// Every rank of the file's communicator calls it.
+    all: bool,
+}
+
+const DATA: &[Data] = data! {
+    "read": Read Blocking;
+    "read_at": Read Blocking at true;
+    "read_all": Read Blocking all true;
+    "read_at_all": Read Blocking at true all true;
+    "read_shared": Read Blocking;
+    "read_ordered": Read Blocking all true;
+    "write": Write Blocking;
+    "write_at": Write Blocking at true;
+    "write_all": Write Blocking all true;
+    "write_at_all": Write Blocking at true all true;
+    "write_shared": Write Blocking;
+    "write_ordered": Write Blocking all true;
+    "read_all_begin": Read Begin all true;
+    "read_at_all_begin": Read Begin at true all true;
+    "read_ordered_begin": Read Begin all true;
+    "write_all_begin": Write Begin all true;
+    "write_at_all_begin": Write Begin at true all true;
+    "write_ordered_begin": Write Begin all true;
+    "iread": Read Start;
+    "iread_at": Read Start at true;
+    "iread_all": Read Start all true;
+    "iread_at_all": Read Start at true all true;
+    "iread_shared": Read Start;
+    "iwrite": Write Start;
+    "iwrite_at": Write Start at true;
+    "iwrite_all": Write Start all true;
+    "iwrite_at_all": Write Start at true all true;
+    "iwrite_shared": Write Start;
+};
+
+/// `(fh, buf, status)`: the second halves.
+const ENDS: &[&str] = &[
+    "MPI_File_read_all_end",
+    "MPI_File_read_at_all_end",
+    "MPI_File_read_ordered_end",
+    "MPI_File_write_all_end",
+    "MPI_File_write_at_all_end",
+    "MPI_File_write_ordered_end",
+];
+
+/// A row of a function that moves data.
+fn data(abi: Abi, data: &Data, large: bool) -> Row {
+    let first = if data.at { 2 } else { 1 };
+    let (count, datatype, last) = (first + 1, first + 2, first + 3);
+    let mut row = abi.sized(abi.file(data.symbols[usize::from(large)], data.kind), count, datatype, large);
+    if data.at {
+        row = row.off(Arg(1));
+    }
+    if data.all {
+        row = all(row);
+    }
+    match data.shape {
+        Blocking => row.got(abi.status(last)),
+        Begin => row.asynchronous(Async::Begin),
+        Start => row.submits(abi.out(last)).asynchronous(Async::Submit),
+    }
+}
+
 /// A call that every rank of the file's communicator makes.
 const fn all(row: Row) -> Row {
     row.flags(flag::COLLECTIVE)
 }
-/// `(fh, buf, count, datatype, status)`
-const fn read(symbol: &'static str) -> Row {
-    mpi(symbol, Kind::Read).len(Typed(2, 3)).got(Status(4))
-}
-const fn write(symbol: &'static str) -> Row {
-    mpi(symbol, Kind::Write).len(Typed(2, 3)).got(Status(4))
-}
-/// `(fh, offset, buf, count, datatype, status)`; the offset counts etypes of the file view.
-const fn read_at(symbol: &'static str) -> Row {
-    mpi(symbol, Kind::Read).off(Arg(1)).len(Typed(3, 4)).got(Status(5))
-}
-const fn write_at(symbol: &'static str) -> Row {
-    mpi(symbol, Kind::Write).off(Arg(1)).len(Typed(3, 4)).got(Status(5))
+
+impl Abi {
+    const fn mpiio(self, symbol: &'static str, kind: Kind) -> Row {
+        row(self.family(), Layer::Mpiio, symbol, kind).fails(Fails::NonZero)
+    }
+    /// A call on a file, its first argument.
+    const fn file(self, symbol: &'static str, kind: Kind) -> Row {
+        self.mpiio(symbol, kind).handle(Arg(0))
+    }
+    /// `(comm, filename, amode, info, fh)`
+    fn open(self, symbol: &'static str) -> Row {
+        let open = all(self.mpiio(symbol, Kind::Open).role(Role::Open).path(1).len(Int(2)).handle(Out(4)));
+        open.hints(Hints::Off).off(self.handle(3))
+    }
+    /// A call on hints, which libraries also use for themselves.
+    const fn hinting(self, symbol: &'static str, hints: Hints) -> Row {
+        self.mpiio(symbol, Kind::Meta).role(Role::None).hints(hints).outermost()
+    }
 }
 
-pub(super) const ROWS: &[Row] = &[
-    all(mpi("MPI_File_open", Kind::Open).role(Role::Open).path(1).len(Int(2)).handle(Out(4))),
-    all(mpi("MPI_File_close", Kind::Close).role(Role::Close).handle(In(0))),
-    mpi("MPI_File_delete", Kind::Meta).role(Role::None).handle(super::Src::None).path(0),
-    read("MPI_File_read"),
-    all(read("MPI_File_read_all")),
-    read_at("MPI_File_read_at"),
-    all(read_at("MPI_File_read_at_all")),
-    read("MPI_File_read_shared"),
-    all(read("MPI_File_read_ordered")),
-    write("MPI_File_write"),
-    all(write("MPI_File_write_all")),
-    write_at("MPI_File_write_at"),
-    all(write_at("MPI_File_write_at_all")),
-    write("MPI_File_write_shared"),
-    all(write("MPI_File_write_ordered")),
-    all(mpi("MPI_File_sync", Kind::Sync)),
-    all(mpi("MPI_File_set_view", Kind::Meta).off(Arg(1))),
-    mpi("MPI_File_seek", Kind::Seek).off(Arg(1)),
-    all(mpi("MPI_File_seek_shared", Kind::Seek).off(Arg(1))),
-    all(mpi("MPI_File_set_size", Kind::Meta).len(Arg(1))),
-    mpi("MPI_File_get_size", Kind::Meta),
-    all(mpi("MPI_File_preallocate", Kind::Meta).len(Arg(1))),
-];
+/// Calls that move no data.
+fn others(abi: Abi) -> Vec<Row> {
+    let file = |symbol, kind| abi.file(symbol, kind);
+    let meta = |symbol| abi.file(symbol, Kind::Meta);
+    vec![
+        all(file("MPI_File_close", Kind::Close).role(Role::Close).handle(In(0))),
+        // The file is known by its path, and is no longer there.
+        abi.mpiio("MPI_File_delete", Kind::Meta).role(Role::None).path(0),
+        all(file("MPI_File_sync", Kind::Sync)),
+        all(meta("MPI_File_set_view").off(Arg(1)).len(abi.handle(5)).hints(Hints::Len)),
+        meta("MPI_File_get_view"),
+        file("MPI_File_seek", Kind::Seek).off(Arg(1)),
+        all(file("MPI_File_seek_shared", Kind::Seek).off(Arg(1))),
+        meta("MPI_File_get_position"),
+        meta("MPI_File_get_position_shared"),
+        meta("MPI_File_get_byte_offset"),
+        all(meta("MPI_File_set_size").len(Arg(1))),
+        meta("MPI_File_get_size"),
+        all(meta("MPI_File_preallocate").len(Arg(1))),
+        meta("MPI_File_get_amode"),
+        meta("MPI_File_get_group"),
+        all(meta("MPI_File_set_info").off(abi.handle(1)).hints(Hints::Off)),
+        meta("MPI_File_get_info"),
+        meta("MPI_File_get_type_extent"),
+        meta("MPI_File_get_type_extent_c"),
+        all(meta("MPI_File_set_atomicity")),
+        meta("MPI_File_get_atomicity"),
+        // Often of no file (`MPI_FILE_NULL`): what holds for files that are opened later.
+        abi.mpiio("MPI_File_set_errhandler", Kind::Other).role(Role::None),
+        abi.mpiio("MPI_File_get_errhandler", Kind::Other).role(Role::None),
+        abi.mpiio("MPI_File_create_errhandler", Kind::Other).role(Role::None),
+        file("MPI_File_call_errhandler", Kind::Other),
+        abi.hinting("MPI_Info_create", Hints::Create).handle(abi.out(0)),
+        abi.hinting("MPI_Info_set", Hints::Set).handle(abi.handle(0)).path(1).path2(2),
+        abi.hinting("MPI_Info_delete", Hints::Delete).handle(abi.handle(0)).path(1),
+        abi.hinting("MPI_Info_dup", Hints::Dup).handle(abi.handle(0)).off(abi.out(1)),
+        abi.hinting("MPI_Info_free", Hints::Free).handle(abi.inout(0)),
+    ]
+}
+
+/// How many processes open a file together.
+fn opens() -> Vec<Row> {
+    // `c_local_group` in `struct ompi_communicator_t` (ompi/communicator/communicator.h) and `grp_proc_count` in
+    // `struct ompi_group_t` (ompi/group/group.h), as `MPI_Comm_size` of 4.1.4, 4.1.8 and 5.0.11 reads them.
+    const LOCAL_GROUP_4: u32 = 0xf8;
+    const LOCAL_GROUP_5: u32 = 0x108;
+    const PROC_COUNT: u8 = 0x10;
+    let open_mpi = |family, group| {
+        let open = Abi::OpenMpi.open("MPI_File_open");
+        Row { family, ..open }.got(Through(0, group, PROC_COUNT))
+    };
+    let mut rows = vec![open_mpi(Family::OpenMpi4, LOCAL_GROUP_4), open_mpi(Family::OpenMpi5, LOCAL_GROUP_5)];
+    for abi in [Abi::Mpich, Abi::Standard] {
+        // ROMIO duplicates the communicator, and asks for the size of the copy (ad_opencoll.c).
+        rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Told(0)));
+        rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).note(Note::Ranks, OutInt(1)));
+        // The first thing that every function that moves data does (ROMIO, mpi-io/*.c) is to ask for this of its datatype.
+        rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).note(Note::TypeSize, Out(1)));
+    }
+    rows
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    let mut rows = opens();
+    for abi in ABIS {
+        for form in DATA {
+            rows.extend([data(abi, form, false), data(abi, form, true)]);
+        }
+        let end = |symbol: &&'static str| all(abi.file(symbol, Kind::Wait)).len(abi.status(2)).asynchronous(Async::End);
+        rows.extend(ENDS.iter().map(end));
+        rows.extend(others(abi));
+    }
+    rows
+}

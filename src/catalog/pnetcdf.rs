@@ -2,7 +2,7 @@
 //! 0 or negative `NC_E...`.
 
 use super::Src::{self, Arg, Int, Note as Told, Out, OutInt, Pair, PairNote, PairOut, MpiSize};
-use super::variables::{Element, Region, Tells, slot};
+use super::variables::{Element, Region, Meaning, slot};
 use super::{ANY_RANK, Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
@@ -22,20 +22,20 @@ const fn define(symbol: &'static str) -> Row {
 /// `int f(comm, path, mode, info, int *ncid)`
 const fn open(symbol: &'static str) -> Row {
     let row = all(ncmpi(symbol, Kind::Open)).role(Role::Open).handle(OutInt(4)).path(1).len(Int(2));
-    row.tells(Tells::File { parallel: true })
+    row.meaning(Meaning::File { parallel: true })
 }
 /// What was submitted and not waited for is cancelled.
 const fn close(symbol: &'static str) -> Row {
-    all(ncmpi(symbol, Kind::Close)).role(Role::Close).tells(Tells::End).asynchronous(Async::CancelAll)
+    all(ncmpi(symbol, Kind::Close)).role(Role::Close).meaning(Meaning::End).asynchronous(Async::CancelAll)
 }
-const fn variable(symbol: &'static str, tells: Tells) -> Row {
-    meta(symbol).off(Int(1)).tells(tells)
+const fn variable(symbol: &'static str, meaning: Meaning) -> Row {
+    meta(symbol).off(Int(1)).meaning(meaning)
 }
 const fn is_variable(symbol: &'static str) -> Row {
-    variable(symbol, Tells::Variable { new: false })
+    variable(symbol, Meaning::Variable { new: false })
 }
-const fn attribute(symbol: &'static str, tells: Tells) -> Row {
-    variable(symbol, tells).path(2)
+const fn attribute(symbol: &'static str, meaning: Meaning) -> Row {
+    variable(symbol, meaning).path(2)
 }
 /// `(ncid, number, requests, statuses)`
 const fn requests(symbol: &'static str, kind: Kind, what: Async) -> Row {
@@ -117,7 +117,7 @@ const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> R
         Element::Datatype => (row.len(MpiSize(buffer + 1, buffer + 2)), buffer + 3),
         _ => (row, buffer + 1),
     };
-    let row = row.tells(Tells::Data(region, element));
+    let row = row.meaning(Meaning::Data(region, element));
     if api.submits { row.submits(OutInt(request)).asynchronous(Async::SubmitOf) } else { row }
 }
 
@@ -127,7 +127,7 @@ const fn several(symbol: &'static str, api: Api, element: Element) -> Row {
         Element::Datatype => Element::Datatypes,
         other => other,
     };
-    let row = ncmpi(symbol, api.kind).flags(api.flags).tells(Tells::Data(Region::Several, element));
+    let row = ncmpi(symbol, api.kind).flags(api.flags).meaning(Meaning::Data(Region::Several, element));
     row.words(0, Words::ints(slot::IDS, When::Entry, 2, Count::Arg(1))).takes_every(Note::Rank)
 }
 
@@ -213,11 +213,11 @@ fn filetype_rows() -> impl Iterator<Item = Row> {
 fn attribute_rows() -> impl Iterator<Item = Row> {
     let in_file = |element| if element == Element::Datatype { Element::Variable } else { element };
     let put = typed!("ncmpi_put_att", "").into_iter().map(move |(symbol, element)| {
-        let row = Row { kind: Kind::Write, ..all(attribute(symbol, Tells::AttributeData(in_file(element)))) };
+        let row = Row { kind: Kind::Write, ..all(attribute(symbol, Meaning::AttributeData(in_file(element)))) };
         if symbol.ends_with("_text") { row.len(Arg(3)) } else { row.len(Arg(4)).got(Int(3)) }
     });
     let get = typed!("ncmpi_get_att", "").into_iter().map(move |(symbol, element)| {
-        Row { kind: Kind::Read, ..attribute(symbol, Tells::AttributeData(in_file(element))) }
+        Row { kind: Kind::Read, ..attribute(symbol, Meaning::AttributeData(in_file(element))) }
     });
     put.chain(get)
 }
@@ -248,10 +248,10 @@ const ROWS: &[Row] = &[
     meta("ncmpi_buffer_attach"),
     meta("ncmpi_buffer_detach"),
     // Dimensions.
-    define("ncmpi_def_dim").len(Arg(2)).off(OutInt(3)).tells(Tells::Dimension { new: true }),
+    define("ncmpi_def_dim").len(Arg(2)).off(OutInt(3)).meaning(Meaning::Dimension { new: true }),
     define("ncmpi_rename_dim"),
-    meta("ncmpi_inq_dim").off(Int(1)).len(Out(3)).tells(Tells::Dimension { new: false }),
-    meta("ncmpi_inq_dimlen").off(Int(1)).len(Out(2)).tells(Tells::Dimension { new: false }),
+    meta("ncmpi_inq_dim").off(Int(1)).len(Out(3)).meaning(Meaning::Dimension { new: false }),
+    meta("ncmpi_inq_dimlen").off(Int(1)).len(Out(2)).meaning(Meaning::Dimension { new: false }),
     meta("ncmpi_inq_dimid"),
     meta("ncmpi_inq_dimname"),
     meta("ncmpi_inq_unlimdim"),
@@ -262,8 +262,8 @@ const ROWS: &[Row] = &[
         .got(Int(3))
         .off(OutInt(5))
         .words(0, Words::ints(slot::IDS, When::Entry, 4, Count::Arg(3)).rank())
-        .tells(Tells::Variable { new: true }),
-    define("ncmpi_rename_var").path(2).off(Int(1)).tells(Tells::Variable { new: false }),
+        .meaning(Meaning::Variable { new: true }),
+    define("ncmpi_rename_var").path(2).off(Int(1)).meaning(Meaning::Variable { new: false }),
     is_variable("ncmpi_inq_var")
         .names(2)
         .len(OutInt(3))
@@ -280,12 +280,12 @@ const ROWS: &[Row] = &[
     meta("ncmpi_inq_varoffset"),
     meta("ncmpi_inq_var_fill"),
     // Attributes.
-    all(attribute("ncmpi_del_att", Tells::NoAttribute)),
-    all(attribute("ncmpi_rename_att", Tells::NoAttribute)),
+    all(attribute("ncmpi_del_att", Meaning::NoAttribute)),
+    all(attribute("ncmpi_rename_att", Meaning::NoAttribute)),
     define("ncmpi_copy_att").handle(Int(3)),
-    attribute("ncmpi_inq_att", Tells::Attribute).got(OutInt(3)).len(Out(4)),
-    attribute("ncmpi_inq_atttype", Tells::Attribute).got(OutInt(3)),
-    attribute("ncmpi_inq_attlen", Tells::Attribute).len(Out(3)),
+    attribute("ncmpi_inq_att", Meaning::Attribute).got(OutInt(3)).len(Out(4)),
+    attribute("ncmpi_inq_atttype", Meaning::Attribute).got(OutInt(3)),
+    attribute("ncmpi_inq_attlen", Meaning::Attribute).len(Out(3)),
     meta("ncmpi_inq_attid"),
     meta("ncmpi_inq_attname"),
     // The file.

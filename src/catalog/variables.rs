@@ -30,12 +30,12 @@ pub enum Region {
     One,
     /// `START`, `COUNT`, `STRIDE`.
     Box,
-    /// Several boxes, as many as the high half of `off` says: `START`, `COUNT`. `len` is how many elements that are, where
+    /// Several boxes, as many as the high half of `off` meaning: `START`, `COUNT`. `len` is how many elements that are, where
     /// an inner function told (not with [`Element::Datatype`]).
     List,
     /// Those of an MPI datatype; `got` is how many they are.
     Datatype,
-    /// Of each of several variables, `IDS`, a region of its own, whose counts an inner function tells: `SHAPE` for each.
+    /// Of each of several variables, `IDS`, a region of its own, whose counts an inner function meaning: `SHAPE` for each.
     Several,
 }
 
@@ -54,7 +54,7 @@ pub enum Element {
 
 /// What a call tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tells {
+pub enum Meaning {
     Nothing,
     /// It opens a file.
     File { parallel: bool },

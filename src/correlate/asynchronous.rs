@@ -11,7 +11,7 @@ use super::processes::Owner;
 use super::rows::Span;
 use super::stack::Tree;
 use super::things::Seen;
-use crate::catalog::{self, Async, Family};
+use crate::catalog::{self, Async, Family, Status};
 use crate::words::{Kind, Layer, flag};
 
 /// How a library names an operation.
@@ -145,22 +145,18 @@ impl Asynchronous {
                 let keys = names.iter().filter(|n| ok && **n != 0).map(|n| key(Name::Request(*n as u64))).collect();
                 self.submit(seen, asked, keys)
             }
-            Async::End => {
-                self.complete(seen, &handle.map(|h| key(Name::Split(h))).into_iter().collect::<Vec<_>>(), out)
-            }
+            Async::End => self.complete(seen, handle.map(|h| (0, key(Name::Split(h)))).into_iter().collect(), out),
             Async::Wait => {
                 let keys: Vec<Key> = before(seen).into_iter().map(|r| key(Name::Request(r))).collect();
-                if ok { self.complete(seen, &keys, out) } else { self.ask(&keys) }
+                if ok { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
             }
             Async::Test => {
                 let (before, after) = (before(seen), after(seen));
                 let gone = |i: usize| ok && after.get(i).is_some_and(|a| *a != before[i]);
-                let keys = |want: bool| -> Vec<Key> {
-                    let of = (0..before.len()).filter(|i| gone(*i) == want);
-                    of.map(|i| key(Name::Request(before[i]))).collect()
-                };
-                let done = self.complete(seen, &keys(true), out);
-                if done.id.is_some() { done } else { self.ask(&keys(false)) }
+                let keys = before.iter().enumerate().map(|(i, r)| (i, key(Name::Request(*r))));
+                let (gone, left): (Vec<_>, Vec<_>) = keys.partition(|(i, _)| gone(*i));
+                let done = self.complete(seen, gone, out);
+                if done.id.is_some() { done } else { self.ask(&left.into_iter().map(|(_, k)| k).collect::<Vec<_>>()) }
             }
             Async::Ask => self.ask(&before(seen).into_iter().map(|r| key(Name::Request(r))).collect::<Vec<_>>()),
             Async::Free => {
@@ -175,7 +171,7 @@ impl Asynchronous {
                 let keys = self.ids(seen, key);
                 // What was waited for is over even when the call reports an error of a request.
                 let over = ok || !seen.call.unfinished && !NOT_WAITED.contains(&code(seen.row, seen.call.status));
-                if over { self.complete(seen, &keys, out) } else { self.ask(&keys) }
+                if over { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
             }
             Async::CancelIds | Async::CancelAll => {
                 let keys = self.ids(seen, key);
@@ -186,10 +182,7 @@ impl Asynchronous {
                 }
                 asked
             }
-            Async::Return => {
-                let keys: Vec<Key> = handle.map(|r| key(Name::Request(r))).into_iter().collect();
-                self.complete(seen, &keys, out)
-            }
+            Async::Return => self.complete(seen, handle.map(|r| (0, key(Name::Request(r)))).into_iter().collect(), out),
         }
     }
 
@@ -264,22 +257,27 @@ impl Asynchronous {
         Effect { id, layer: id.and_then(|id| Some(self.operations.get(&id)?.layer)), ..Effect::default() }
     }
 
-    fn complete(&mut self, seen: &Seen, keys: &[Key], out: &mut Vec<Done>) -> Effect {
-        let asked = self.ask(keys);
-        let statuses = seen.numbers(1).filter(|s| s.len() == keys.len());
-        let told = |i: usize| match (seen.row.asynchronous, &statuses) {
-            (Async::WaitIds, Some(statuses)) if statuses[i] != 0 => Moved::Failed,
-            (Async::WaitIds, _) if !succeeded(seen.call) => Moved::Failed,
-            (Async::WaitIds, _) => Moved::All,
+    /// Completes operations: their keys, and where each stands among the call's requests.
+    fn complete(&mut self, seen: &Seen, keys: Vec<(usize, Key)>, out: &mut Vec<Done>) -> Effect {
+        let asked = self.ask(&keys.iter().map(|(_, key)| *key).collect::<Vec<_>>());
+        let statuses = seen.row.statuses.zip(seen.numbers(2));
+        let by_id = seen.numbers(1).unwrap_or_default();
+        let told = match seen.row.asynchronous {
+            Async::WaitIds if succeeded(seen.call) => Moved::All,
+            Async::WaitIds => Moved::Failed,
             // A call that completes one operation may tell what that moved.
             _ if keys.len() == 1 => moved(seen),
             _ => Moved::NotTold,
         };
-        for (i, key) in keys.iter().enumerate() {
-            let Some(id) = self.open.remove(key) else { continue };
+        for (i, key) in keys {
+            let Some(id) = self.open.remove(&key) else { continue };
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             operation.parts = operation.parts.saturating_sub(1);
-            match told(i) {
+            let of_its_own = match (seen.row.asynchronous, by_id.get(i)) {
+                (Async::WaitIds, Some(status)) if *status != 0 => Some(Moved::Failed),
+                _ => statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i)).map(Moved::Bytes),
+            };
+            match of_its_own.unwrap_or(told) {
                 Moved::All => operation.moved = operation.asked,
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
                 Moved::NotTold => operation.moved = None,
@@ -438,6 +436,13 @@ enum Moved {
     Bytes(i64),
     NotTold,
     Failed,
+}
+
+/// The count in the status of a request.
+fn count(layout: Status, ints: &[i64], request: usize) -> Option<i64> {
+    let at = request * layout.ints + layout.at;
+    let (low, high) = (*ints.get(at)? as u32, *ints.get(at + 1)? as u32);
+    Some(i64::from(low) | i64::from(if layout.split { high >> 1 } else { high }) << 32)
 }
 
 fn moved(seen: &Seen) -> Moved {

@@ -1,7 +1,8 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
-use crate::catalog::variables::Tells;
-use crate::catalog::{Async, Fails, Role, Row, Src};
+use crate::catalog::hdf5::Tells;
+use crate::catalog::variables::Meaning;
+use crate::catalog::{Async, Fails, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -22,25 +23,29 @@ pub fn succeeded(call: &Call) -> bool {
 }
 
 pub fn facts(row: &Row, call: &Call) -> Facts {
-    // What calls on variables tell is for whoever knows the variables.
-    let plain = matches!(row.role, Role::Use | Role::None) && row.tells == Tells::Nothing;
+    let plain = matches!(row.role, Role::Use | Role::None);
     let ok = succeeded(call);
     let len = call.len.map(count);
     let asynchronous = row.asynchronous != Async::No;
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
-    let len = len.filter(|_| submits || !asynchronous);
-    let got = call.got.map(count).filter(|_| ok && !asynchronous && row.tells == Tells::Nothing);
-    let bytes = match got {
+    let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
+    let got = call.got.map(count).filter(|_| ok && plain && !asynchronous);
+    // What is said of shapes and variables is no offset and no number of bytes.
+    let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
+    let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
+    let off = call.off.filter(|_| plain && !says && !matches!(row.hints, Hints::Off | Hints::Dup));
+    let bytes = match got.filter(|_| !says) {
+        _ if moves => len.filter(|_| ok),
         // MPI has no short write without an error.
         None if ok && !asynchronous && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
         other => other,
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
     Facts {
-        offset: call.off.filter(|_| plain && (ok || row.off != Src::Ret)).map(|off| off as i64),
+        offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
-        req_bytes: len.filter(|_| plain),
+        req_bytes: len.filter(|_| plain && (moves || !says)),
         ret: result(row, call, got),
         errno: errno(row, call),
         flags: row.flags
@@ -70,7 +75,7 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     if call.unfinished {
         return None;
     }
-    if matches!(row.role, Role::Open | Role::Dup) && row.handle == Src::Ret {
+    if matches!(row.role, Role::Open | Role::Reopen | Role::Dup) && row.handle == Src::Ret {
         if row.fails == Fails::Zero {
             return None; // a pointer
         }
@@ -81,7 +86,8 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     // lseek: the new position.
     let position = call.off.filter(|_| row.off == Src::Ret && call.status >= 0);
     // A function that returns a code says nothing of bytes.
-    let told = got.filter(|_| row.got == Src::Ret || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
+    let result = matches!(row.got, Src::Ret | Src::RetInt);
+    let told = got.filter(|_| result || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
     told.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
 }
 

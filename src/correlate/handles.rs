@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::hints::Set;
 use super::processes::Owner;
 use super::rows::{Handle, Row};
 use crate::words::Layer;
@@ -31,6 +32,8 @@ pub struct New {
     pub pid: i32,
     pub name: Name,
     pub mode: Option<i32>,
+    /// How many processes opened it together.
+    pub comm_size: Option<i32>,
     pub close_on_exec: bool,
     pub file: Option<i32>,
     /// The call that made it; none for a handle that was there before.
@@ -102,7 +105,8 @@ impl Handles {
             raw: new.name.2 as i64,
             mode: new.mode,
             flags: if new.span.is_some() { 0 } else { EXISTED_BEFORE },
-            comm_size: None,
+            comm_size: new.comm_size,
+            hints: None,
             open_span_id: new.span,
             close_span_id: None,
             start_ns: new.start_ns,
@@ -164,6 +168,16 @@ impl Handles {
 
     pub fn set_object(&mut self, id: i32, object: i32) {
         self.change(id, |h| h.row.object_id = Some(object));
+    }
+
+    /// The program gave hints with it. What it gave before holds, where these do not say otherwise.
+    pub fn give(&mut self, id: i32, hints: &Set) {
+        self.change(id, |h| {
+            let known = h.row.hints.take().unwrap_or_default();
+            let mut all: Set = known.into_iter().collect();
+            all.extend(hints.iter().map(|(key, value)| (key.clone(), value.clone())));
+            h.row.hints = Some(all.into_iter().collect());
+        });
     }
 
     /// The file of a handle became known; so did that of the handles of its layer that it was opened in.

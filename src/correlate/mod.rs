@@ -3,9 +3,12 @@
 mod asynchronous;
 mod block;
 mod call;
+mod collectives;
 mod dirty;
 mod files;
 mod handles;
+mod hdf5;
+mod hints;
 pub mod hist;
 mod losses;
 mod netcdf;
@@ -29,6 +32,7 @@ mod testing;
 
 use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
+use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
@@ -99,6 +103,7 @@ pub struct Correlator {
     things: Things,
     blocks: Blocks,
     asynchronous: Asynchronous,
+    collectives: Collectives,
     rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
@@ -122,6 +127,7 @@ impl Correlator {
             things: Things::default(),
             blocks: Blocks::default(),
             asynchronous: Asynchronous::default(),
+            collectives: Collectives::default(),
             written: Vec::new(),
             rollups: Rollups::new(&config.specs),
             leaving: Vec::new(),
@@ -215,6 +221,7 @@ impl Correlator {
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
+                self.forget(Owner::Process(process));
                 self.things.gone(Owner::Process(process), t_ns, true);
             }
             Event::Exit { process, status, .. } => {
@@ -225,6 +232,7 @@ impl Correlator {
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
+                self.forget(Owner::Process(process));
                 self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
@@ -235,6 +243,10 @@ impl Correlator {
                 let pid = self.processes.pid(process);
                 self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
             }
+            Event::Stream { thread, stream, fd, key, .. } => {
+                let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                self.things.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
+            }
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));
                 self.blocks.bio(time, bio, file);
@@ -244,6 +256,12 @@ impl Correlator {
                 self.blocks.request(request, |time| relative(time, t0), out);
             }
         }
+    }
+
+    /// A process is gone, or executes another program.
+    fn forget(&mut self, owner: Owner) {
+        self.things.hints.gone(owner);
+        self.collectives.gone(owner, &self.things.handles);
     }
 
     /// Row of the catalog, and which copy of the library, of a number on the wire.
@@ -283,7 +301,14 @@ impl Correlator {
                 self.unknown.add(spec.layer, reason);
             }
         }
+        let caller = Caller { rank: thread.rank, run: &thread.run };
+        let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
         let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
+        if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
+            (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
+        {
+            self.unknown.add(spec.layer, hdf5::unknown(spec));
+        }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
@@ -320,10 +345,11 @@ impl Correlator {
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
+                | found.flags
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,
-            coll_id: None,
+            coll_id,
             stack_id: None,
         };
         let mut node = Node {

@@ -1,8 +1,9 @@
-//! Datasets, variables, attributes and groups inside files, by name.
+//! Datasets, variables, attributes, groups and types inside files: by name, with their shapes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::paths::{absolute, lossy_path};
+use super::processes::Owner;
 use super::rows::{Object, Row};
 
 /// Where a name counts: one file, or one handle whose file is not known.
@@ -12,69 +13,129 @@ pub enum Scope {
     Handle(i32),
 }
 
+/// A name, as seen from an object (none: the file itself).
+pub struct Place<'a> {
+    pub scope: Scope,
+    pub location: Option<i32>,
+    pub name: &'a [u8],
+    pub class: &'static str,
+}
+
+/// What is known of an object's shape.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shape {
+    pub dims: Option<Vec<i64>>,
+    /// Empty: not chunked.
+    pub chunk: Option<Vec<i64>>,
+    /// Bytes of an element in the file.
+    pub elem_size: Option<i32>,
+    /// Empty: none.
+    pub filters: Option<Vec<String>>,
+}
+
+struct State {
+    handle: i32,
+    scope: Scope,
+    class: &'static str,
+    name: Vec<u8>,
+    shape: Shape,
+    /// Processes that made or opened it.
+    known_to: Vec<Owner>,
+    queued: bool,
+}
+
 /// Every object opened; ids count from 1.
 #[derive(Default)]
 pub struct Objects {
     ids: HashMap<(Scope, &'static str, Vec<u8>), i32>,
-    names: Vec<Vec<u8>>,
-    all: Vec<Object>,
-    changed: BTreeSet<i32>,
+    all: Vec<State>,
+    changed: Vec<i32>,
 }
 
 impl Objects {
-    /// The object called `name` as seen from the object `location` (none: the file itself).
-    pub fn open(&mut self, scope: Scope, location: Option<i32>, name: &[u8], class: &'static str, handle: i32) -> i32 {
-        let base = location.and_then(|id| self.names.get(id as usize - 1)).map_or(&b""[..], Vec::as_slice);
-        let name = absolute(base, name);
-        let next = self.names.len() as i32 + 1;
-        let id = *self.ids.entry((scope, class, name.clone())).or_insert(next);
-        if id == next {
-            self.all.push(Object {
-                object_id: id,
-                handle_id: Some(handle),
-                file_id: if let Scope::File(file) = scope { Some(file) } else { None },
-                name: lossy_path(&name),
-                class,
-                dims: None,
-                chunk: None,
-                elem_size: None,
-                filters: None,
+    /// The object at a place; `made`: by this process and this call.
+    ///
+    /// Nothing can be made where something is. So what a process makes where it knew something is another object; what
+    /// it makes where only others made something is the one that all of them make together.
+    pub fn open(&mut self, place: &Place, handle: i32, by: Owner, made: bool) -> i32 {
+        let base = place.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, place.name);
+        let key = (place.scope, place.class, name);
+        let known = self.ids.get(&key).copied();
+        let known = known.filter(|id| !(made && self.state(*id).is_some_and(|o| o.known_to.contains(&by))));
+        let id = known.unwrap_or_else(|| {
+            let id = self.all.len() as i32 + 1;
+            self.all.push(State {
+                handle,
+                scope: place.scope,
+                class: place.class,
+                name: key.2.clone(),
+                shape: Shape::default(),
+                known_to: Vec::new(),
+                queued: true,
             });
-            self.names.push(name);
-            self.changed.insert(id);
+            self.changed.push(id);
+            self.ids.insert(key, id);
+            id
+        });
+        if let Some(state) = self.state_mut(id).filter(|o| !o.known_to.contains(&by)) {
+            state.known_to.push(by);
         }
         id
     }
 
-    /// An object has another name from now on, seen from the same place.
-    pub fn rename(&mut self, id: i32, scope: Scope, location: Option<i32>, name: &[u8]) {
-        let base = location.and_then(|id| self.names.get(id as usize - 1)).map_or(&b""[..], Vec::as_slice);
-        let name = absolute(base, name);
-        let Some((known, object)) = self.names.get_mut(id as usize - 1).zip(self.all.get_mut(id as usize - 1)) else {
-            return;
-        };
-        if *known != name {
-            let old = std::mem::replace(known, name.clone());
-            self.ids.remove(&(scope, object.class, old));
-            object.name = lossy_path(&name);
-            self.ids.insert((scope, object.class, name), id);
-            self.changed.insert(id);
+    /// An object has another name from now on.
+    pub fn rename(&mut self, id: i32, place: &Place) {
+        let base = place.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, place.name);
+        let Some(state) = self.state_mut(id).filter(|o| o.name != name) else { return };
+        let before = std::mem::replace(&mut state.name, name.clone());
+        if !std::mem::replace(&mut state.queued, true) {
+            self.changed.push(id);
+        }
+        self.ids.remove(&(place.scope, place.class, before));
+        self.ids.insert((place.scope, place.class, name), id);
+    }
+
+    fn state(&self, id: i32) -> Option<&State> {
+        self.all.get(usize::try_from(id).ok()?.checked_sub(1)?)
+    }
+
+    fn state_mut(&mut self, id: i32) -> Option<&mut State> {
+        self.all.get_mut(usize::try_from(id).ok()?.checked_sub(1)?)
+    }
+
+    pub fn shape(&self, id: i32) -> Option<&Shape> {
+        self.state(id).map(|o| &o.shape)
+    }
+
+    /// More is known of an object's shape, or it has changed.
+    pub fn learn(&mut self, id: i32, what: impl FnOnce(&mut Shape)) {
+        let Some(state) = self.state_mut(id) else { return };
+        let before = state.shape.clone();
+        what(&mut state.shape);
+        if state.shape != before && !state.queued {
+            state.queued = true;
+            self.changed.push(id);
         }
     }
 
-    /// More became known of an object.
-    pub fn describe(&mut self, id: i32, what: impl FnOnce(&mut Object)) {
-        let Some(object) = self.all.get_mut(id as usize - 1) else { return };
-        let before = object.clone();
-        what(object);
-        if *object != before {
-            self.changed.insert(id);
-        }
-    }
-
+    /// Writes the rows that changed.
     pub fn write(&mut self, out: &mut Vec<Row>) {
-        while let Some(id) = self.changed.pop_first() {
-            out.extend(self.all.get(id as usize - 1).cloned().map(Row::Object));
+        for id in std::mem::take(&mut self.changed) {
+            let Some(state) = self.state_mut(id) else { continue };
+            state.queued = false;
+            out.push(Row::Object(Object {
+                object_id: id,
+                handle_id: Some(state.handle),
+                file_id: if let Scope::File(file) = state.scope { Some(file) } else { None },
+                name: lossy_path(&state.name),
+                class: state.class,
+                dims: state.shape.dims.clone(),
+                chunk: state.shape.chunk.clone(),
+                elem_size: state.shape.elem_size,
+                filters: state.shape.filters.as_ref().map(|f| f.join(",")),
+            }));
         }
     }
 }

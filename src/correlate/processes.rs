@@ -1,6 +1,7 @@
 //! Who made a call: threads, processes, ranks.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::paths::lossy_path;
 use super::rows::{Process, Row, Thread};
@@ -41,13 +42,22 @@ pub struct ThreadState {
     pub pid: i32,
     pub tid: i32,
     pub rank: Option<i32>,
+    pub run: Run,
     pub stack: Stack,
     pub texts: Vec<Text>,
 }
 
 impl ThreadState {
     pub fn unknown(thread: u32) -> Self {
-        Self { owner: Owner::Thread(thread), pid: 0, tid: 0, rank: None, stack: Stack::default(), texts: Vec::new() }
+        Self {
+            owner: Owner::Thread(thread),
+            pid: 0,
+            tid: 0,
+            rank: None,
+            run: Run::default(),
+            stack: Stack::default(),
+            texts: Vec::new(),
+        }
     }
 
     /// Keeps a text; false when an older one had to go.
@@ -71,7 +81,15 @@ pub struct Variables {
 struct ProcessState {
     row: Process,
     threads: Vec<u32>,
+    run: Run,
 }
+
+/// What tells the run that a process belongs to from others: the job's id, and the values of `RUN`.
+pub type Run = Arc<[String]>;
+
+/// Variables that are equal for all processes of one run of a launcher, and different for another: PMIx (Open MPI, Slurm),
+/// Intel MPI's, Slurm. MPICH's launcher has none.
+const RUN: [&str; 3] = ["PMIX_NAMESPACE", "I_MPI_HYDRA_UUID", "SLURM_STEP_ID"];
 
 /// Everyone alive.
 pub struct Processes {
@@ -87,15 +105,18 @@ impl Processes {
 
     /// The process, made up from what is known when its own event was lost.
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
-        self.alive
-            .entry(process)
-            .or_insert_with(|| ProcessState { row: nameless(process, start_ns), threads: Vec::new() })
+        self.alive.entry(process).or_insert_with(|| ProcessState {
+            row: nameless(process, start_ns),
+            threads: Vec::new(),
+            run: Run::default(),
+        })
     }
 
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
-        let forked_by = parent.and_then(|p| self.alive.get(&p)).map(|p| p.row.clone());
-        let row = &mut self.known(process, start_ns).row;
-        let inherited = forked_by.unwrap_or_else(|| row.clone());
+        let forked_by = parent.and_then(|p| self.alive.get(&p)).map(|p| (p.row.clone(), p.run.clone()));
+        let ProcessState { row, run, .. } = self.known(process, start_ns);
+        let (inherited, same_run) = forked_by.unwrap_or_else(|| (row.clone(), run.clone()));
+        *run = same_run;
         *row = Process {
             pid: ids[0] as i32,
             ppid: ids[1] as i32,
@@ -129,10 +150,11 @@ impl Processes {
         if state.row.pid == 0 {
             state.row.pid = pid;
         }
-        let rank = state.row.rank;
+        let (rank, run) = (state.row.rank, Arc::clone(&state.run));
         let known = self.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
         let before = known.owner;
         (known.owner, known.pid, known.tid, known.rank) = (Owner::Process(process), pid, tid, rank);
+        known.run = run;
         if before != known.owner {
             self.known(process, t_ns).threads.push(thread);
         }
@@ -143,18 +165,18 @@ impl Processes {
     }
 
     pub fn exec(&mut self, t_ns: i64, process: u32, program: Program, out: &mut Vec<Row>) {
-        let value = |names: &[String]| {
-            let of = |name: &String| {
-                let value = |v: &Vec<u8>| v.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(lossy_path);
-                program.env.iter().find_map(value)
-            };
-            names.iter().find_map(of)
+        let of = |name: &str| {
+            let value = |v: &Vec<u8>| v.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(lossy_path);
+            program.env.iter().find_map(value)
         };
+        let value = |names: &[String]| names.iter().find_map(|name| of(name));
         let number = |names: &[String]| value(names).and_then(|v| v.trim().parse::<i32>().ok());
         let rank = number(&self.variables.rank);
         let world_size = number(&self.variables.size);
         let job_id = value(&self.variables.job);
+        let run: Run = std::iter::once(job_id.clone()).chain(RUN.map(of)).map(Option::unwrap_or_default).collect();
         let state = self.known(process, t_ns);
+        state.run = Arc::clone(&run);
         state.row.exe = Some(lossy_path(&program.exe));
         state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
         state.row.cgroup = program.cgroup.or(state.row.cgroup.take());
@@ -164,6 +186,7 @@ impl Processes {
         for thread in &threads {
             if let Some(known) = self.threads.get_mut(thread) {
                 known.rank = rank;
+                known.run = Arc::clone(&run);
             }
         }
     }

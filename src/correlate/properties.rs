@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::rows::{Row, Span, span_id};
 use super::testing::{call, key};
 use super::{Config, Correlator};
+use crate::catalog;
 use crate::event::{Call, Event};
 use crate::words::flag;
 
@@ -52,7 +53,7 @@ fn busy(call: Call) -> Call {
 }
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let step = (0_u64..4, prop::bool::weighted(0.55), 0_u16..90);
+    let step = (0_u64..4, prop::bool::weighted(0.55), 0_u16..catalog::rows().len() as u16);
     prop::collection::vec(prop::collection::vec(step, 0..60), 1..4)
 }
 
@@ -175,7 +176,7 @@ proptest! {
         let mut correlator = Correlator::new(Config { t0, max_pending: 8, ..Config::default() });
         let mut out = Vec::new();
         for (n, (spec, thread, seq, depth, start, dur, status)) in raw.iter().enumerate() {
-            let odd = Call { spec: spec % 200, depth: depth % 4, dur: *dur, status: *status, handle: Some(*dur), len: Some(*start), got: Some(*dur), off: Some(*start), ..call(*thread, *seq, 0, *start, *start) };
+            let odd = Call { spec: *spec, depth: depth % 4, dur: *dur, status: *status, handle: Some(*dur), len: Some(*start), got: Some(*dur), off: Some(*start), ..call(*thread, *seq, 0, *start, *start) };
             correlator.push(Event::Call(odd));
             if n % 12 == 0 {
                 correlator.advance(marks[n / 12], &mut out);
@@ -188,7 +189,8 @@ proptest! {
 
 /// The rows in a fixed order, without those that are sums and may be split differently.
 fn lasting(rows: &[Row]) -> Vec<String> {
-    let kept = rows.iter().filter(|r| !matches!(r, Row::Rollup(_) | Row::Hist(_) | Row::Loss(_)));
+    let sum = |r: &&Row| matches!(r, Row::Rollup(_) | Row::Hist(_) | Row::Loss(_) | Row::Metric(_));
+    let kept = rows.iter().filter(|r| !sum(r));
     let mut text: Vec<String> = kept.map(|r| format!("{r:?}")).collect();
     text.sort();
     text

@@ -142,7 +142,10 @@ pub struct Handle {
     pub mode: Option<i32>,
     /// Bit 0: existed before tracing began.
     pub flags: i32,
+    /// Processes that opened it together.
     pub comm_size: Option<i32>,
+    /// Keys and values that the program gave with it, by key.
+    pub hints: Option<Vec<(String, String)>>,
     pub open_span_id: Option<i64>,
     pub close_span_id: Option<i64>,
     pub start_ns: i64,

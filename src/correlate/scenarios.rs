@@ -338,3 +338,75 @@ fn a_file_that_is_only_asked_about_has_the_name_it_was_asked_about_by() {
     let rows = run.finish();
     assert_eq!([1, 2].map(|id| rows.file(id).path.as_deref()), [Some("/lib/x"), Some("/usr/lib/y")]);
 }
+
+#[test]
+fn a_stream_is_tied_to_its_descriptor_however_it_was_opened() {
+    const STDOUT: u64 = 0x7f00;
+    let mut run = Run::new();
+    let on = |time, stream, fd, ino| Event::Stream { time, thread: 0, stream, fd, key: key(ino) };
+    // Nobody opened stdout; nothing is written before the end of the program.
+    run.push(on(10, STDOUT, 1, 7));
+    run.call("puts", Call { handle: Some(STDOUT), got: Some(5), off: Some(0), ..call(0, 1, 0, 10, 11) });
+    run.call("write", Call { handle: Some(1), file: Some(key(7)), got: Some(5), ..call(0, 2, 0, 20, 21) });
+    // dup2 put another file below it.
+    run.call("dup2", Call { handle: Some(1), off: Some(9), file: Some(key(8)), ..call(0, 3, 0, 30, 31) });
+    run.push(on(40, STDOUT, 1, 8));
+    run.call("puts", Call { handle: Some(STDOUT), got: Some(5), off: Some(0), ..call(0, 4, 0, 40, 41) });
+    run.call("write", Call { handle: Some(1), file: Some(key(8)), got: Some(5), ..call(0, 5, 0, 50, 51) });
+    let rows = run.finish();
+    let handle = |seq| rows.handle(rows.span(0, seq).handle_id.expect("a handle"));
+    for (puts, write, file) in [(1, 2, 1), (4, 5, 2)] {
+        let (stream, fd) = (handle(puts), handle(write));
+        assert_eq!(fd.parent_handle_id, Some(stream.handle_id));
+        assert_eq!([stream.file_id, fd.file_id, rows.span(0, puts).file_id], [Some(file); 3]);
+        assert_eq!((stream.flags, stream.raw), (1, STDOUT as i64));
+    }
+    assert_ne!(handle(1).handle_id, handle(4).handle_id);
+    assert_eq!(handle(1).end_ns, Some(40));
+}
+
+#[test]
+fn one_stream_of_two_functions_is_one_handle() {
+    let mut run = Run::new();
+    // tmpfile calls fdopen, pclose calls fclose.
+    run.openat(call(0, 2, 1, 11, 12), "/tmp/#1", 1, 3);
+    run.call("fdopen", Call { handle: Some(0xbeef), off: Some(3), ..call(0, 3, 1, 13, 14) });
+    run.call("tmpfile", Call { handle: Some(0xbeef), ..call(0, 1, 0, 10, 15) });
+    run.call("fclose", Call { handle: Some(0xbeef), ..call(0, 5, 1, 21, 22) });
+    run.call("pclose", Call { handle: Some(0xbeef), ..call(0, 4, 0, 20, 23) });
+    // Of no stream.
+    run.call("fflush", call(0, 6, 0, 30, 31));
+    run.call("fflush", Call { handle: Some(0), ..call(0, 7, 0, 32, 33) });
+    let rows = run.finish();
+    assert_eq!([1, 3, 4, 5, 6, 7].map(|s| rows.span(0, s).handle_id), [Some(2), Some(2), Some(2), Some(2), None, None]);
+    assert_eq!((rows.handle(1).parent_handle_id, rows.handle(2).file_id), (Some(2), Some(1)));
+    assert_eq!(rows.handle(2).close_span_id, Some(span_id(0, 5)));
+    let last = rows.0.iter().filter_map(|r| if let Row::Handle(h) = r { Some(h.handle_id) } else { None }).max();
+    assert_eq!(last, Some(2), "nothing was made up");
+}
+
+#[test]
+fn freopen_ends_a_stream_and_opens_it_again() {
+    let mut run = Run::new();
+    let open = |run: &mut Run, seq, start, symbol: &str, path: &str, ino| {
+        run.openat(call(0, seq + 1, 1, start + 1, start + 2), path, ino, 3);
+        let outer = call(0, seq, 0, start, start + 3);
+        run.text(&outer, TextKind::Path, path);
+        run.call(symbol, Call { handle: Some(0xbeef), off: (symbol == "freopen").then_some(0xbeef), ..outer });
+    };
+    open(&mut run, 1, 10, "fopen", "/d/a", 1);
+    open(&mut run, 3, 20, "freopen", "/d/b", 2);
+    let failed = call(0, 5, 0, 30, 31);
+    run.text(&failed, TextKind::Path, "/d/none");
+    run.call("freopen", Call { status: -1, handle: Some(0), off: Some(0xbeef), ..failed });
+    // A close that reports an error closes all the same.
+    open(&mut run, 6, 40, "fopen", "/d/c", 3);
+    run.call("fclose", Call { status: -1, handle: Some(0xbeef), ..call(0, 8, 0, 50, 51) });
+    let rows = run.finish();
+    let ends = |id| (rows.handle(id).file_id, rows.handle(id).end_ns, rows.handle(id).close_span_id);
+    // Each after its descriptor.
+    assert_eq!(ends(2), (Some(1), Some(23), Some(span_id(0, 3))));
+    assert_eq!(ends(4), (Some(2), Some(31), Some(span_id(0, 5))));
+    assert_eq!(ends(6), (Some(3), Some(51), Some(span_id(0, 8))));
+    assert_eq!((rows.span(0, 3).handle_id, rows.span(0, 5).handle_id, rows.span(0, 3).offset), (Some(4), None, None));
+}

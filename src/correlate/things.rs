@@ -3,13 +3,16 @@
 use super::call::succeeded;
 use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
+use super::hdf5::{self, Hdf5};
+use super::hints::Hints;
 use super::netcdf::{NetCdf, Told};
-use super::objects::{Objects, Scope};
+use super::objects::{Objects, Place, Scope};
 use super::paths::{absolute, last_component};
 use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
-use crate::catalog::{Role, Row};
+use crate::catalog::hdf5::Tells;
+use crate::catalog::{self, Role, Row};
 use crate::event::{Call, FileKey, TextKind};
 use crate::words::{Kind, Layer};
 
@@ -20,9 +23,11 @@ const EBADF: i32 = 9;
 #[derive(Default)]
 pub struct Things {
     pub files: Files,
+    pub hints: Hints,
     pub handles: Handles,
     pub objects: Objects,
-    netcdf: NetCdf,
+    pub hdf5: Hdf5,
+    pub netcdf: NetCdf,
     /// Room for the ids of files; kept for its capacity.
     scratch: Vec<i32>,
 }
@@ -88,7 +93,11 @@ impl Seen<'_> {
 
     /// A handle of the call's own layer.
     pub fn name(&self, raw: u64) -> Name {
-        if self.row.descriptor { (Layer::Syscall, 0, raw) } else { (self.row.layer, self.copy, raw) }
+        match self.row.layer {
+            _ if self.row.descriptor => (Layer::Syscall, 0, raw),
+            Layer::Stdio => (Layer::Stdio, 0, raw), // an address, whichever library made it
+            layer => (layer, self.copy, raw),
+        }
     }
 
     pub fn newly(&self, raw: u64) -> New {
@@ -97,6 +106,7 @@ impl Seen<'_> {
             pid: self.pid,
             name: self.name(raw),
             mode: None,
+            comm_size: None,
             close_on_exec: false,
             file: None,
             span: Some(self.span),
@@ -119,6 +129,8 @@ pub struct Found {
     pub object: Option<i32>,
     /// It made the handle.
     pub opened: bool,
+    /// Flags of its span.
+    pub flags: i32,
     /// What a call of a NetCDF library told besides.
     pub told: Option<Told>,
 }
@@ -137,10 +149,19 @@ impl Things {
             Role::None | Role::Unlink | Role::Rename => Found { file: self.named(seen, file), ..Found::default() },
             Role::Use => self.uses(seen, file),
             Role::Close => self.close(seen, file),
+            Role::Reopen => self.reopen(seen, file),
             Role::Open => self.open(seen, file),
             Role::Dup => self.dup(seen, file),
         };
+        if let (Some(given), Some(handle)) = (self.hints.call(seen), found.handle) {
+            self.handles.give(handle, given);
+        }
+        self.named_later(seen, &found);
         found.object = found.handle.and_then(|id| self.handles.row(id)?.object_id);
+        found.flags = self.hdf5.call(seen, &found, &mut self.objects);
+        if seen.row.tells == Tells::Transfers && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1) {
+            (found.handle, found.object) = (None, None); // it is about several
+        }
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
             self.sizes(seen, file);
         }
@@ -186,19 +207,34 @@ impl Things {
 
     /// The handle that a call names, made up when it was not seen opened.
     fn handle(&mut self, seen: &Seen, file: Option<i32>) -> Option<i32> {
-        let raw = seen.call.handle?;
-        let known = self.handles.find(seen.owner, seen.name(raw));
+        // Only the descriptor 0 is one: fflush(NULL) is about no stream.
+        let raw = seen.call.handle.filter(|raw| *raw != 0 || seen.row.layer != Layer::Stdio || seen.row.descriptor)?;
+        let mut known = self.handles.find(seen.owner, seen.name(raw));
+        if seen.row.role == Role::Close {
+            known = known.or_else(|| self.of_below(seen, raw, |_| true));
+        }
         let other = |id: i32| matches!((self.handles.file(id), file), (Some(a), Some(b)) if a != b);
         match known {
             // The file says that a close and an open were lost in between.
             Some(id) if !other(id) => Some(id),
-            None if !succeeded(seen.call) => None,
+            None if !succeeded(seen.call) || seen.row.layer == Layer::Hdf5 && hdf5::is_of_memory(raw) => None,
             _ => Some(self.handles.make(seen.older(raw, file))),
         }
     }
 
+    /// The handle of that value that a call of the same layer inside this one was about: `tmpfile` calls `fdopen`, and
+    /// `pclose` calls `fclose`.
+    fn of_below(&self, seen: &Seen, raw: u64, what: impl Fn(&Node) -> bool) -> Option<i32> {
+        let inner = seen.below.iter().rev().filter(|n| n.span.layer == seen.row.layer && what(n));
+        let mut handles = inner.filter_map(|n| n.span.handle_id);
+        handles.find(|id| self.handles.row(*id).is_some_and(|h| h.raw == raw as i64))
+    }
+
     fn uses(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let handle = self.handle(seen, file);
+        if succeeded(seen.call) {
+            self.hdf5.references(seen);
+        }
         let mut file = file.or_else(|| self.handles.file(handle?));
         if file.is_none() {
             file = seen.file_below();
@@ -218,16 +254,18 @@ impl Things {
     fn close(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let mut found = self.uses(seen, file);
         let status = seen.call.status;
-        // A descriptor is gone even when its close reports an error, unless there was none.
-        let open_still = match seen.row.layer {
-            Layer::Syscall => status == -EBADF,
-            Layer::Pnetcdf => status == NC_EBADID,
-            _ => true,
+        // A descriptor is gone even when its close reports an error, unless there was none. So is a C stream.
+        let gone = match seen.row.layer {
+            Layer::Syscall => status != -EBADF && !seen.call.unfinished,
+            Layer::Pnetcdf => status != NC_EBADID && !seen.call.unfinished,
+            Layer::Stdio => !seen.call.unfinished,
+            Layer::Hdf5 => succeeded(seen.call) && self.hdf5.closes(seen),
+            _ => succeeded(seen.call),
         };
-        let gone = succeeded(seen.call) || status < 0 && !open_still && !seen.call.unfinished;
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
             if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
+                self.hdf5.ended(closed);
                 found.handle = Some(closed);
                 found.file = seen.call.file.and(found.file).or_else(|| self.handles.file(closed));
             }
@@ -236,6 +274,16 @@ impl Things {
             }
         }
         found
+    }
+
+    fn reopen(&mut self, seen: &Seen, file: Option<i32>) -> Found {
+        if let (Some(raw), false) = (seen.call.off, seen.call.unfinished) {
+            let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
+            if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
+                self.handles.retire(closed);
+            }
+        }
+        self.open(seen, file)
     }
 
     fn open(&mut self, seen: &Seen, file: Option<i32>) -> Found {
@@ -248,9 +296,10 @@ impl Things {
         if file.is_none() {
             file = if seen.row.object.is_some() { seen.file_below() } else { self.file_opened_below(seen) };
         }
-        let mode = seen.call.len;
-        let id = self.opened_inside(seen, raw).unwrap_or_else(|| {
+        let mode = seen.call.len.filter(|_| seen.row.object.is_none());
+        let id = self.of_below(seen, raw, |n| n.opened).unwrap_or_else(|| {
             self.handles.make(New {
+                comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
                 mode: mode.map(|m| m as i32),
                 close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
                 file,
@@ -263,12 +312,7 @@ impl Things {
                 if let Some(file) = file {
                     self.handles.learn(location, file);
                 }
-                let scope = file.map_or(Scope::Handle(location), Scope::File);
-                let inside = self.handles.row(location).and_then(|h| h.object_id);
-                if let Some(name) = seen.text(TextKind::Path) {
-                    let object = self.objects.open(scope, inside, name, class, id);
-                    self.handles.set_object(id, object);
-                }
+                self.name(seen, location, id, hdf5::class(class, raw));
             }
             (Some(descriptor), None) => self.handles.adopt(descriptor, id),
             (None, _) => {}
@@ -281,15 +325,38 @@ impl Things {
         Found { file, handle: Some(id), opened: true, ..Found::default() }
     }
 
-    /// The handle that a call inside an open made, when that is what the open returns.
-    fn opened_inside(&self, seen: &Seen, raw: u64) -> Option<i32> {
-        let id = self.handles.find(seen.owner, seen.name(raw))?;
-        seen.below.iter().any(|n| n.opened && n.span.handle_id == Some(id)).then_some(id)
+    /// The handle stands for an object that is called as the call says, seen from another handle.
+    fn name(&mut self, seen: &Seen, location: i32, handle: i32, class: &'static str) {
+        let Some(path) = seen.text(TextKind::Path) else { return };
+        // An attribute of an object that is itself named.
+        let path = seen.text(TextKind::Path2).map_or_else(|| path.to_vec(), |last| [path, b"/", last].concat());
+        let here = self.handles.row(location);
+        let place = Place {
+            scope: self.handles.file(handle).map_or(Scope::Handle(location), Scope::File),
+            location: here.and_then(|h| h.object_id),
+            name: &path,
+            class,
+        };
+        let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute | Tells::Named);
+        let object = self.objects.open(&place, handle, seen.owner, made);
+        self.handles.set_object(handle, object);
+    }
+
+    /// An object that was made without a name gets one.
+    fn named_later(&mut self, seen: &Seen, found: &Found) {
+        if let (Tells::Named, true, Some(handle), Some(raw)) =
+            (seen.row.tells, succeeded(seen.call), found.handle, seen.call.handle)
+            && self.handles.row(handle).is_some_and(|h| h.object_id.is_none())
+            && let Some(location) = self.location(seen)
+        {
+            self.name(seen, location, handle, hdf5::class(hdf5::ANY_CLASS, raw));
+        }
     }
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
-        let raw = seen.call.off?;
+        let opens = seen.row.role == Role::Open && seen.row.hints == catalog::Hints::None;
+        let raw = seen.call.off.filter(|_| opens)?;
         let name = if seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
         let known = self.handles.find(seen.owner, name);
         Some(known.unwrap_or_else(|| {
@@ -318,6 +385,12 @@ impl Things {
         };
         let source = self.handles.find(seen.owner, seen.name(old));
         let file = file.or_else(|| self.handles.file(source?));
+        if let (Tells::Reference, true) = (seen.row.tells, succeeded(seen.call))
+            && let Some(known) = self.handles.find(seen.owner, seen.name(raw))
+        {
+            self.hdf5.reference(seen, raw);
+            return Found { file, handle: Some(known), ..Found::default() };
+        }
         if !succeeded(seen.call) || raw == old {
             return Found { file, handle: source, ..Found::default() };
         }
@@ -333,6 +406,7 @@ impl Things {
         } else {
             self.handles.exit(owner, t_ns);
         }
+        self.hdf5.gone(owner);
         self.netcdf.forget(&self.handles, &mut self.objects);
     }
 
@@ -357,12 +431,42 @@ impl Things {
                 pid,
                 name,
                 mode: None,
+                comm_size: None,
                 close_on_exec: false,
                 file: Some(id),
                 span: None,
                 start_ns: t_ns,
                 known_from: t_ns,
             });
+        }
+    }
+
+    /// A C stream is on a descriptor. What of the two was not seen opened, or is about another file by now, is made up.
+    pub fn stream(&mut self, t_ns: i64, (owner, pid): (Owner, i32), stream: u64, fd: u32, key: FileKey) {
+        let file = Some(self.files.intern(key));
+        let mut known = |name: Name| {
+            let found =
+                self.handles.find(owner, name).filter(|id| self.handles.file(*id).is_none_or(|f| Some(f) == file));
+            found.unwrap_or_else(|| {
+                self.handles.make(New {
+                    owner,
+                    pid,
+                    name,
+                    mode: None,
+                    comm_size: None,
+                    close_on_exec: false,
+                    file,
+                    span: None,
+                    start_ns: t_ns,
+                    known_from: t_ns,
+                })
+            })
+        };
+        let (descriptor, stream) = (known((Layer::Syscall, 0, u64::from(fd))), known((Layer::Stdio, 0, stream)));
+        self.handles.adopt(descriptor, stream);
+        if let Some(file) = file {
+            self.handles.learn(descriptor, file);
+            self.handles.learn(stream, file);
         }
     }
 

@@ -126,6 +126,8 @@ pub enum Event {
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach).
     Preopened { time: u64, process: u32, fd: u32, key: FileKey, path: Vec<u8>, size: u64 },
+    /// A thread uses a C stream (`FILE*`), which is on this descriptor.
+    Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.
     Bio(u64, Bio),
     /// A request completed.
@@ -145,6 +147,7 @@ impl Event {
             | Self::Exec { time, .. }
             | Self::Exit { time, .. }
             | Self::Preopened { time, .. }
+            | Self::Stream { time, .. }
             | Self::Bio(time, _) => *time,
             Self::Request(r) => r.completed,
         }

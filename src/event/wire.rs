@@ -28,6 +28,8 @@ unsafe impl Plain for t::iot_map {}
 unsafe impl Plain for t::iot_bio {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
@@ -47,6 +49,7 @@ const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
 const _: () = assert!(size_of::<t::iot_req>() == 64);
+const _: () = assert!(size_of::<t::iot_stream>() == 48);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 mod flags {
@@ -255,6 +258,11 @@ impl Decoder {
                     },
                 )
             }
+            t::iot_type::IOT_T_STREAM => {
+                let s: &t::iot_stream = get(kind, bytes)?;
+                let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
+                Event::Stream { time: s.time, thread: s.thread, stream: s.stream, fd: s.fd, key }
+            }
             t::iot_type::IOT_T_REQ => {
                 let r: &t::iot_req = get(kind, bytes)?;
                 Event::Request(Request {
@@ -324,7 +332,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in 1..=11u8 {
+        for kind in 1..=12u8 {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();

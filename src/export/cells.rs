@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder};
+use arrow_array::builder::{Int64Builder, ListBuilder, MapBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray,
+};
 use arrow_schema::{DataType, Field};
 
 use crate::words::{Kind, Layer, intern};
@@ -58,7 +60,7 @@ macro_rules! cells {
     )+};
 }
 
-cells!(i8, i16, i32, i64, f64, bool, String, Vec<String>, Vec<i64>, &'static str, Layer, Kind);
+cells!(i8, i16, i32, i64, f64, bool, String, Vec<String>, Vec<i64>, Vec<(String, String)>, &'static str, Layer, Kind);
 
 /// All cells of one column.
 pub fn array<'a, C: Cell + 'a>(cells: impl Iterator<Item = &'a C>) -> Result<ArrayRef> {
@@ -187,6 +189,35 @@ impl Value for Vec<i64> {
         let items = items(view, row)?;
         let numbers = items.as_primitive_opt::<Int64Type>().with_context(|| wrong_type::<i64>(&items))?;
         Ok(numbers.values().to_vec())
+    }
+}
+
+impl Value for Vec<(String, String)> {
+    type View = MapArray;
+    fn data_type() -> DataType {
+        MapBuilder::new(None, StringBuilder::new(), StringBuilder::new()).finish().data_type().clone()
+    }
+    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+        let mut builder = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+        for value in values {
+            for (key, value) in value.into_iter().flatten() {
+                builder.keys().append_value(key);
+                builder.values().append_value(value);
+            }
+            builder.append(value.is_some())?;
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+    fn view(array: &ArrayRef) -> Result<Self::View> {
+        array.as_map_opt().cloned().with_context(|| wrong_type::<Self>(array))
+    }
+    fn get(view: &Self::View, row: usize) -> Result<Self> {
+        let entries = view.value(row);
+        let side = |at: usize| -> Result<Vec<String>> {
+            let strings = entries.column(at).as_string_opt::<i32>().context("a map of strings")?;
+            Ok(strings.iter().map(|s| s.unwrap_or_default().to_owned()).collect())
+        };
+        Ok(side(0)?.into_iter().zip(side(1)?).collect())
     }
 }
 

@@ -100,6 +100,7 @@ table!("handles", Handle {
     mode: Option<i32> => Dict,
     flags: i32 => Dict,
     comm_size: Option<i32> => Dict,
+    hints: Option<Vec<(String, String)>> => Dict,
     open_span_id: Option<i64> => Delta,
     close_span_id: Option<i64> => Delta,
     start_ns: i64 => Delta,

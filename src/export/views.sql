@@ -59,7 +59,9 @@ CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
 CREATE OR REPLACE VIEW v_loss AS
   SELECT layer, place, sum(count) AS lost FROM losses GROUP BY ALL HAVING sum(count) <> 0 ORDER BY lost DESC;
 CREATE OR REPLACE VIEW v_coverage AS
-  SELECT layer, count(*) FILTER (status = 'attached') AS attached, count(*) AS probes,
+  SELECT layer, count(*) FILTER (status = 'attached') AS attached,
+         count(*) FILTER (status <> 'absent' OR symbol = '') AS probes,
+         count(*) FILTER (status = 'absent' AND symbol <> '') AS absent,
          list(DISTINCT tier) FILTER (status = 'attached') AS tiers,
          list(DISTINCT status || ': ' || reason) FILTER (status <> 'attached') AS reasons
   FROM coverage GROUP BY layer ORDER BY layer_rank(layer);
@@ -249,6 +251,80 @@ CREATE OR REPLACE VIEW v_sequential AS
   SELECT file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
          avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
   FROM steps GROUP BY file_id, kind ORDER BY accesses DESC;
+
+-- How each handle was read and written, as Darshan defines it: an access is consecutive when it begins where the last one
+-- of its kind ended, and sequential when it begins there or behind it; a stride is the gap then. Of the steps from one
+-- access to the next the others, back into what was passed, are random. Accesses with bytes and a known offset count;
+-- those of MPI-IO as long as nobody set a file view, for then their offsets do not count bytes.
+CREATE OR REPLACE VIEW v_handle_pattern AS
+  WITH viewed AS (SELECT DISTINCT handle_id FROM spans WHERE op = 'MPI_File_set_view' AND handle_id IS NOT NULL),
+       accesses AS (
+         SELECT handle_id, layer, file_id, kind, bytes,
+                "offset" - lag("offset" + bytes) OVER (PARTITION BY handle_id, kind ORDER BY start_ns, span_id) AS jump,
+                lag(kind) OVER (PARTITION BY handle_id ORDER BY start_ns, span_id) <> kind AS switched
+         FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" IS NOT NULL
+           AND handle_id IS NOT NULL AND handle_id NOT IN (FROM viewed)),
+       strides AS (
+         SELECT handle_id, kind, jump AS stride, count(*) AS n,
+                row_number() OVER (PARTITION BY handle_id, kind ORDER BY count(*) DESC, jump) AS place
+         FROM accesses WHERE jump > 0 GROUP BY handle_id, kind, jump),
+       top_strides AS (
+         SELECT handle_id, kind, sum(n) FILTER (place <= 4 AND n > 1) AS strided,
+                max(stride) FILTER (place = 1) AS stride1, max(n) FILTER (place = 1) AS stride1_calls,
+                max(stride) FILTER (place = 2) AS stride2, max(n) FILTER (place = 2) AS stride2_calls,
+                max(stride) FILTER (place = 3) AS stride3, max(n) FILTER (place = 3) AS stride3_calls,
+                max(stride) FILTER (place = 4) AS stride4, max(n) FILTER (place = 4) AS stride4_calls
+         FROM strides GROUP BY handle_id, kind),
+       sizes AS (
+         SELECT handle_id, kind, bytes AS size, count(*) AS n,
+                row_number() OVER (PARTITION BY handle_id, kind ORDER BY count(*) DESC, bytes) AS place
+         FROM accesses GROUP BY handle_id, kind, bytes),
+       top_sizes AS (
+         SELECT handle_id, kind,
+                max(size) FILTER (place = 1) AS size1, max(n) FILTER (place = 1) AS size1_calls,
+                max(size) FILTER (place = 2) AS size2, max(n) FILTER (place = 2) AS size2_calls,
+                max(size) FILTER (place = 3) AS size3, max(n) FILTER (place = 3) AS size3_calls,
+                max(size) FILTER (place = 4) AS size4, max(n) FILTER (place = 4) AS size4_calls
+         FROM sizes GROUP BY handle_id, kind),
+       totals AS (
+         SELECT handle_id, kind, any_value(layer) AS layer, any_value(file_id) AS file_id, count(*) AS calls,
+                sum(bytes) AS bytes, count(jump) AS steps, count(*) FILTER (jump = 0) AS consecutive,
+                count(*) FILTER (jump >= 0) AS sequential, count(*) FILTER (jump < 0) AS random,
+                count(*) FILTER (switched) AS switches
+         FROM accesses GROUP BY handle_id, kind)
+  SELECT handle_id, layer, file_id, kind,
+         -- Four steps in five decide.
+         CASE WHEN steps = 0 THEN 'single'
+              WHEN consecutive >= 0.8 * steps THEN 'consecutive'
+              WHEN consecutive + coalesce(strided, 0) >= 0.8 * steps THEN 'strided'
+              WHEN sequential >= 0.8 * steps THEN 'sequential'
+              WHEN consecutive <= 0.2 * steps THEN 'random'
+              ELSE 'mixed' END AS pattern,
+         calls, bytes, steps, consecutive, sequential, coalesce(strided, 0) AS strided, random, switches,
+         stride1, stride1_calls, stride2, stride2_calls, stride3, stride3_calls, stride4, stride4_calls,
+         size1, size1_calls, size2, size2_calls, size3, size3_calls, size4, size4_calls
+  FROM totals LEFT JOIN top_strides USING (handle_id, kind) LEFT JOIN top_sizes USING (handle_id, kind)
+  ORDER BY handle_id, kind;
+
+-- What the buffer of each C stream made of its calls: those on the FILE, and the system calls on its descriptor, also
+-- those that flushed it at the end of the program or that went past it.
+CREATE OR REPLACE VIEW v_stdio_flush AS
+  WITH above AS (
+         SELECT handle_id, kind, count(*) AS calls, sum(bytes) AS bytes,
+                count(*) FILTER (bytes IS NULL AND errno = 0) AS unknown_calls
+         FROM spans WHERE layer = 'stdio' AND layer_top AND kind IN ('read', 'write') AND handle_id IS NOT NULL
+         GROUP BY handle_id, kind),
+       below AS (
+         SELECT fd.parent_handle_id AS handle_id, s.kind, count(*) AS calls, sum(s.bytes) AS bytes
+         FROM spans s JOIN handles fd USING (handle_id) JOIN handles stream ON stream.handle_id = fd.parent_handle_id
+         WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') AND stream.layer = 'stdio'
+         GROUP BY fd.parent_handle_id, s.kind)
+  SELECT handle_id, h.file_id, f.path, kind, coalesce(above.calls, 0) AS calls, above.bytes AS bytes,
+         coalesce(above.unknown_calls, 0) AS unknown_calls, coalesce(below.calls, 0) AS syscalls,
+         below.bytes AS syscall_bytes, above.calls / nullif(below.calls, 0)::DOUBLE AS calls_per_syscall
+  FROM above FULL JOIN below USING (handle_id, kind) LEFT JOIN handles h USING (handle_id)
+  LEFT JOIN files f ON f.file_id = h.file_id
+  ORDER BY calls DESC, handle_id, kind;
 
 -- Bytes read in system calls against the bytes of the file that they cover: 1 is each byte once.
 CREATE OR REPLACE VIEW v_rereads AS

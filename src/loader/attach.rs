@@ -8,10 +8,11 @@ use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::plan::{self, PlannedProbe};
 use crate::loader::safety;
+use crate::loader::version::{self, Library};
 use crate::skel::IotraceProgs;
-use crate::words::Layer;
+use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
 const MAX_SINGLE: usize = 60;
+/// So that the first library does not take them all.
+const MAX_SINGLE_PER_FILE: usize = 20;
 /// Larger files are not read; no library comes near.
 const MAX_FILE: u64 = 1 << 30;
 
@@ -41,6 +44,7 @@ pub struct Engine {
     copies: HashMap<Family, usize>,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
+    libraries: Vec<Library>,
 }
 
 impl Engine {
@@ -58,6 +62,7 @@ impl Engine {
             copies: HashMap::new(),
             coverage: Vec::new(),
             covered: HashSet::new(),
+            libraries: Vec::new(),
         }
     }
 
@@ -103,19 +108,30 @@ impl Engine {
         new
     }
 
+    /// Libraries found since the last call.
+    pub fn libraries(&mut self) -> Vec<Library> {
+        std::mem::take(&mut self.libraries)
+    }
+
     /// A verdict for every layer whose library nobody mapped: it is not covered.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let layers =
-            |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
+        let without = |layer: &Layer| !self.covered.contains(layer) && !self.coverage.iter().any(|c| c.layer == *layer);
+        let mut libraries: BTreeMap<Layer, Vec<&str>> = BTreeMap::new();
+        for family in Family::LIBRARIES.into_iter().filter(|f| without(&f.layer())) {
+            let names = libraries.entry(family.layer()).or_default();
+            if !names.contains(&family.name()) {
+                names.push(family.name());
+            }
+        }
         let mut rows = Vec::new();
-        for family in Family::LIBRARIES.into_iter().filter(layers) {
-            let (status, reason) = if self.layers.contains(&family.layer()) {
-                ("absent", format!("no traced process mapped such a library ({})", family.name()))
+        for (layer, names) in libraries {
+            let (status, reason) = if self.layers.contains(&layer) {
+                ("absent", format!("no traced process mapped such a library ({})", names.join(", ")))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };
             rows.push(Coverage {
-                layer: family.layer(),
+                layer,
                 target: String::new(),
                 symbol: String::new(),
                 tier: None,
@@ -151,6 +167,11 @@ impl Engine {
         };
         let layers = self.layers.clone();
         let mut plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        self.libraries.extend(plan.families.iter().map(|family| Library {
+            family: *family,
+            version: version::of(*family, &elf, &bytes),
+            path: name.clone(),
+        }));
         self.coverage.append(&mut plan.settled);
         if plan.probes.is_empty() {
             return;
@@ -168,21 +189,17 @@ impl Engine {
         self.attach(&name, &path, &plan.probes, progs);
     }
 
-    /// Several copies of a library can be in one process, and their handles may be equal: each has a number.
+    /// Several copies of a library can be in one process, and their handles may be equal: each file has a number, which
+    /// no file with a family of it has.
     ///
     /// Where the numbers that fit on the wire are used up, they are given again.
     fn number(&mut self, plan: &mut plan::Plan) {
         let fit = (usize::from(u16::MAX) + 1) / self.rows.len().max(1);
         let fit = fit.clamp(1, usize::from(u8::MAX) + 1);
-        let mut numbers = HashMap::new();
-        for family in &plan.families {
-            let copies = self.copies.entry(*family).or_default();
-            numbers.insert(*family, (*copies % fit) as u8);
-            *copies += 1;
-        }
+        let number = plan.families.iter().filter_map(|f| self.copies.get(f)).max().copied().unwrap_or(0);
+        self.copies.extend(plan.families.iter().map(|f| (*f, number + 1)));
         for probe in &mut plan.probes {
-            let family = self.rows[usize::from(probe.spec)].family;
-            probe.copy = numbers.get(&family).copied().unwrap_or(0);
+            probe.copy = (number % fit) as u8;
         }
     }
 
@@ -209,9 +226,13 @@ impl Engine {
             return;
         };
         if tier == LibTier::Single {
-            for probe in probes {
+            let mut probes: Vec<&PlannedProbe> = probes.iter().collect();
+            probes.sort_by_key(|p| importance(&self.rows[usize::from(p.spec)]));
+            for (n, probe) in probes.into_iter().enumerate() {
                 let outcome = if self.singles >= MAX_SINGLE {
                     Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
+                } else if n >= MAX_SINGLE_PER_FILE {
+                    Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
                 } else {
                     single(progs, path, probe).map(|pair| {
                         self.links.extend(pair);
@@ -246,6 +267,17 @@ impl Engine {
     }
 }
 
+/// Which rows come first where there can only be few: data, then handles, then what makes data durable.
+fn importance(row: &Row) -> u8 {
+    match row.kind {
+        _ if row.note.is_some() => 0,
+        Kind::Read | Kind::Write => 0,
+        Kind::Open | Kind::Close => 1,
+        Kind::Sync | Kind::Wait => 2,
+        Kind::Meta | Kind::Seek | Kind::Mmap | Kind::Other => 3,
+    }
+}
+
 fn looks_like(base: &str, family: Family) -> bool {
     match family {
         // Not the Fortran and C++ ones, whose calls go through it.
@@ -253,6 +285,18 @@ fn looks_like(base: &str, family: Family) -> bool {
         Family::Pnetcdf => base.starts_with("libpnetcdf"),
         Family::Hdf5 => base.starts_with("libhdf5"),
         Family::OpenMpi => base.starts_with("libmpi"),
+        // One verdict on such a file is enough, and a part of Open MPI is no library by name.
+        Family::OpenMpi4
+        | Family::OpenMpi5
+        | Family::Mpich
+        | Family::MpiAbi
+        | Family::OmpiTuned
+        | Family::OmpiBasic
+        | Family::OmpiHan
+        | Family::OmpiSm
+        | Family::OmpiOb1
+        | Family::OmpiUcx
+        | Family::Librt => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
         Family::Syscall => false,
     }

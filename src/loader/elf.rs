@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
 type Header = FileHeader64<LittleEndian>;
 type Segment = ProgramHeader64<LittleEndian>;
@@ -71,6 +71,9 @@ pub struct Symbol {
 pub struct Elf {
     /// The defined symbols that were asked for, without their version suffix. A name has one entry per address.
     pub symbols: BTreeMap<String, Vec<Symbol>>,
+    /// Of those that are data: the address of the word in which the file's own code looks up where the variable is.
+    /// A program may have its own copy of a library's variable, and then that is the one that counts.
+    pub slots: BTreeMap<String, u64>,
     pub build_id: Option<Vec<u8>>,
     /// A Go program or library.
     pub go: bool,
@@ -95,6 +98,7 @@ impl Elf {
             tidy(found);
         }
         Ok(Self {
+            slots: slots(data, &sections, &symbols)?,
             symbols,
             build_id: build_id(data, segments),
             go: is_go(data, segments, &sections),
@@ -173,6 +177,35 @@ fn collect(
     Ok(())
 }
 
+/// The entries of the global offset table for the variables among the symbols.
+fn slots(
+    data: &[u8],
+    sections: &SectionTable<'_, Header>,
+    symbols: &BTreeMap<String, Vec<Symbol>>,
+) -> Result<BTreeMap<String, u64>, ElfError> {
+    let is_data = |name: &str| symbols.get(name).is_some_and(|found| found.iter().any(|s| s.target == Target::Data));
+    let dynamic = sections.symbols(LittleEndian, data, elf::SHT_DYNSYM).map_err(damaged("symbol table"))?;
+    let mut numbers = BTreeMap::new();
+    for (number, symbol) in dynamic.enumerate() {
+        let name = dynamic.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
+        if let Some(name) = std::str::from_utf8(name).ok().filter(|name| is_data(name)) {
+            numbers.insert(number.0 as u32, name);
+        }
+    }
+    let mut slots = BTreeMap::new();
+    for section in sections.iter().filter(|_| !numbers.is_empty()) {
+        let Some((relocations, _)) = section.rela(LittleEndian, data).map_err(damaged("relocations"))? else {
+            continue;
+        };
+        for relocation in relocations.iter().filter(|r| r.r_type(LittleEndian, false) == elf::R_X86_64_GLOB_DAT) {
+            if let Some(name) = numbers.get(&relocation.r_sym(LittleEndian, false)) {
+                slots.insert((*name).to_owned(), relocation.r_offset(LittleEndian));
+            }
+        }
+    }
+    Ok(slots)
+}
+
 /// One entry per address, the most public one; and no local function of the same name as a public one, which is
 /// some other function (`static int fclose(...)` in a program).
 fn tidy(found: &mut Vec<Symbol>) {
@@ -181,6 +214,15 @@ fn tidy(found: &mut Vec<Symbol>) {
     if found.iter().any(|s| s.binding != Binding::Local) {
         found.retain(|s| s.binding != Binding::Local);
     }
+}
+
+/// What the file holds from an address on, to the end of the segment.
+pub fn content(data: &[u8], vaddr: u64) -> Option<&[u8]> {
+    let segments = header(data).ok()?.program_headers(LittleEndian, data).ok()?;
+    segments.iter().filter(|s| s.p_type(LittleEndian) == elf::PT_LOAD).find_map(|s| {
+        let into = vaddr.checked_sub(s.p_vaddr(LittleEndian))?;
+        s.data(LittleEndian, data).ok()?.get(usize::try_from(into).ok()?..)
+    })
 }
 
 /// Where in the file the code at an address is.

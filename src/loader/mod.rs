@@ -1,6 +1,6 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `plan`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
+//! `elf`, `prologue`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -14,6 +14,7 @@ pub mod rings;
 pub mod safety;
 pub mod session;
 mod spec;
+pub mod version;
 
 #[cfg(test)]
 mod tests;

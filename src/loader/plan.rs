@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::catalog::{Family, Row};
+use crate::catalog::{Family, Row, Src, Version};
 use crate::correlate::rows::Coverage;
-use crate::loader::elf::{Elf, Symbol, Target};
+use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
 use crate::words::Layer;
 
@@ -19,15 +19,27 @@ pub struct PlannedProbe {
     pub symbol: &'static str,
     /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
     pub offset: u64,
+    /// The variable that the row needs, as seen from the breakpoint.
+    pub variable: Option<Variable>,
     pub class: InsnClass,
     /// The probed instruction.
     pub text: String,
 }
 
+/// Where a variable of the probed file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    /// Its address, or that of a word that holds it, less the address of the breakpoint.
+    pub distance: i64,
+    /// It is the latter.
+    pub indirect: bool,
+}
+
 impl PlannedProbe {
-    /// What the kernel hands to the BPF program: see `IOT_COPY_SHIFT` in `bpf/lib.h`.
+    /// What the kernel side gets to see with the probe: `IOT_K_` of `bpf/spec.h` say how.
     pub fn cookie(&self) -> u64 {
-        u64::from(self.copy) << 16 | u64::from(self.spec)
+        let variable = self.variable.map_or(0, |v| v.distance << 28 | i64::from(v.indirect) << 24);
+        variable as u64 | u64::from(self.copy) << 16 | u64::from(self.spec)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
@@ -62,15 +74,30 @@ pub struct Plan {
 
 /// The names that `Elf::parse` must look for so that these rows can be planned.
 pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
-    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels()).copied();
+    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels().iter().chain(f.lacks())).copied();
+    let versions = Family::LIBRARIES.iter().filter_map(|f| match f.version() {
+        Version::Symbol(name) => Some(name),
+        Version::Text(..) | Version::Nowhere => None,
+    });
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(symbols).collect()
+    sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).collect()
+}
+
+/// The variable that a row needs.
+fn variable(row: &Row) -> Option<&'static str> {
+    if let Src::Global(name) = row.handle { Some(name) } else { None }
+}
+
+/// Where a variable is, seen from the breakpoint at an address. Without one the row has no handle.
+fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
+    let slot = elf.slots.get(name).map(|slot| (*slot, true));
+    let (address, indirect) = slot.or_else(|| Some((elf.symbols.get(name)?.first()?.vaddr, false)))?;
+    Some(Variable { distance: address.wrapping_sub(breakpoint) as i64, indirect })
 }
 
 /// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
 pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
-    let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
-    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(is).collect();
+    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(|family| is(*family, elf)).collect();
     let mut plan = Plan { families: families.clone(), ..Plan::default() };
     let mut taken = BTreeMap::new();
     // Row numbers have 16 bits on the wire.
@@ -87,7 +114,7 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
                 insn: None,
             });
         };
-        if !layers(row.layer) {
+        if !row.layers().into_iter().any(layers) {
             settle("skipped", "layer not selected".into(), None);
         } else if elf.go {
             settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
@@ -100,6 +127,8 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
                         layer: row.layer,
                         symbol: row.symbol,
                         offset,
+                        variable: variable(row)
+                            .and_then(|name| locate(elf, name, symbol.vaddr.wrapping_add(probe.skip.into()))),
                         class: probe.class,
                         text: probe.text,
                     }),
@@ -111,6 +140,15 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
         }
     }
     plan
+}
+
+/// Does a file define what a family is known by? Where the first of the names is public, private ones do not count:
+/// Intel's library with the standard's ABI has functions of its other one in it.
+fn is(family: Family, elf: &Elf) -> bool {
+    let private = |name: &str| Some(elf.symbols.get(name)?.iter().all(|s| s.binding == Binding::Local));
+    let Some(first) = family.sentinels().first().and_then(|name| private(name)) else { return false };
+    let defines = |name: &&str| private(name).is_some_and(|private| first || !private);
+    family.sentinels().iter().all(defines) && !family.lacks().iter().any(defines)
 }
 
 /// Why a symbol gets no probe.
@@ -161,7 +199,6 @@ fn place(
 mod tests {
     use super::*;
     use crate::catalog;
-    use crate::loader::elf::Binding;
 
     #[test]
     fn a_place_is_probed_once_whatever_its_names() {
@@ -179,7 +216,7 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf { symbols, build_id: None, go: false, entry: None };
+        let elf = Elf { symbols, slots: BTreeMap::new(), build_id: None, go: false, entry: None };
         let rows = catalog::rows();
         let plan = plan("x", &elf, &bytes, &rows, &|_| true);
         let probes: Vec<_> =

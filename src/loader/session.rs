@@ -7,6 +7,7 @@ use crate::loader::attach::Engine;
 use crate::loader::kernel::{self, Capabilities, LibTier};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
+use crate::loader::version::Library;
 use crate::skel::types::{iot_class, iot_place};
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
@@ -125,7 +126,7 @@ impl<'obj> Session<'obj> {
         for (i, row) in rows.iter().enumerate() {
             skel.maps
                 .iot_specs
-                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row)), MapFlags::ANY)
+                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row, &options.layers)), MapFlags::ANY)
                 .context("catalog into the kernel")?;
         }
         let rings = rings::create(layout, &skel.maps)?;
@@ -260,6 +261,11 @@ impl<'obj> Session<'obj> {
         let mut rows = std::mem::take(&mut self.hooks);
         rows.extend(self.engine.verdicts());
         rows
+    }
+
+    /// Libraries that were found since the last call.
+    pub fn libraries(&mut self) -> Vec<Library> {
+        self.engine.libraries()
     }
 
     /// Verdicts on layers that no probe was tried for, at the end of a trace.

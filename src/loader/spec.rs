@@ -1,8 +1,8 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{Count, Fails, Role, Row, Src, When, Words, syscall_number};
+use crate::catalog::{Async, Count, Fails, Role, Row, Src, When, Words, syscall_number};
 use crate::skel::types as t;
-use crate::words::Kind;
+use crate::words::{Kind, Layer};
 
 /// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
@@ -25,8 +25,10 @@ mod bits {
     pub const STACK: u8 = 0x01;
     pub const ENTRY: u8 = 0x02;
     pub const RETURN: u8 = 0x04;
-    pub const NAMES: u8 = 0x08;
-    pub const EVERY: u8 = 0x10;
+    pub const OUTER: u8 = 0x08;
+    pub const ALL: u8 = 0x10;
+    pub const AWAIT: u8 = 0x20;
+    pub const STREAM: u8 = 0x40;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -57,7 +59,17 @@ fn src(from: Src) -> t::iot_src {
         Src::Notes(a, b) => (H::IOT_NOTES, a, b, 0),
         Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
         Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
-        Src::StatusSplit(a) => (H::IOT_STATUS_SPLIT, a, 0, 0),
+        Src::StatusSplit(a, at) => (H::IOT_STATUS_SPLIT, a, 0, at),
+        Src::TypedNumber(a, b) => (H::IOT_TYPED_NUMBER, a, b, 0),
+        Src::Through(a, at, b) => (H::IOT_THROUGH, a, b, at),
+        Src::RetInt => (H::IOT_RET_INT, 0, 0, 0),
+        Src::Rounds(count, a, b) => (H::IOT_ROUNDS, count, a, u32::from(b)),
+        Src::Const(n) => (H::IOT_CONST, 0, 0, u32::from(n)),
+        Src::Line(a) => (H::IOT_STRLEN, a, 0, 1),
+        Src::Global(_) => (H::IOT_GLOBAL, 0, 0, 0),
+        Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
+        Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
+        Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
         Src::MpiSize(a, b) => (H::IOT_MPI_SIZE, a, b, OMPI_DATATYPE_SIZE),
         Src::Behind(a, at) => (H::IOT_BEHIND, a, 0, at),
         Src::BehindInt(a, at) => (H::IOT_BEHIND_INT, a, 0, at),
@@ -78,6 +90,7 @@ fn fails(fails: Fails) -> u8 {
         Fails::Zero => f::IOT_FAILS_ZERO,
         Fails::NonZero => f::IOT_FAILS_NONZERO,
         Fails::Eof => f::IOT_FAILS_EOF,
+        Fails::EofInt => f::IOT_FAILS_EOF_INT,
     };
     wire.0 as u8
 }
@@ -108,8 +121,8 @@ fn words(words: Option<Words>) -> t::iot_words {
     }
 }
 
-/// The kernel side's form of a row.
-pub fn spec(row: &Row) -> t::iot_spec {
+/// The kernel side's form of a row, where these layers are traced.
+pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
     let syscall = syscall_number(row.symbol).is_some() && row.family == crate::catalog::Family::Syscall;
     let mut bits = 0;
@@ -129,14 +142,18 @@ pub fn spec(row: &Row) -> t::iot_spec {
     for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
         bits |= if on { bit } else { 0 };
     }
+    let uses = matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None;
+    let stream = row.layer == Layer::Stdio && uses && !row.descriptor;
     let at = |when| row.words.iter().flatten().any(|w| w.when == when);
     let mut more = 0;
     for (bit, on) in [
         (bits::STACK, row.stack_arguments()),
         (bits::ENTRY, at(When::Entry)),
         (bits::RETURN, at(When::Return)),
-        (bits::NAMES, row.names),
-        (bits::EVERY, row.every),
+        (bits::OUTER, row.outermost),
+        (bits::ALL, row.asynchronous == Async::Wait),
+        (bits::STREAM, stream),
+        (bits::AWAIT, !layers.contains(&row.layer)),
     ] {
         more |= if on { bit } else { 0 };
     }
@@ -144,10 +161,14 @@ pub fn spec(row: &Row) -> t::iot_spec {
         bits |= bits::ONLY;
         (u32::from(arg), [a, b])
     });
+    let mut off = src(row.off);
+    if row.off == Src::StreamPos && row.kind == Kind::Write {
+        off.k = 1;
+    }
     t::iot_spec {
         handle: src(row.handle),
         len: src(row.len),
-        off: src(row.off),
+        off,
         got: src(row.got),
         path: [arg(row.path), arg(row.path2)],
         base: [arg(row.base), arg(row.base2)],
@@ -160,7 +181,9 @@ pub fn spec(row: &Row) -> t::iot_spec {
         note: row.note.map_or(bits::NO_NOTE, |note| note as u8),
         more,
         takes: row.takes.map(|note| note.map_or(bits::NO_NOTE, |note| note as u8)),
-        pad: [0; 3],
+        quiet: row.quiet,
+        names: u8::from(row.names),
+        every: u8::from(row.every),
         words: row.words.map(words),
     }
 }
@@ -169,12 +192,14 @@ pub fn spec(row: &Row) -> t::iot_spec {
 mod tests {
     use super::*;
     use crate::catalog::rows;
+    use crate::words::LAYERS;
 
     #[test]
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
-            let life = spec(&row).bits & bits::LIFE != 0;
-            let changes = matches!(row.role, Role::Open | Role::Close | Role::Dup | Role::Rename | Role::Unlink);
+            let life = spec(&row, &LAYERS).bits & bits::LIFE != 0;
+            let changes =
+                matches!(row.role, Role::Open | Role::Close | Role::Reopen | Role::Dup | Role::Rename | Role::Unlink);
             assert_eq!(life, changes, "{}", row.symbol);
         }
     }

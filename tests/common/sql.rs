@@ -7,6 +7,7 @@ use std::process::Command;
 
 use iotrace_bpf::correlate::hist;
 use iotrace_bpf::export::report;
+use serde_json::Value;
 
 /// The Python that `cargo xtask` sets up with `DuckDB`.
 fn python() -> PathBuf {
@@ -27,6 +28,16 @@ pub fn compare(dir: &Path) {
     let out = Command::new(python()).arg(script).arg(report.path()).arg(error).current_dir(dir).output().unwrap();
     let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "the report on {} differs from SQL:\n{said}{erred}", dir.display());
+}
+
+/// The rows that a query over the dataset's views gives, each a map from column to value.
+pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
+    let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
+rows = db.execute(sys.argv[1]); names = [column[0] for column in rows.description]
+print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
+    let out = Command::new(python()).args(["-c", script, sql]).current_dir(dir).output().unwrap();
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
 }
 
 /// Runs every view over what there is of a dataset, which may have been cut off.

@@ -169,6 +169,7 @@ pub fn handle(handle_id: i32, parent_handle_id: Option<i32>, layer: Layer, file:
         mode: None,
         flags: 0,
         comm_size: None,
+        hints: None,
         open_span_id: None,
         close_span_id: None,
         start_ns: 0,

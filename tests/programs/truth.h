@@ -33,18 +33,23 @@ static inline void tally(const char *group, const char *name, long n)
 /* Calls a function and counts the call. */
 #define COUNT(group, f, ...) (tally(group, #f, 1), f(__VA_ARGS__))
 
-/* Appends {"f":1,"g":2}, the group's calls, to the text. */
-static inline void truth_calls(char *text, size_t room, const char *group)
+/* Appends {"f":1,"g":2}, the group's calls, or all its tallies, to the text. */
+static inline void truth_tallies(char *text, size_t room, const char *group, int all)
 {
 	const char *comma = "{";
 	size_t at = strlen(text);
 	for (const struct tally *t = tallies; t->name; t++) {
-		if (strcmp(t->group, group) || t->name[0] == '_')
+		if (strcmp(t->group, group) || (t->name[0] == '_' && !all))
 			continue;
 		at += (size_t)snprintf(text + at, room - at, "%s\"%s\":%ld", comma, t->name, t->n);
 		comma = ",";
 	}
 	snprintf(text + at, room - at, "%s}", *comma == '{' ? "{" : "");
+}
+
+static inline void truth_calls(char *text, size_t room, const char *group)
+{
+	truth_tallies(text, room, group, 0);
 }
 
 /* A count of bytes. */

@@ -46,7 +46,7 @@ fn c_files(directories: &[&str]) -> Result<Vec<PathBuf>> {
 }
 
 fn is_c(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "c" || extension == "h")
+    path.extension().is_some_and(|extension| ["c", "cc", "h"].iter().any(|c| extension == *c))
 }
 
 #[cfg(test)]

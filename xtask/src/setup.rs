@@ -41,6 +41,7 @@ pub const PACKAGES: &[Package] = &[
     package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
     package("make", "make", Sign::Program("make"), "builds libbpf"),
     package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
+    package("g++", "gcc-c++", Sign::Program("g++"), "builds the test program in C++"),
     package("binutils", "binutils", Sign::Program("ld"), "links"),
     package("openmpi-bin", "openmpi", Sign::Program("mpirun"), "runs the demo and the parallel tests"),
     package("libopenmpi-dev", "openmpi-devel", Sign::Program("mpicc"), "compiles the demo"),

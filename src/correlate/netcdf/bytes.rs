@@ -3,7 +3,7 @@
 use super::On;
 use super::file::{CHAR, File, Key, STRING, Variable};
 use crate::catalog::Async;
-use crate::catalog::variables::{Element, Region, Tells, slot};
+use crate::catalog::variables::{Element, Region, Meaning, slot};
 use crate::correlate::things::Seen;
 use crate::words::Layer;
 
@@ -120,7 +120,7 @@ fn whole(file: &File, variable: &Variable) -> Bytes {
 
 /// Several boxes of one variable.
 fn list(on: &On, variable: &Variable) -> Bytes {
-    let told = on.len().filter(|_| on.seen.row.tells != Tells::Data(Region::List, Element::Datatype));
+    let told = on.len().filter(|_| on.seen.row.meaning != Meaning::Data(Region::List, Element::Datatype));
     let number = on.above() as usize;
     let counts = on.seen.numbers(slot::COUNT);
     match (counts, variable.rank) {

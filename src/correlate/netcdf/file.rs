@@ -21,10 +21,10 @@ pub struct Variable {
     pub shape: Option<Vec<i64>>,
     /// `nc_type`.
     pub kind: Option<i32>,
-    /// At least as many as there are dimensions.
+    /// At least as many as there are dimensions; empty: not made of chunks.
     pub chunk: Option<Vec<i64>>,
-    /// In the order in which they are applied: `H5Z_filter_t` and its parameters.
-    pub filters: Vec<(i64, Vec<i64>)>,
+    /// In the order in which they are applied: `H5Z_filter_t` and its first parameter.
+    pub filters: Vec<(i32, Option<i64>)>,
     /// Calls on it are collective.
     pub collective: bool,
 }
@@ -60,17 +60,6 @@ const ATOMIC: [i64; 12] = [1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8, 8];
 /// `NC_CHAR` and `NC_STRING`, netcdf.h.
 pub const CHAR: i32 = 2;
 pub const STRING: i32 = 12;
-
-/// Filters by number: `H5Z_FILTER_...` of H5Zpublic.h, and those registered at the HDF Group that NetCDF knows by name.
-const FILTERS: [(i64, &str); 7] = [
-    (1, "deflate"),
-    (2, "shuffle"),
-    (3, "fletcher32"),
-    (4, "szip"),
-    (307, "bzip2"),
-    (32001, "blosc"),
-    (32015, "zstd"),
-];
 
 impl File {
     /// Bytes of an element of a type.
@@ -109,28 +98,16 @@ impl File {
 }
 
 impl Variable {
-    /// Chunk sizes, if it is made of chunks.
+    /// Chunk sizes; none if it is not made of chunks.
     pub fn chunk(&self) -> Option<Vec<i64>> {
-        Some(self.chunk.as_ref()?.get(..self.rank?)?.to_vec())
+        let sizes = self.chunk.as_ref()?;
+        if sizes.is_empty() { Some(Vec::new()) } else { Some(sizes.get(..self.rank?)?.to_vec()) }
     }
 
-    pub fn filter(&mut self, id: i64, parameters: Vec<i64>) {
+    pub fn filter(&mut self, id: i32, parameter: Option<i64>) {
         match self.filters.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, known)) if parameters.is_empty() => drop(parameters),
-            Some((_, known)) => *known = parameters,
-            None => self.filters.push((id, parameters)),
+            Some((_, known)) => *known = parameter.or(*known),
+            None => self.filters.push((id, parameter)),
         }
-    }
-
-    /// The filters as text.
-    pub fn filters(&self) -> Option<String> {
-        let name = |(id, parameters): &(i64, Vec<i64>)| {
-            let known = FILTERS.iter().find(|(known, _)| known == id);
-            let name = known.map_or_else(|| id.to_string(), |(_, name)| (*name).to_owned());
-            let values: Vec<String> = parameters.iter().map(ToString::to_string).collect();
-            if values.is_empty() { name } else { format!("{name}({})", values.join(",")) }
-        };
-        let all: Vec<String> = self.filters.iter().map(name).collect();
-        (!all.is_empty()).then(|| all.join(" "))
     }
 }

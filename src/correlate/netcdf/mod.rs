@@ -11,10 +11,12 @@ use std::collections::HashMap;
 use self::file::{Attribute, File, Key, Variable};
 use super::call::succeeded;
 use super::handles::{Closing, Handles, New};
-use super::objects::{Objects, Scope};
+use super::hdf5;
+use super::objects::{Objects, Place, Scope};
 use super::things::{Found, Seen};
 use crate::catalog::Role;
-use crate::catalog::variables::{Element, Region, Tells, slot};
+use crate::catalog::hdf5::{DEFLATE, FLETCHER32, SHUFFLE};
+use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::event::TextKind;
 use crate::words::{Kind, Layer};
 
@@ -24,10 +26,6 @@ const GLOBAL: i32 = -1;
 const CHUNKED: i64 = 0;
 /// `sizeof(nc_vlen_t)`.
 const LIST_BYTES: i64 = 16;
-/// Filters, H5Zpublic.h.
-const DEFLATE: i64 = 1;
-const SHUFFLE: i64 = 2;
-const FLETCHER32: i64 = 3;
 /// The group's part of an `ncid` (`GRP_ID_MASK` of nc4internal.h).
 const GROUP_BITS: u64 = 0xffff;
 
@@ -77,8 +75,16 @@ impl On<'_> {
     fn key(&self) -> Option<Key> {
         Some((self.group, self.id()?))
     }
-    fn scope(&self, handles: &Handles) -> Scope {
-        handles.file(self.root).map_or(Scope::Handle(self.root), Scope::File)
+    /// A name in an object, or in the file.
+    fn place<'a>(
+        &self,
+        handles: &Handles,
+        location: Option<i32>,
+        name: &'a [u8],
+        class: &'static str,
+    ) -> Place<'a> {
+        let scope = handles.file(self.root).map_or(Scope::Handle(self.root), Scope::File);
+        Place { scope, location, name, class }
     }
 }
 
@@ -108,32 +114,32 @@ impl NetCdf {
     /// A call ended.
     pub fn call(&mut self, seen: &Seen, found: &mut Found, handles: &mut Handles, objects: &mut Objects) -> Told {
         let ok = succeeded(seen.call);
-        let tells = seen.row.tells;
-        if let (Tells::File { parallel }, Some(id)) = (tells, found.handle) {
+        let meaning = seen.row.meaning;
+        if let (Meaning::File { parallel }, Some(id)) = (meaning, found.handle) {
             self.files.entry(id).or_default().parallel |= parallel;
             return Told { collective: parallel, ..Told::default() };
         }
         let Some(raw) = seen.call.handle else { return Told::default() };
         let known = handles.find(seen.owner, seen.name(file_of(seen.row.layer, raw)));
-        let Some(root) = known.or(found.handle.filter(|_| tells == Tells::End)) else { return Told::default() };
+        let Some(root) = known.or(found.handle.filter(|_| meaning == Meaning::End)) else { return Told::default() };
         let on = On { seen, root, group: found.handle.unwrap_or(root), ok };
         let file = self.files.entry(root).or_default();
         let parallel = file.parallel;
-        let asked = match tells {
-            Tells::Data(region, element) => Some(data(&on, file, found, region, element)),
-            Tells::AttributeData(element) => Some(attribute_data(&on, file, found, element, handles, objects)),
-            Tells::Inner => Some(bytes::inside(seen)),
+        let asked = match meaning {
+            Meaning::Data(region, element) => Some(data(&on, file, found, region, element)),
+            Meaning::AttributeData(element) => Some(attribute_data(&on, file, found, element, handles, objects)),
+            Meaning::Inner => Some(bytes::inside(seen)),
             _ => None,
         };
         if ok {
-            match tells {
-                Tells::End => self.close(&on, handles, objects),
-                Tells::Group | Tells::GroupName | Tells::GroupParent | Tells::Groups => self.groups(&on, found, handles, objects),
+            match meaning {
+                Meaning::End => self.close(&on, handles, objects),
+                Meaning::Group | Meaning::GroupName | Meaning::GroupParent | Meaning::Groups => self.groups(&on, found, handles, objects),
                 _ => told(&on, file, found, handles, objects),
             }
         }
-        let everyone = match tells {
-            Tells::Data(..) => {
+        let everyone = match meaning {
+            Meaning::Data(..) => {
                 let variable = on.key().and_then(|key| self.files.get(&root)?.variables.get(&key));
                 variable.is_some_and(|v| v.collective)
             }
@@ -162,17 +168,17 @@ impl NetCdf {
     fn groups(&mut self, on: &On, found: &mut Found, handles: &mut Handles, objects: &mut Objects) {
         let seen = on.seen;
         let file = self.files.entry(on.root).or_default();
-        let told: Vec<u64> = match seen.row.tells {
+        let told: Vec<u64> = match seen.row.meaning {
             // One that is made: its handle is there.
-            Tells::Group if seen.row.role == Role::Open => return file.groups.extend(seen.call.handle),
-            Tells::Group => seen.call.off.into_iter().collect(),
-            Tells::GroupParent => {
+            Meaning::Group if seen.row.role == Role::Open => return file.groups.extend(seen.call.handle),
+            Meaning::Group => seen.call.off.into_iter().collect(),
+            Meaning::GroupParent => {
                 if let Some(parent) = seen.call.off.and_then(|raw| handles.find(seen.owner, seen.name(raw))) {
                     handles.adopt(on.group, parent);
                 }
                 return;
             }
-            Tells::Groups => {
+            Meaning::Groups => {
                 let number = on.got().and_then(|n| usize::try_from(n).ok());
                 let number = number.or_else(|| file.numbers.get(&on.group).copied());
                 file.numbers.extend(number.map(|n| (on.group, n)));
@@ -188,7 +194,7 @@ impl NetCdf {
                 self.new_group(new, on.root, handles)
             });
             let by_path = on.name().is_some_and(|name| name.starts_with(b"/"));
-            if matches!(seen.row.tells, Tells::Group | Tells::Groups) && !by_path {
+            if matches!(seen.row.meaning, Meaning::Group | Meaning::Groups) && !by_path {
                 handles.adopt(id, on.group);
             }
             let (Some(name), None) = (on.name(), object(id, handles)) else { continue };
@@ -196,7 +202,7 @@ impl NetCdf {
             let place = inside.and_then(|inside| object(inside, handles));
             // The name of what it is in must be known, unless that is the file.
             if by_path || place.is_some() || inside == Some(on.root) {
-                let object = objects.open(on.scope(handles), place, name, "group", id);
+                let object = objects.open(&on.place(handles, place, name, "group"), id, seen.owner, false);
                 handles.set_object(id, object);
             }
         }
@@ -233,48 +239,48 @@ fn parent(handle: i32, handles: &Handles) -> Option<i32> {
 /// What a call says of dimensions, variables, types and attributes.
 fn told(on: &On, file: &mut File, found: &mut Found, handles: &Handles, objects: &mut Objects) {
     let (len, got) = (on.len(), on.got());
-    match on.seen.row.tells {
-        Tells::Dimension { new } => {
+    match on.seen.row.meaning {
+        Meaning::Dimension { new } => {
             if let Some(id) = on.id() {
                 let dimension = file.dimensions.entry(id).or_default();
                 dimension.len = len.or(dimension.len);
                 dimension.grows |= new && len == Some(0);
             }
         }
-        Tells::Variable { new } => variable(on, file, found, new, handles, objects),
-        Tells::Access => {
+        Meaning::Variable { new } => variable(on, file, found, new, handles, objects),
+        Meaning::Access => {
             for (_, variable) in file.variables.iter_mut().filter(|(key, _)| on.id() == Some(GLOBAL) || on.key() == Some(**key)) {
                 variable.collective = len == Some(1); // NC_COLLECTIVE, netcdf_par.h
             }
         }
-        Tells::Storage | Tells::Deflate | Tells::Checksum | Tells::Filter | Tells::Filters => {
+        Meaning::Storage | Meaning::Deflate | Meaning::Checksum | Meaning::Filter | Meaning::Filters => {
             let Some(key) = on.key() else { return };
             let variable = file.variables.entry(key).or_default();
             found.object = variable.object;
             layout(on, variable);
             // What is filtered can only be written together (NC4_hdf5_def_var_filter, hdf5filter.c).
             variable.collective |= file.parallel && !variable.filters.is_empty();
-            describe(file, key, false, objects);
+            describe(file, key, objects);
         }
-        Tells::Type => {
+        Meaning::Type => {
             if let (Some(id), Some(len)) = (on.id(), len) {
                 file.types.insert(id, len);
             }
         }
-        Tells::ListType => {
+        Meaning::ListType => {
             file.types.extend(on.id().map(|id| (id, LIST_BYTES)));
         }
-        Tells::SameType => {
+        Meaning::SameType => {
             let size = len.and_then(|base| file.size(base as i32));
             file.types.extend(on.id().zip(size));
         }
-        Tells::Attribute => {
+        Meaning::Attribute => {
             if let Some((key, name)) = on.key().zip(on.name()) {
                 let known = file.attributes.entry((key, name.to_vec())).or_default();
                 *known = Attribute { elements: len.or(known.elements), kind: got.map(|k| k as i32).or(known.kind) };
             }
         }
-        Tells::NoAttribute => {
+        Meaning::NoAttribute => {
             if let Some((key, name)) = on.key().zip(on.name()) {
                 file.attributes.remove(&(key, name.to_vec()));
             }
@@ -300,40 +306,40 @@ fn variable(on: &On, file: &mut File, found: &mut Found, new: bool, handles: &Ha
     let place = object(on.group, handles);
     // The name of the group must be known.
     if let Some(name) = on.name().filter(|_| place.is_some() || on.group == on.root) {
+        let place = on.place(handles, place, name, "variable");
         match variable.object {
-            Some(known) => objects.rename(known, on.scope(handles), place, name),
-            None => variable.object = Some(objects.open(on.scope(handles), place, name, "variable", on.group)),
+            Some(known) => objects.rename(known, &place),
+            None => variable.object = Some(objects.open(&place, on.group, on.seen.owner, new)),
         }
     }
     found.object = variable.object;
-    describe(file, key, new, objects);
+    describe(file, key, objects);
 }
 
 fn layout(on: &On, variable: &mut Variable) {
-    let parameters = on.seen.numbers(slot::PARAMETERS);
-    let on_off = |value: Option<i64>| value.map(|v| v as i32).is_some_and(|v| v != 0);
-    match on.seen.row.tells {
-        Tells::Storage => {
-            let chunks = |known: Option<Vec<i64>>| known.filter(|_| on.len() == Some(CHUNKED));
-            variable.chunk = chunks(on.seen.numbers(slot::CHUNK)).or(chunks(variable.chunk.take()));
+    let parameter = on.seen.numbers(slot::PARAMETERS).and_then(|p| p.first().copied());
+    let yes = |value: Option<i64>| value.is_some_and(|v| v as i32 != 0);
+    match on.seen.row.meaning {
+        Meaning::Storage if on.len() == Some(CHUNKED) => {
+            variable.chunk = on.seen.numbers(slot::CHUNK).or(variable.chunk.take());
         }
-        Tells::Deflate => {
-            if on_off(on.len()) {
-                variable.filter(SHUFFLE, Vec::new());
+        Meaning::Storage if on.len().is_some() => variable.chunk = Some(Vec::new()),
+        Meaning::Deflate => {
+            if yes(on.len()) {
+                variable.filter(SHUFFLE, None);
             }
-            if on_off(on.got()) {
-                let level = on.got().map(|level| i64::from(level as i32));
-                variable.filter(DEFLATE, parameters.unwrap_or_else(|| level.into_iter().collect()));
+            if yes(on.got()) {
+                variable.filter(DEFLATE, parameter.or(on.got().map(|level| i64::from(level as i32))));
             }
         }
-        Tells::Checksum if on_off(on.len()) => variable.filter(FLETCHER32, Vec::new()),
-        Tells::Filter => {
+        Meaning::Checksum if yes(on.len()) => variable.filter(FLETCHER32, None),
+        Meaning::Filter => {
             if let Some(id) = on.len() {
-                variable.filter(id, parameters.unwrap_or_default());
+                variable.filter(id as i32, parameter);
             }
         }
-        Tells::Filters => {
-            on.seen.numbers(slot::IDS).unwrap_or_default().into_iter().for_each(|id| variable.filter(id, Vec::new()));
+        Meaning::Filters => {
+            on.seen.numbers(slot::IDS).unwrap_or_default().into_iter().for_each(|id| variable.filter(id as i32, None));
         }
         _ => {}
     }
@@ -367,7 +373,8 @@ fn attribute_data(
     let (Some(key), Some(name)) = (on.key(), on.name()) else { return Err(bytes::LENGTH) };
     let place = if key.1 == GLOBAL { object(on.group, handles) } else { file.variables.get(&key).and_then(|v| v.object) };
     if place.is_some() || key.1 == GLOBAL && on.group == on.root {
-        found.object = Some(objects.open(on.scope(handles), place, name, "attribute", on.group));
+        let place = on.place(handles, place, name, "attribute");
+        found.object = Some(objects.open(&place, on.group, on.seen.owner, false));
     }
     let known = file.attributes.get(&(key, name.to_vec())).copied().unwrap_or_default();
     let now = Attribute {
@@ -386,20 +393,21 @@ fn attribute_data(
 }
 
 /// What is known of a variable goes to its object. Other handles on the file may know of more records.
-fn describe(file: &File, key: Key, new: bool, objects: &mut Objects) {
+fn describe(file: &File, key: Key, objects: &mut Objects) {
     let Some(variable) = file.variables.get(&key) else { return };
     let Some(id) = variable.object else { return };
     let dims = file.lengths(variable);
     let size = variable.kind.and_then(|kind| file.size(kind));
-    objects.describe(id, |object| {
-        let known = object.dims.take().filter(|_| !new);
-        object.dims = match (dims, known) {
+    let filter = |(id, level): &(i32, Option<i64>)| hdf5::named(*id, level.map(|level| level as u64));
+    let filters: Vec<String> = variable.filters.iter().map(filter).collect();
+    objects.learn(id, |shape| {
+        shape.dims = match (dims, shape.dims.take()) {
             (Some(a), Some(b)) if a.len() == b.len() => Some(a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect()),
             (now, known) => now.or(known),
         };
-        object.chunk = variable.chunk().or(object.chunk.take().filter(|_| !new));
-        object.elem_size = size.and_then(|s| i32::try_from(s).ok()).or(object.elem_size.filter(|_| !new));
-        object.filters = variable.filters().or(object.filters.take().filter(|_| !new));
+        shape.chunk = variable.chunk().or(shape.chunk.take());
+        shape.elem_size = size.and_then(|s| i32::try_from(s).ok()).or(shape.elem_size);
+        shape.filters = Some(filters).filter(|f| !f.is_empty()).or(shape.filters.take());
     });
 }
 
@@ -408,6 +416,6 @@ fn finish(file: &File, objects: &mut Objects) {
     let mut keys: Vec<&Key> = file.variables.keys().collect();
     keys.sort_unstable();
     for key in keys {
-        describe(file, *key, false, objects);
+        describe(file, *key, objects);
     }
 }

@@ -35,6 +35,10 @@ pub struct Header {
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,
+    /// Libraries that the traced processes mapped: name, version and file.
+    pub libraries: Vec<String>,
+    /// Reads and writes whose bytes are not known, by layer and reason.
+    pub unknown_bytes: BTreeMap<String, i64>,
 }
 
 /// How much of a layer was seen.
@@ -43,6 +47,8 @@ pub struct LayerCoverage {
     pub layer: &'static str,
     pub attached: usize,
     pub probes: usize,
+    /// Functions that the libraries do not have, of other versions: nobody can call them.
+    pub absent: usize,
     /// Attached probes by tier.
     pub tiers: BTreeMap<&'static str, usize>,
     /// Why probes were not attached, with their number.
@@ -104,14 +110,25 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
     let text_of = |key: &str| meta.get(key).cloned();
     // A running total, and a figure of the end.
     let (mut excluded_calls, mut requests_in_flight) = (0, 0);
+    let mut unknown_bytes = BTreeMap::new();
     source.metrics(&mut |row| {
         match row.name {
             "excluded_calls" => excluded_calls = excluded_calls.max(row.value as i64),
             "requests_in_flight" => requests_in_flight = row.value as i64,
+            "unknown_bytes" => {
+                // A total, too.
+                let count: &mut i64 = unknown_bytes.entry(row.label.clone().unwrap_or_default()).or_default();
+                *count = (*count).max(row.value as i64);
+            }
             _ => {}
         }
         Ok(())
     })?;
+    let mut libraries: Vec<(usize, String)> = meta
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix("library.")?.parse().ok()?, value.clone())))
+        .collect();
+    libraries.sort();
     let number = |key: &str| meta.get(key).and_then(|v| v.parse::<i64>().ok());
     let start_wall_ns = number("t0_wall_ns");
     let end = number("end_ns");
@@ -132,6 +149,8 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         files: 0,
         excluded_calls,
         requests_in_flight,
+        libraries: libraries.into_iter().map(|(_, value)| value).collect(),
+        unknown_bytes,
     })
 }
 
@@ -149,10 +168,14 @@ pub fn coverage(source: &mut dyn Source) -> Result<Vec<LayerCoverage>> {
 impl LayerCoverage {
     fn new(layer: Layer) -> Self {
         let (tiers, refused) = (BTreeMap::new(), BTreeMap::new());
-        Self { layer: layer.name(), attached: 0, probes: 0, tiers, refused, not_covered: None }
+        Self { layer: layer.name(), attached: 0, probes: 0, absent: 0, tiers, refused, not_covered: None }
     }
 
     fn add(&mut self, row: &Coverage) {
+        if row.status == "absent" && !row.symbol.is_empty() {
+            self.absent += 1;
+            return;
+        }
         self.probes += 1;
         if row.status == "attached" {
             self.attached += 1;
@@ -166,7 +189,8 @@ impl LayerCoverage {
     fn judge(&mut self) {
         if self.attached == 0 {
             let main = self.refused.iter().max_by_key(|(_, n)| **n).map(|(reason, _)| reason.clone());
-            self.not_covered = Some(main.unwrap_or_else(|| "no probes".to_owned()));
+            let none = if self.absent > 0 { "the library has none of its functions" } else { "no probes" };
+            self.not_covered = Some(main.unwrap_or_else(|| none.to_owned()));
         }
     }
 }

@@ -120,6 +120,17 @@ impl Report {
             let n = plural(h.requests_in_flight as usize, "device request", "device requests");
             line(format!("open      {n} had not completed when the trace ended"));
         }
+        let mut libraries: Vec<String> = Vec::new();
+        for library in &h.libraries {
+            // The file is in the table.
+            let short = library.split_once(": ").map_or(library.as_str(), |(short, _)| short);
+            if !libraries.iter().any(|l| l == short) {
+                libraries.push(short.to_owned());
+            }
+        }
+        if !libraries.is_empty() {
+            line(format!("libraries {}", escape(&libraries.join(", "))));
+        }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
             let total = self.losses.iter().fold(0i64, |sum, row| sum.saturating_add(row.count));
@@ -186,6 +197,9 @@ impl Report {
             ]
         };
         *out += &table(head, &self.layers.iter().map(row).collect::<Vec<_>>(), width, 2);
+        for (reason, calls) in &self.header.unknown_bytes {
+            *out += &format!("  bytes unknown, {}: {}\n", escape(reason), plural(*calls as usize, "call", "calls"));
+        }
         for layer in &self.layers {
             self.ops(layer, out, width);
         }

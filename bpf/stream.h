@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* C streams: which descriptor a FILE is on, and where in its file the program is, which its buffer hides. */
+#ifndef IOT_STREAM_H
+#define IOT_STREAM_H
+
+/*
+ * struct _IO_FILE of the GNU C library (bits/types/struct_FILE.h). Part of its ABI: programs that were compiled with the
+ * macros of older headers look inside.
+ */
+struct iot_stdio {
+	u32 flags;
+	u32 pad;
+	u64 read_ptr;
+	u64 read_end;
+	u64 read_base;
+	u64 write_base;
+	u64 write_ptr;
+	u64 write_end;
+	u64 buf_base;
+	u64 buf_end;
+	u64 save_base;
+	u64 backup_base;
+	u64 save_end;
+	u64 markers;
+	u64 chain;
+	s32 fd;
+	u32 flags2;
+	u64 rest[9];
+	s32 mode; /* above 0: of wide characters */
+	u32 pad2;
+};
+
+_Static_assert(__builtin_offsetof(struct iot_stdio, fd) == 112, "_fileno");
+_Static_assert(__builtin_offsetof(struct iot_stdio, mode) == 192, "_mode");
+
+/* flags; libio/libio.h. Other C libraries have no such number there, and their streams are not looked into. */
+#define IOT_STDIO_MAGIC	     0xfbad0000
+#define IOT_STDIO_MAGIC_MASK 0xffff0000
+#define IOT_STDIO_ERROR	     0x0020
+#define IOT_STDIO_FILE	     0x2000 /* has a descriptor; the streams in memory have none */
+#define IOT_STDIO_BACKUP     0x0100 /* reads what was pushed back */
+
+#define O_APPEND	     00002000
+
+static __always_inline bool iot_stdio_read(u64 stream, struct iot_stdio *x)
+{
+	return stream && !bpf_probe_read_user(x, sizeof(*x), (void *)stream) &&
+	       (x->flags & IOT_STDIO_MAGIC_MASK) == IOT_STDIO_MAGIC;
+}
+
+/* Does the stream say that something went wrong? */
+static __noinline bool iot_stream_failed(u64 stream)
+{
+	u32 flags = 0;
+
+	return stream && !bpf_probe_read_user(&flags, sizeof(flags), (void *)stream) &&
+	       (flags & IOT_STDIO_MAGIC_MASK) == IOT_STDIO_MAGIC && (flags & IOT_STDIO_ERROR);
+}
+
+/*
+ * Is the file of a stream one to be traced? If so, tells the reader the descriptor and the file of the stream, unless
+ * this thread told it already.
+ */
+static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u32 fd, struct file *file)
+{
+	/* Streams are at least as far apart as the struct is long. */
+	struct iot_told *told = &t->told[(stream >> 8 ^ stream >> 12) & (IOT_TOLD - 1)];
+	struct iot_file_key key = {};
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct iot_stream e = {};
+
+	if (told->stream == stream && told->file == (u64)file && told->inode == (u64)inode)
+		return true;
+	if (!iot_file_wanted(inode))
+		return false;
+	iot_key_of(inode, &key);
+	e.type = IOT_T_STREAM;
+	e.fd = fd;
+	e.thread = t->thread;
+	e.stream = stream;
+	e.ino = key.ino;
+	e.dev = key.dev;
+	e.generation = key.generation;
+	e.time = t->now = bpf_ktime_get_ns();
+	iot_send_file(t, file);
+	if (!iot_send(IOT_C_LIFE, 0, &e, sizeof(e))) {
+		told->stream = stream;
+		told->file = (u64)file;
+		told->inode = (u64)inode;
+	}
+	return true;
+}
+
+/*
+ * Where in its file the next byte of a stream comes from or goes to; -1: it is on no regular file or block device, or
+ * of wide characters. As do_ftell of libio/fileops.c computes it, but with the kernel's own file position.
+ */
+static __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
+{
+	struct iot_stdio x;
+	struct file *file;
+	bool unwritten;
+	s64 at;
+
+	if (!t || !iot_stdio_read(stream, &x) || !(x.flags & IOT_STDIO_FILE) || x.fd < 0)
+		return -1;
+	file = iot_fd_file(bpf_get_current_task_btf(), x.fd);
+	if (!file || !iot_stream_wanted(t, stream, x.fd, file) || x.mode > 0)
+		return -1;
+	unwritten = x.write_ptr > x.write_base;
+	if (write && (BPF_CORE_READ(file, f_flags) & O_APPEND))
+		return BPF_CORE_READ(file, f_inode, i_size) + (unwritten ? x.write_ptr - x.write_base : 0);
+	at = BPF_CORE_READ(file, f_pos);
+	if (unwritten)
+		return at + (s64)(x.write_ptr - x.read_end);
+	at -= x.read_end - x.read_ptr;
+	if (x.flags & IOT_STDIO_BACKUP)
+		at -= x.save_end - x.save_base;
+	return at;
+}
+
+#endif

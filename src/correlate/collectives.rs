@@ -1,0 +1,97 @@
+//! Collective calls: an id that the same call has on every rank of a file's communicator.
+//!
+//! No rank is asked what another did. All ranks open a file by one name, in one order, and call its collective functions
+//! in one order (MPI-4.0, 14.2.2 and 14.6.4); so counting gives them the same numbers, on any node.
+
+use std::collections::HashMap;
+
+use super::call::succeeded;
+use super::handles::Handles;
+use super::processes::Owner;
+use super::things::Seen;
+use crate::catalog::Role;
+use crate::event::TextKind;
+use crate::words::flag;
+
+/// Who calls, as all processes of a run know it.
+pub struct Caller<'a> {
+    pub rank: Option<i32>,
+    /// What tells the run from others.
+    pub run: &'a [String],
+}
+
+/// A file that is open.
+struct Open {
+    hash: Hash,
+    calls: u64,
+}
+
+/// Every file opened by several processes together, and how often each was.
+#[derive(Default)]
+pub struct Collectives {
+    files: HashMap<i32, Open>,
+    opens: HashMap<(Owner, Vec<u8>, i32), u64>,
+}
+
+impl Collectives {
+    /// A call ended that was about this handle: its id, if it is a collective one and the file was seen opened.
+    pub fn call(&mut self, seen: &Seen, handle: Option<i32>, handles: &Handles, caller: &Caller) -> Option<i64> {
+        if seen.row.flags & flag::COLLECTIVE == 0 {
+            return None;
+        }
+        let handle = handle?;
+        if seen.row.role == Role::Open {
+            let opened = self.open(seen, handles.row(handle)?.comm_size?, caller)?;
+            self.files.insert(handle, opened);
+        }
+        let file = self.files.get_mut(&handle)?;
+        let id = file.hash.and(&file.calls.to_le_bytes()).id();
+        file.calls += 1;
+        if seen.row.role == Role::Close && succeeded(seen.call) {
+            self.files.remove(&handle);
+        }
+        Some(id)
+    }
+
+    fn open(&mut self, seen: &Seen, ranks: i32, caller: &Caller) -> Option<Open> {
+        let name = seen.text(TextKind::Path)?;
+        let times = self.opens.entry((seen.owner, name.to_vec(), ranks)).or_default();
+        let mut hash = Hash::new();
+        for part in caller.run {
+            hash = hash.and(part.as_bytes()).and(&[0]);
+        }
+        hash = hash.and(name).and(&[0]).and(&ranks.to_le_bytes()).and(&times.to_le_bytes());
+        if ranks == 1 {
+            // Each process for itself.
+            let alone = caller.rank.map_or((1_u8, seen.owner.process_ix()), |rank| (0, rank));
+            hash = hash.and(&[alone.0]).and(&alone.1.to_le_bytes());
+        }
+        *times += 1;
+        Some(Open { hash, calls: 0 })
+    }
+
+    /// A process is gone, or executes another program.
+    pub fn gone(&mut self, owner: Owner, handles: &Handles) {
+        self.opens.retain(|(of, ..), _| *of != owner);
+        self.files.retain(|handle, _| handles.row(*handle).is_some_and(|h| h.process_ix != owner.process_ix()));
+    }
+}
+
+/// FNV-1a, 64 bits: the same in every build and on every node.
+#[derive(Clone, Copy)]
+struct Hash(u64);
+
+impl Hash {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn and(self, bytes: &[u8]) -> Self {
+        Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    /// 53 bits of it, all of which the others have a part in.
+    fn id(self) -> i64 {
+        ((self.0 >> 53 ^ self.0) & ((1 << 53) - 1)) as i64
+    }
+}
