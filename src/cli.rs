@@ -81,16 +81,8 @@ pub enum ProbesAction {
 }
 
 /// Layers that have hooks.
-pub const TRACEABLE: [Layer; 8] = [
-    Layer::Netcdf,
-    Layer::Pnetcdf,
-    Layer::Hdf5,
-    Layer::Mpiio,
-    Layer::Mpi,
-    Layer::Stdio,
-    Layer::Syscall,
-    Layer::Block,
-];
+pub const TRACEABLE: [Layer; 8] =
+    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 
 fn layer(name: &str) -> Result<Layer, String> {
     let known = || TRACEABLE.map(Layer::name).join(", ");

@@ -1,10 +1,8 @@
 //! NetCDF-C rows. Signatures: netcdf.h, netcdf_par.h, netcdf_mem.h, netcdf_filter.h of 4.9.0. An `ncid` is an `int`: the file
 //! in its high half, the group in its low half. Results are 0, negative `NC_E...`, or a positive error number of the system.
 
-use super::Src::{
-    self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind,
-};
-use super::variables::{Element, Region, Meaning, slot};
+use super::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};
+use super::variables::{Element, Meaning, Region, slot};
 use super::{Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
@@ -28,7 +26,12 @@ const fn define(symbol: &'static str) -> Row {
 }
 /// `int f(path, mode, ..., int *ncid)`
 const fn open(symbol: &'static str, ncid: u8) -> Row {
-    nc(symbol, Kind::Open).role(Role::Open).handle(OutInt(ncid)).path(0).len(Int(1)).meaning(Meaning::File { parallel: false })
+    nc(symbol, Kind::Open)
+        .role(Role::Open)
+        .handle(OutInt(ncid))
+        .path(0)
+        .len(Int(1))
+        .meaning(Meaning::File { parallel: false })
 }
 /// The same with a communicator.
 const fn open_par(symbol: &'static str) -> Row {
@@ -273,13 +276,7 @@ const ROWS: &[Row] = &[
     asks("nc_inq_attid"),
     asks("nc_inq_attname"),
     // Groups.
-    define("nc_def_grp")
-        .role(Role::Open)
-        .handle(OutInt(2))
-        .off(Arg(0))
-        .path(1)
-        .object("group")
-        .meaning(Meaning::Group),
+    define("nc_def_grp").role(Role::Open).handle(OutInt(2)).off(Arg(0)).path(1).object("group").meaning(Meaning::Group),
     define("nc_rename_grp"),
     asks("nc_inq_ncid").path(1).off(OutInt(2)).meaning(Meaning::Group),
     asks("nc_inq_grp_ncid").path(1).off(OutInt(2)).meaning(Meaning::Group),
@@ -302,8 +299,7 @@ const ROWS: &[Row] = &[
     note("NC_lookupvar", Note::Rank, Behind(2, 32)),
     // NC_VAR_INFO_T of nc4internal.h: hdr (24 bytes), alt_name, container, then ndims; 4.7 to 4.10.
     note("nc4_find_grp_h5_var", Note::Rank, Behind(4, 40)),
-    note("NC_getshape", Note::Shape, Int(2))
-        .words(0, Words::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
+    note("NC_getshape", Note::Shape, Int(2)).words(0, Words::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
     // NC_attr of nc3internal.h: xsz, name, type, then nelems.
     note("NC_findattr", Note::Length, RetBehind(24)).fails(Fails::Zero),
     // NC_ATT_INFO_T of nc4internal.h: hdr (24 bytes), container, then len.

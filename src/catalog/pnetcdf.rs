@@ -1,8 +1,8 @@
 //! `PnetCDF` rows. Signatures: pnetcdf.h of 1.12.3. An `ncid` is an `int`, a request an `int` that counts within it. Results are
 //! 0 or negative `NC_E...`.
 
-use super::Src::{self, Arg, Int, Note as Told, Out, OutInt, Pair, PairNote, PairOut, MpiSize};
-use super::variables::{Element, Region, Meaning, slot};
+use super::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
+use super::variables::{Element, Meaning, Region, slot};
 use super::{ANY_RANK, Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
@@ -216,8 +216,9 @@ fn attribute_rows() -> impl Iterator<Item = Row> {
         let row = Row { kind: Kind::Write, ..all(attribute(symbol, Meaning::AttributeData(in_file(element)))) };
         if symbol.ends_with("_text") { row.len(Arg(3)) } else { row.len(Arg(4)).got(Int(3)) }
     });
-    let get = typed!("ncmpi_get_att", "").into_iter().map(move |(symbol, element)| {
-        Row { kind: Kind::Read, ..attribute(symbol, Meaning::AttributeData(in_file(element))) }
+    let get = typed!("ncmpi_get_att", "").into_iter().map(move |(symbol, element)| Row {
+        kind: Kind::Read,
+        ..attribute(symbol, Meaning::AttributeData(in_file(element)))
     });
     put.chain(get)
 }

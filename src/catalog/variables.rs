@@ -57,7 +57,9 @@ pub enum Element {
 pub enum Meaning {
     Nothing,
     /// It opens a file.
-    File { parallel: bool },
+    File {
+        parallel: bool,
+    },
     /// It closes a file.
     End,
     /// It moves elements of a variable.
@@ -65,9 +67,13 @@ pub enum Meaning {
     /// It moves what the reads or writes of its own layer inside it move.
     Inner,
     /// The dimension `off` is `len` long; a new one of length 0 grows.
-    Dimension { new: bool },
+    Dimension {
+        new: bool,
+    },
     /// The variable `off`: its type (`len`), how many dimensions it has (`got`) and which (`IDS`). Each may be missing.
-    Variable { new: bool },
+    Variable {
+        new: bool,
+    },
     /// Whether calls on the variable are collective: `len`.
     Access,
     /// How the variable is laid out: `len` is 0 for chunks, which are `CHUNK`.

@@ -131,7 +131,9 @@ impl Asynchronous {
         let (handle, got, ok) = (seen.call.handle, seen.call.got, succeeded(seen.call));
         match seen.row.asynchronous {
             Async::No => Effect::default(),
-            Async::Submit => self.submit(seen, asked, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect()),
+            Async::Submit => {
+                self.submit(seen, asked, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect())
+            }
             Async::SubmitOf => {
                 // A request that the program does not want to know is named by its call.
                 let request = got.unwrap_or(NAMELESS | seen.span as u64);
@@ -139,7 +141,9 @@ impl Asynchronous {
                 let name = request.zip(handle).map(|(r, h)| key(Name::OfHandle(h, r)));
                 self.submit(seen, asked, name.into_iter().collect())
             }
-            Async::Begin => self.submit(seen, asked, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect()),
+            Async::Begin => {
+                self.submit(seen, asked, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect())
+            }
             Async::SubmitList => {
                 let names = seen.numbers(0).unwrap_or_default();
                 let keys = names.iter().filter(|n| ok && **n != 0).map(|n| key(Name::Request(*n as u64))).collect();

@@ -3,7 +3,7 @@
 use super::On;
 use super::file::{CHAR, File, Key, STRING, Variable};
 use crate::catalog::Async;
-use crate::catalog::variables::{Element, Region, Meaning, slot};
+use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::correlate::things::Seen;
 use crate::words::Layer;
 

@@ -76,13 +76,7 @@ impl On<'_> {
         Some((self.group, self.id()?))
     }
     /// A name in an object, or in the file.
-    fn place<'a>(
-        &self,
-        handles: &Handles,
-        location: Option<i32>,
-        name: &'a [u8],
-        class: &'static str,
-    ) -> Place<'a> {
+    fn place<'a>(&self, handles: &Handles, location: Option<i32>, name: &'a [u8], class: &'static str) -> Place<'a> {
         let scope = handles.file(self.root).map_or(Scope::Handle(self.root), Scope::File);
         Place { scope, location, name, class }
     }
@@ -99,9 +93,8 @@ impl NetCdf {
         let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call) && seen.row.role == Role::Use) else { return };
         let root = file_of(seen.row.layer, raw);
         if root != raw && handles.find(seen.owner, seen.name(raw)).is_none() {
-            let root = handles
-                .find(seen.owner, seen.name(root))
-                .unwrap_or_else(|| handles.make(seen.older(root, None)));
+            let root =
+                handles.find(seen.owner, seen.name(root)).unwrap_or_else(|| handles.make(seen.older(root, None)));
             self.new_group(seen.older(raw, handles.file(root)), root, handles);
         }
     }
@@ -134,7 +127,9 @@ impl NetCdf {
         if ok {
             match meaning {
                 Meaning::End => self.close(&on, handles, objects),
-                Meaning::Group | Meaning::GroupName | Meaning::GroupParent | Meaning::Groups => self.groups(&on, found, handles, objects),
+                Meaning::Group | Meaning::GroupName | Meaning::GroupParent | Meaning::Groups => {
+                    self.groups(&on, found, handles, objects)
+                }
                 _ => told(&on, file, found, handles, objects),
             }
         }
@@ -249,7 +244,9 @@ fn told(on: &On, file: &mut File, found: &mut Found, handles: &Handles, objects:
         }
         Meaning::Variable { new } => variable(on, file, found, new, handles, objects),
         Meaning::Access => {
-            for (_, variable) in file.variables.iter_mut().filter(|(key, _)| on.id() == Some(GLOBAL) || on.key() == Some(**key)) {
+            for (_, variable) in
+                file.variables.iter_mut().filter(|(key, _)| on.id() == Some(GLOBAL) || on.key() == Some(**key))
+            {
                 variable.collective = len == Some(1); // NC_COLLECTIVE, netcdf_par.h
             }
         }
@@ -371,7 +368,8 @@ fn attribute_data(
     objects: &mut Objects,
 ) -> Result<i64, &'static str> {
     let (Some(key), Some(name)) = (on.key(), on.name()) else { return Err(bytes::LENGTH) };
-    let place = if key.1 == GLOBAL { object(on.group, handles) } else { file.variables.get(&key).and_then(|v| v.object) };
+    let place =
+        if key.1 == GLOBAL { object(on.group, handles) } else { file.variables.get(&key).and_then(|v| v.object) };
     if place.is_some() || key.1 == GLOBAL && on.group == on.root {
         let place = on.place(handles, place, name, "attribute");
         found.object = Some(objects.open(&place, on.group, on.seen.owner, false));
