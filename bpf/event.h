@@ -79,7 +79,8 @@ struct iot_text {
 	u32 thread;
 	u32 seq;
 	u64 time;
-	/* len bytes follow */
+	u64 root; /* of the process; absolute paths start there */
+		  /* len bytes follow */
 };
 
 struct iot_file {
@@ -93,7 +94,10 @@ struct iot_file {
 	u32 generation;
 	u64 size;
 	u64 magic;
-	/* len bytes of path components follow, innermost first, each ended by NUL */
+	u64 root;  /* as in iot_text */
+	u32 mount; /* the number of the mount it was opened through */
+	u32 tgid;  /* a process that sees this mount */
+		   /* len bytes of path components follow, innermost first, each ended by NUL */
 };
 
 struct iot_thread {
@@ -180,16 +184,27 @@ struct iot_stream {
 	u32 pad2;
 };
 
+/* Not a record: a question of user space (pid, address) and its answer. */
+struct iot_real {
+	u32 pid;
+	u32 found;
+	u64 address;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+};
+
 /* Where something seen by a hook did not reach the output. */
 enum iot_place {
-	IOT_P_RING = 0, /* ring full */
-	IOT_P_DEPTH,	/* more nested calls than the stack holds */
-	IOT_P_STORAGE,	/* no memory for a thread's state */
-	IOT_P_RETURN,	/* a return without its entry */
-	IOT_P_TEXT,	/* a path that could not be read */
-	IOT_P_MAP_FULL, /* a table was full */
-	IOT_P_COMPAT,	/* a 32-bit system call */
-	IOT_P_EXCLUDED, /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
+	IOT_P_RING = 0,	 /* ring full */
+	IOT_P_DEPTH,	 /* more nested calls than the stack holds */
+	IOT_P_STORAGE,	 /* no memory for a thread's state */
+	IOT_P_RETURN,	 /* a return without its entry */
+	IOT_P_TEXT,	 /* a path that could not be read */
+	IOT_P_MAP_FULL,	 /* a table was full */
+	IOT_P_COMPAT,	 /* a 32-bit system call */
+	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
+	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
 	IOT_P_MAX,
 };
 #define IOT_LAYERS 16

@@ -23,6 +23,7 @@
 #include "syscall.h"
 #include "process.h"
 #include "block.h"
+#include "real.h"
 
 /* Records that no map or global holds are named here, so that the skeleton has their types. */
 const struct iot_syscall *iot_unused_syscall __attribute__((unused));
@@ -33,6 +34,7 @@ const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
+const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
 const enum iot_when *iot_unused_when __attribute__((unused));
 const enum iot_count *iot_unused_count __attribute__((unused));
@@ -44,11 +46,12 @@ const enum iot_class *iot_unused_class __attribute__((unused));
 
 _Static_assert(sizeof(struct iot_call) == 64, "one cache line");
 _Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
-_Static_assert(sizeof(struct iot_text) == 24, "header of a text");
-_Static_assert(sizeof(struct iot_file) == 48, "header of a file");
+_Static_assert(sizeof(struct iot_text) == 32, "header of a text");
+_Static_assert(sizeof(struct iot_file) == 64, "header of a file");
 _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
+_Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");

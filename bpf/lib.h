@@ -3,30 +3,39 @@
 #ifndef IOT_LIB_H
 #define IOT_LIB_H
 
-#define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
-
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
 	u64 now;
+	bool elsewhere; /* the innermost call may be open on another stack */
 };
 
-/* Does the return address at the stack pointer lead to the kernel's trampoline for return probes? */
-static __always_inline bool iot_returns_to_us(u64 sp)
+/* Does the return address that stands here lead to the kernel's trampoline for return probes? Paged out, it may. */
+static __always_inline bool iot_returns_to_us(struct iot_task *t, u64 sp)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	u64 address = 0;
 
-	return !bpf_probe_read_user(&address, sizeof(address), (void *)sp) && address == trampoline;
+	if (!t->trampoline)
+		t->trampoline = BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
+	return bpf_probe_read_user(&address, sizeof(address), (void *)sp) || address == t->trampoline;
+}
+
+/* Is this on the stack that the kernel made for the main thread, and grows? */
+static __always_inline bool iot_on_main_stack(u64 sp)
+{
+	struct mm_struct *mm = BPF_CORE_READ(bpf_get_current_task_btf(), mm);
+	u64 top = BPF_CORE_READ(mm, start_stack);
+
+	return sp <= top && top - sp <= BPF_CORE_READ(mm, stack_vm) << IOT_PAGE_SHIFT;
 }
 
 /*
- * A call whose stack frame lies below the one that is being entered was left by longjmp. So was one at the same place,
- * unless this is its tail call, which will return through its probe. Far away is another stack (signals, coroutines),
- * which tells nothing.
+ * Calls are left by longjmp. A call whose return address does not stand any more was; so was one whose frame lies below
+ * the stack pointer, where nothing is kept. But that holds on one stack only: a call on another one (of a coroutine, a
+ * signal handler) is open wherever that stack lies, and which stack an address belongs to can be told of the main
+ * thread's only. At the same place as the stack pointer is a call whose tail call is being entered.
  */
 static long iot_dead_step(u64 i, struct iot_dead *x)
 {
@@ -35,20 +44,34 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (!x->t->depth)
 		return 1;
 	f = iot_frame_at(x->t, x->t->depth - 1);
-	if (!f->sp || f->sp > x->sp || x->sp - f->sp > IOT_ONE_STACK || (f->sp == x->sp && iot_returns_to_us(x->sp)))
+	if (!f->sp)
 		return 1;
+	if (iot_returns_to_us(x->t, f->sp)) {
+		if (f->sp >= x->sp)
+			return 1;
+		if (!iot_on_main_stack(f->sp) || !iot_on_main_stack(x->sp)) {
+			x->elsewhere = true;
+			return 1;
+		}
+	}
 	iot_give_up(x->t, x->now);
 	return 0;
 }
 
-static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
+/* Gives up the calls that were left. False: the innermost one may be open on another stack. */
+static __always_inline bool iot_drop_dead(struct iot_task *t, u64 sp)
 {
 	struct iot_dead x = {.t = t, .sp = sp};
+	struct iot_frame *f;
 
-	if (!t->depth || iot_frame_at(t, t->depth - 1)->sp > sp)
-		return;
+	if (!t->depth)
+		return true;
+	f = iot_frame_at(t, t->depth - 1);
+	if (f->sp >= sp && iot_returns_to_us(t, f->sp))
+		return true;
 	x.now = bpf_ktime_get_ns();
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
+	return !x.elsewhere;
 }
 
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
@@ -135,7 +158,15 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 1;
-	iot_drop_dead(t, PT_REGS_SP(ctx));
+	if (!iot_drop_dead(t, PT_REGS_SP(ctx))) {
+		/*
+		 * The kernel takes that call for one that was left, too. A return probe here would make it forget the
+		 * other's, and the program would die when that call returns: kernel/events/uprobes.c,
+		 * cleanup_return_instances().
+		 */
+		iot_lost(IOT_P_ELSEWHERE, s->layer);
+		return 1;
+	}
 	if (s->note != IOT_NO_NOTE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
@@ -234,6 +265,18 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 	}
 }
 
+/* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
+static __always_inline bool iot_inherited(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
+
+	if (!target || !target->inherited)
+		return false;
+	target->inherited--;
+	return true;
+}
+
 static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -261,7 +304,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER))
+			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
+			    !iot_inherited())
 				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}

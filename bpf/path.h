@@ -59,9 +59,25 @@ static __always_inline void iot_key_of(struct inode *inode, struct iot_file_key 
 	key->generation = BPF_CORE_READ(inode, i_generation);
 }
 
+static __always_inline u32 iot_mount_of(struct vfsmount *mnt)
+{
+	struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+
+	return BPF_CORE_READ(m, mnt_id);
+}
+
+/* Where the absolute paths of a task start. src/loader/existing.rs makes the same number. */
+static __always_inline u64 iot_root_of(struct task_struct *task)
+{
+	return (u64)iot_mount_of(BPF_CORE_READ(task, fs, root.mnt)) << 32 ^
+	       BPF_CORE_READ(task, fs, root.dentry, d_inode, i_ino);
+}
+
 struct iot_walk {
 	struct dentry *dentry;
 	struct vfsmount *mnt;
+	struct dentry *root; /* paths end here: the task's root directory */
+	struct vfsmount *root_mnt;
 	struct iot_scratch *out;
 	u32 pos;
 	u32 cut;
@@ -76,6 +92,8 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 	u32 pos = w->pos;
 	long n;
 
+	if (dentry == w->root && mnt == w->root_mnt)
+		return 1;
 	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *up = BPF_CORE_READ(m, mnt_parent);
@@ -104,10 +122,15 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 	return 0;
 }
 
-/* Writes the path of a dentry into out->bytes, innermost component first; returns its length. */
+/* Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first; its length. */
 static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt, u8 *cut)
 {
-	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct iot_walk w = {.dentry = dentry,
+			     .mnt = mnt,
+			     .root = BPF_CORE_READ(task, fs, root.dentry),
+			     .root_mnt = BPF_CORE_READ(task, fs, root.mnt),
+			     .out = out};
 
 	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
 		w.cut = 1;
@@ -131,6 +154,7 @@ static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, u
 	e->thread = t->thread;
 	e->seq = seq;
 	e->time = t->now;
+	e->root = what < IOT_X_INTS ? iot_root_of(bpf_get_current_task_btf()) : 0;
 	return iot_send(class, layer, e, sizeof(*e) + len);
 }
 
@@ -191,6 +215,9 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	e->generation = key.generation;
 	e->size = BPF_CORE_READ(inode, i_size);
 	e->magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	e->root = iot_root_of(bpf_get_current_task_btf());
+	e->mount = iot_mount_of(BPF_CORE_READ(file, f_path.mnt));
+	e->tgid = t->tgid;
 	if (!iot_send(IOT_C_LIFE, 0, out, sizeof(*e) + len))
 		bpf_map_update_elem(&iot_files, &key, &value, BPF_ANY);
 }

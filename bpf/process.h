@@ -22,6 +22,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
 	struct iot_target *target, new = {};
 	struct iot_process e;
+	struct iot_task *t;
 
 	if (from == to)
 		return 0;
@@ -30,6 +31,8 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	new.process = __sync_fetch_and_add(&iot_next_process, 1);
 	new.armed = target->armed;
+	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
+	new.inherited = target->inherited + (t ? t->depth : 0);
 	if (bpf_map_update_elem(&iot_targets, &to, &new, BPF_ANY)) {
 		iot_lost(IOT_P_MAP_FULL, 0);
 		return 0;
@@ -88,11 +91,13 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	if (!target)
 		return 0;
 	target->armed = 1;
+	target->inherited = 0;
 	t = iot_self();
 	if (!t)
 		return 0;
 	iot_flush(t);
 	__builtin_memset(t->told, 0, sizeof(t->told));
+	t->trampoline = 0;
 	t->now = bpf_ktime_get_ns();
 	if (t->tid != BPF_CORE_READ(task, pid)) {
 		/* A thread that is not the leader takes the leader's place. */

@@ -23,12 +23,18 @@ struct iot_lib_key {
 	u32 generation; /* inodes are used again */
 };
 
+struct iot_lib {
+	u32 state;
+	u32 nsec; /* when it was last written: it is another file since */
+	u64 sec;
+};
+
 /* Executable files seen in targets, and whether user space has attached to them yet. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct iot_lib_key);
-	__type(value, u32);
+	__type(value, struct iot_lib);
 } iot_libs SEC(".maps");
 
 /* Processes that were stopped; whoever ends the trace sends them SIGCONT. */
@@ -57,6 +63,32 @@ static __always_inline bool iot_would_notice(struct task_struct *task)
 	return BPF_CORE_READ(tty, ctrl.pgrp) == group && BPF_CORE_READ(parent, signal, pids[PIDTYPE_PGID]) != group;
 }
 
+/* Linux before 6.11, and before 6.6. */
+struct inode___timespec {
+	struct timespec64 __i_mtime;
+} __attribute__((preserve_access_index));
+
+struct inode___old {
+	struct timespec64 i_mtime;
+} __attribute__((preserve_access_index));
+
+static __always_inline void iot_last_written(struct inode *inode, struct iot_lib *lib)
+{
+	struct inode___timespec *timespec = (void *)inode;
+	struct inode___old *old = (void *)inode;
+
+	if (bpf_core_field_exists(inode->i_mtime_sec)) {
+		lib->sec = BPF_CORE_READ(inode, i_mtime_sec);
+		lib->nsec = BPF_CORE_READ(inode, i_mtime_nsec);
+	} else if (bpf_core_field_exists(timespec->__i_mtime)) {
+		lib->sec = BPF_CORE_READ(timespec, __i_mtime.tv_sec);
+		lib->nsec = BPF_CORE_READ(timespec, __i_mtime.tv_nsec);
+	} else if (bpf_core_field_exists(old->i_mtime)) {
+		lib->sec = BPF_CORE_READ(old, i_mtime.tv_sec);
+		lib->nsec = BPF_CORE_READ(old, i_mtime.tv_nsec);
+	}
+}
+
 /* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
 static __noinline void iot_mapped(struct file *file, bool exec)
 {
@@ -64,7 +96,7 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	struct iot_lib_key key = {.ino = BPF_CORE_READ(inode, i_ino),
 				  .dev = BPF_CORE_READ(inode, i_sb, s_dev),
 				  .generation = BPF_CORE_READ(inode, i_generation)};
-	u32 pending = IOT_LIB_PENDING, *state = bpf_map_lookup_elem(&iot_libs, &key);
+	struct iot_lib *known = bpf_map_lookup_elem(&iot_libs, &key), pending = {.state = IOT_LIB_PENDING};
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	u64 now = bpf_ktime_get_ns();
@@ -72,9 +104,12 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	void *ring;
 	bool caught;
 
-	if (state && *state == IOT_LIB_JUDGED)
+	iot_last_written(inode, &pending);
+	if (known && (known->sec != pending.sec || known->nsec != pending.nsec))
+		known = NULL;
+	if (known && known->state == IOT_LIB_JUDGED)
 		return;
-	if (!state && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
+	if (!known && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, 0);
 	ring = iot_ring_of(IOT_C_LIFE);
 	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
@@ -139,6 +174,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
 		iot_give_up(t, bpf_ktime_get_ns());
+	iot_drop_dead(t, PT_REGS_SP_CORE(regs));
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;

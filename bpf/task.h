@@ -3,9 +3,10 @@
 #ifndef IOT_TASK_H
 #define IOT_TASK_H
 
-#define IOT_DEPTH 32
-#define IOT_ARGS  12
-#define IOT_TOLD  16 /* streams that a thread remembers having told */
+#define IOT_DEPTH      32
+#define IOT_ARGS       12
+#define IOT_TOLD       16 /* streams that a thread remembers having told */
+#define IOT_PAGE_SHIFT 12 /* of x86_64 */
 
 /* A call that has entered and not returned. */
 struct iot_frame {
@@ -48,14 +49,16 @@ struct iot_task {
 	u32 tid;
 	u8 announced;
 	u8 pad[7];
-	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
+	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
 
 struct iot_target {
-	u32 process; /* dense index, never reused */
-	u32 armed;   /* 0: traced from its next exec on */
+	u32 process;   /* dense index, never reused */
+	u16 armed;     /* 0: traced from its next exec on */
+	u16 inherited; /* calls that were open in its parent when it was forked, and return in it too */
 };
 
 struct {

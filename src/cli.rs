@@ -48,6 +48,15 @@ pub struct RecordArgs {
     /// Memory of the kernel's ring buffers, all together: 16M, 1G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub ring_size: u64,
+    /// Environment variables that hold a process's rank, looked at before the usual ones
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub rank_vars: Vec<String>,
+    /// The same for the number of ranks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub size_vars: Vec<String>,
+    /// The same for the job's id
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub job_vars: Vec<String>,
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub run: Vec<OsString>,

@@ -7,6 +7,8 @@ use std::io::Write;
 use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// The inode of the first PID namespace (include/linux/proc_ns.h).
+const PROC_PID_INIT_INO: u64 = 0xEFFF_FFFC;
 
 /// One thing that was looked at.
 struct Check {
@@ -21,7 +23,7 @@ struct Check {
 
 /// Checks before a trace, so that the message names the cause and not what followed from it.
 pub fn preflight() -> Result<()> {
-    for check in [privileges(), btf(), lockdown()] {
+    for check in [privileges(), btf(), lockdown(), pid_namespace()] {
         if let Err(why) = check.found {
             anyhow::bail!("{why}\n  {}", check.way_out);
         }
@@ -58,6 +60,26 @@ fn btf() -> Check {
 
 fn lockdown() -> Check {
     lockdown_of(&fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default())
+}
+
+/// The kernel's hooks number processes as the first PID namespace does.
+fn pid_namespace() -> Check {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = fs::metadata("/proc/self/ns/pid").map(|m| m.ino());
+    Check {
+        name: "PID namespace",
+        found: match inode {
+            Ok(PROC_PID_INIT_INO) => Ok("the node's".into()),
+            Ok(_) => {
+                Err("in a PID namespace of its own (a container): the kernel has other numbers for its processes"
+                    .into())
+            }
+            Err(e) => Err(format!("/proc/self/ns/pid: {e}; is /proc mounted?")),
+        },
+        way_out: "run it on the node itself, where it sees the processes of containers too, or in a container that has \
+                  the node's PID namespace (docker run --pid=host)",
+        needed: true,
+    }
 }
 
 /// `text` is the kernel's list of modes, the one in force in brackets; empty where it cannot be read.
@@ -99,7 +121,7 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
 
 /// Prints every check; the exit status is 0 when a trace can run.
 pub fn run(out: &mut dyn Write) -> Result<u8> {
-    let mut checks = vec![privileges(), btf(), lockdown()];
+    let mut checks = vec![privileges(), btf(), lockdown(), pid_namespace()];
     if checks.iter().all(|c| c.found.is_ok()) {
         kernel::quiet_libbpf();
         match kernel::try_all() {

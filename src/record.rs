@@ -5,6 +5,7 @@ mod worker;
 use self::worker::Note;
 use crate::catalog;
 use crate::cli::{RecordArgs, TRACEABLE};
+use crate::correlate::Config;
 use crate::correlate::rows::{Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
@@ -113,9 +114,12 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
         writer,
-        t0,
-        specs: rows,
-        mounts: existing::mounts(),
+        config: Config { t0, specs: rows, ..Config::default() }.before(
+            &args.rank_vars,
+            &args.size_vars,
+            &args.job_vars,
+        ),
+        mounts: existing::mounts(std::process::id()),
         records: Arc::clone(&records),
         inbox,
         notes: inbox_of_notes,
@@ -412,11 +416,13 @@ impl Run<'_, '_> {
     fn mapped(&mut self, m: &Mapped) {
         let new = self.session.judge(m.pid, Some(m.file), m.held);
         // An exec is told before the program runs; a mapping that nobody was stopped for is told while it runs.
-        if (m.caught || !m.held && !m.exec) && new > 0 {
+        if m.caught || !m.held && !m.exec {
             // It went on while the probes were attached: its first calls may be missing.
-            let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "not_held", count: 1 };
-            self.totals.lost += 1;
-            self.send(vec![Row::Loss(loss)]);
+            let t_ns = self.relative();
+            let loss = |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", count: 1 };
+            let rows: Vec<Row> = new.into_iter().map(|layer| Row::Loss(loss(layer))).collect();
+            self.totals.lost += rows.len() as u64;
+            self.send(rows);
         }
     }
 

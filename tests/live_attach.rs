@@ -77,6 +77,10 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
     assert!(handle.close_span_id.is_some());
     let file = data.handles[&stdio[0].handle_id.unwrap()].clone();
     assert_eq!((file.layer, file.flags & 1), (Layer::Stdio, 1));
+    // The stream's descriptor is below it, and each of its calls follows the last one in the file.
+    let descriptor = &data.handles[&writes[0].handle_id.unwrap()];
+    assert_eq!((descriptor.parent_handle_id, descriptor.flags & 1), (Some(file.handle_id), 1));
+    assert!(stdio.windows(2).all(|pair| pair[1].offset.unwrap() == pair[0].offset.unwrap() + 4096));
 
     let process = data.processes.values().find(|p| p.pid == running.pid() as i32).unwrap();
     assert_eq!(process.exit_code, Some(0));

@@ -1,4 +1,4 @@
-//! Access patterns of handles, and what buffers make of calls, are what the programs did: by the views, in DuckDB.
+//! Access patterns of handles, and what buffers make of calls, are what the programs did: by the views, in `DuckDB`.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

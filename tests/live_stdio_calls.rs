@@ -127,6 +127,7 @@ fn streams_have_the_files_that_they_are_on() {
     let path = |name: &str| if name == "stdout as started" { work.path().join("stdout") } else { dir.join(name) };
     for (op, name, calls) in [
         ("puts", "stdout as started", 1),
+        ("puts", "own_stdout", 1),
         ("puts", "stdout", 1),
         ("printf", "stdout", 2),
         ("scanf", "stdin", 2),

@@ -170,3 +170,37 @@ fn processes() {
 fn empty() {
     agree(Vec::new());
 }
+
+#[test]
+fn the_pattern_of_a_handle_is_that_of_its_outermost_accesses_in_bytes() {
+    let mut trace = Trace::default();
+    let mut now = 0;
+    let mut access = |parent, handle: i32, op: Op, offset: i64, bytes: Option<i64>| {
+        now += 100;
+        let at = trace.call(1, parent, op, now, if parent.is_some() { 1 } else { 50 });
+        let span = trace.edit(at);
+        (span.handle_id, span.offset, span.bytes) = (Some(handle), Some(offset), bytes);
+        at
+    };
+    let writes = (Layer::Mpiio, "MPI_File_write_at", Kind::Write);
+    for i in 0..10 {
+        let outer = access(None, 1, writes, i * 100, Some(100));
+        // What a library does inside its own call, what failed, and what moved nothing.
+        access(Some(outer), 1, writes, 5, Some(1));
+        access(None, 1, writes, 7, None);
+        access(None, 1, writes, 9, Some(0));
+        // Offsets that count elements of a view, on another handle.
+        access(None, 2, writes, i, Some(800));
+    }
+    access(None, 1, (Layer::Mpiio, "MPI_File_read_at", Kind::Read), 0, Some(10));
+    access(None, 2, (Layer::Mpiio, "MPI_File_set_view", Kind::Meta), 0, None);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, trace.finish());
+    let rows = sql::query(&path, "SELECT handle_id, kind, pattern, calls, consecutive, switches FROM v_handle_pattern");
+    let row = |kind: &str, pattern: &str, calls: i64, consecutive: i64, switches: i64| {
+        serde_json::json!({"handle_id": 1, "kind": kind, "pattern": pattern, "calls": calls,
+                           "consecutive": consecutive, "switches": switches})
+    };
+    assert_eq!(rows, [row("read", "single", 1, 0, 1), row("write", "consecutive", 10, 9, 0)]);
+}

@@ -61,6 +61,61 @@ fn stdio_mix_leaves_the_bytes_it_says() {
 }
 
 #[test]
+fn patterns_are_where_strace_sees_them() {
+    let program = programs::build("patterns");
+    let dir = tempfile::tempdir().unwrap();
+    let (out, calls) = strace::run(&dir.path().join("strace"), &["-y"], &[program.as_path(), dir.path()]);
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    // Calls, bytes, those that begin where the last one ended, and those that begin before.
+    let mut seen: HashMap<String, [i64; 4]> = HashMap::new();
+    let mut ends: HashMap<String, i64> = HashMap::new();
+    for call in calls {
+        let kind = match call.name.as_str() {
+            "pread64" => "read",
+            "write" | "pwrite64" => "write",
+            _ => continue,
+        };
+        let Some(file) = call.args[0].split("/sys_").nth(1) else { continue };
+        let name = format!("sys_{} {kind}", file.trim_end_matches('>'));
+        let before = ends.get(&name).copied();
+        let offset = call.args.get(3).map_or(before.unwrap_or(0), |at| at.parse().unwrap());
+        ends.insert(name.clone(), offset + call.result);
+        let sums = seen.entry(name).or_default();
+        let jump = before.map(|end| offset - end);
+        for (sum, n) in sums.iter_mut().zip([
+            1,
+            call.result,
+            i64::from(jump == Some(0)),
+            i64::from(jump.is_some_and(|jump| jump < 0)),
+        ]) {
+            *sum += n;
+        }
+    }
+    let told = truth.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("sys_"));
+    let told = told.map(|(name, n)| {
+        let figures = ["calls", "bytes", "consecutive", "random"].map(|figure| n[figure].as_i64().unwrap());
+        (name.clone(), figures)
+    });
+    assert_eq!(seen, told.collect());
+}
+
+#[test]
+fn stdio_all_leaves_the_bytes_it_says() {
+    let dir = tempfile::tempdir().unwrap();
+    for program in ["stdio_all", "stdio_all_static"] {
+        assert!(Command::new(programs::build(program)).arg(dir.path()).output().unwrap().status.success());
+        let truth = read_json(&dir.path().join("truth.json"));
+        let size = |name: &str| fs::metadata(dir.path().join(name)).unwrap().len();
+        let bytes = |names: &[&str]| names.iter().map(|name| truth["bytes"][*name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(bytes(&["dprintf", "__dprintf_chk", "vdprintf", "__vdprintf_chk"]), size("dprintf"));
+        // All that only that file is read with.
+        assert_eq!(bytes(&["fscanf", "__isoc99_fscanf", "vfscanf", "__isoc99_vfscanf"]), size("scanf"));
+        let stdin = ["getchar", "getchar_unlocked", "gets", "__gets_chk", "scanf", "__isoc99_scanf", "vscanf"];
+        assert_eq!(bytes(&stdin) + bytes(&["__isoc99_vscanf"]), size("stdin"));
+    }
+}
+
+#[test]
 fn the_demo_verifies_its_own_data() {
     let dir = tempfile::tempdir().unwrap();
     let out_dir = dir.path().join("out");

@@ -51,7 +51,7 @@ const fn renamed(mut row: Row, symbol: &'static str) -> Row {
 
 const fn rows(family: Family) -> [Row; 16] {
     // Its result is that of the operation. Who waits calls it over and over.
-    let error = aio(family, "aio_error", Kind::Other).fails(Fails::Never).handle(Arg(0)).quiet(EINPROGRESS);
+    let error = aio(family, "aio_error", Kind::Other).fails(Fails::Never).handle(Arg(0)).got(Ret).quiet(EINPROGRESS);
     let result = aio(family, "aio_return", Kind::Other).fails(Fails::Negative).handle(Arg(0)).got(Ret);
     // `int aio_suspend(const struct aiocb *const list[], int n, const struct timespec *)`
     let suspend = aio(family, "aio_suspend", Kind::Wait).words(0, Words::longs(0, When::Entry, 0, Count::Arg(1)));

@@ -1,6 +1,6 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
-use super::{Async, Count, Fails, Family, Note, Row, Src, Status, When, Words, row};
+use super::{Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.
@@ -252,7 +252,7 @@ const WAITS: &[&str] = &[
 impl Abi {
     /// Recorded only inside a call of an I/O library.
     const fn mpi(self, symbol: &'static str, kind: Kind) -> Row {
-        row(self.family(), Layer::Mpi, symbol, kind).fails(Fails::NonZero).inside()
+        row(self.family(), Layer::Mpi, symbol, kind).role(Role::None).fails(Fails::NonZero).inside()
     }
 
     fn communication(self, symbol: &'static str, data: Data, large: bool) -> Row {

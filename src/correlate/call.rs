@@ -30,7 +30,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
-    let got = call.got.map(count).filter(|_| ok && plain && !asynchronous);
+    let told = call.got.map(count).filter(|_| ok && plain);
+    let got = told.filter(|_| !asynchronous);
     // What is said of shapes and variables is no offset and no number of bytes.
     let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
     let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
@@ -46,7 +47,7 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
         offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
         req_bytes: len.filter(|_| plain && (moves || !says)),
-        ret: result(row, call, got),
+        ret: result(row, call, if row.got == Src::Ret { told } else { got }),
         errno: errno(row, call),
         flags: row.flags
             | set(call.direct, flag::DIRECT)

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::paths::{self, lossy_path};
+use super::paths::{self, Rooted, lossy_path};
 use super::rows::{File, FilePath, Mount, Row};
 use crate::event::FileKey;
 
 struct FileState {
     row: File,
     path: Option<Vec<u8>>,
+    /// Where that starts.
+    root: u64,
+    /// The mount it was opened through; 0: not known.
+    mount: i32,
     /// Paths not written yet: a file that no span uses is never written.
     paths: Vec<FilePath>,
     used: bool,
@@ -24,7 +28,8 @@ pub struct Files {
     by_key: HashMap<FileKey, i32>,
     /// The last file of a device and inode, whatever its generation.
     by_inode: HashMap<(u32, u64), i32>,
-    by_path: BTreeMap<Vec<u8>, i32>,
+    /// By root directory and path.
+    by_path: BTreeMap<(u64, Vec<u8>), i32>,
     mounts: Vec<Mount>,
     changed: Vec<i32>,
 }
@@ -89,15 +94,24 @@ impl Files {
             role: "data",
             unlinked: false,
         };
-        let state = FileState { row, path: None, paths: Vec::new(), used: false, queued: false, resized: false };
+        let state = FileState {
+            row,
+            path: None,
+            root: 0,
+            mount: 0,
+            paths: Vec::new(),
+            used: false,
+            queued: false,
+            resized: false,
+        };
         self.all.push(state);
         self.by_key.insert(key, id);
         self.by_inode.insert((key.dev, key.ino), id);
         id
     }
 
-    /// The kernel's word on a file: identity, size, path.
-    pub fn seen(&mut self, t_ns: i64, key: FileKey, size: u64, path: &[u8]) -> i32 {
+    /// The kernel's word on a file: identity, size, path, and the mount it was opened through (0: not known).
+    pub fn seen(&mut self, t_ns: i64, key: FileKey, size: u64, path: Rooted, mount: i32) -> i32 {
         let mut id = self.intern(key);
         if self.get(id).row.unlinked {
             if key.generation == 0 {
@@ -107,6 +121,7 @@ impl Files {
                 self.state(id).row.unlinked = false;
             }
         }
+        self.state(id).mount = mount;
         self.move_to(t_ns, id, path);
         self.resize(id, size as i64);
         let row = &mut self.state(id).row;
@@ -120,16 +135,19 @@ impl Files {
         self.mark(id);
     }
 
-    fn move_to(&mut self, t_ns: i64, id: i32, path: &[u8]) {
-        if path.is_empty() || self.get(id).path.as_deref() == Some(path) {
+    fn move_to(&mut self, t_ns: i64, id: i32, (root, path): Rooted) {
+        let state = self.get(id);
+        if path.is_empty() || (state.root == root && state.path.as_deref() == Some(path)) {
             return;
         }
-        if let Some(old) = self.state(id).path.replace(path.to_vec())
-            && self.by_path.get(&old) == Some(&id)
-        {
-            self.by_path.remove(&old);
+        let before = std::mem::replace(&mut self.state(id).root, root);
+        if let Some(old) = self.state(id).path.replace(path.to_vec()) {
+            let old = (before, old);
+            if self.by_path.get(&old) == Some(&id) {
+                self.by_path.remove(&old);
+            }
         }
-        self.by_path.insert(path.to_vec(), id);
+        self.by_path.insert((root, path.to_vec()), id);
         let text = lossy_path(path);
         self.locate(id, path);
         let state = self.state(id);
@@ -143,7 +161,7 @@ impl Files {
     }
 
     /// A path that led to the file, perhaps through links: its name until a better one is seen.
-    pub fn asked_about(&mut self, t_ns: i64, id: i32, path: &[u8]) {
+    pub fn asked_about(&mut self, t_ns: i64, id: i32, path: Rooted) {
         if self.get(id).path.is_none() {
             self.move_to(t_ns, id, path);
         }
@@ -154,15 +172,21 @@ impl Files {
             let dir = m.path.trim_end_matches('/').as_bytes();
             path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/')
         };
-        let found = self.mounts.iter().find(holds).map(|m| (m.mount_id, m.fstype.clone()));
+        let (mount, dev) = (self.get(id).mount, self.get(id).row.dev);
+        // A path leads through the mounts of whoever has it; only its own number or device tells of those elsewhere.
+        let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
+        let found = find(&|m| m.mount_id == mount)
+            .or_else(|| find(&|m| m.dev == dev && holds(m)))
+            .or_else(|| find(&|m| mount == 0 && holds(m)))
+            .map(|m| (m.mount_id, m.fstype.clone()));
         if let Some((mount, fstype)) = found {
             let row = &mut self.state(id).row;
             (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
         }
     }
 
-    pub fn by_path(&self, path: &[u8]) -> Option<i32> {
-        self.by_path.get(path).copied()
+    pub fn by_path(&self, (root, path): Rooted) -> Option<i32> {
+        self.by_path.get(&(root, path.to_vec())).copied()
     }
 
     pub fn path(&self, id: i32) -> Option<&[u8]> {
@@ -173,28 +197,30 @@ impl Files {
         self.get(id).row.role
     }
 
-    pub fn unlink(&mut self, path: &[u8]) {
-        if let Some(id) = self.by_path.remove(path) {
+    pub fn unlink(&mut self, (root, path): Rooted) {
+        if let Some(id) = self.by_path.remove(&(root, path.to_vec())) {
             self.state(id).row.unlinked = true;
             self.mark(id);
         }
     }
 
     /// Moves a file, or everything below a directory.
-    pub fn rename(&mut self, t_ns: i64, from: &[u8], to: &[u8]) {
+    pub fn rename(&mut self, t_ns: i64, root: u64, from: &[u8], to: &[u8]) {
         if from == to {
             return;
         }
         let mut below = from.to_vec();
         below.push(b'/');
-        let inside = self.by_path.range(below.clone()..).take_while(|(p, _)| p.starts_with(&below));
-        let mut moved: Vec<(i32, Vec<u8>)> = inside.map(|(p, id)| (*id, [to, &p[from.len()..]].concat())).collect();
-        moved.extend(self.by_path(from).map(|id| (id, to.to_vec())));
+        let inside =
+            self.by_path.range((root, below.clone())..).take_while(|((r, p), _)| *r == root && p.starts_with(&below));
+        let mut moved: Vec<(i32, Vec<u8>)> =
+            inside.map(|((_, p), id)| (*id, [to, &p[from.len()..]].concat())).collect();
+        moved.extend(self.by_path((root, from)).map(|id| (id, to.to_vec())));
         if !moved.is_empty() {
-            self.unlink(to);
+            self.unlink((root, to));
         }
         for (id, path) in moved {
-            self.move_to(t_ns, id, &path);
+            self.move_to(t_ns, id, (root, &path));
         }
     }
 
@@ -276,7 +302,7 @@ mod tests {
     #[test]
     fn a_file_is_written_when_used_and_when_changed() {
         let mut files = Files::default();
-        let id = files.seen(1, key(1), 0, b"/d/a");
+        let id = files.seen(1, key(1), 0, (0, b"/d/a"), 0);
         assert_eq!(written(&mut files), []);
         files.used(id);
         assert_eq!(written(&mut files), [(1, "/d/a".into(), false)]);
@@ -292,24 +318,37 @@ mod tests {
     fn renaming_a_directory_moves_what_is_below_it() {
         let mut files = Files::default();
         for (ino, path) in [(1, "/d/a"), (2, "/d/s/b"), (3, "/dd/c"), (4, "/e/a")] {
-            let id = files.seen(0, key(ino), 0, path.as_bytes());
+            let id = files.seen(0, key(ino), 0, (0, path.as_bytes()), 0);
             files.used(id);
         }
         written(&mut files);
-        files.rename(5, b"/d", b"/x");
+        files.rename(5, 0, b"/d", b"/x");
         assert_eq!(written(&mut files), [(1, "/x/a".into(), false), (2, "/x/s/b".into(), false)]);
-        files.rename(6, b"/x/a", b"/e/a");
+        files.rename(6, 0, b"/x/a", b"/e/a");
         assert_eq!(written(&mut files), [(4, "/e/a".into(), true), (1, "/e/a".into(), false)]);
-        assert_eq!(files.by_path(b"/e/a"), Some(1));
-        assert_eq!(files.by_path(b"/x/a"), None);
+        assert_eq!(files.by_path((0, b"/e/a")), Some(1));
+        assert_eq!(files.by_path((0, b"/x/a")), None);
+    }
+
+    #[test]
+    fn the_same_path_below_another_root_is_another_file() {
+        let mut files = Files::default();
+        let (here, there) = (files.seen(0, key(1), 0, (1, b"/d/a"), 0), files.seen(0, key(2), 0, (2, b"/d/a"), 0));
+        files.rename(1, 2, b"/d", b"/x");
+        assert_eq!([files.by_path((1, b"/d/a")), files.by_path((2, b"/d/a"))], [Some(here), None]);
+        assert_eq!(files.by_path((2, b"/x/a")), Some(there));
+        files.unlink((2, b"/d/a"));
+        assert!(!files.get(here).row.unlinked);
+        files.unlink((2, b"/x/a"));
+        assert!(files.get(there).row.unlinked && !files.get(here).row.unlinked);
     }
 
     #[test]
     fn an_inode_used_again_after_an_unlink_is_another_file() {
         let mut files = Files::default();
-        assert_eq!(files.seen(0, key(1), 0, b"/a"), 1);
-        files.unlink(b"/a");
-        assert_eq!(files.seen(1, key(1), 0, b"/b"), 2);
+        assert_eq!(files.seen(0, key(1), 0, (0, b"/a"), 0), 1);
+        files.unlink((0, b"/a"));
+        assert_eq!(files.seen(1, key(1), 0, (0, b"/b"), 0), 2);
         assert_eq!(files.intern(key(1)), 2);
     }
 
@@ -318,11 +357,11 @@ mod tests {
         let told = FileKey { generation: 7, ..key(1) };
         let mut files = Files::default();
         // Found open at attach, then used; asked about by name in between and afterwards.
-        assert_eq!(files.seen(0, key(1), 0, b"/a"), 1);
+        assert_eq!(files.seen(0, key(1), 0, (0, b"/a"), 0), 1);
         assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
         assert_eq!(files.get(1).row.generation, 7);
         // The inode is used again.
-        files.unlink(b"/a");
+        files.unlink((0, b"/a"));
         assert_eq!(files.intern(key(1)), 2);
         let again = FileKey { generation: 8, ..key(1) };
         assert_eq!([files.intern(again), files.intern(key(1)), files.intern(told)], [2, 2, 1]);
@@ -343,10 +382,15 @@ mod tests {
             scheduler: None,
         };
         let mut files = Files::default();
-        let early = files.seen(0, key(1), 0, b"/data/x");
+        let early = files.seen(0, key(1), 0, (0, b"/data/x"), 0);
         files.set_mounts(vec![mount(1, "/"), mount(2, "/data")]);
-        let late = files.seen(0, key(2), 0, b"/database");
+        let late = files.seen(0, key(2), 0, (0, b"/database"), 0);
         assert_eq!(files.get(early).row.fstype.as_deref(), Some("fs2"));
         assert_eq!(files.get(late).row.mount_id, Some(1));
+        // In another mount namespace: the path says nothing, the mount's number does as soon as it is known.
+        let inside = files.seen(0, key(3), 0, (9, b"/data/y"), 7);
+        assert_eq!(files.get(inside).row.mount_id, None);
+        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), mount(7, "/data")]);
+        assert_eq!(files.get(inside).row.fstype.as_deref(), Some("fs7"));
     }
 }

@@ -74,6 +74,9 @@ impl Default for Config {
                 "PMI_RANK",
                 "MV2_COMM_WORLD_RANK",
                 "SLURM_PROCID",
+                "PALS_RANKID",
+                "FLUX_TASK_RANK",
+                "JSM_NAMESPACE_RANK",
                 "RANK",
             ]),
             size_vars: names(&[
@@ -81,11 +84,24 @@ impl Default for Config {
                 "PMI_SIZE",
                 "MV2_COMM_WORLD_SIZE",
                 "SLURM_NTASKS",
+                "FLUX_JOB_SIZE",
+                "JSM_NAMESPACE_SIZE",
                 "WORLD_SIZE",
             ]),
             job_vars: names(&["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"]),
             max_pending: 1 << 20,
         }
+    }
+}
+
+impl Config {
+    /// Variables that count before the others: for rank, number of ranks, job.
+    #[must_use]
+    pub fn before(mut self, rank: &[String], size: &[String], job: &[String]) -> Self {
+        self.rank_vars.splice(0..0, rank.iter().cloned());
+        self.size_vars.splice(0..0, size.iter().cloned());
+        self.job_vars.splice(0..0, job.iter().cloned());
+        self
     }
 }
 
@@ -195,12 +211,12 @@ impl Correlator {
         let t_ns = self.since_t0(event.time());
         match event {
             Event::Call(call) => self.call(&call, late, out),
-            Event::Text { thread, seq, what, bytes, cut, .. } => {
+            Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
                     let words: Vec<i64> = bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect();
                     self.asynchronous.announce(state.owner, span_id(thread, seq), slot, &words);
-                } else if !state.keep(Text { seq, what, bytes, cut }) {
+                } else if !state.keep(Text { seq, what, bytes, root, cut }) {
                     self.losses.add("text", None, 1);
                 }
             }
@@ -236,12 +252,12 @@ impl Correlator {
                 self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
-            Event::File { key, size, path, .. } => {
-                self.things.files.seen(t_ns, key, size, &path);
+            Event::File { key, size, path, root, mount, .. } => {
+                self.things.files.seen(t_ns, key, size, (root, &path), mount);
             }
-            Event::Preopened { process, fd, key, path, size, .. } => {
+            Event::Preopened { process, fd, key, path, root, mount, size, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, &path));
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, (root, &path), mount));
             }
             Event::Stream { thread, stream, fd, key, .. } => {
                 let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));

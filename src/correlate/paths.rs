@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+/// A path, and a number of the root directory that it starts from: containers have their own.
+pub type Rooted<'a> = (u64, &'a [u8]);
+
 /// The text of a path; bytes that are not UTF-8 become `\xNN`.
 pub fn lossy_path(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

@@ -30,6 +30,8 @@ pub struct Text {
     pub seq: u32,
     pub what: TextKind,
     pub bytes: Vec<u8>,
+    /// Where the absolute paths of the process start.
+    pub root: u64,
     pub cut: bool,
 }
 

@@ -82,12 +82,23 @@ impl Run {
     pub fn text(&mut self, call: &Call, what: TextKind, text: &str) {
         let time = call.start + call.dur;
         let (thread, seq) = (call.thread, call.seq);
-        self.push(Event::Text { time, thread, seq, what, bytes: text.as_bytes().to_vec(), cut: false });
+        self.push(Event::Text { time, thread, seq, what, bytes: text.as_bytes().to_vec(), root: 0, cut: false });
     }
 
     pub fn file(&mut self, time: u64, ino: u64, path: &str) {
         let path = path.as_bytes().to_vec();
-        self.push(Event::File { time, key: key(ino), mode: 0o10_0644, size: 0, fs_magic: 0, path, cut: false });
+        self.push(Event::File {
+            time,
+            key: key(ino),
+            mode: 0o10_0644,
+            size: 0,
+            fs_magic: 0,
+            path,
+            root: 0,
+            mount: 0,
+            pid: 0,
+            cut: false,
+        });
     }
 
     /// `openat` of an absolute path, with the events that come with it.

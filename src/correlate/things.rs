@@ -7,7 +7,7 @@ use super::hdf5::{self, Hdf5};
 use super::hints::Hints;
 use super::netcdf::{NetCdf, Told};
 use super::objects::{Objects, Place, Scope};
-use super::paths::{absolute, last_component};
+use super::paths::{Rooted, absolute, last_component};
 use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
@@ -49,8 +49,12 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    fn given(&self, what: TextKind) -> Option<&Text> {
+        self.texts.iter().find(|t| t.seq == self.call.seq && t.what == what)
+    }
+
     pub fn text(&self, what: TextKind) -> Option<&[u8]> {
-        self.texts.iter().find(|t| t.seq == self.call.seq && t.what == what).map(|t| t.bytes.as_slice())
+        self.given(what).map(|t| t.bytes.as_slice())
     }
 
     /// An array that goes with the call, from all its pieces.
@@ -74,13 +78,14 @@ impl Seen<'_> {
         })
     }
 
-    /// A path argument as an absolute path, if that is known.
-    fn path(&self, path: TextKind, base: TextKind) -> Option<Vec<u8>> {
-        let path = self.text(path)?;
-        if path.starts_with(b"/") { Some(absolute(b"", path)) } else { Some(absolute(self.text(base)?, path)) }
+    /// A path argument as an absolute path, if that is known, and the root it starts from.
+    fn path(&self, path: TextKind, base: TextKind) -> Option<(u64, Vec<u8>)> {
+        let given = self.given(path)?;
+        let base = if given.bytes.starts_with(b"/") { b"" } else { self.text(base)? };
+        Some((given.root, absolute(base, &given.bytes)))
     }
 
-    fn first_path(&self) -> Option<Vec<u8>> {
+    fn first_path(&self) -> Option<(u64, Vec<u8>)> {
         self.path(TextKind::Path, TextKind::Base)
     }
 
@@ -137,6 +142,9 @@ pub struct Found {
 
 /// A close of a PnetCDF file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
 const NC_EBADID: i32 = -33;
+fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
+    (*root, path)
+}
 
 impl Things {
     pub fn call(&mut self, seen: &Seen) -> Found {
@@ -184,19 +192,19 @@ impl Things {
 
     fn named(&mut self, seen: &Seen, file: Option<i32>) -> Option<i32> {
         let path = seen.first_path();
-        let file = file.or_else(|| self.files.by_path(path.as_deref()?)).or_else(|| seen.file_below());
+        let file = file.or_else(|| self.files.by_path(rooted(path.as_ref()?))).or_else(|| seen.file_below());
         if succeeded(seen.call) {
             match (seen.row.role, path) {
-                (Role::Unlink, Some(path)) => self.files.unlink(&path),
-                (Role::Rename, Some(from)) => {
-                    if let Some(to) = seen.path(TextKind::Path2, TextKind::Base2) {
-                        self.files.rename(seen.end_ns, &from, &to);
+                (Role::Unlink, Some(path)) => self.files.unlink(rooted(&path)),
+                (Role::Rename, Some((root, from))) => {
+                    if let Some((_, to)) = seen.path(TextKind::Path2, TextKind::Base2) {
+                        self.files.rename(seen.end_ns, root, &from, &to);
                     }
                 }
                 // A file that is only ever asked about has no other name than the one it was asked about by.
                 (Role::None, Some(path)) if seen.call.file.is_some() && seen.row.stat.is_some() => {
                     if let Some(file) = file {
-                        self.files.asked_about(seen.end_ns, file, &path);
+                        self.files.asked_about(seen.end_ns, file, rooted(&path));
                     }
                 }
                 _ => {}
@@ -288,7 +296,7 @@ impl Things {
 
     fn open(&mut self, seen: &Seen, file: Option<i32>) -> Found {
         let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call)) else {
-            let file = file.or_else(|| self.files.by_path(&seen.first_path()?));
+            let file = file.or_else(|| self.files.by_path(rooted(&seen.first_path()?)));
             return Found { file, ..Found::default() };
         };
         let location = self.location(seen);
@@ -376,7 +384,7 @@ impl Things {
         last(&named)
             .or_else(|| last(&data))
             .or_else(|| opened.first().copied().filter(|_| opened.len() == 1))
-            .or_else(|| self.files.by_path(&seen.first_path()?))
+            .or_else(|| self.files.by_path(rooted(&seen.first_path()?)))
     }
 
     fn dup(&mut self, seen: &Seen, file: Option<i32>) -> Found {
@@ -418,9 +426,9 @@ impl Things {
     }
 
     /// A descriptor found open at attach.
-    pub fn preopened(&mut self, t_ns: i64, owner: Owner, pid: i32, fd: u32, file: (FileKey, u64, &[u8])) {
-        let (key, size, path) = file;
-        let id = self.files.seen(t_ns, key, size, path);
+    pub fn preopened(&mut self, t_ns: i64, owner: Owner, pid: i32, fd: u32, file: (FileKey, u64, Rooted, i32)) {
+        let (key, size, path, mount) = file;
+        let id = self.files.seen(t_ns, key, size, path, mount);
         if fd <= 2 {
             self.files.is_stdio(id);
         }

@@ -108,14 +108,29 @@ pub struct Request {
 }
 
 /// Everything that reaches the correlator.
+///
+/// `root` is a number of the directory that the absolute paths of the process start from: in a container or after
+/// `chroot` the same path is another file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A call ended.
     Call(Call),
     /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
-    Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, cut: bool },
-    /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size.
-    File { time: u64, key: FileKey, mode: u32, size: u64, fs_magic: u64, path: Vec<u8>, cut: bool },
+    Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
+    /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
+    /// opened through, and a process that sees it.
+    File {
+        time: u64,
+        key: FileKey,
+        mode: u32,
+        size: u64,
+        fs_magic: u64,
+        path: Vec<u8>,
+        root: u64,
+        mount: i32,
+        pid: u32,
+        cut: bool,
+    },
     /// A thread of a target was first seen.
     Thread { time: u64, thread: u32, process: u32, pid: u32, tid: u32, comm: [u8; 16] },
     /// A process became a target: `parent` is the traced process that forked it.
@@ -125,7 +140,7 @@ pub enum Event {
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach).
-    Preopened { time: u64, process: u32, fd: u32, key: FileKey, path: Vec<u8>, size: u64 },
+    Preopened { time: u64, process: u32, fd: u32, key: FileKey, path: Vec<u8>, root: u64, mount: i32, size: u64 },
     /// A thread uses a C stream (`FILE*`), which is on this descriptor.
     Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.

@@ -33,6 +33,20 @@ unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
+// SAFETY: as above, and without padding.
+unsafe impl Plain for t::iot_real {}
+
+/// A question to the kernel as the bytes of a program's context.
+pub fn real_bytes(question: &t::iot_real) -> &[u8] {
+    // SAFETY: `iot_real` has no padding (asserted below), so that every byte of it is initialised.
+    unsafe { plain::as_bytes(question) }
+}
+
+/// The answer.
+pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
+    plain::from_bytes(bytes).ok()
+}
+
 /// A spec as the bytes of its map value.
 pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
     // SAFETY: `iot_spec` has no padding (asserted below), so that every byte of it is initialised.
@@ -40,10 +54,11 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
 }
 
 const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8);
+const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
-const _: () = assert!(size_of::<t::iot_text>() == 24);
-const _: () = assert!(size_of::<t::iot_file>() == 48);
+const _: () = assert!(size_of::<t::iot_text>() == 32);
+const _: () = assert!(size_of::<t::iot_file>() == 64);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
@@ -191,6 +206,9 @@ impl Decoder {
                     mode: u32::from(f.mode),
                     size: f.size,
                     fs_magic: f.magic,
+                    root: f.root,
+                    mount: f.mount as i32,
+                    pid: f.tgid,
                     path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?, f.cut != 0),
                     cut: f.cut != 0,
                 }
@@ -307,7 +325,8 @@ impl Decoder {
                 return Ok(Record::Partial);
             }
         };
-        Ok(Record::Event(Event::Text { time: x.time, thread: x.thread, seq: x.seq, what, bytes, cut: x.cut != 0 }))
+        let (time, thread, seq, root, cut) = (x.time, x.thread, x.seq, x.root, x.cut != 0);
+        Ok(Record::Event(Event::Text { time, thread, seq, what, bytes, root, cut }))
     }
 }
 

@@ -235,6 +235,40 @@ CREATE OR REPLACE VIEW v_calls_to_device AS
   FROM spans r LEFT JOIN below ON below.root_id = r.span_id LEFT JOIN device ON device.root_id = r.span_id
   WHERE r.parent_id IS NULL GROUP BY r.layer, r.op ORDER BY calls DESC;
 
+-- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
+-- that have nothing to tell them apart have the same ids: `run` counts them.
+CREATE OR REPLACE VIEW v_collectives AS
+  WITH RECURSIVE
+       clock AS (SELECT host, value::BIGINT - min(value::BIGINT) OVER () AS ahead FROM meta WHERE key = 't0_wall_ns'),
+       calls AS (SELECT s.*, s.start_ns + coalesce(c.ahead, 0) AS at_ns,
+                        row_number() OVER (PARTITION BY s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix)
+                                           ORDER BY s.start_ns) AS run
+                 FROM spans s LEFT JOIN clock c USING (host) WHERE s.coll_id IS NOT NULL),
+       -- What is done while somebody waits for a non-blocking one belongs to it.
+       tops AS (SELECT host, span_id AS call, span_id FROM calls
+                UNION ALL
+                SELECT w.host, w.async_id, w.span_id FROM spans w JOIN calls c ON c.host = w.host AND c.span_id = w.async_id
+                WHERE w.kind = 'wait' AND w.coll_id IS NULL),
+       below AS (SELECT * FROM tops
+                 UNION ALL
+                 SELECT b.host, b.call, s.span_id FROM below b JOIN spans s ON s.host = b.host AND s.parent_id = b.span_id),
+       io AS (SELECT b.host, b.call, count(*) AS n, coalesce(sum(s.bytes), 0) AS bytes,
+                     bool_or(s.file_id = c.file_id) AS aggregates
+              FROM below b JOIN spans s USING (host, span_id) JOIN calls c ON c.host = b.host AND c.span_id = b.call
+              WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') GROUP BY b.host, b.call)
+  SELECT c.coll_id, c.run, any_value(c.op) AS op, any_value(f.path) AS path, any_value(h.comm_size) AS comm_size,
+         count(*) AS ranks, min(c.at_ns) AS first_ns, max(c.at_ns) AS last_ns, max(c.at_ns) - min(c.at_ns) AS first_waits_ns,
+         arg_max(c.rank, c.at_ns) AS last_rank, arg_max(c.rank, c.dur_ns) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
+         sum(c.req_bytes) FILTER (c.kind IN ('read', 'write')) AS asked,
+         sum(c.bytes) FILTER (c.kind IN ('read', 'write')) AS moved,
+         coalesce(sum(io.n), 0) AS syscalls, coalesce(sum(io.bytes), 0) AS syscall_bytes,
+         count(*) FILTER (io.aggregates) AS aggregators,
+         list({rank: c.rank, syscalls: coalesce(io.n, 0), bytes: coalesce(io.bytes, 0)} ORDER BY c.rank) AS by_rank
+  FROM calls c LEFT JOIN io ON io.host = c.host AND io.call = c.span_id
+       LEFT JOIN handles h ON h.host = c.host AND h.handle_id = c.handle_id
+       LEFT JOIN files f ON f.host = c.host AND f.file_id = c.file_id
+  GROUP BY c.coll_id, c.run ORDER BY first_ns;
+
 -- Sizes of reads and writes in powers of two.
 CREATE OR REPLACE VIEW v_sizes AS
   SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,

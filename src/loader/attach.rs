@@ -7,6 +7,7 @@ use crate::loader::elf::Elf;
 use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::plan::{self, PlannedProbe};
+use crate::loader::real;
 use crate::loader::safety;
 use crate::loader::version::{self, Library};
 use crate::skel::IotraceProgs;
@@ -29,22 +30,38 @@ const MAX_FILE: u64 = 1 << 30;
 /// A file by device (kernel encoding) and inode.
 pub type Inode = (u32, u64);
 
+/// What became of a file.
+struct Judged {
+    /// Where the kernel told it; 0 is unknown.
+    generation: u32,
+    /// When it was last written, as `stat` says: seconds, nanoseconds. Written again it is another file.
+    written: Option<(i64, i64)>,
+    /// The file that probes on it went to.
+    probed: Option<FileKey>,
+    links: Vec<Link>,
+}
+
 /// Attaches to files, each once.
 pub struct Engine {
     rows: Vec<Row>,
     layers: Vec<Layer>,
     tier: Option<LibTier>,
     kernel_release: String,
-    /// Files that were judged, and their generation where the kernel told it; 0 is unknown.
-    judged: HashMap<Inode, u32>,
-    links: Vec<Link>,
+    judged: HashMap<Inode, Judged>,
+    /// Files that are to be judged again.
+    rewritten: HashMap<Inode, Judged>,
+    /// Probes of files that a path no longer leads to; other paths may.
+    others: Vec<Link>,
+    /// Files that have probes. Several paths may lead to one of them (overlayfs).
+    probed: HashSet<FileKey>,
     singles: usize,
-    attached: usize,
     /// Files of each family so far.
     copies: HashMap<Family, usize>,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
     libraries: Vec<Library>,
+    /// There was a program that could not be looked into.
+    opaque: bool,
 }
 
 impl Engine {
@@ -56,13 +73,15 @@ impl Engine {
             tier,
             kernel_release,
             judged: HashMap::new(),
-            links: Vec::new(),
+            rewritten: HashMap::new(),
+            others: Vec::new(),
+            probed: HashSet::new(),
             singles: 0,
-            attached: 0,
             copies: HashMap::new(),
             coverage: Vec::new(),
             covered: HashSet::new(),
             libraries: Vec::new(),
+            opaque: false,
         }
     }
 
@@ -76,35 +95,37 @@ impl Engine {
                 self.judge(pid, &m, progs);
             }
         }
+        self.rewritten.clear();
         seen.retain(|inode| self.judged.contains_key(inode));
         Ok(seen.into_iter().collect())
     }
 
-    /// Was this file judged before? An inode that came back with another generation is another file.
-    pub fn is_judged(&mut self, file: FileKey) -> bool {
+    /// Was this file, which a process has mapped, judged as it is now? An inode that came back with another generation
+    /// is another file, and so is one that was written since.
+    pub fn is_judged(&mut self, pid: u32, file: FileKey) -> bool {
         let inode = (file.dev, file.ino);
-        match self.judged.get_mut(&inode) {
-            Some(known) if *known == 0 || *known == file.generation => {
-                *known = file.generation;
-                true
-            }
-            Some(_) => {
-                self.judged.remove(&inode);
-                false
-            }
-            None => false,
+        let Some(known) = self.judged.get_mut(&inode) else { return false };
+        let same = known.generation == 0 || known.generation == file.generation;
+        if same && (known.written.is_none() || last_written(pid, inode).is_none_or(|now| known.written == Some(now))) {
+            known.generation = file.generation;
+            return true;
         }
+        self.rewritten.extend(self.judged.remove_entry(&inode));
+        false
     }
 
-    /// Probes attached so far.
-    pub fn attached(&self) -> usize {
-        self.attached
+    /// Notes the generation that the kernel told of a file that was judged.
+    pub fn learn(&mut self, file: FileKey) {
+        if let Some(known) = self.judged.get_mut(&(file.dev, file.ino)) {
+            known.generation = file.generation;
+        }
     }
 
     /// Verdicts since the last call.
     pub fn verdicts(&mut self) -> Vec<Coverage> {
         let new = std::mem::take(&mut self.coverage);
         self.covered.extend(new.iter().map(|c| c.layer));
+        self.opaque |= new.iter().any(|c| c.layer == Layer::App);
         new
     }
 
@@ -126,7 +147,8 @@ impl Engine {
         let mut rows = Vec::new();
         for (layer, names) in libraries {
             let (status, reason) = if self.layers.contains(&layer) {
-                ("absent", format!("no traced process mapped such a library ({})", names.join(", ")))
+                let unknown = if self.opaque { "; a program could not be looked into" } else { "" };
+                ("absent", format!("no traced process mapped such a library ({}){unknown}", names.join(", ")))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };
@@ -146,7 +168,8 @@ impl Engine {
 
     /// Detaches everything.
     pub fn detach(&mut self) {
-        self.links.clear();
+        self.judged.clear();
+        self.others.clear();
     }
 
     fn judge(&mut self, pid: u32, mapping: &Mapping, progs: &IotraceProgs<'_>) {
@@ -155,22 +178,51 @@ impl Engine {
         if opened.is_err() && !Path::new(&format!("/proc/{pid}")).exists() {
             return; // it took the file along; whoever maps it next is asked again
         }
-        self.judged.insert((mapping.dev, mapping.inode), 0);
-        let (file, bytes) = match opened {
-            Ok(opened) => opened,
-            Err(why) => return self.unreadable(&name, &why),
-        };
+        let mut judged = Judged { generation: 0, written: None, probed: None, links: Vec::new() };
+        match opened.and_then(|file| Ok((written(&file), content(&file)?, file))) {
+            Ok((time, bytes, file)) => {
+                judged.written = time;
+                self.probe(pid, mapping, &name, (&file, &bytes), &mut judged, progs);
+            }
+            Err(why) => self.unreadable(&name, &why),
+        }
+        self.judged.insert((mapping.dev, mapping.inode), judged);
+    }
+
+    fn probe(
+        &mut self,
+        pid: u32,
+        mapping: &Mapping,
+        name: &str,
+        (file, bytes): (&File, &[u8]),
+        judged: &mut Judged,
+        progs: &IotraceProgs<'_>,
+    ) {
         let wanted = plan::wanted(&self.rows);
-        let elf = match Elf::parse(&bytes, |symbol| wanted.contains(symbol)) {
+        let elf = match Elf::parse(bytes, |symbol| wanted.contains(symbol)) {
             Ok(elf) => elf,
-            Err(why) => return self.unreadable(&name, &why.to_string()),
+            Err(why) => return self.unreadable(name, &why.to_string()),
         };
         let layers = self.layers.clone();
-        let mut plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        let mut plan = plan::plan(name, &elf, bytes, &self.rows, &|l| layers.contains(&l));
+        let before = self.rewritten.remove(&(mapping.dev, mapping.inode));
+        if !plan.probes.is_empty() || before.is_some() {
+            let real = real::file(progs, pid, mapping);
+            match before {
+                // Its probes are in the middle of other instructions by now.
+                Some(old) if old.probed == Some(real) => drop((self.probed.remove(&real), old)),
+                Some(old) => self.others.extend(old.links),
+                None => {}
+            }
+            if !plan.probes.is_empty() && !self.probed.insert(real) {
+                return; // under another path: its verdicts are there
+            }
+            judged.probed = Some(real);
+        }
         self.libraries.extend(plan.families.iter().map(|family| Library {
             family: *family,
-            version: version::of(*family, &elf, &bytes),
-            path: name.clone(),
+            version: version::of(*family, &elf, bytes),
+            path: name.to_owned(),
         }));
         self.coverage.append(&mut plan.settled);
         if plan.probes.is_empty() {
@@ -180,13 +232,13 @@ impl Engine {
         let allowed = safety::return_probes_allowed(&self.kernel_release, seccomp.unwrap_or(0));
         if let Err(why) = allowed {
             let skipped =
-                plan.probes.iter().map(|p| Coverage { status: "skipped", ..p.verdict(&name, Err(why.clone())) });
+                plan.probes.iter().map(|p| Coverage { status: "skipped", ..p.verdict(name, Err(why.clone())) });
             self.coverage.extend(skipped);
             return;
         }
         self.number(&mut plan);
         let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        self.attach(&name, &path, &plan.probes, progs);
+        self.attach(name, &path, &plan.probes, judged, progs);
     }
 
     /// Several copies of a library can be in one process, and their handles may be equal: each file has a number, which
@@ -219,7 +271,14 @@ impl Engine {
         }));
     }
 
-    fn attach(&mut self, name: &str, path: &Path, probes: &[PlannedProbe], progs: &IotraceProgs<'_>) {
+    fn attach(
+        &mut self,
+        name: &str,
+        path: &Path,
+        probes: &[PlannedProbe],
+        judged: &mut Judged,
+        progs: &IotraceProgs<'_>,
+    ) {
         let Some(tier) = self.tier else {
             let why = "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned();
             self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
@@ -235,9 +294,8 @@ impl Engine {
                     Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
                 } else {
                     single(progs, path, probe).map(|pair| {
-                        self.links.extend(pair);
+                        judged.links.extend(pair);
                         self.singles += 1;
-                        self.attached += 1;
                         tier.name()
                     })
                 };
@@ -250,8 +308,7 @@ impl Engine {
         while let Some(part) = todo.pop() {
             match many(progs, path, part, tier) {
                 Ok(links) => {
-                    self.links.extend(links);
-                    self.attached += part.len();
+                    judged.links.extend(links);
                     self.coverage.extend(part.iter().map(|p| p.verdict(name, Ok(tier.name()))));
                 }
                 Err(why) => match part {
@@ -305,25 +362,40 @@ fn looks_like(base: &str, family: Family) -> bool {
 }
 
 /// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
-fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
+fn open(pid: u32, m: &Mapping) -> Result<File, String> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
     let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
     // The name may mean something else by now, even something that blocks who opens it.
     let named = || std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(&by_name);
-    let mut file = File::open(&exact)
+    let file = File::open(&exact)
         .or_else(|first| if m.deleted { Err(first) } else { named() })
         .map_err(|e| format!("cannot be read: {e}"))?;
     let metadata = file.metadata().map_err(|e| e.to_string())?;
     if !metadata.is_file() || metadata.ino() != m.inode {
         return Err("its name stands for another file now".into());
     }
-    let size = metadata.len();
+    Ok(file)
+}
+
+fn content(mut file: &File) -> Result<Vec<u8>, String> {
+    let size = file.metadata().map_err(|e| e.to_string())?.len();
     if size > MAX_FILE {
         return Err(format!("{size} bytes are more than a library has"));
     }
     let mut bytes = Vec::with_capacity(size as usize);
     file.read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
-    Ok((file, bytes))
+    Ok(bytes)
+}
+
+/// When a file that a process has mapped was last written. `None`: it is not to be seen there.
+fn last_written(pid: u32, inode: Inode) -> Option<(i64, i64)> {
+    let text = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let mapping = maps::mappings(&text).into_iter().find(|m| m.is_code() && (m.dev, m.inode) == inode)?;
+    written(&open(pid, &mapping).ok()?)
+}
+
+fn written(file: &File) -> Option<(i64, i64)> {
+    file.metadata().ok().map(|m| (m.mtime(), m.mtime_nsec()))
 }
 
 fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: LibTier) -> Result<Vec<Link>, String> {

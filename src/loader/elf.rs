@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
-use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 
 type Header = FileHeader64<LittleEndian>;
 type Segment = ProgramHeader64<LittleEndian>;
@@ -77,6 +77,10 @@ pub struct Elf {
     pub build_id: Option<Vec<u8>>,
     /// A Go program or library.
     pub go: bool,
+    /// A program that has all of its libraries in it: none is mapped beside it.
+    pub is_static: bool,
+    /// It says where its functions are. Symbols of a program can be stripped.
+    pub has_functions: bool,
     /// File offset of the entry point; `None` for most shared objects.
     pub entry: Option<u64>,
 }
@@ -87,12 +91,14 @@ impl Elf {
         let header = header(data)?;
         let segments = header.program_headers(LittleEndian, data).map_err(damaged("program headers"))?;
         let sections = header.sections(LittleEndian, data).map_err(damaged("section headers"))?;
-        if sections.is_empty() {
+        let is_static = is_static(header, data, segments);
+        if sections.is_empty() && !is_static {
             return Err(ElfError::NoSections);
         }
         let mut symbols = BTreeMap::new();
+        let mut has_functions = false;
         for table in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
-            collect(data, segments, &sections, table, &wanted, &mut symbols)?;
+            has_functions |= collect(data, segments, &sections, table, &wanted, &mut symbols)?;
         }
         for found in symbols.values_mut() {
             tidy(found);
@@ -102,6 +108,8 @@ impl Elf {
             symbols,
             build_id: build_id(data, segments),
             go: is_go(data, segments, &sections),
+            is_static,
+            has_functions,
             entry: Some(header.e_entry(LittleEndian)).filter(|&e| e != 0).and_then(|e| file_offset(data, segments, e)),
         })
     }
@@ -137,7 +145,7 @@ fn header(data: &[u8]) -> Result<&Header, ElfError> {
     Ok(header)
 }
 
-/// Adds the wanted symbols of one table. A file without that table has none.
+/// Adds the wanted symbols of one table. A file without that table has none. Whether there is any function at all.
 fn collect(
     data: &[u8],
     segments: &[Segment],
@@ -145,7 +153,8 @@ fn collect(
     table: elf::SectionType,
     wanted: &impl Fn(&str) -> bool,
     symbols: &mut BTreeMap<String, Vec<Symbol>>,
-) -> Result<(), ElfError> {
+) -> Result<bool, ElfError> {
+    let mut functions = false;
     let found = sections.symbols(LittleEndian, data, table).map_err(damaged("symbol table"))?;
     for symbol in found.iter() {
         let section = symbol.st_shndx(LittleEndian);
@@ -153,6 +162,7 @@ fn collect(
         if section == elf::SHN_UNDEF || section == elf::SHN_ABS || section == elf::SHN_COMMON {
             continue;
         }
+        functions |= symbol.st_type() == elf::STT_FUNC;
         let name = found.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
         let Ok(name) = std::str::from_utf8(name) else { continue };
         // A static linker leaves `fopen@@GLIBC_2.2.5` in `.symtab`.
@@ -174,7 +184,7 @@ fn collect(
         let symbol = Symbol { target, size: symbol.st_size(LittleEndian), vaddr, binding };
         symbols.entry(name.to_owned()).or_default().push(symbol);
     }
-    Ok(())
+    Ok(functions)
 }
 
 /// The entries of the global offset table for the variables among the symbols.
@@ -245,6 +255,17 @@ fn build_id(data: &[u8], segments: &[Segment]) -> Option<Vec<u8>> {
         let is_id = note.name() == elf::ELF_NOTE_GNU && note.n_type(LittleEndian) == elf::NT_GNU_BUILD_ID;
         is_id.then(|| note.desc().to_vec())
     })
+}
+
+/// A program that asks for no loader. The loader itself asks for none either, but is no program by its flags.
+fn is_static(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
+    let has = |kind| segments.iter().any(|s| s.p_type(LittleEndian) == kind);
+    let is_program = || {
+        let entries = segments.iter().find_map(|s| s.dynamic(LittleEndian, data).ok().flatten()).unwrap_or_default();
+        let flags = entries.iter().find(|e| e.d_tag(LittleEndian) == elf::DT_FLAGS_1);
+        flags.is_some_and(|e| e.d_val(LittleEndian) & elf::DF_1_PIE.0 != 0)
+    };
+    !has(elf::PT_INTERP) && (header.e_type(LittleEndian) == elf::ET_EXEC || is_program())
 }
 
 fn is_go(data: &[u8], segments: &[Segment], sections: &SectionTable<'_, Header>) -> bool {

@@ -7,8 +7,9 @@ use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::stat::{SFlag, fstat, major, minor};
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The processes of `-p`, checked: they exist, are processes and not threads, and may be looked at.
 pub fn check(pids: &[u32]) -> Result<()> {
@@ -53,9 +54,15 @@ pub fn cgroup(pid: u32) -> Option<String> {
 /// A running process as the events that would have told of it. Files that cannot be seen are left out.
 pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
-    let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| p.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+    let (root, above) = root(pid).unwrap_or_default();
+    let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| below(&above, &p)).unwrap_or_default();
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let files: Vec<_> = fds.filter_map(|entry| open_file(&entry.path())).collect();
+    let files = fds.filter_map(|entry| {
+        let (fd, key, path, size) = open_file(&entry.path(), &above)?;
+        let mount = mount_of(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or(0);
+        Some((fd, key, path, size, mount))
+    });
+    let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
     let cgroup = cgroup(pid);
     // Stamped when all is read: what comes later must not look older than what was worked off meanwhile.
@@ -71,12 +78,14 @@ pub fn events(pid: u32, process: u32) -> Vec<Event> {
         },
         Event::Exec { time, process, exe, args, env, cgroup },
     ];
-    events.extend(files.into_iter().map(|(fd, key, path, size)| Event::Preopened {
+    events.extend(files.into_iter().map(|(fd, key, path, size, mount)| Event::Preopened {
         time,
         process,
         fd,
         key,
         path,
+        root,
+        mount,
         size,
     }));
     events
@@ -88,10 +97,29 @@ pub fn ended(pid: u32) -> bool {
     status.map_or(true, |s| matches!(s.state, Some('Z' | 'X')))
 }
 
+/// The number of a process's root directory, as `iot_root_of` in `bpf/path.h` makes it, and the directory's own path.
+fn root(pid: u32) -> Option<(u64, PathBuf)> {
+    let link = PathBuf::from(format!("/proc/{pid}/root"));
+    let dir = fs::OpenOptions::new().read(true).custom_flags_path().open(&link).ok()?;
+    let mount = mount_of(&format!("/proc/self/fdinfo/{}", dir.as_raw_fd()))?;
+    Some((u64::from(mount as u32) << 32 ^ fstat(&dir).ok()?.st_ino, fs::read_link(link).ok()?))
+}
+
+/// The number of the mount that a descriptor was opened through.
+fn mount_of(fdinfo: &str) -> Option<i32> {
+    fs::read_to_string(fdinfo).ok()?.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+/// A path as a process with that root directory sees it.
+fn below(root: &Path, path: &Path) -> Vec<u8> {
+    let seen = path.strip_prefix(root).map_or_else(|_| path.to_owned(), |rest| Path::new("/").join(rest));
+    seen.as_os_str().as_bytes().to_vec()
+}
+
 /// Descriptor, file, path and size.
-fn open_file(link: &Path) -> Option<(u32, FileKey, Vec<u8>, u64)> {
+fn open_file(link: &Path, root: &Path) -> Option<(u32, FileKey, Vec<u8>, u64)> {
     let fd = link.file_name()?.to_str()?.parse().ok()?;
-    let path = fs::read_link(link).ok()?.as_os_str().as_bytes().to_vec();
+    let path = below(root, &fs::read_link(link).ok()?);
     let handle = fs::OpenOptions::new().read(true).custom_flags_path().open(link).ok()?;
     let stat = fstat(&handle).ok()?;
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
@@ -115,9 +143,9 @@ impl PathOnly for fs::OpenOptions {
     }
 }
 
-/// The mounts of this node, with what their devices say of themselves.
-pub fn mounts() -> Vec<Mount> {
-    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+/// The mounts that a process sees, with what their devices say of themselves.
+pub fn mounts(pid: u32) -> Vec<Mount> {
+    let text = fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
     let lossy = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     maps::mounts(&text)
         .into_iter()

@@ -1,6 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
+//! `elf`, `prologue`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `real`, `session`, `rings` and `launch`
+//! act.
 
 pub mod attach;
 pub mod elf;
@@ -10,6 +11,7 @@ pub mod launch;
 pub mod maps;
 pub mod plan;
 pub mod prologue;
+mod real;
 pub mod rings;
 pub mod safety;
 pub mod session;

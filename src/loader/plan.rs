@@ -61,6 +61,9 @@ impl PlannedProbe {
     }
 }
 
+/// What only a static C library brings into a program (glibc, musl).
+const C_START: &str = "__libc_start_main";
+
 /// What to do with one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -80,7 +83,7 @@ pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
         Version::Text(..) | Version::Nowhere => None,
     });
     let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).collect()
+    sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).chain([C_START]).collect()
 }
 
 /// The variable that a row needs.
@@ -99,6 +102,9 @@ fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
 pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
     let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(|family| is(*family, elf)).collect();
     let mut plan = Plan { families: families.clone(), ..Plan::default() };
+    if Family::LIBRARIES.iter().any(|f| layers(f.layer())) {
+        plan.settled.extend(opaque(target_name, elf));
+    }
     let mut taken = BTreeMap::new();
     // Row numbers have 16 bits on the wire.
     for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| families.contains(&row.family)) {
@@ -145,10 +151,38 @@ pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &d
 /// Does a file define what a family is known by? Where the first of the names is public, private ones do not count:
 /// Intel's library with the standard's ABI has functions of its other one in it.
 fn is(family: Family, elf: &Elf) -> bool {
+    // A static linker takes of the C library only what is used.
+    if family == Family::Libc && elf.is_static {
+        return elf.symbols.contains_key(C_START);
+    }
     let private = |name: &str| Some(elf.symbols.get(name)?.iter().all(|s| s.binding == Binding::Local));
     let Some(first) = family.sentinels().first().and_then(|name| private(name)) else { return false };
     let defines = |name: &&str| private(name).is_some_and(|private| first || !private);
     family.sentinels().iter().all(defines) && !family.lacks().iter().any(defines)
+}
+
+/// The verdict on a program that cannot be looked into: calls of the libraries in it are not seen.
+fn opaque(target_name: &str, elf: &Elf) -> Option<Coverage> {
+    let (status, reason) = if elf.go {
+        (
+            "skipped",
+            "a Go program: return probes would corrupt its stacks, so it gets none; its system calls are traced",
+        )
+    } else if elf.is_static && !elf.has_functions {
+        ("refused", "a static program without symbols: calls of libraries in it are not seen, its system calls are")
+    } else {
+        return None;
+    };
+    Some(Coverage {
+        layer: Layer::App,
+        target: target_name.to_owned(),
+        symbol: String::new(),
+        tier: None,
+        status,
+        reason: Some(reason.to_owned()),
+        offset: None,
+        insn: None,
+    })
 }
 
 /// Why a symbol gets no probe.
@@ -216,7 +250,15 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf { symbols, slots: BTreeMap::new(), build_id: None, go: false, entry: None };
+        let elf = Elf {
+            symbols,
+            slots: BTreeMap::new(),
+            build_id: None,
+            go: false,
+            is_static: false,
+            has_functions: true,
+            entry: None,
+        };
         let rows = catalog::rows();
         let plan = plan("x", &elf, &bytes, &rows, &|_| true);
         let probes: Vec<_> =

@@ -48,8 +48,10 @@ enum Group {
     Syscall,
     Block,
     Library,
+    /// What user space asks the kernel.
+    Question,
 }
-const GROUPS: [Group; 4] = [Group::Process, Group::Syscall, Group::Block, Group::Library];
+const GROUPS: [Group; 5] = [Group::Process, Group::Syscall, Group::Block, Group::Library, Group::Question];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -66,13 +68,12 @@ const HOOKS: &[(&str, &str, Group)] = &[
 
 impl Group {
     fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
-        if self == Self::Library {
-            return match tier {
-                Some(LibTier::Session) => vec!["iot_uprobe_session"],
-                Some(LibTier::Multi) => vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
-                Some(LibTier::Single) => vec!["iot_uprobe", "iot_uretprobe"],
-                None => Vec::new(),
-            };
+        match (self, tier) {
+            (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session"],
+            (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
+            (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
+            (Self::Question, Some(_)) => return vec!["iot_real_file"],
+            _ => {}
         }
         HOOKS.iter().filter(|(_, _, g)| *g == self).map(|(p, _, _)| *p).collect()
     }
@@ -81,7 +82,7 @@ impl Group {
     fn layer(self) -> Layer {
         match self {
             Self::Block => Layer::Block,
-            Self::Library => Layer::App,
+            Self::Library | Self::Question => Layer::App,
             Self::Process | Self::Syscall => Layer::Syscall,
         }
     }
@@ -114,7 +115,9 @@ impl<'obj> Session<'obj> {
             .into_iter()
             .filter(|g| match g {
                 Group::Block => options.layers.contains(&Layer::Block),
-                Group::Library => Family::LIBRARIES.iter().any(|f| options.layers.contains(&f.layer())),
+                Group::Library | Group::Question => {
+                    Family::LIBRARIES.iter().any(|f| options.layers.contains(&f.layer()))
+                }
                 // System calls also show mappings and carry handles up to the libraries' spans.
                 Group::Process | Group::Syscall => true,
             })
@@ -185,7 +188,8 @@ impl<'obj> Session<'obj> {
     /// Makes a process a target; `armed: false` means from its next exec on.
     pub fn add_target(&self, pid: u32, process: u32, armed: bool) -> Result<()> {
         let mut value = process.to_ne_bytes().to_vec();
-        value.extend(u32::from(armed).to_ne_bytes());
+        value.extend(u16::from(armed).to_ne_bytes());
+        value.extend(0_u16.to_ne_bytes());
         self.skel
             .maps
             .iot_targets
@@ -193,25 +197,26 @@ impl<'obj> Session<'obj> {
             .with_context(|| format!("process {pid} as a target"))
     }
 
-    /// Attaches to every library a process maps, and lets it go on if it was held. The number of probes that are new.
+    /// Attaches to every library a process maps, and lets it go on if it was held. The layers that have new probes.
     ///
     /// `held` is what the kernel side said: by now another thread of the process may have been told to stop again.
-    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, held: bool) -> usize {
-        let before = self.engine.attached();
-        let known = asked.is_some_and(|file| self.engine.is_judged(file));
-        if !known {
+    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, held: bool) -> BTreeSet<Layer> {
+        let before = self.engine.verdicts();
+        if !asked.is_some_and(|file| self.engine.is_judged(pid, file)) {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
             let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
             if let Some(file) = asked {
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
-                // Remembers the generation.
-                self.engine.is_judged(file);
+                self.engine.learn(file);
             }
         } else if let Some(file) = asked {
             self.mark(file, true);
         }
         self.release(pid, held);
-        self.engine.attached() - before
+        let new = self.engine.verdicts();
+        let layers = new.iter().filter(|c| c.status == "attached").map(|c| c.layer).collect();
+        self.hooks.extend(before.into_iter().chain(new));
+        layers
     }
 
     fn mark(&self, file: FileKey, judged: bool) {
@@ -219,8 +224,16 @@ impl<'obj> Session<'obj> {
         key.extend(file.dev.to_ne_bytes());
         key.extend(file.generation.to_ne_bytes());
         let libs = &self.skel.maps.iot_libs;
-        // A full table only means that the file is asked about again.
-        let _ = if judged { libs.update(&key, &LIB_JUDGED.to_ne_bytes(), MapFlags::ANY) } else { libs.delete(&key) };
+        if !judged {
+            let _ = libs.delete(&key);
+        } else if let Ok(Some(mut value)) = libs.lookup(&key, MapFlags::ANY)
+            && let Some(state) = value.first_chunk_mut()
+        {
+            // With it stands when the file was written, as the kernel side saw it. A table that had no room for it only
+            // means that the file is asked about again.
+            *state = LIB_JUDGED.to_ne_bytes();
+            let _ = libs.update(&key, &value, MapFlags::EXIST);
+        }
     }
 
     fn release(&self, pid: u32, stopped: bool) {
@@ -379,6 +392,7 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
         iot_place::IOT_P_COMPAT => "compat_syscall",
+        iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
     }

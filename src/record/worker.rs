@@ -1,6 +1,5 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
-use crate::catalog;
 use crate::correlate::rows::{Loss, Mount, Row};
 use crate::correlate::{Config, Correlator};
 use crate::event::Event;
@@ -9,7 +8,7 @@ use crate::export::{DatasetWriter, Finished};
 use crate::loader::existing;
 use crate::loader::rings::{Batch, Drained, now};
 use anyhow::{Context as _, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -27,8 +26,7 @@ pub enum Note {
 /// What the worker needs.
 pub struct Worker {
     pub writer: DatasetWriter,
-    pub t0: u64,
-    pub specs: Vec<catalog::Row>,
+    pub config: Config,
     pub mounts: Vec<Mount>,
     /// Records seen, for the status line.
     pub records: Arc<AtomicU64>,
@@ -48,23 +46,29 @@ struct State {
     decoder: Decoder,
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
+    mounts: Vec<Mount>,
+    /// Mounts that were looked for, in the mount namespaces of the processes that use them.
+    sought: HashSet<i32>,
     undecoded: i64,
     rows: Vec<Row>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<Finished> {
-    let Worker { mut writer, t0, specs, mounts, records, inbox, notes } = worker;
+    let Worker { mut writer, config, mounts, records, inbox, notes } = worker;
+    let t0 = config.t0;
     for mount in &mounts {
         writer.push(Row::Mount(mount.clone()))?;
     }
-    let mut correlator = Correlator::new(Config { t0, specs, ..Config::default() });
-    correlator.set_mounts(mounts);
+    let mut correlator = Correlator::new(config);
+    correlator.set_mounts(mounts.clone());
     let mut s = State {
         writer,
         correlator,
         decoder: Decoder::default(),
         pids: HashMap::new(),
+        sought: mounts.iter().map(|m| m.mount_id).collect(),
+        mounts,
         undecoded: 0,
         rows: Vec::new(),
         t0,
@@ -123,12 +127,35 @@ impl State {
             Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
                 *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
             }
+            Event::File { mount, pid, .. } => self.look_for(*mount, *pid),
+            Event::Preopened { process, mount, .. } => {
+                if let Some(pid) = self.pids.get(process) {
+                    self.look_for(*mount, *pid);
+                }
+            }
             Event::Exit { process, .. } => {
                 self.pids.remove(process);
             }
             _ => {}
         }
         self.correlator.push(event);
+    }
+
+    /// A mount that was made during the trace, or in another mount namespace.
+    fn look_for(&mut self, mount: i32, pid: u32) {
+        if mount == 0 || !self.sought.insert(mount) {
+            return;
+        }
+        let new: Vec<Mount> = existing::mounts(pid)
+            .into_iter()
+            .filter(|m| self.mounts.iter().all(|k| k.mount_id != m.mount_id))
+            .collect();
+        if !new.is_empty() {
+            self.sought.extend(new.iter().map(|m| m.mount_id));
+            self.rows.extend(new.iter().cloned().map(Row::Mount));
+            self.mounts.extend(new);
+            self.correlator.set_mounts(self.mounts.clone());
+        }
     }
 
     fn write(&mut self) -> Result<()> {

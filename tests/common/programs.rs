@@ -1,51 +1,116 @@
-//! Compiles the small C programs in `tests/programs` that the demo and the live tests trace.
+//! Compiles the small programs in `tests/programs` that the demo and the live tests trace.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a program is compiled and linked with.
+/// How a program is compiled, and what with.
 #[derive(Clone, Copy)]
 enum Needs {
     Libc,
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
+    /// The same, without symbols.
+    StrippedLibc,
     /// As distributions compile: calls that could overrun a buffer become others that check.
     FortifiedLibc,
-    Cpp,
+    /// HDF5 without MPI.
+    Hdf5,
     MpiAndHdf5,
+    OpenMpi,
+    Mpich,
+    Cxx,
+    OpenMpiFortran,
+    MpichFortran,
+    MpiAndHdf5Fortran,
+    NetcdfFortran,
+    Rust,
+    /// Without any C.
+    Go,
+    Cgo,
 }
 
-/// Programs by name, and their sources.
+/// Name, source, needs.
 const PROGRAMS: &[(&str, &str, Needs)] = &[
+    ("aio_mix", "aio_mix.c", Needs::Libc),
+    ("callbacks", "callbacks.c", Needs::Libc),
+    ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
     ("demo", "demo.c", Needs::MpiAndHdf5),
+    ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),
     ("first_h5", "first_h5.c", Needs::MpiAndHdf5),
+    ("fstreams", "fstreams.cc", Needs::Cxx),
+    ("hdf5_all", "hdf5_all.c", Needs::Hdf5),
+    ("hdf5_mix", "hdf5_mix.c", Needs::Hdf5),
+    ("hdf5_mix_mpi", "hdf5_mix.c", Needs::MpiAndHdf5),
+    ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
+    ("mpi_io", "mpi_io.c", Needs::Mpich),
+    ("mpiio_async", "mpiio_async.c", Needs::OpenMpi),
+    ("mpiio_async_mpich", "mpiio_async.c", Needs::Mpich),
+    ("mpiio_f", "mpiio_f.f90", Needs::OpenMpiFortran),
+    ("mpiio_f_mpich", "mpiio_f.f90", Needs::MpichFortran),
+    ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
+    ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
+    ("netcdf_f90", "netcdf.f90", Needs::NetcdfFortran),
+    ("parallel_f90", "parallel.f90", Needs::MpiAndHdf5Fortran),
     ("patterns", "patterns.c", Needs::Libc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
+    ("seccomp", "seccomp.c", Needs::Libc),
+    ("std_io", "std_io.rs", Needs::Rust),
     ("stdio_all", "stdio_all.c", Needs::Libc),
     ("stdio_all_static", "stdio_all.c", Needs::StaticLibc),
     ("stdio_mix", "stdio_mix.c", Needs::Libc),
     ("stdio_mix_fortified", "stdio_mix.c", Needs::FortifiedLibc),
-    ("streams", "streams.cc", Needs::Cpp),
+    ("stdio_static", "stdio_mix.c", Needs::StaticLibc),
+    ("stdio_stripped", "stdio_mix.c", Needs::StrippedLibc),
+    ("streams", "streams.cc", Needs::Cxx),
+    ("threads", "threads.c", Needs::Libc),
+    ("thrown", "thrown.cc", Needs::Cxx),
 ];
 
 /// Calls stay the calls that the source names (`-fno-builtin` keeps `fprintf` from becoming `fwrite`).
-const FLAGS: &[&str] = &["-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
+const C_FLAGS: &[&str] =
+    &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
+/// Of two options of a kind the last one counts.
+const FORTIFIED: &[&str] = &["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"];
+const CXX_FLAGS: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
+const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-Wall", "-Werror", "-ffree-line-length-none"];
+/// The names of mpif.h have no signatures, so the same function called with different types looks wrong.
+const MPIF_FLAGS: &[&str] = &["-O1", "-g", "-w", "-fallow-argument-mismatch"];
 
 /// Compilations that this process began.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// The compiled program NAME. Panics with the reason when it cannot be compiled.
+/// The compiled program of that name. Panics with the reason when it cannot be compiled.
 pub fn build(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir));
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compiles the source of NAME in `ROOT/tests/programs` to `TARGET/programs/NAME`, unless that is newer than its source.
+/// A command of Open MPI (`mpicc`, `mpirun`): where several MPI libraries are installed, Debian has it under a name that
+/// says whose it is, and the plain name may be another's.
+pub fn openmpi(command: &str) -> String {
+    of("openmpi", command)
+}
+
+/// A command of MPICH.
+pub fn mpich(command: &str) -> String {
+    of("mpich", command)
+}
+
+fn of(library: &str, command: &str) -> String {
+    let full = format!("{command}.{library}");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&path).any(|dir| dir.join(&full).is_file());
+    if there { full } else { command.to_owned() }
+}
+
+/// Compiles a program to `TARGET/programs/NAME`, unless that is newer than its source.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
     let Some((_, source, needs)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else {
         return Err(format!("there is no test program {name}"));
@@ -63,17 +128,8 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     // Tests are threads of one process, or processes.
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let unfinished = directory.join(format!("{name}.{}.{turn}", process::id()));
-    let words = |words: &[&str]| -> Vec<String> { words.iter().map(ToString::to_string).collect() };
-    let (compiler, more) = match needs {
-        Needs::Libc => ("cc", words(&["-std=gnu11"])),
-        Needs::StaticLibc => ("cc", words(&["-std=gnu11", "-static"])),
-        Needs::FortifiedLibc => ("cc", words(&["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"])),
-        Needs::Cpp => ("c++", words(&["-std=c++17"])),
-        Needs::MpiAndHdf5 => ("mpicc", [words(&["-std=gnu11"]), hdf5_flags()?].concat()),
-    };
-    let mut command = Command::new(compiler);
-    command.args(FLAGS).arg("-o").arg(&unfinished).arg(&source).args(more);
-    output(&mut command)?;
+    let mut command = compiler(*needs, target);
+    output(command.arg("-o").arg(&unfinished).args(last(*needs, &source)?))?;
     fs::rename(&unfinished, &program).map_err(|e| format!("cannot write {}: {e}", program.display()))?;
     Ok(program)
 }
@@ -84,8 +140,72 @@ fn is_newer(program: &Path, sources: &[&Path]) -> bool {
     sources.iter().all(|source| time(source).is_ok_and(|changed| changed < built))
 }
 
-fn hdf5_flags() -> Result<Vec<String>, String> {
-    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", "hdf5-openmpi"]))?;
+/// The compiler with its options, before the output's name.
+fn compiler(needs: Needs, target: &Path) -> Command {
+    let with = |program: &str, flags: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(flags);
+        command
+    };
+    let go = |cgo: &str| {
+        let mut command = with("go", &["build"]);
+        // No module, no download, nothing outside of the target directory.
+        let vars = [("GO111MODULE", "off"), ("GOTOOLCHAIN", "local"), ("GOFLAGS", ""), ("CGO_ENABLED", cgo)];
+        command.envs(vars).env("GOCACHE", target.join("go-cache")).env("GOPATH", target.join("go"));
+        command
+    };
+    let mut command = match needs {
+        Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 => with("cc", C_FLAGS),
+        Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
+        Needs::MpiAndHdf5 | Needs::OpenMpi => with(&openmpi("mpicc"), C_FLAGS),
+        Needs::Mpich => with(&mpich("mpicc"), C_FLAGS),
+        Needs::Cxx => with("c++", CXX_FLAGS),
+        Needs::OpenMpiFortran => with(&openmpi("mpifort"), MPIF_FLAGS),
+        Needs::MpichFortran => with(&mpich("mpifort"), MPIF_FLAGS),
+        Needs::MpiAndHdf5Fortran => with(&openmpi("mpifort"), FORTRAN_FLAGS),
+        Needs::NetcdfFortran => with("gfortran", FORTRAN_FLAGS),
+        Needs::Rust => with("rustc", &["--edition", "2024", "-O"]),
+        Needs::Go => go("0"),
+        Needs::Cgo => go("1"),
+    };
+    // Compilers of Fortran leave files of modules where they run.
+    command.current_dir(target.join("programs"));
+    command
+}
+
+/// What comes after the output's name: the source, and libraries, which a linker takes in this order.
+fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
+    let mut last = vec![source.to_string_lossy().into_owned()];
+    match needs {
+        Needs::Libc
+        | Needs::FortifiedLibc
+        | Needs::OpenMpi
+        | Needs::Mpich
+        | Needs::OpenMpiFortran
+        | Needs::MpichFortran
+        | Needs::Cxx
+        | Needs::Rust
+        | Needs::Go
+        | Needs::Cgo => {}
+        Needs::Hdf5 => last.extend(pkg_config("hdf5-serial")?),
+        Needs::StaticLibc => last.push("-static".into()),
+        Needs::StrippedLibc => last.extend(["-static".into(), "-s".into()]),
+        Needs::MpiAndHdf5 => last.extend(pkg_config("hdf5-openmpi")?),
+        Needs::MpiAndHdf5Fortran => {
+            last.push("-lhdf5_fortran".into());
+            let flags = pkg_config("hdf5-openmpi")?;
+            // The Fortran library stands in the same directory as the C one.
+            last.splice(1..1, flags.iter().filter(|f| f.starts_with("-L") || f.starts_with("-I")).cloned());
+            last.extend(flags);
+        }
+        // Where its modules are is the compiler's own directory, or in its flags.
+        Needs::NetcdfFortran => last.extend(pkg_config("netcdf-fortran")?.into_iter().chain(["-I/usr/include".into()])),
+    }
+    Ok(last)
+}
+
+fn pkg_config(library: &str) -> Result<Vec<String>, String> {
+    let flags = output(Command::new("pkg-config").args(["--cflags", "--libs", library]))?;
     Ok(flags.split_whitespace().map(str::to_string).collect())
 }
 

@@ -332,8 +332,8 @@ static void tell(int no_file, int no_delete)
 {
 	static char text[1 << 16];
 	char name[64];
-	snprintf(text, sizeof(text), "{\"rank\":%d,\"pid\":%d,\"missing\":%d,\"undeleted\":%d,\"calls\":", rank,
-		 getpid(), no_file, no_delete);
+	snprintf(text, sizeof(text), "{\"rank\":%d,\"pid\":%d,\"missing\":%d,\"undeleted\":%d,\"amode\":%d,\"calls\":",
+		 rank, getpid(), no_file, no_delete, MPI_MODE_CREATE | MPI_MODE_RDWR);
 	const char *groups[] = {"mpiio", "asked", "moved"};
 	for (int i = 0; i < 3; i++) {
 		truth_calls(text, sizeof(text), groups[i]);

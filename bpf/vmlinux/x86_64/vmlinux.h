@@ -292,6 +292,11 @@ struct file_operations {
 
 typedef __s64 time64_t;
 
+struct timespec64 {
+	time64_t tv_sec;
+	long int tv_nsec;
+};
+
 struct fred_cs {
 	u64 cs: 16;
 	u64 sl: 2;
@@ -377,6 +382,7 @@ struct mm_struct {
 	long unsigned int start_code;
 	long unsigned int end_code;
 	long unsigned int start_stack;
+	long unsigned int stack_vm;
 	struct file *exe_file;
 	struct task_struct *owner;
 	struct uprobes_state uprobes_state;

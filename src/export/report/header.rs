@@ -57,6 +57,13 @@ pub struct LayerCoverage {
     pub not_covered: Option<String>,
 }
 
+/// A program that could not be looked into, and why: calls of the libraries in it are not seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpaqueProgram {
+    pub program: String,
+    pub reason: String,
+}
+
 /// Things seen by a hook and not in the trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LossRow {
@@ -154,15 +161,20 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
     })
 }
 
-/// One row per layer, top to bottom, whether or not it has probes.
-pub fn coverage(source: &mut dyn Source) -> Result<Vec<LayerCoverage>> {
+/// One row per layer, top to bottom, whether or not it has probes; and the programs that could not be looked into.
+pub fn coverage(source: &mut dyn Source) -> Result<(Vec<LayerCoverage>, Vec<OpaqueProgram>)> {
     let mut layers: Vec<_> = LAYERS.iter().map(|layer| LayerCoverage::new(*layer)).collect();
+    let mut opaque = Vec::new();
     source.coverage(&mut |row| {
         layers[row.layer as usize].add(row);
+        if row.layer == Layer::App && row.symbol.is_empty() {
+            let reason = row.reason.clone().unwrap_or_default();
+            opaque.push(OpaqueProgram { program: row.target.clone(), reason });
+        }
         Ok(())
     })?;
     layers.iter_mut().for_each(LayerCoverage::judge);
-    Ok(layers)
+    Ok((layers, opaque))
 }
 
 impl LayerCoverage {

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
-pub use header::{Header, LayerCoverage, LossRow};
+pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
 pub use layers::{Bytes, LayerRow, OpRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
@@ -42,6 +42,7 @@ pub struct Report {
     /// Parts of the dataset that could not be read.
     pub warnings: Vec<String>,
     pub coverage: Vec<LayerCoverage>,
+    pub opaque: Vec<OpaqueProgram>,
     pub layers: Vec<LayerRow>,
     pub amplification: Amplification,
     pub files: Vec<FileRow>,
@@ -56,7 +57,7 @@ pub struct Report {
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut header = header::header(source)?;
     let losses = header::losses(source)?;
-    let coverage = header::coverage(source)?;
+    let (coverage, opaque) = header::coverage(source)?;
     let quality = Quality::new(&losses);
     let mut layers = layers::Layers::default();
     let mut chains = amplification::Chains::default();
@@ -97,6 +98,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         header,
         losses,
         coverage,
+        opaque,
         files,
         library_files,
         slowest,

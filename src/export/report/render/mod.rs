@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report};
 use crate::export::text::{Column, Set::Name, Set::Right, bytes, cut_end, escape, percent, ratio, table, time};
-use crate::words::LAYERS;
+use crate::words::{LAYERS, Layer};
 
 /// Columns of the text of a finished run.
 pub const WIDTH: usize = 120;
@@ -16,6 +16,8 @@ pub const WIDTH: usize = 120;
 const OPS: usize = 5;
 /// Ranks or processes shown.
 const RANKS: usize = 32;
+/// Programs shown that could not be looked into.
+const OPAQUE: usize = 3;
 /// Reasons shown why probes of a layer are not attached.
 const REASONS: usize = 2;
 
@@ -151,6 +153,10 @@ impl Report {
         let mut without = Vec::new();
         for layer in &self.coverage {
             let seen = self.layers.iter().any(|row| row.layer == layer.layer);
+            // The one kind of verdict on the programs themselves has lines of its own.
+            if layer.layer == Layer::App.name() && layer.probes == self.opaque.len() && !self.opaque.is_empty() {
+                continue;
+            }
             if layer.probes == 0 && !seen {
                 without.push(layer.layer);
             } else {
@@ -159,6 +165,13 @@ impl Report {
         }
         if !without.is_empty() {
             *out += &format!("  not covered (no probes in this version): {}\n", without.join(", "));
+        }
+        for program in self.opaque.iter().take(OPAQUE) {
+            *out += &format!("  not seen into {}\n    {}\n", escape(&program.program), escape(&program.reason));
+        }
+        if self.opaque.len() > OPAQUE {
+            *out +=
+                &format!("  nor into {} more (--json)\n", plural(self.opaque.len() - OPAQUE, "program", "programs"));
         }
     }
 
