@@ -42,18 +42,23 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	struct iot_frame *f;
 
 	u16 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
+	u8 depth = 0;
 
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
 		return NULL;
 	}
-	if (t->depth)
-		inside |= iot_frame_at(t, t->depth - 1)->inside;
+	if (t->depth) {
+		f = iot_frame_at(t, t->depth - 1);
+		inside |= f->inside;
+		depth = f->depth + 1;
+	}
 	f = iot_frame_at(t, t->depth);
 	t->depth++;
 	f->spec = spec;
 	f->copy = 0;
 	f->inside = inside;
+	f->depth = depth - (s->note != IOT_NO_NOTE);
 	f->seq = t->seq++;
 	f->bits = 0;
 	f->noted = 0;
@@ -219,6 +224,40 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 			return false;
 		*out = iot_arg(f, src->a) * v;
 		return true;
+	case IOT_MPI_SIZE:
+		v = iot_arg(f, src->b);
+		/* mpi.h of MPICH: a handle, whose type is basic (0x4c), with the size in the second byte */
+		if (v >> 24 == 0x4c)
+			v = v >> 8 & 0xff;
+		else if (bpf_probe_read_user(&v, sizeof(v), (void *)(v + src->k)))
+			return false;
+		*out = iot_arg(f, src->a) * v;
+		return v; /* MPI_DATATYPE_NULL has no size */
+	case IOT_BEHIND:
+	case IOT_RET_BEHIND:
+		v = src->how == IOT_BEHIND ? iot_arg(f, src->a) : (u64)ret;
+		return v && !bpf_probe_read_user(&v, sizeof(v), (void *)v) &&
+		       !bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k));
+	case IOT_BEHIND_INT:
+		v = iot_arg(f, src->a);
+		if (!v || bpf_probe_read_user(&v, sizeof(v), (void *)v) ||
+		    bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->k)))
+			return false;
+		*out = (s64)number;
+		return true;
+	case IOT_PAIR:
+		*out = (u32)iot_arg(f, src->a) | iot_arg(f, src->b) << 32;
+		return true;
+	case IOT_PAIR_NOTE:
+		v = iot_noted(f, src->b, &v) ? v + 1 : 0;
+		*out = (u32)iot_arg(f, src->a) | v << 32;
+		return true;
+	case IOT_PAIR_OUT:
+		v = iot_arg(f, src->b);
+		if (!v || bpf_probe_read_user(&number, sizeof(number), (void *)v))
+			number = 0;
+		*out = (u16)iot_arg(f, src->a) | (u64)(u32)number << 16;
+		return true;
 	case IOT_ROUNDS:
 		*out = f->sum;
 		return !f->noted && f->rounds == iot_arg(f, src->a);
@@ -316,8 +355,9 @@ static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, str
 		return false;
 	i &= 1;
 	user = iot_arg(f, s->path[i]);
-	if (!user && s->layer != IOT_LAYER_SYSCALL)
-		return true; /* freopen takes none for the file it has */
+	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
+	if (s->layer != IOT_LAYER_SYSCALL && (!user || (s->names && !i && status < 0)))
+		return true;
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {
 		/* what the kernel could not read either is not lost: there is none */
@@ -392,7 +432,7 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s || s->note != IOT_NO_NOTE)
 		return;
-	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
+	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
 	c.flags |= IOT_F_UNFINISHED;
 	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
 }

@@ -205,8 +205,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		t->seq--;
 		return 1;
 	}
-	if (s->note != IOT_NO_NOTE)
-		t->seq--; /* it is not recorded */
+	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
+		t->seq--;
+		f->seq = iot_frame_at(t, t->depth - 2)->seq;
+	}
 	if (s->more & IOT_M_STREAM)
 		f->pos = iot_stream_of(t, s, f);
 	f->start = bpf_ktime_get_ns();
@@ -249,7 +251,7 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 
 	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
 		return;
-	if (iot_eval(&s->got, f, ret, &value)) {
+	if (!wants->every && iot_eval(&s->got, f, ret, &value)) {
 		outer->note[i] = value;
 		outer->noted |= 1 << i;
 		if (wants->len.how == IOT_ROUNDS) {
@@ -324,7 +326,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
-	iot_head(&c, IOT_T_CALL, t, f, at, now);
+	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
 	c.status = iot_status(s, ret);
 	iot_values(&c, s, f, ret);
 	iot_paths(t, &c, s, f);

@@ -38,6 +38,13 @@ enum iot_how {
 	IOT_STREAM_POS,	  /* k: the call writes */
 	IOT_STREAM_END,
 	IOT_STREAM_MOVED,
+	IOT_MPI_SIZE,	/* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
+	IOT_BEHIND,	/* the u64 at k from where the pointer at argument a leads */
+	IOT_BEHIND_INT, /* the int there */
+	IOT_RET_BEHIND, /* the u64 at k from where the pointer at the result leads */
+	IOT_PAIR,	/* two ints: argument a in the low half, argument b above */
+	IOT_PAIR_NOTE,	/* argument a in the low half, note b + 1 above (0: not told) */
+	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
 };
 
 struct iot_src {
@@ -127,7 +134,8 @@ struct iot_spec {
 	u8 more;
 	u8 takes[IOT_NOTES_PER_CALL]; /* notes the call wants of what runs in it, in this order */
 	u8 quiet;		      /* a call with this result is not recorded; 0: there is none */
-	u8 pad[2];
+	u8 names;		      /* path[0] is a name that the call fills in, if it succeeds */
+	u8 every;		      /* notes do not fill it: the arrays of all of them are sent */
 	struct iot_words words[IOT_WORDS_PER_CALL];
 };
 

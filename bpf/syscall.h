@@ -290,7 +290,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	task = bpf_get_current_task_btf();
 	t->depth--;
-	iot_head(&e.call, IOT_T_SYSCALL, t, f, t->depth, now);
+	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e.call.flags |= f->bits;
 	e.ino = f->ino;
 	e.dev = f->dev;

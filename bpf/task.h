@@ -30,7 +30,7 @@ struct iot_frame {
 	u32 rounds; /* of notes that are complete */
 	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;    /* which copy of the library */
-	u8 pad;
+	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */

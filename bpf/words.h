@@ -85,6 +85,8 @@ static long iot_pointer_step(u64 i, struct iot_pointers *p)
 		p->a.bad = 1;
 		return 1;
 	}
+	if (!p->a.base) /* tells "no array" from "an array of zeros" */
+		*(s64 *)&p->a.out->bytes[p->a.pos & (IOT_TEXT_MAX - 1)] = -1;
 	p->a.pos += p->a.each;
 	if (p->a.pos + p->a.each > IOT_TEXT_MAX) {
 		iot_send_bytes(p->a.out, p->a.class, p->a.layer, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);
@@ -136,6 +138,7 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 {
 	struct iot_pointers p = {};
 	struct iot_words *w;
+	bool untold;
 	u64 bytes;
 
 	if (!x || i >= IOT_WORDS_PER_CALL)
@@ -145,7 +148,9 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 		return;
 	p.a.out = iot_scratch();
 	p.base = p.a.base = iot_arg(x->f, w->arg);
-	p.count = iot_words_count(w, x->f, x->ret);
+	/* the program does not want to know the number, for it knows it: the reader may, too */
+	untold = w->count == IOT_N_AT && !iot_arg(x->f, w->n);
+	p.count = untold ? IOT_RANK_MAX : iot_words_count(w, x->f, x->ret);
 	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
 	if (p.a.base <= 1 || !p.count)
 		return;
@@ -158,7 +163,7 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 	p.a.layer = x->s->layer;
 	p.a.class = iot_call_class(x->s);
 	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
-	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK;
+	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK || untold;
 	if (w->deref) {
 		p.a.each = (w->deref == IOT_ANY_RANK ? iot_rank : w->deref) * 8;
 		if (p.count > IOT_POINTERS)
@@ -166,7 +171,7 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
 		if (p.a.pos)
 			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
-	} else if (w->count == IOT_N_RANK) {
+	} else if (w->count == IOT_N_RANK || untold) {
 		p.a.each = p.count * 8;
 		if (iot_read_ranked(&p.a))
 			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.each, 0);

@@ -39,7 +39,7 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: hdf5, mpiio, mpi, stdio, syscall, block
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
     /// End the trace by itself after this time: 500ms, 30s, 5m, 1h
@@ -90,7 +90,8 @@ pub enum ProbesAction {
 }
 
 /// Layers that have hooks.
-pub const TRACEABLE: [Layer; 6] = [Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+pub const TRACEABLE: [Layer; 8] =
+    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 
 fn layer(name: &str) -> Result<Layer, String> {
     let known = || TRACEABLE.map(Layer::name).join(", ");

@@ -46,7 +46,7 @@ fn moved(data: &Data, dir: &Path, layer: Layer, kind: Kind) -> i64 {
 
 #[test]
 fn streams_of_cxx_open_with_stdio_and_move_data_themselves() {
-    let (_work, dir, _, data) = run("streams");
+    let (_work, dir, _, data) = run("fstreams");
     let counts = Counts::of(&data);
     for name in ["text", "blocks"] {
         // Written and read.

@@ -7,15 +7,23 @@ mod aio;
 pub mod hdf5;
 mod mpi;
 mod mpiio;
+mod netcdf;
+mod pnetcdf;
 mod stdio;
 mod syscall;
+pub mod variables;
 
 use self::hdf5::Tells;
+use self::variables::Meaning;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
+    /// libnetcdf, with or without parallel I/O.
+    Netcdf,
+    /// libpnetcdf.
+    Pnetcdf,
     /// libhdf5, any build.
     Hdf5,
     /// Open MPI's libmpi.
@@ -50,7 +58,9 @@ pub enum Family {
 
 impl Family {
     /// Families that live in files.
-    pub const LIBRARIES: [Self; 14] = [
+    pub const LIBRARIES: [Self; 16] = [
+        Self::Netcdf,
+        Self::Pnetcdf,
         Self::Hdf5,
         Self::OpenMpi,
         Self::OpenMpi4,
@@ -70,6 +80,8 @@ impl Family {
     /// A file that defines all of these is a library of the family.
     pub const fn sentinels(self) -> &'static [&'static str] {
         match self {
+            Self::Netcdf => &["nc_open", "nc_put_vara"],
+            Self::Pnetcdf => &["ncmpi_create", "ncmpi_enddef"],
             Self::Hdf5 => &["H5Fopen", "H5Dwrite"],
             Self::OpenMpi | Self::OpenMpi4 => &["MPI_File_open", "ompi_mpi_comm_world"],
             Self::OpenMpi5 => &["MPI_File_open", "ompi_mpi_comm_world", "MPI_Session_init"],
@@ -116,6 +128,8 @@ impl Family {
     /// The name shown to people.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Netcdf => "NetCDF",
+            Self::Pnetcdf => "PnetCDF",
             Self::Hdf5 => "HDF5",
             Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 => "Open MPI",
             Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
@@ -131,6 +145,8 @@ impl Family {
     /// The layer its rows belong to.
     pub const fn layer(self) -> Layer {
         match self {
+            Self::Netcdf => Layer::Netcdf,
+            Self::Pnetcdf => Layer::Pnetcdf,
             Self::Hdf5 => Layer::Hdf5,
             Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 | Self::Mpich | Self::MpiAbi => Layer::Mpiio,
             Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
@@ -224,6 +240,20 @@ pub enum Src {
     StreamEnd,
     /// The bytes from there to there.
     StreamMoved,
+    /// A 64-bit count times the size of an MPI datatype: any of Open MPI, the predefined ones of MPICH.
+    MpiSize(u8, u8),
+    /// The 64-bit member, at this offset, of the struct that the pointer leads to which an argument points at.
+    Behind(u8, u32),
+    /// The same of an `int`.
+    BehindInt(u8, u32),
+    /// The same of 64 bits, and of the result instead of an argument.
+    RetBehind(u32),
+    /// Two `int` arguments: one in the low half, the other above it.
+    Pair(u8, u8),
+    /// An `int` argument in the low half, a note + 1 above it (0: it was not told).
+    PairNote(u8, u8),
+    /// An `int` argument in the low 16 bits, the `int` that the other points at above it (0: none).
+    PairOut(u8, u8),
 }
 
 impl Src {
@@ -246,13 +276,22 @@ impl Src {
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
             | Self::Through(a, ..)
-            | Self::Rounds(a, ..) => a,
-            Self::Mul(a, b) | Self::Typed(a, b) | Self::TypedLong(a, b) | Self::TypedNumber(a, b) | Self::Iov(a, b) => {
-                a.max(b)
-            }
+            | Self::Rounds(a, ..)
+            | Self::Behind(a, _)
+            | Self::BehindInt(a, _)
+            | Self::PairNote(a, _) => a,
+            Self::Mul(a, b)
+            | Self::Typed(a, b)
+            | Self::TypedLong(a, b)
+            | Self::TypedNumber(a, b)
+            | Self::MpiSize(a, b)
+            | Self::Pair(a, b)
+            | Self::PairOut(a, b)
+            | Self::Iov(a, b) => a.max(b),
             Self::None
             | Self::Ret
             | Self::RetInt
+            | Self::RetBehind(_)
             | Self::Asked
             | Self::Pos
             | Self::Note(_)
@@ -275,7 +314,7 @@ pub enum Count {
     Arg(u8),
     /// The result, an `int`.
     Ret,
-    /// The `int` an argument points at.
+    /// The `int` an argument points at; where it points at nothing, 256 bytes, those beyond the array's end without meaning.
     At(u8),
     /// One per dimension of something whose rank only the reader knows: it takes as many as there are dimensions, at
     /// least 8 words are sent, those beyond the array's end without meaning.
@@ -358,6 +397,12 @@ pub enum Note {
     Ranks,
     /// Bytes of a block of raw data that is read.
     Block,
+    /// Dimensions of a variable.
+    Rank,
+    /// Their lengths, in words that go with the call.
+    Shape,
+    /// Elements of an attribute.
+    Length,
 }
 
 /// How a call says that it failed.
@@ -449,6 +494,8 @@ pub enum Async {
     WaitIds,
     /// Cancels them.
     CancelIds,
+    /// Cancels all that count within `handle`, if there are any.
+    CancelAll,
     /// Takes the result, `got`, of request `handle`.
     Return,
 }
@@ -488,6 +535,8 @@ pub struct Row {
     pub got: Src,
     /// Argument that points at a path or name.
     pub path: Option<u8>,
+    /// The call fills it in.
+    pub names: bool,
     pub path2: Option<u8>,
     /// Arguments with the directory descriptor a relative path starts from (absent: working directory).
     pub base: Option<u8>,
@@ -505,6 +554,8 @@ pub struct Row {
     pub note: Option<Note>,
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
+    /// It takes the arrays of all such notes, and no values.
+    pub every: bool,
     /// Arrays that go with the call.
     pub words: [Option<Words>; 4],
     /// Recorded only while a call of an I/O library is open on the thread, or when it waits for a request (`handle`, or
@@ -524,6 +575,8 @@ pub struct Row {
     pub descriptor: bool,
     /// What it says of shapes; its values are then what that says they are.
     pub tells: Tells,
+    /// What it says of variables; the same.
+    pub meaning: Meaning,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -539,6 +592,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         off: Src::None,
         got: Src::None,
         path: None,
+        names: false,
         path2: None,
         base: None,
         base2: None,
@@ -549,6 +603,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         stat: None,
         note: None,
         takes: [None; 3],
+        every: false,
         words: [None; 4],
         inside: false,
         submits: false,
@@ -559,6 +614,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         quiet: 0,
         descriptor: false,
         tells: Tells::Nothing,
+        meaning: Meaning::Nothing,
     }
 }
 
@@ -593,6 +649,12 @@ impl Row {
     }
     const fn path(mut self, arg: u8) -> Self {
         self.path = Some(arg);
+        self
+    }
+    /// Argument that the call fills with a name.
+    const fn names(mut self, arg: u8) -> Self {
+        self.path = Some(arg);
+        self.names = true;
         self
     }
     const fn path2(mut self, arg: u8) -> Self {
@@ -636,6 +698,10 @@ impl Row {
         self.takes[at] = Some(note);
         self
     }
+    const fn takes_every(mut self, note: Note) -> Self {
+        self.every = true;
+        self.takes(0, note)
+    }
     const fn words(mut self, at: usize, words: Words) -> Self {
         self.words[at] = Some(words);
         self
@@ -678,6 +744,10 @@ impl Row {
         self.tells = what;
         self
     }
+    const fn meaning(mut self, what: Meaning) -> Self {
+        self.meaning = what;
+        self
+    }
 
     /// The layers of which one must be traced for this row to be probed. What finds file I/O complete is part of that.
     pub fn layers(&self) -> [Layer; 2] {
@@ -702,8 +772,10 @@ impl Row {
 
 /// Every row, libraries first; the position of a row is its number on the wire.
 pub fn rows() -> Vec<Row> {
+    let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
-    [&hdf5, &mpiio, &mpi, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

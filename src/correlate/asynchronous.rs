@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::call::succeeded;
+use super::call::{code, succeeded};
 use super::processes::Owner;
 use super::rows::Span;
 use super::stack::Tree;
@@ -105,6 +105,10 @@ const ALL_READS: i64 = -2;
 const ALL_WRITES: i64 = -3;
 /// A request that stands for nothing (`NC_REQ_NULL`, pnetcdf.h).
 const NO_REQUEST: i64 = -1;
+/// In names of requests that the program did not ask for: a library has `int`s.
+const NAMELESS: u64 = 1 << 63;
+/// Errors of a wait that did not begin (pnetcdf.h): `NC_EBADID`, `NC_EINDEFINE`, `NC_ENOTINDEP`, `NC_EINDEP`.
+const NOT_WAITED: [i32; 4] = [-33, -39, -202, -203];
 /// `struct aiocb` of glibc on 64-bit machines, in words: `aio_fildes` and `aio_lio_opcode`, `aio_nbytes`, `aio_offset`.
 const AIOCB_WORDS: usize = 17;
 const AIOCB_NBYTES: usize = 3;
@@ -114,29 +118,36 @@ const LIO_READ: i64 = 0;
 const LIO_WRITE: i64 = 1;
 
 impl Asynchronous {
-    /// A call ended. Operations that it completed, and whose spans waited for that, go to `out`.
-    pub fn call(&mut self, seen: &Seen, out: &mut Vec<Done>) -> Effect {
-        let effect = self.effect(seen, out);
+    /// A call ended that asked for so many bytes. Operations that it completed, and whose spans waited for that, go to
+    /// `out`.
+    pub fn call(&mut self, seen: &Seen, asked: Option<i64>, out: &mut Vec<Done>) -> Effect {
+        let effect = self.effect(seen, asked, out);
         out.append(&mut self.refused);
         effect
     }
 
-    fn effect(&mut self, seen: &Seen, out: &mut Vec<Done>) -> Effect {
+    fn effect(&mut self, seen: &Seen, asked: Option<i64>, out: &mut Vec<Done>) -> Effect {
         let key = |name| Key { owner: seen.owner, family: seen.row.family, copy: seen.copy, name };
         let (handle, got, ok) = (seen.call.handle, seen.call.got, succeeded(seen.call));
         match seen.row.asynchronous {
             Async::No => Effect::default(),
-            Async::Submit => self.submit(seen, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect()),
-            Async::SubmitOf => {
-                let request = got.filter(|r| ok && *r as i64 != NO_REQUEST);
-                let name = request.zip(handle).map(|(r, h)| key(Name::OfHandle(h, r)));
-                self.submit(seen, name.into_iter().collect())
+            Async::Submit => {
+                self.submit(seen, asked, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect())
             }
-            Async::Begin => self.submit(seen, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect()),
+            Async::SubmitOf => {
+                // A request that the program does not want to know is named by its call.
+                let request = got.unwrap_or(NAMELESS | seen.span as u64);
+                let request = Some(request).filter(|r| ok && *r as i64 != NO_REQUEST);
+                let name = request.zip(handle).map(|(r, h)| key(Name::OfHandle(h, r)));
+                self.submit(seen, asked, name.into_iter().collect())
+            }
+            Async::Begin => {
+                self.submit(seen, asked, handle.filter(|_| ok).map(|h| key(Name::Split(h))).into_iter().collect())
+            }
             Async::SubmitList => {
                 let names = seen.numbers(0).unwrap_or_default();
                 let keys = names.iter().filter(|n| ok && **n != 0).map(|n| key(Name::Request(*n as u64))).collect();
-                self.submit(seen, keys)
+                self.submit(seen, asked, keys)
             }
             Async::End => self.complete(seen, handle.map(|h| (0, key(Name::Split(h)))).into_iter().collect(), out),
             Async::Wait => {
@@ -162,11 +173,14 @@ impl Asynchronous {
             }
             Async::WaitIds => {
                 let keys = self.ids(seen, key);
-                if ok { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
+                // What was waited for is over even when the call reports an error of a request.
+                let over = ok || !seen.call.unfinished && !NOT_WAITED.contains(&code(seen.row, seen.call.status));
+                if over { self.complete(seen, keys.into_iter().enumerate().collect(), out) } else { self.ask(&keys) }
             }
-            Async::CancelIds => {
+            Async::CancelIds | Async::CancelAll => {
                 let keys = self.ids(seen, key);
                 let asked = self.ask(&keys);
+                let ok = ok || seen.row.asynchronous == Async::CancelAll;
                 for key in keys.iter().filter(|_| ok) {
                     self.cancel(key, seen.end_ns, out);
                 }
@@ -178,7 +192,9 @@ impl Asynchronous {
 
     /// The requests that a call on a file names by a list (slot 0), or by how many there are (`len`).
     fn ids(&self, seen: &Seen, key: impl Fn(Name) -> Key) -> Vec<Key> {
-        let (Some(handle), Some(count)) = (seen.call.handle, seen.call.len) else { return Vec::new() };
+        let Some(handle) = seen.call.handle else { return Vec::new() };
+        let count = if seen.row.asynchronous == Async::CancelAll { Some(ALL_REQUESTS as u64) } else { seen.call.len };
+        let Some(count) = count else { return Vec::new() };
         let wanted = match count as i64 {
             ALL_REQUESTS => [Some(Kind::Read), Some(Kind::Write)],
             ALL_READS => [Some(Kind::Read), None],
@@ -200,7 +216,7 @@ impl Asynchronous {
         keys
     }
 
-    fn submit(&mut self, seen: &Seen, keys: Vec<Key>) -> Effect {
+    fn submit(&mut self, seen: &Seen, asked: Option<i64>, keys: Vec<Key>) -> Effect {
         // What helpers did already.
         let children = self.early.remove(&seen.span).unwrap_or_default();
         if keys.is_empty() || self.operations.len() >= MAX_OPERATIONS {
@@ -215,7 +231,7 @@ impl Asynchronous {
             owner: seen.owner,
             kind: seen.row.kind,
             layer: seen.row.layer,
-            asked: seen.call.len.map(|len| len as i64),
+            asked,
             parts: keys.len(),
             moved: Some(0),
             failed: false,
@@ -249,14 +265,24 @@ impl Asynchronous {
     fn complete(&mut self, seen: &Seen, keys: Vec<(usize, Key)>, out: &mut Vec<Done>) -> Effect {
         let asked = self.ask(&keys.iter().map(|(_, key)| *key).collect::<Vec<_>>());
         let statuses = seen.row.statuses.zip(seen.numbers(2));
-        // A call that completes one operation may tell what that moved.
-        let told = if keys.len() == 1 { moved(seen) } else { Moved::NotTold };
+        let by_id = seen.numbers(1).unwrap_or_default();
+        let told = match seen.row.asynchronous {
+            Async::WaitIds if succeeded(seen.call) => Moved::All,
+            Async::WaitIds => Moved::Failed,
+            // A call that completes one operation may tell what that moved.
+            _ if keys.len() == 1 => moved(seen),
+            _ => Moved::NotTold,
+        };
         for (i, key) in keys {
             let Some(id) = self.open.remove(&key) else { continue };
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             operation.parts = operation.parts.saturating_sub(1);
-            let of_its_own = statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i));
-            match of_its_own.map_or(told, Moved::Bytes) {
+            let of_its_own = match (seen.row.asynchronous, by_id.get(i)) {
+                (Async::WaitIds, Some(status)) if *status != 0 => Some(Moved::Failed),
+                _ => statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i)).map(Moved::Bytes),
+            };
+            match of_its_own.unwrap_or(told) {
+                Moved::All => operation.moved = operation.asked,
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
                 Moved::NotTold => operation.moved = None,
                 Moved::Failed => (operation.moved, operation.failed) = (None, true),
@@ -409,6 +435,8 @@ fn finished(operation: Operation) -> Vec<Done> {
 /// What the operation moved that a call completed.
 #[derive(Clone, Copy)]
 enum Moved {
+    /// What was asked for.
+    All,
     Bytes(i64),
     NotTold,
     Failed,

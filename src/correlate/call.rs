@@ -1,6 +1,7 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
 use crate::catalog::hdf5::Tells;
+use crate::catalog::variables::Meaning;
 use crate::catalog::{Async, Fails, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
@@ -31,8 +32,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
     let told = call.got.map(count).filter(|_| ok && plain);
     let got = told.filter(|_| !asynchronous);
-    // What is said of shapes is no offset and no number of bytes.
-    let says = row.tells != Tells::Nothing;
+    // What is said of shapes and variables is no offset and no number of bytes.
+    let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
     let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
     let off = call.off.filter(|_| plain && !says && !matches!(row.hints, Hints::Off | Hints::Dup));
     let bytes = match got.filter(|_| !says) {
@@ -52,6 +53,18 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
             | set(call.direct, flag::DIRECT)
             | set(call.truncated, flag::TRUNCATED)
             | set(call.unfinished, flag::UNFINISHED),
+    }
+}
+
+impl Facts {
+    /// What follows from what is known of the variable that the call is about.
+    pub fn told(&mut self, row: &Row, call: &Call, asked: Option<i64>, collective: bool) {
+        self.req_bytes = asked;
+        // There are no short reads or writes without an error; what moves nothing is done at once.
+        self.bytes = asked.filter(|n| succeeded(call) && (row.asynchronous == Async::No || *n == 0));
+        if row.layer == Layer::Netcdf && !collective {
+            self.flags &= !flag::COLLECTIVE;
+        }
     }
 }
 
@@ -80,7 +93,7 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
 }
 
 /// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/call.h`).
-fn code(row: &Row, status: i32) -> i32 {
+pub fn code(row: &Row, status: i32) -> i32 {
     const MARK: i32 = i32::MIN;
     // A negative code has the bit below the sign bit set.
     if row.fails == Fails::NonZero && status < MARK >> 1 { status ^ MARK } else { status }

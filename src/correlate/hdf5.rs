@@ -348,7 +348,7 @@ fn size(bytes: u64) -> i32 {
 }
 
 /// A filter as it is written: by name where the library has one, else by number.
-fn named(filter: i32, level: Option<u64>) -> String {
+pub fn named(filter: i32, level: Option<u64>) -> String {
     let name =
         FILTERS.iter().find(|(id, _)| *id == filter).map_or_else(|| filter.to_string(), |(_, name)| (*name).to_owned());
     match level {

@@ -11,6 +11,7 @@ mod hdf5;
 mod hints;
 pub mod hist;
 mod losses;
+mod netcdf;
 mod objects;
 mod order;
 mod paths;
@@ -182,8 +183,7 @@ impl Correlator {
         self.asynchronous.finish(&mut self.written);
         self.write(out);
         self.blocks.finish(self.since_t0(now), out);
-        self.things.write(out);
-        self.things.files.finish(out);
+        self.things.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
         self.unknown.report(self.since_t0(now), out);
@@ -238,8 +238,7 @@ impl Correlator {
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.forget(Owner::Process(process));
-                self.things.handles.exec(Owner::Process(process), t_ns);
-                self.things.hdf5.gone(Owner::Process(process));
+                self.things.gone(Owner::Process(process), t_ns, true);
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
@@ -250,8 +249,7 @@ impl Correlator {
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.forget(Owner::Process(process));
-                self.things.handles.exit(Owner::Process(process), t_ns);
-                self.things.hdf5.gone(Owner::Process(process));
+                self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
             Event::File { key, size, path, root, mount, .. } => {
@@ -296,7 +294,7 @@ impl Correlator {
         let spec = &self.specs[row];
         let start_ns = self.since_t0(call.start);
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
-        let facts = call::facts(spec, call);
+        let mut facts = call::facts(spec, call);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
@@ -313,9 +311,15 @@ impl Correlator {
             below: thread.stack.below(from),
         };
         let found = self.things.call(&seen);
+        if let Some(told) = found.told {
+            facts.told(spec, call, told.asked, told.collective);
+            if let Some(reason) = told.unknown {
+                self.unknown.add(spec.layer, reason);
+            }
+        }
         let caller = Caller { rank: thread.rank, run: &thread.run };
         let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
-        let effect = self.asynchronous.call(&seen, &mut self.written);
+        let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
         if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
             (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
         {

@@ -1,4 +1,4 @@
-//! Datasets, attributes, groups and types inside files: by name, with their shapes.
+//! Datasets, variables, attributes, groups and types inside files: by name, with their shapes.
 
 use std::collections::HashMap;
 
@@ -102,6 +102,19 @@ impl Objects {
         let id = self.all.len() as i32;
         self.changed.push(id);
         id
+    }
+
+    /// An object has another name from now on.
+    pub fn rename(&mut self, id: i32, place: &Place) {
+        let base = place.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, place.name);
+        let Some(state) = self.state_mut(id).filter(|o| o.name != name) else { return };
+        let before = std::mem::replace(&mut state.name, name.clone());
+        if !std::mem::replace(&mut state.queued, true) {
+            self.changed.push(id);
+        }
+        self.ids.remove(&(place.scope, place.class, before));
+        self.ids.insert((place.scope, place.class, name), id);
     }
 
     fn state(&self, id: i32) -> Option<&State> {

@@ -5,6 +5,7 @@ use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
 use super::hdf5::{self, Hdf5};
 use super::hints::Hints;
+use super::netcdf::{NetCdf, Told};
 use super::objects::{Objects, Place, Scope};
 use super::paths::{Rooted, absolute, last_component};
 use super::processes::{Owner, Text};
@@ -26,6 +27,7 @@ pub struct Things {
     pub handles: Handles,
     pub objects: Objects,
     pub hdf5: Hdf5,
+    pub netcdf: NetCdf,
     /// Room for the ids of files; kept for its capacity.
     scratch: Vec<i32>,
 }
@@ -57,19 +59,23 @@ impl Seen<'_> {
 
     /// An array that goes with the call, from all its pieces.
     pub fn numbers(&self, slot: u8) -> Option<Vec<i64>> {
-        let mut numbers = None;
-        for text in self.texts.iter().filter(|t| t.seq == self.call.seq) {
-            let into = match text.what {
-                TextKind::Ints(s) | TextKind::Words(s) if s == slot => numbers.get_or_insert_with(Vec::new),
-                _ => continue,
-            };
-            if matches!(text.what, TextKind::Ints(_)) {
-                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))));
-            } else {
-                into.extend(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)));
+        self.arrays(slot).reduce(|mut all, piece| {
+            all.extend(piece);
+            all
+        })
+    }
+
+    /// The pieces of an array, or short arrays of one slot.
+    pub fn arrays(&self, slot: u8) -> impl Iterator<Item = Vec<i64>> {
+        self.texts.iter().filter(|t| t.seq == self.call.seq).filter_map(move |text| match text.what {
+            TextKind::Ints(s) if s == slot => {
+                Some(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))).collect())
             }
-        }
-        numbers
+            TextKind::Words(s) if s == slot => {
+                Some(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect())
+            }
+            _ => None,
+        })
     }
 
     /// A path argument as an absolute path, if that is known, and the root it starts from.
@@ -97,7 +103,7 @@ impl Seen<'_> {
     }
 
     /// A handle of the call's own layer.
-    fn name(&self, raw: u64) -> Name {
+    pub fn name(&self, raw: u64) -> Name {
         match self.row.layer {
             _ if self.row.descriptor => (Layer::Syscall, 0, raw),
             Layer::Stdio => (Layer::Stdio, 0, raw), // an address, whichever library made it
@@ -105,7 +111,7 @@ impl Seen<'_> {
         }
     }
 
-    fn newly(&self, raw: u64) -> New {
+    pub fn newly(&self, raw: u64) -> New {
         New {
             owner: self.owner,
             pid: self.pid,
@@ -121,7 +127,7 @@ impl Seen<'_> {
     }
 
     /// A handle that is used and was not seen opened.
-    fn older(&self, raw: u64, file: Option<i32>) -> New {
+    pub fn older(&self, raw: u64, file: Option<i32>) -> New {
         New { file, span: None, known_from: self.start_ns, ..self.newly(raw) }
     }
 }
@@ -136,8 +142,12 @@ pub struct Found {
     pub opened: bool,
     /// Flags of its span.
     pub flags: i32,
+    /// What a call of a NetCDF library told besides.
+    pub told: Option<Told>,
 }
 
+/// A close of a PnetCDF file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
+const NC_EBADID: i32 = -33;
 fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
     (*root, path)
 }
@@ -145,6 +155,10 @@ fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
 impl Things {
     pub fn call(&mut self, seen: &Seen) -> Found {
         let file = seen.call.file.map(|key| self.files.intern(key));
+        let netcdf = matches!(seen.row.layer, Layer::Netcdf | Layer::Pnetcdf);
+        if netcdf {
+            self.netcdf.group(seen, &mut self.handles);
+        }
         let mut found = match seen.row.role {
             Role::None | Role::Unlink | Role::Rename => Found { file: self.named(seen, file), ..Found::default() },
             Role::Use => self.uses(seen, file),
@@ -164,6 +178,9 @@ impl Things {
         }
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
             self.sizes(seen, file);
+        }
+        if netcdf {
+            found.told = Some(self.netcdf.call(seen, &mut found, &mut self.handles, &mut self.objects));
         }
         found
     }
@@ -238,6 +255,12 @@ impl Things {
         }
         if let (Some(handle), Some(file)) = (handle, file) {
             self.handles.learn(handle, file);
+            // What a library opens of a file when it needs it belongs to the handle that it needs it for.
+            for inner in seen.below.iter().filter(|n| n.opened && n.span.layer > seen.row.layer) {
+                if let Some(child) = inner.span.handle_id.filter(|_| inner.span.file_id == Some(file)) {
+                    self.handles.adopt(child, handle);
+                }
+            }
         }
         Found { file, handle, ..Found::default() }
     }
@@ -248,6 +271,7 @@ impl Things {
         // A descriptor is gone even when its close reports an error, unless there was none. So is a C stream.
         let gone = match seen.row.layer {
             Layer::Syscall => status != -EBADF && !seen.call.unfinished,
+            Layer::Pnetcdf => status != NC_EBADID && !seen.call.unfinished,
             Layer::Stdio => !seen.call.unfinished,
             Layer::Hdf5 => succeeded(seen.call) && self.hdf5.closes(seen),
             _ => succeeded(seen.call),
@@ -388,6 +412,24 @@ impl Things {
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
         let id = self.handles.make(New { mode, file, ..seen.newly(raw) });
         Found { file, handle: Some(id), opened: true, ..Found::default() }
+    }
+
+    /// A process ended, or executes another program.
+    pub fn gone(&mut self, owner: Owner, t_ns: i64, executes: bool) {
+        if executes {
+            self.handles.exec(owner, t_ns);
+        } else {
+            self.handles.exit(owner, t_ns);
+        }
+        self.hdf5.gone(owner);
+        self.netcdf.forget(&self.handles, &mut self.objects);
+    }
+
+    /// The trace ends.
+    pub fn finish(&mut self, out: &mut Vec<Out>) {
+        self.netcdf.finish(&mut self.objects);
+        self.write(out);
+        self.files.finish(out);
     }
 
     /// A descriptor found open at attach.

@@ -337,6 +337,11 @@ fn importance(row: &Row) -> u8 {
 
 fn looks_like(base: &str, family: Family) -> bool {
     match family {
+        // Not the Fortran and C++ ones, whose calls go through it.
+        Family::Netcdf => {
+            ["libnetcdf.", "libnetcdf-", "libnetcdf_mpi", "libnetcdf_par"].iter().any(|n| base.starts_with(n))
+        }
+        Family::Pnetcdf => base.starts_with("libpnetcdf"),
         Family::Hdf5 => base.starts_with("libhdf5"),
         Family::OpenMpi => base.starts_with("libmpi"),
         // One verdict on such a file is enough, and a part of Open MPI is no library by name.

@@ -70,6 +70,13 @@ fn src(from: Src) -> t::iot_src {
         Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
         Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
         Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
+        Src::MpiSize(a, b) => (H::IOT_MPI_SIZE, a, b, OMPI_DATATYPE_SIZE),
+        Src::Behind(a, at) => (H::IOT_BEHIND, a, 0, at),
+        Src::BehindInt(a, at) => (H::IOT_BEHIND_INT, a, 0, at),
+        Src::RetBehind(at) => (H::IOT_RET_BEHIND, 0, 0, at),
+        Src::Pair(a, b) => (H::IOT_PAIR, a, b, 0),
+        Src::PairNote(a, b) => (H::IOT_PAIR_NOTE, a, b, 0),
+        Src::PairOut(a, b) => (H::IOT_PAIR_OUT, a, b, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -175,7 +182,8 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         more,
         takes: row.takes.map(|note| note.map_or(bits::NO_NOTE, |note| note as u8)),
         quiet: row.quiet,
-        pad: [0; 2],
+        names: u8::from(row.names),
+        every: u8::from(row.every),
         words: row.words.map(words),
     }
 }

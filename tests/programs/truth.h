@@ -13,7 +13,7 @@ struct tally {
 	long n;
 };
 
-static struct tally tallies[512];
+static struct tally tallies[2048];
 
 /* Adds to the tally, and makes it at its first use. */
 static inline void tally(const char *group, const char *name, long n)

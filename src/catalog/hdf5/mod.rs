@@ -107,8 +107,8 @@ pub enum Space {
 
 /// Filters of the library (`H5Z_FILTER_*`, H5Zpublic.h).
 pub const DEFLATE: i32 = 1;
-const SHUFFLE: i32 = 2;
-const FLETCHER32: i32 = 3;
+pub const SHUFFLE: i32 = 2;
+pub const FLETCHER32: i32 = 3;
 const SZIP: i32 = 4;
 const NBIT: i32 = 5;
 const SCALEOFFSET: i32 = 6;
