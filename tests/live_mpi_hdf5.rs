@@ -34,7 +34,8 @@ static DEMO: LazyLock<Demo> = LazyLock::new(|| {
     let out = work.path().join("out");
     let program = programs::build("demo");
     let ranks = RANKS.to_string();
-    let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
+    let mpirun = programs::openmpi("mpirun");
+    let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", &ranks].map(Path::new);
     let traced = live::trace(work.path(), &[], &[&mpirun[..], &[program.as_path(), &out]].concat());
     let data = traced.data();
     Demo { _work: work, out, traced, data }
@@ -95,6 +96,8 @@ fn every_rank_moved_the_bytes_it_counted() {
             let spans = spans.filter(|s| only.is_none() || DEMO.data.path(s) == only);
             Value::from(spans.map(|s| s.bytes.unwrap()).sum::<i64>())
         };
+        assert_eq!(moved(Layer::Hdf5, Kind::Read, None), truth["hdf5_bytes_read"], "rank {rank}");
+        assert_eq!(moved(Layer::Hdf5, Kind::Write, None), truth["hdf5_bytes_written"], "rank {rank}");
         assert_eq!(moved(Layer::Mpiio, Kind::Read, None), truth["mpiio_bytes_read"], "rank {rank}");
         assert_eq!(moved(Layer::Mpiio, Kind::Write, None), truth["mpiio_bytes_written"], "rank {rank}");
         let log = DEMO.out.join(format!("log.{rank}"));

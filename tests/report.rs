@@ -64,6 +64,10 @@ fn checkpoint() -> Trace {
         ("schema", "1"),
         ("t0_wall_ns", "1735689600000000000"),
         ("end_ns", "2500000000"),
+        // A library by the order in which it was found; two files of one version.
+        ("library.10", "C library 2.36: /lib/libc.so.6"),
+        ("library.2", "HDF5 1.14.4-3: /home/u/libhdf5.so"),
+        ("library.3", "HDF5 1.14.4-3: /opt/libhdf5.so"),
     ] {
         t.row(meta(key, value));
     }
@@ -102,6 +106,11 @@ fn checkpoint() -> Trace {
     };
     t.row(object("?"));
     t.row(object("/temperature"));
+    // Totals: the last one holds.
+    for value in [1.0, 3.0] {
+        let label = Some("hdf5: inner functions not seen".to_owned());
+        t.row(Row::Metric(Metric { t_ns: 7, name: "unknown_bytes", label, value }));
+    }
     t.row(probe(Layer::Hdf5, "H5Dwrite", "attached", None));
     t.row(probe(Layer::Hdf5, "H5Dfoo", "absent", Some("not in this library")));
     t.row(probe(Layer::Mpiio, "MPI_File_write_at", "attached", None));
@@ -157,6 +166,26 @@ fn layers_nest_and_outermost_calls_count() {
     assert_eq!((block.calls, block.inclusive_ns, block.exclusive_ns), (4, 2_000_000, None));
     let total: f64 = r.layers.iter().filter_map(|l| l.exclusive_share).sum();
     assert!((total - 1.0).abs() < 1e-9, "{total}");
+}
+
+#[test]
+fn programs_that_cannot_be_looked_into_are_named() {
+    let mut t = checkpoint();
+    for n in 0..5 {
+        let mut verdict = probe(Layer::App, "", "refused", Some("no symbols"));
+        if let Row::Coverage(row) = &mut verdict {
+            row.target = format!("/bin/{n}");
+        }
+        t.row(verdict);
+    }
+    let r = report(t);
+    assert_eq!(r.opaque.len(), 5);
+    let text = r.text(WIDTH);
+    let named: Vec<_> = text.lines().filter(|l| l.contains("not seen into")).collect();
+    assert_eq!(named, ["  not seen into /bin/0", "  not seen into /bin/1", "  not seen into /bin/2"]);
+    assert!(text.contains("    no symbols\n  nor into 2 programs more (--json)\n"), "{text}");
+    // That is no probe of theirs that was refused.
+    assert!(text.contains("not covered (no probes in this version): app, pnetcdf"), "{text}");
 }
 
 #[test]

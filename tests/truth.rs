@@ -119,7 +119,7 @@ fn stdio_all_leaves_the_bytes_it_says() {
 fn the_demo_verifies_its_own_data() {
     let dir = tempfile::tempdir().unwrap();
     let out_dir = dir.path().join("out");
-    let mut mpirun = Command::new("mpirun");
+    let mut mpirun = Command::new(programs::openmpi("mpirun"));
     mpirun.args(["--allow-run-as-root", "--oversubscribe", "-np", "4"]).arg(programs::build("demo")).arg(&out_dir);
     let out = mpirun.output().expect("mpirun is installed");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

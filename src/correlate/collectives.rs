@@ -95,3 +95,76 @@ impl Hash {
         ((self.0 >> 53 ^ self.0) & ((1 << 53) - 1)) as i64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::correlate::testing::{Rows, Run, call};
+    use crate::event::{Call, TextKind};
+
+    /// A process of two ranks opens a file with `ranks` others, writes and closes it; from its number `seq` on.
+    fn session(run: &mut Run, process: u32, seq: u32, ranks: u64) {
+        let at = u64::from(100 * seq);
+        // No two processes have the same handle for it.
+        let handle = Some(0xf000 + u64::from(process));
+        let open = call(process, seq, 0, at, at + 10);
+        run.text(&open, TextKind::Path, "out.dat");
+        run.call("MPI_File_open", Call { handle, got: Some(ranks), ..open });
+        run.call("MPI_File_write_all", Call { handle, len: Some(64), ..call(process, seq + 1, 0, at + 20, at + 30) });
+        run.call("MPI_File_write", Call { handle, len: Some(64), ..call(process, seq + 2, 0, at + 30, at + 40) });
+        run.call("MPI_File_close", Call { handle, ..call(process, seq + 3, 0, at + 50, at + 60) });
+    }
+
+    fn ids(rows: &Rows, process: u32, seq: u32) -> [Option<i64>; 4] {
+        [0, 1, 2, 3].map(|n| rows.span(process, seq + n).coll_id)
+    }
+
+    fn two(env: [&str; 2], ranks: u64) -> Rows {
+        let mut run = Run::new();
+        for process in [1, 2] {
+            run.process(10, process, None);
+            let rank = format!("PMI_RANK={process}");
+            run.exec(20, process, &[&rank, env[process as usize - 1]]);
+            session(&mut run, process, 1, ranks);
+            session(&mut run, process, 5, ranks);
+        }
+        run.finish()
+    }
+
+    #[test]
+    fn all_ranks_give_a_call_one_id_and_another_call_another() {
+        let rows = two(["PMIX_NAMESPACE=a", "PMIX_NAMESPACE=a"], 2);
+        let [first, again] = [1, 5].map(|seq| ids(&rows, 1, seq));
+        assert_eq!([first, again], [1, 5].map(|seq| ids(&rows, 2, seq)));
+        let [open, write, alone, close] = first;
+        assert_eq!(alone, None);
+        let mut all = [[open, write, close], [again[0], again[1], again[3]]].concat();
+        assert!(all.iter().all(|id| id.is_some_and(|id| (0..1 << 53).contains(&id))));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+        // The same in every build: datasets of several nodes are read together.
+        let again = two(["PMIX_NAMESPACE=a", "PMIX_NAMESPACE=a"], 2);
+        assert_eq!(ids(&again, 1, 1), first);
+    }
+
+    #[test]
+    fn other_runs_other_files_and_processes_alone_have_other_ids() {
+        let rows = two(["PMIX_NAMESPACE=a", "PMIX_NAMESPACE=b"], 2);
+        assert_ne!(ids(&rows, 1, 1)[0], ids(&rows, 2, 1)[0]);
+        let rows = two(["", ""], 1);
+        assert_ne!(ids(&rows, 1, 1)[0], ids(&rows, 2, 1)[0]);
+        assert!(rows.span(1, 1).coll_id.is_some());
+    }
+
+    #[test]
+    fn a_file_that_was_not_seen_opened_has_none() {
+        let mut run = Run::new();
+        run.call("MPI_File_write_all", Call { handle: Some(7), ..call(0, 1, 0, 100, 110) });
+        let open = call(0, 2, 0, 120, 130);
+        run.text(&open, TextKind::Path, "out.dat");
+        // How many open it is not known.
+        run.call("MPI_File_open", Call { handle: Some(8), ..open });
+        let rows = run.finish();
+        assert_eq!([1, 2].map(|seq| rows.span(0, seq).coll_id), [None; 2]);
+    }
+}

@@ -76,8 +76,6 @@ pub struct Hdf5 {
     spaces: HashMap<Key, Space>,
     /// References to handles that have more than one.
     references: HashMap<Key, u64>,
-    /// Shapes of objects that have no name, by handle.
-    nameless: HashMap<i32, Shape>,
 }
 
 impl Hdf5 {
@@ -98,25 +96,17 @@ impl Hdf5 {
                     elem_size: len.map(size),
                     filters: list.filters,
                 };
-                self.shaped(found, objects, shape);
+                shaped(found, objects, shape);
             }
             Tells::Attribute => {
                 let dims = got.and_then(|raw| self.spaces.get(&key(raw))?.dims.clone());
-                self.shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
+                shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
             }
             Tells::Opened => {
                 let dims = seen.numbers(0).or_else(|| got.filter(|rank| *rank == 0).map(|_| Vec::new()));
-                let shape = Shape { dims, elem_size: len.map(size), ..Shape::default() };
-                if found.object.is_some() {
-                    self.shaped(found, objects, shape);
-                }
+                shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
             }
-            Tells::Named => {
-                if let (Some(id), Some(shape)) = (found.object, found.handle.and_then(|h| self.nameless.remove(&h))) {
-                    objects.learn(id, |known| *known = shape);
-                }
-            }
-            Tells::Extent | Tells::Grown => self.extent(seen, found, objects),
+            Tells::Extent | Tells::Grown => extent(seen, found, objects),
             Tells::Transfer | Tells::Transfers => {
                 if let (Some(id), Some(got)) = (found.object, got) {
                     objects.learn(id, |shape| shape.elem_size = shape.elem_size.or(Some(size(got))));
@@ -126,42 +116,9 @@ impl Hdf5 {
             }
             Tells::List(says) => self.says(seen, found, objects, says),
             Tells::Space(says) => self.space(seen, found, objects, says),
-            Tells::Nothing | Tells::Result | Tells::Made | Tells::References | Tells::Reference => {}
+            Tells::Nothing | Tells::Result | Tells::Made | Tells::Named | Tells::References | Tells::Reference => {}
         }
         0
-    }
-
-    /// An object's shape became known: of one without a name it is kept until that has one.
-    fn shaped(&mut self, found: &Found, objects: &mut Objects, shape: Shape) {
-        match (found.object, found.handle) {
-            (Some(id), _) => objects.learn(id, |known| {
-                *known = Shape {
-                    dims: shape.dims.or(known.dims.take()),
-                    chunk: shape.chunk.or(known.chunk.take()),
-                    elem_size: shape.elem_size.or(known.elem_size),
-                    filters: shape.filters.or(known.filters.take()),
-                };
-            }),
-            (None, Some(handle)) => {
-                self.nameless.insert(handle, shape);
-            }
-            (None, None) => {}
-        }
-    }
-
-    fn extent(&mut self, seen: &Seen, found: &Found, objects: &mut Objects) {
-        let Some(numbers) = seen.numbers(0) else { return };
-        let change = |shape: &mut Shape| {
-            // How many numbers there are, only the object knows.
-            for (dim, new) in shape.dims.iter_mut().flatten().zip(&numbers) {
-                *dim = if seen.row.tells == Tells::Grown { *new.max(dim) } else { *new };
-            }
-        };
-        match (found.object, found.handle.and_then(|handle| self.nameless.get_mut(&handle))) {
-            (Some(id), _) => objects.learn(id, change),
-            (None, Some(shape)) => change(shape),
-            (None, None) => {}
-        }
     }
 
     /// What is known of a list; of the default one that it says nothing.
@@ -280,6 +237,10 @@ impl Hdf5 {
             _ => self.references.get(&key).map_or(0, |n| n.saturating_sub(1)),
         };
         self.refer(key, left);
+        if left == 0 {
+            self.lists.remove(&key);
+            self.spaces.remove(&key);
+        }
         left == 0
     }
 
@@ -303,11 +264,6 @@ impl Hdf5 {
         } else {
             self.references.remove(&key);
         }
-    }
-
-    /// A handle has ended.
-    pub fn ended(&mut self, handle: i32) {
-        self.nameless.remove(&handle);
     }
 
     /// The program of a process has ended.
@@ -362,6 +318,30 @@ impl List {
     }
 }
 
+/// An object's shape became known.
+fn shaped(found: &Found, objects: &mut Objects, shape: Shape) {
+    let Some(id) = found.object else { return };
+    objects.learn(id, |known| {
+        *known = Shape {
+            dims: shape.dims.or(known.dims.take()),
+            chunk: shape.chunk.or(known.chunk.take()),
+            elem_size: shape.elem_size.or(known.elem_size),
+            filters: shape.filters.or(known.filters.take()),
+        };
+    });
+}
+
+/// An object's dimensions changed.
+fn extent(seen: &Seen, found: &Found, objects: &mut Objects) {
+    let (Some(id), Some(numbers)) = (found.object, seen.numbers(0)) else { return };
+    objects.learn(id, |shape| {
+        // How many numbers there are, only the object knows.
+        for (dim, new) in shape.dims.iter_mut().flatten().zip(numbers) {
+            *dim = if seen.row.tells == Tells::Grown { new.max(*dim) } else { new };
+        }
+    });
+}
+
 /// Bytes of an element.
 fn size(bytes: u64) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
@@ -394,3 +374,6 @@ pub fn unknown(row: &Row) -> &'static str {
         _ => "the library's inner functions were not seen",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,3 +52,69 @@ impl Hints {
         self.sets.retain(|(of, ..), _| *of != owner);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::correlate::testing::{Rows, Run, call};
+    use crate::event::{Call, TextKind};
+
+    /// Calls one after the other.
+    struct Calls {
+        run: Run,
+        seq: u32,
+    }
+
+    impl Calls {
+        fn call(&mut self, symbol: &str, texts: &[&str], values: Call) {
+            self.seq += 1;
+            let at = u64::from(self.seq) * 100;
+            let this = Call { seq: self.seq, start: at, ..values };
+            for (what, text) in [TextKind::Path, TextKind::Path2].into_iter().zip(texts) {
+                self.run.text(&this, what, text);
+            }
+            self.run.call(symbol, this);
+        }
+
+        fn on(&mut self, symbol: &str, info: u64, texts: &[&str]) {
+            self.call(symbol, texts, Call { handle: Some(info), ..call(0, 0, 0, 0, 10) });
+        }
+
+        fn open(&mut self, raw: u64, info: u64) {
+            let opened =
+                Call { handle: Some(raw), off: Some(info), len: Some(9), got: Some(2), ..call(0, 0, 0, 0, 10) };
+            self.call("MPI_File_open", &["x.dat"], opened);
+        }
+    }
+
+    fn hints(rows: &Rows, handle: i32) -> Vec<(&str, &str)> {
+        rows.handle(handle).hints.iter().flatten().map(|(k, v)| (k.as_str(), v.as_str())).collect()
+    }
+
+    #[test]
+    fn a_file_has_the_hints_that_it_was_given() {
+        let mut calls = Calls { run: Run::new(), seq: 0 };
+        calls.on("MPI_Info_create", 1, &[]);
+        calls.on("MPI_Info_set", 1, &["cb_nodes", "2"]);
+        calls.on("MPI_Info_set", 1, &["striping_unit", "65536"]);
+        calls.call("MPI_Info_dup", &[], Call { handle: Some(1), off: Some(2), ..call(0, 0, 0, 0, 10) });
+        calls.on("MPI_Info_set", 1, &["cb_nodes", "4"]);
+        calls.on("MPI_Info_delete", 2, &["striping_unit"]);
+        calls.open(0xa, 2);
+        calls.on("MPI_Info_free", 2, &[]);
+        // Its name is that of a new, empty set.
+        calls.on("MPI_Info_create", 2, &[]);
+        calls.open(0xb, 2);
+        calls.open(0xc, 99);
+        let view = Call { handle: Some(0xc), off: Some(0), len: Some(1), ..call(0, 0, 0, 0, 10) };
+        calls.call("MPI_File_set_view", &[], view);
+        let view = calls.seq;
+        let rows = calls.run.finish();
+        assert_eq!(hints(&rows, 1), [("cb_nodes", "2")]);
+        assert_eq!(rows.handle(2).hints, Some(Vec::new()));
+        assert_eq!(hints(&rows, 3), [("cb_nodes", "4"), ("striping_unit", "65536")]);
+        assert_eq!((rows.handle(1).comm_size, rows.handle(1).mode), (Some(2), Some(9)));
+        // Handles of hints are neither offsets nor bytes, nor handles of files.
+        assert_eq!((rows.span(0, view).offset, rows.span(0, view).req_bytes), (Some(0), None));
+        assert_eq!((rows.span(0, 4).offset, rows.span(0, 4).handle_id), (None, None));
+    }
+}

@@ -64,17 +64,7 @@ impl Objects {
         let known = self.ids.get(&key).copied();
         let known = known.filter(|id| !(made && self.state(*id).is_some_and(|o| o.known_to.contains(&by))));
         let id = known.unwrap_or_else(|| {
-            let id = self.all.len() as i32 + 1;
-            self.all.push(State {
-                handle,
-                scope: place.scope,
-                class: place.class,
-                name: key.2.clone(),
-                shape: Shape::default(),
-                known_to: Vec::new(),
-                queued: true,
-            });
-            self.changed.push(id);
+            let id = self.add(place.scope, place.class, key.2.clone(), handle);
             self.ids.insert(key, id);
             id
         });
@@ -95,6 +85,36 @@ impl Objects {
         }
         self.ids.remove(&(place.scope, place.class, before));
         self.ids.insert((place.scope, place.class, name), id);
+    }
+
+    /// An object that has no name yet.
+    pub fn nameless(&mut self, scope: Scope, class: &'static str, handle: i32, by: Owner) -> i32 {
+        let id = self.add(scope, class, Vec::new(), handle);
+        if let Some(state) = self.state_mut(id) {
+            state.known_to.push(by);
+        }
+        id
+    }
+
+    /// It gets one; the first one it had stays.
+    pub fn name(&mut self, id: i32, location: Option<i32>, name: &[u8]) {
+        let base = location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, name);
+        let Some(state) = self.state_mut(id).filter(|o| o.name.is_empty()) else { return };
+        state.name.clone_from(&name);
+        let key = (state.scope, state.class, name);
+        if !std::mem::replace(&mut state.queued, true) {
+            self.changed.push(id);
+        }
+        self.ids.insert(key, id);
+    }
+
+    fn add(&mut self, scope: Scope, class: &'static str, name: Vec<u8>, handle: i32) -> i32 {
+        let (shape, known_to) = (Shape::default(), Vec::new());
+        self.all.push(State { handle, scope, class, name, shape, known_to, queued: true });
+        let id = self.all.len() as i32;
+        self.changed.push(id);
+        id
     }
 
     fn state(&self, id: i32) -> Option<&State> {

@@ -7,9 +7,15 @@ use proptest::prelude::*;
 use super::rows::{Row, Span, span_id};
 use super::testing::{call, key};
 use super::{Config, Correlator};
-use crate::catalog;
+use crate::catalog::{self, Async};
 use crate::event::{Call, Event};
 use crate::words::flag;
+
+/// The rows whose calls are spans of their own time, written when their tree is complete.
+fn config() -> Config {
+    let plain = |r: &catalog::Row| r.asynchronous == Async::No && !r.inside;
+    Config { specs: catalog::rows().into_iter().filter(plain).collect(), ..Config::default() }
+}
 
 /// How a thread's next event differs from its last one: time passes, then a call begins or one ends.
 type Step = (u64, bool, u16);
@@ -63,7 +69,7 @@ fn play_all(programs: &[Vec<Step>]) -> Vec<(Call, Option<u32>)> {
 
 /// Pushes the calls in the order of `shuffle`, in batches: before each, the watermark moves as far as it truly may.
 fn run(calls: &[Call], shuffle: &[u64], batch: usize, max_pending: usize) -> Vec<Row> {
-    let mut correlator = Correlator::new(Config { max_pending, ..Config::default() });
+    let mut correlator = Correlator::new(Config { max_pending, ..config() });
     let mut out = Vec::new();
     let mut order: Vec<usize> = (0..calls.len()).collect();
     order.sort_by_key(|i| shuffle.get(*i).copied().unwrap_or(0));
@@ -173,7 +179,7 @@ proptest! {
     /// Anything at all may arrive: nothing panics, every call comes out once.
     #[test]
     fn nonsense_is_survived(raw in prop::collection::vec((any::<u16>(), 0_u32..3, 0_u32..40, any::<u8>(), any::<u64>(), any::<u64>(), any::<i32>()), 0..60), t0 in any::<u64>(), marks in prop::collection::vec(any::<u64>(), 5)) {
-        let mut correlator = Correlator::new(Config { t0, max_pending: 8, ..Config::default() });
+        let mut correlator = Correlator::new(Config { t0, max_pending: 8, ..config() });
         let mut out = Vec::new();
         for (n, (spec, thread, seq, depth, start, dur, status)) in raw.iter().enumerate() {
             let odd = Call { spec: *spec, depth: depth % 4, dur: *dur, status: *status, handle: Some(*dur), len: Some(*start), got: Some(*dur), off: Some(*start), ..call(*thread, *seq, 0, *start, *start) };

@@ -89,6 +89,12 @@ impl Seen<'_> {
         self.path(TextKind::Path, TextKind::Base)
     }
 
+    /// The name of an object inside a file; that of an attribute follows that of the object which has it.
+    fn object_path(&self) -> Option<Vec<u8>> {
+        let path = self.text(TextKind::Path)?;
+        Some(self.text(TextKind::Path2).map_or_else(|| path.to_vec(), |last| [path, b"/", last].concat()))
+    }
+
     /// The one file that all system calls inside this call name.
     fn file_below(&self) -> Option<i32> {
         let mut files = self.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.file_id);
@@ -136,11 +142,11 @@ pub struct Found {
     pub opened: bool,
     /// Flags of its span.
     pub flags: i32,
-    /// What a call of a NetCDF library told besides.
+    /// What a call of NetCDF-C or `PnetCDF` told besides.
     pub told: Option<Told>,
 }
 
-/// A close of a PnetCDF file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
+/// A close of a `PnetCDF` file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
 const NC_EBADID: i32 = -33;
 fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
     (*root, path)
@@ -165,7 +171,7 @@ impl Things {
             self.handles.give(handle, given);
         }
         self.named_later(seen, &found);
-        found.object = found.handle.and_then(|id| self.handles.row(id)?.object_id);
+        found.object = found.handle.and_then(|id| self.object(id));
         found.flags = self.hdf5.call(seen, &found, &mut self.objects);
         if seen.row.tells == Tells::Transfers && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1) {
             (found.handle, found.object) = (None, None); // it is about several
@@ -273,7 +279,6 @@ impl Things {
         if let (Some(raw), true) = (seen.call.handle, gone) {
             let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
             if let Some(closed) = self.handles.close(seen.owner, seen.name(raw), by) {
-                self.hdf5.ended(closed);
                 found.handle = Some(closed);
                 found.file = seen.call.file.and(found.file).or_else(|| self.handles.file(closed));
             }
@@ -335,29 +340,31 @@ impl Things {
 
     /// The handle stands for an object that is called as the call says, seen from another handle.
     fn name(&mut self, seen: &Seen, location: i32, handle: i32, class: &'static str) {
-        let Some(path) = seen.text(TextKind::Path) else { return };
-        // An attribute of an object that is itself named.
-        let path = seen.text(TextKind::Path2).map_or_else(|| path.to_vec(), |last| [path, b"/", last].concat());
-        let here = self.handles.row(location);
-        let place = Place {
-            scope: self.handles.file(handle).map_or(Scope::Handle(location), Scope::File),
-            location: here.and_then(|h| h.object_id),
-            name: &path,
-            class,
+        let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute);
+        let scope = self.handles.file(handle).map_or(Scope::Handle(location), Scope::File);
+        let object = if let Some(path) = seen.object_path() {
+            let place = Place { scope, location: self.object(location), name: &path, class };
+            self.objects.open(&place, handle, seen.owner, made)
+        } else if made {
+            self.objects.nameless(scope, class, handle, seen.owner)
+        } else {
+            return; // which one it is, is not known
         };
-        let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute | Tells::Named);
-        let object = self.objects.open(&place, handle, seen.owner, made);
         self.handles.set_object(handle, object);
+    }
+
+    fn object(&self, handle: i32) -> Option<i32> {
+        self.handles.row(handle)?.object_id
     }
 
     /// An object that was made without a name gets one.
     fn named_later(&mut self, seen: &Seen, found: &Found) {
-        if let (Tells::Named, true, Some(handle), Some(raw)) =
-            (seen.row.tells, succeeded(seen.call), found.handle, seen.call.handle)
-            && self.handles.row(handle).is_some_and(|h| h.object_id.is_none())
+        if let (Tells::Named, true, Some(object), Some(path)) =
+            (seen.row.tells, succeeded(seen.call), found.handle.and_then(|h| self.object(h)), seen.object_path())
             && let Some(location) = self.location(seen)
         {
-            self.name(seen, location, handle, hdf5::class(hdf5::ANY_CLASS, raw));
+            let location = self.object(location);
+            self.objects.name(object, location, &path);
         }
     }
 

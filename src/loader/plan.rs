@@ -234,6 +234,18 @@ mod tests {
     use super::*;
     use crate::catalog;
 
+    fn library(symbols: BTreeMap<String, Vec<Symbol>>) -> Elf {
+        Elf {
+            symbols,
+            slots: BTreeMap::new(),
+            build_id: None,
+            go: false,
+            is_static: false,
+            has_functions: true,
+            entry: None,
+        }
+    }
+
     #[test]
     fn a_place_is_probed_once_whatever_its_names() {
         // endbr64; push %rbp; ret
@@ -250,15 +262,7 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf {
-            symbols,
-            slots: BTreeMap::new(),
-            build_id: None,
-            go: false,
-            is_static: false,
-            has_functions: true,
-            entry: None,
-        };
+        let elf = library(symbols);
         let rows = catalog::rows();
         let plan = plan("x", &elf, &bytes, &rows, &|_| true);
         let probes: Vec<_> =
@@ -273,5 +277,33 @@ mod tests {
         assert_eq!(verdict("fwrite"), ("skipped", alias, Some(4)));
         assert_eq!(verdict("fread"), ("refused", "the function ends within its first instruction", Some(99)));
         assert_eq!(verdict("fgets"), ("absent", "the file does not define it", None));
+    }
+
+    #[test]
+    fn private_names_do_not_make_a_public_library_another_one() {
+        let named = |names: &[(&str, Binding)]| {
+            let symbol = |binding| vec![Symbol { target: Target::Code(0), size: 0, vaddr: 0, binding }];
+            let symbols = names.iter().map(|(name, binding)| ((*name).to_owned(), symbol(*binding))).collect();
+            let elf = library(symbols);
+            Family::LIBRARIES.into_iter().filter(|family| is(*family, &elf)).collect::<Vec<_>>()
+        };
+        use Binding::{Global, Local};
+        let with = |dup_fn, open| {
+            let names = [
+                ("MPI_File_open", open),
+                ("MPIR_Err_return_comm", Global),
+                ("MPI_Abi_get_version", Global),
+                ("MPIR_Dup_fn", dup_fn),
+            ];
+            named(&names)
+        };
+        assert_eq!(with(Global, Global), [Family::Mpich]);
+        assert_eq!(with(Local, Global), [Family::MpiAbi]);
+        // A library inside a program or another library.
+        assert_eq!(with(Local, Local), [Family::Mpich]);
+        let open_mpi = [("MPI_File_open", Global), ("ompi_mpi_comm_world", Global)];
+        assert_eq!(named(&open_mpi), [Family::OpenMpi, Family::OpenMpi4]);
+        let newer = [&open_mpi[..], &[("MPI_Session_init", Global)]].concat();
+        assert_eq!(named(&newer), [Family::OpenMpi, Family::OpenMpi5]);
     }
 }

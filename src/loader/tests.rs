@@ -15,7 +15,8 @@ use crate::words::Layer;
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 const LIBMPI: &str = "/lib/x86_64-linux-gnu/libmpi.so.40";
 const LIBHDF5: &str = "/lib/x86_64-linux-gnu/libhdf5_openmpi.so.103";
-const LIBRARIES: [&str; 3] = [LIBC, LIBMPI, LIBHDF5];
+const LIBMPICH: &str = "/lib/x86_64-linux-gnu/libmpich.so.12";
+const LIBRARIES: [&str; 4] = [LIBC, LIBMPI, LIBHDF5, LIBMPICH];
 
 fn read(path: impl AsRef<Path>) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.as_ref().display()))
@@ -103,9 +104,15 @@ fn offsets_of_real_libraries_are_those_that_binutils_give() {
 
 #[test]
 fn real_libraries_are_recognised_by_what_they_export() {
-    for (path, family) in [(LIBC, Family::Libc), (LIBMPI, Family::OpenMpi), (LIBHDF5, Family::Hdf5)] {
+    let libraries = [
+        (LIBC, &[Family::Libc][..]),
+        (LIBMPI, &[Family::OpenMpi, Family::OpenMpi4]),
+        (LIBHDF5, &[Family::Hdf5]),
+        (LIBMPICH, &[Family::Mpich]),
+    ];
+    for (path, families) in libraries {
         let (elf, plan) = planned(&read(path));
-        assert_eq!(plan.families, [family], "{path}");
+        assert_eq!(plan.families, families, "{path}");
         assert!(!elf.go && elf.build_id.as_ref().is_some_and(|id| id.len() == 20));
         let hex: Vec<_> = elf.build_id.unwrap().iter().map(|b| format!("{b:02x}")).collect();
         let id = hex.concat();
@@ -163,17 +170,34 @@ fn settled(plan: &Plan) -> Vec<(&str, &str, &str)> {
 
 #[test]
 fn hdf5_and_mpi_are_probed_whole() {
-    for (path, family) in [(LIBHDF5, Family::Hdf5), (LIBMPI, Family::OpenMpi)] {
+    for path in [LIBHDF5, LIBMPI, LIBMPICH] {
         let (_, plan) = planned(&read(path));
         let exported = functions(path, &["-D"]);
         let rows = catalog::rows();
-        let symbols = rows.iter().filter(|r| r.family == family).map(|r| r.symbol);
+        let symbols = rows.iter().filter(|r| plan.families.contains(&r.family)).map(|r| r.symbol);
         // Some functions of the catalog are of other versions.
         let (has, lacks): (Vec<_>, Vec<_>) = symbols.partition(|symbol| exported.contains_key(*symbol));
         let absent: Vec<_> = lacks.iter().map(|symbol| (*symbol, "absent", "the file does not define it")).collect();
         assert_eq!(settled(&plan), absent, "{path}");
         assert_eq!(plan.probes.iter().map(|p| p.symbol).collect::<Vec<_>>(), has, "{path}");
         assert!(has.len() > 20, "{path}");
+    }
+}
+
+/// What only turns a handle into a number or back, which the Fortran bindings do at each call.
+const CONVERSIONS: [&str; 4] = ["MPI_File_c2f", "MPI_File_f2c", "MPI_File_fromint", "MPI_File_toint"];
+
+#[test]
+fn every_function_of_mpi_on_files_has_a_row() {
+    for path in [LIBMPI, LIBMPICH] {
+        let bytes = read(path);
+        let elf = Elf::parse(&bytes, |name| name.starts_with("MPI_File_")).unwrap();
+        let (_, plan) = planned(&bytes);
+        let rows = catalog::rows();
+        let known: BTreeSet<_> = rows.iter().filter(|r| plan.families.contains(&r.family)).map(|r| r.symbol).collect();
+        let exported = elf.symbols.keys().map(String::as_str).filter(|name| !CONVERSIONS.contains(name));
+        let without: Vec<_> = exported.filter(|name| !known.contains(name)).collect();
+        assert_eq!(without, [""; 0], "{path}");
     }
 }
 
@@ -291,7 +315,15 @@ fn layers_not_selected_and_go_programs_are_skipped() {
     };
     all_skipped(&plan("x", &elf, &bytes, &rows, &|l| l != Layer::Hdf5), "layer not selected");
     elf.go = true;
-    all_skipped(&plan("x", &elf, &bytes, &rows, &|_| true), "Go program: return probes would corrupt its stacks");
+    let mut of_go = plan("x", &elf, &bytes, &rows, &|_| true);
+    let whole: Vec<_> = of_go.settled.extract_if(.., |c| c.symbol.is_empty()).collect();
+    assert_eq!(whole.iter().map(|c| (c.layer, c.status)).collect::<Vec<_>>(), [(Layer::App, "skipped")]);
+    all_skipped(&of_go, "Go program: return probes would corrupt its stacks");
+    // Where no library is to be traced it is nothing to speak of.
+    assert_eq!(
+        plan("x", &elf, &bytes, &rows, &|l| l == Layer::Syscall).settled.iter().find(|c| c.layer == Layer::App),
+        None
+    );
 }
 
 #[test]
@@ -305,7 +337,7 @@ fn a_row_that_the_library_lacks_is_absent_and_a_data_symbol_is_refused() {
     let names = wanted(&rows);
     let elf = Elf::parse(&bytes, |name| names.contains(name)).unwrap();
     let plan = plan("x", &elf, &bytes, &rows, &|_| true);
-    assert_eq!(plan.probes.iter().map(|p| (p.spec, p.symbol)).collect::<Vec<_>>(), [(0, "MPI_File_open")]);
+    assert_eq!(plan.probes.iter().map(|p| (p.spec, p.symbol)).collect::<Vec<_>>(), [(0, "MPI_File_read")]);
     assert_eq!(
         settled(&plan),
         [
@@ -411,7 +443,36 @@ fn a_static_program_is_a_c_library() {
     output("strip", &[path]);
     let (elf, plan) = planned(&read(&exe));
     assert!(elf.symbols.is_empty() && elf.entry.is_some());
-    assert_eq!(plan, Plan::default());
+    let verdicts: Vec<_> = plan.settled.iter().map(|c| (c.layer, c.symbol.as_str(), c.status)).collect();
+    assert_eq!((plan.probes, verdicts), (vec![], vec![(Layer::App, "", "refused")]));
+}
+
+#[test]
+fn a_static_program_has_what_it_uses_of_the_c_library() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = r#"#include <stdio.h>
+        int main(int n, char **v) { return fprintf(stdout, "%s", v[0]) < n; }"#;
+    for flag in ["-static", "-static-pie"] {
+        let exe = build(&dir, source, &[flag, "-fno-builtin"]);
+        let (elf, plan) = planned(&read(&exe));
+        assert!(elf.is_static && elf.has_functions, "{flag}");
+        assert_eq!(plan.families, [Family::Libc]);
+        assert!(plan.probes.iter().any(|p| p.symbol == "fprintf"), "{flag}");
+        assert!(settled(&plan).contains(&("fgets", "absent", "the file does not define it")), "{flag}");
+        output("strip", &[exe.to_str().unwrap()]);
+        let stripped = read(&exe);
+        let mut without_sections = stripped.clone();
+        without_sections[40..48].fill(0);
+        for bytes in [stripped, without_sections] {
+            let (elf, plan) = planned(&bytes);
+            assert!(elf.is_static && !elf.has_functions && plan.families.is_empty(), "{flag}");
+            assert_eq!(plan.settled.len(), 1);
+        }
+    }
+    // Needs a loader, or is it; and a library is no program.
+    for path in ["/bin/true", "/lib64/ld-linux-x86-64.so.2", LIBMPI] {
+        assert!(!Elf::parse(&read(path), |_| false).unwrap().is_static, "{path}");
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ const C_FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
 /// Of two options of a kind the last one counts.
 const FORTIFIED: &[&str] = &["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"];
-const CXX_FLAGS: &[&str] = &["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror"];
+const CXX_FLAGS: &[&str] = &["-std=c++17", "-O1", "-g", "-fno-builtin", "-pthread", "-Wall", "-Wextra", "-Werror"];
 const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-Wall", "-Werror", "-ffree-line-length-none"];
 /// The names of mpif.h have no signatures, so the same function called with different types looks wrong.
 const MPIF_FLAGS: &[&str] = &["-O1", "-g", "-w", "-fallow-argument-mismatch"];

@@ -9,8 +9,8 @@ use iotrace_bpf::correlate::hist;
 use iotrace_bpf::export::report;
 use serde_json::Value;
 
-/// The Python that `cargo xtask` sets up with `DuckDB`.
-fn python() -> PathBuf {
+/// The Python that `cargo xtask` sets up, with `DuckDB` and the libraries of `tests/requirements.txt`.
+pub fn python() -> PathBuf {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin/python");
     assert!(python.exists(), "{} is missing: run `cargo xtask setup`", python.display());
     python

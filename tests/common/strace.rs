@@ -59,7 +59,7 @@ fn calls(trace: &str) -> Vec<Call> {
         let mut words = result.split([' ', '<']);
         let result = words.next().unwrap().parse().unwrap_or(0);
         let error = (result < 0).then(|| words.next().unwrap().to_owned());
-        let args = args.split(", ").map(str::to_owned).collect();
+        let args = args.split(", ").map(|arg| arg.trim().to_owned()).collect();
         calls.push(Call { name: name.to_owned(), args, result, error });
     }
     calls

@@ -3,7 +3,8 @@
  *
  * Each call is an fwrite to a stream of fopencookie(3) without a buffer, so the C library calls back into this program,
  * which writes TEXT to DIR/out with write(2) and then does what HOW says: raises a signal, ends the process, forks,
- * jumps out of the call, ends the thread, or calls the next stream. Its own files are not touched through stdio.
+ * jumps out of the call, ends the thread, calls the next stream, or goes on with another stack, `above` or `below` the
+ * call's own, where it prints a line to DIR/other. Only that file is touched through stdio.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,12 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum {
-	TIMES = 10, /* calls that are left by longjmp */
-	NESTED = 40 /* calls inside each other, in `nest` */
+	TIMES = 10,  /* calls that are left by longjmp */
+	NESTED = 40, /* calls inside each other, in `nest` */
+	STACK = 65536
 };
 
 static const char TEXT[] = "in a call\n";
@@ -26,6 +31,8 @@ static int out;
 static jmp_buf before;
 static FILE *streams[NESTED];
 static int waiting[2];
+static FILE *other;
+static ucontext_t main_stack, first, second;
 
 static void check(int holds)
 {
@@ -70,6 +77,8 @@ static ssize_t called_back(void *cookie, const char *data, size_t size)
 		check(fork() >= 0);
 	else if (!strcmp(how, "leave"))
 		pthread_exit(NULL);
+	else if (other)
+		check(!swapcontext(&first, &second));
 	else if (!strcmp(how, "threads") || !strcmp(how, "cancel"))
 		stay();
 	else if (!strcmp(how, "nest") && depth + 1 < NESTED)
@@ -100,6 +109,43 @@ static pthread_t thread(void)
 	return id;
 }
 
+static void on_first(void)
+{
+	check(fwrite("x", 1, 1, streams[0]) == 1);
+}
+
+static void on_second(void)
+{
+	check(fprintf(other, "on another stack\n") > 0);
+	check(!swapcontext(&second, &first));
+}
+
+static void make(ucontext_t *context, char *stack, void (*run)(void))
+{
+	check(!getcontext(context));
+	context->uc_stack.ss_sp = stack;
+	context->uc_stack.ss_size = STACK;
+	context->uc_link = &main_stack;
+	makecontext(context, run, 0);
+}
+
+/* A call on one stack, and others inside it on a second one. */
+static void two_stacks(const char *dir, int above)
+{
+	char path[4096];
+	char *low = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(low != MAP_FAILED);
+	snprintf(path, sizeof(path), "%s/other", dir);
+	other = fopen(path, "w");
+	check(other != NULL);
+	streams[0] = stream(0);
+	make(&first, above ? low : low + STACK, on_first);
+	make(&second, above ? low + STACK : low, on_second);
+	check(!swapcontext(&main_stack, &first));
+	check(!fclose(other));
+}
+
 /* Returns when a thread is in its call. */
 static void is_there(void)
 {
@@ -114,6 +160,8 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
+	/* No core file in the directory of the tests. */
+	check(!setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}));
 	self = argv[0];
 	how = argv[1];
 	if (!strcmp(how, "done"))
@@ -145,6 +193,8 @@ int main(int argc, char **argv)
 		}
 		check(!pthread_join(id, NULL));
 		note("after\n");
+	} else if (!strcmp(how, "above") || !strcmp(how, "below")) {
+		two_stacks(argv[2], !strcmp(how, "above"));
 	} else {
 		for (size_t i = 0; i < NESTED; i++)
 			streams[i] = stream(i);

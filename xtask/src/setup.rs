@@ -41,24 +41,27 @@ pub const PACKAGES: &[Package] = &[
     package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
     package("make", "make", Sign::Program("make"), "builds libbpf"),
     package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
-    package("g++", "gcc-c++", Sign::Program("g++"), "builds the test program in C++"),
     package("binutils", "binutils", Sign::Program("ld"), "links"),
-    package("openmpi-bin", "openmpi", Sign::Program("mpirun"), "runs the demo and the parallel tests"),
-    package("libopenmpi-dev", "openmpi-devel", Sign::Program("mpicc"), "compiles the demo"),
+    package("g++", "gcc-c++", Sign::Program("c++"), "compiles the C++ programs that the tests trace"),
+    package(
+        "gfortran",
+        "gcc-gfortran",
+        Sign::Program("gfortran"),
+        "compiles the Fortran programs that the tests trace",
+    ),
+    package("golang-go", "golang", Sign::Program("go"), "compiles the Go programs that the tests trace"),
+    // Not by `mpirun` and `mpicc`: MPICH has them, too.
+    package("openmpi-bin", "openmpi", Sign::Program("ompi_info"), "runs the demo and the parallel tests"),
+    package("libopenmpi-dev", "openmpi-devel", Sign::Library("ompi"), "compiles the demo"),
+    package("mpich", "mpich", Sign::Program("mpiexec.hydra"), "the tests trace its launcher, too"),
+    package("libmpich-dev", "mpich-devel", Sign::Library("mpich"), "compiles a program for it"),
+    package("libnetcdff-dev", "netcdf-fortran-devel", Sign::Library("netcdf-fortran"), "a test program's NetCDF"),
     package("libhdf5-openmpi-dev", "hdf5-openmpi-devel", Sign::Library("hdf5-openmpi"), "the demo's HDF5"),
-    package("mpich", "mpich", Sign::Program("mpirun.mpich"), "runs the tests of MPICH"),
-    package("libmpich-dev", "mpich-devel", Sign::Program("mpicc.mpich"), "compiles the tests of MPICH"),
-    package("gfortran", "gcc-gfortran", Sign::Program("gfortran"), "compiles the tests in Fortran"),
     package("libnetcdf-dev", "netcdf-devel", Sign::Library("netcdf"), "compiles the tests of NetCDF"),
     package("libnetcdf-mpi-dev", "netcdf-openmpi-devel", Sign::Library("netcdf-mpi"), "the same, parallel"),
     package("libpnetcdf-dev", "pnetcdf-openmpi-devel", Sign::Library("pnetcdf"), "compiles the tests of PnetCDF"),
-    package(
-        "libnetcdff-dev",
-        "netcdf-fortran-devel",
-        Sign::Library("netcdf-fortran"),
-        "the tests of NetCDF in Fortran",
-    ),
     package("netcdf-bin", "netcdf", Sign::Program("ncdump"), "reads what the tests of NetCDF wrote"),
+    package("libhdf5-dev", "hdf5-devel", Sign::Library("hdf5-serial"), "the tests' HDF5 without MPI"),
     package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn advice_names_each_missing_package_and_the_command() {
-        let missing = missing(PACKAGES, |sign| !matches!(sign, Sign::Library("libelf") | Sign::Program("mpicc")));
+        let missing = missing(PACKAGES, |sign| !matches!(sign, Sign::Library("libelf" | "ompi")));
         let text = advice(&missing);
         assert!(text.contains("apt-get install libelf-dev libopenmpi-dev\n"), "{text}");
         assert!(text.contains("dnf install elfutils-libelf-devel openmpi-devel"), "{text}");

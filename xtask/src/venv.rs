@@ -1,4 +1,4 @@
-//! The Python packages that the tests read datasets with, in `target/venv`.
+//! The Python packages that the tests read datasets with, and trace, in `target/venv`.
 
 use anyhow::{Context, Result};
 use std::fs;

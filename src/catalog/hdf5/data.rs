@@ -2,7 +2,9 @@
 
 use super::super::Src::{self, Arg, Int, Note as Told, Notes, Ret, Rounds};
 use super::super::{Count, Fails, Note, Role, Row, When, Words};
-use super::{DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, long_answer, nameless, on, plain};
+use super::{
+    DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, list, long_answer, nameless, on, plain,
+};
 use crate::words::Kind;
 
 /// `hid_t f(name, flags, ...)`: opens a file.
@@ -61,10 +63,6 @@ const fn read_chunk(symbol: &'static str) -> Row {
 /// A call that moves all of an attribute.
 const fn whole(row: Row) -> Row {
     row.takes(0, Note::Extent).takes(1, Note::TypeSize).takes(2, Note::TypeSize).tells(Tells::Transfer)
-}
-/// `hid_t f(object)`: a property list that says nothing of shapes.
-const fn list(symbol: &'static str) -> Row {
-    long_answer(symbol).tells(Tells::List(List::Unknown))
 }
 const fn space(symbol: &'static str) -> Row {
     long_answer(symbol).tells(Tells::Space(Space::Of))
@@ -179,5 +177,6 @@ pub(super) const ROWS: &[Row] = &[
     answer("H5Aget_num_attrs"),
     long_answer("H5Aget_storage_size").fails(Fails::Never),
     space("H5Aget_space"),
+    list("H5Aget_create_plist"),
     long_answer("H5Aget_type"),
 ];

@@ -155,6 +155,8 @@ pub(super) const ROWS: &[Row] = &[
     set("H5Pget_mpio_actual_io_mode"),
     set("H5Pget_mpio_actual_chunk_opt_mode"),
     set("H5Pget_mpio_no_collective_cause"),
+    set("H5Pget_actual_selection_io_mode"),
+    set("H5Pget_no_selection_io_cause"),
     // Of groups, links and copies.
     set("H5Pset_link_phase_change"),
     set("H5Pset_link_creation_order"),

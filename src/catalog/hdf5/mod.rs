@@ -159,6 +159,10 @@ const fn answer(symbol: &'static str) -> Row {
 const fn long_answer(symbol: &'static str) -> Row {
     about(symbol).got(Ret).tells(Tells::Result).fails(Fails::Negative)
 }
+/// `hid_t f(object)`: a property list that says nothing of shapes.
+const fn list(symbol: &'static str) -> Row {
+    long_answer(symbol).tells(Tells::List(List::Unknown))
+}
 const fn close(symbol: &'static str) -> Row {
     on(symbol, Kind::Close).role(Role::Close)
 }

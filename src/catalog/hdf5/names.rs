@@ -3,7 +3,7 @@
 use super::super::Src::{Arg, Ret, RetInt};
 use super::super::{Fails, Role, Row};
 use super::data::opened;
-use super::{ANY_CLASS, Tells, about, answer, close, h5, inside, long_answer, nameless, on, on_arg, plain};
+use super::{ANY_CLASS, Tells, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain};
 use crate::words::Kind;
 
 const fn sync(symbol: &'static str) -> Row {
@@ -25,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     inside("H5Gopen1", "group"),
     inside("H5Gopen2", "group"),
     close("H5Gclose"),
+    list("H5Gget_create_plist"),
     sync("H5Gflush"),
     sync("H5Grefresh"),
     about("H5Gget_info"),
@@ -148,5 +149,7 @@ pub(super) const ROWS: &[Row] = &[
     // The last reference to an identifier closes what it stands for.
     on("H5Idec_ref", Kind::Close).role(Role::Close).got(RetInt).tells(Tells::References),
     answer("H5Iinc_ref").tells(Tells::References),
+    // It may look for it in the file.
+    long_answer("H5Iget_name"),
     h5("H5Iget_file_id", Kind::Meta).role(Role::Dup).handle(Ret).off(Arg(0)).tells(Tells::Reference),
 ];

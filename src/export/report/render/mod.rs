@@ -74,6 +74,9 @@ fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
     if !seen {
         line += ", no calls";
     }
+    if layer.absent > 0 {
+        line += &format!("; {} not in the library", layer.absent);
+    }
     for (why, n) in reasons.iter().take(REASONS) {
         line += &format!("; {n} {}", escape(why));
     }
@@ -131,7 +134,7 @@ impl Report {
             }
         }
         if !libraries.is_empty() {
-            line(format!("libraries {}", escape(&libraries.join(", "))));
+            line(format!("libraries {}", escape(libraries.join(", "))));
         }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
@@ -153,11 +156,9 @@ impl Report {
         let mut without = Vec::new();
         for layer in &self.coverage {
             let seen = self.layers.iter().any(|row| row.layer == layer.layer);
-            // The one kind of verdict on the programs themselves has lines of its own.
-            if layer.layer == Layer::App.name() && layer.probes == self.opaque.len() && !self.opaque.is_empty() {
-                continue;
-            }
-            if layer.probes == 0 && !seen {
+            // Verdicts on whole programs have lines of their own.
+            let whole = if layer.layer == Layer::App.name() { self.opaque.len() } else { 0 };
+            if layer.probes == whole && !seen {
                 without.push(layer.layer);
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));

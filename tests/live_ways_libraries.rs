@@ -1,0 +1,283 @@
+//! Every way a library gets into a process: loaded late, twice, replaced, deleted, rewritten, or linked into the program.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/live.rs"]
+mod live;
+#[path = "common/programs.rs"]
+mod programs;
+#[path = "common/strace.rs"]
+mod strace;
+#[path = "common/ways.rs"]
+mod ways;
+
+use iotrace_bpf::words::Layer;
+use live::{Data, Running};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use ways::{Attached, Counts};
+
+/// The HDF5 library of a Python package, which brings its own.
+fn wheel_library(package: &str) -> PathBuf {
+    let site = ways::python().with_file_name("../lib").canonicalize().unwrap();
+    let site = fs::read_dir(site).unwrap().flatten().find(|e| e.path().join("site-packages").exists()).unwrap();
+    let libraries = fs::read_dir(site.path().join("site-packages").join(package)).unwrap().flatten();
+    let is_hdf5 = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-");
+    libraries.map(|e| e.path()).find(is_hdf5).unwrap()
+}
+
+/// The library that the system's programs use.
+fn system_library() -> PathBuf {
+    let out = Command::new("ldconfig").arg("-p").output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let line = text.lines().find(|l| l.trim_start().starts_with("libhdf5_openmpi.so.")).unwrap();
+    PathBuf::from(line.rsplit(" => ").next().unwrap())
+}
+
+/// The files that `late_h5` makes are created and closed as often.
+fn creates_and_closes(data: &Data, dir: &Path, files: usize) {
+    let counts = Counts::of(data);
+    for n in 0..files {
+        let path = dir.join(format!("{n}.h5"));
+        for op in ["H5Fcreate", "H5Fclose"] {
+            assert_eq!(counts.get(op, &path), 1, "{op} of {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_launched_program_that_loads_a_library_loses_no_call() {
+    let work = live::scratch();
+    // A file that no tracer has seen, so that it is judged anew.
+    let library = work.path().join("libhdf5.so");
+    fs::copy(wheel_library("h5py.libs"), &library).unwrap();
+    let mut command = vec![PathBuf::from("env"), library_path("h5py.libs"), programs::build("late_h5")];
+    command.extend([library.clone(), work.path().into(), "20".into()]);
+    let data = live::trace(work.path(), &[], &command).data().lossless();
+    creates_and_closes(&data, work.path(), 20);
+    let targets: BTreeSet<&str> =
+        data.coverage.iter().filter(|c| c.layer == Layer::Hdf5).map(|c| c.target.as_str()).collect();
+    assert_eq!(targets, [library.to_str().unwrap()].into());
+}
+
+/// `LD_LIBRARY_PATH` with what the library of a package needs itself.
+fn library_path(package: &str) -> PathBuf {
+    format!("LD_LIBRARY_PATH={}", wheel_library(package).parent().unwrap().display()).into()
+}
+
+/// The calls of `files` files of which the first ones may be missing, for `not_held` says so.
+fn few_missing(data: &Data, dir: &Path, files: usize) {
+    let counts = Counts::of(data);
+    let seen = (0..files).filter(|n| counts.get("H5Fcreate", &dir.join(format!("{n}.h5"))) == 1);
+    let seen: Vec<usize> = seen.collect();
+    assert!(!seen.is_empty(), "nothing was seen");
+    // From the first one on all are there.
+    let from = seen[0];
+    assert_eq!(seen, (from..files).collect::<Vec<_>>());
+    for n in from..files {
+        assert_eq!(counts.get("H5Fclose", &dir.join(format!("{n}.h5"))), 1);
+    }
+    // The library brings another one along, which is as late.
+    assert!(data.losses.iter().all(|l| (l.place, l.count) == ("not_held", 1)), "{:?}", data.losses);
+    let layers: BTreeSet<_> = data.losses.iter().filter_map(|l| l.layer).collect();
+    assert_eq!(layers, [Layer::Hdf5, Layer::Mpiio].into());
+    // What the kernel sees is whole from the beginning.
+    for n in 0..files {
+        let path = dir.join(format!("{n}.h5"));
+        assert!(counts.get("openat", &path) > 0 && counts.get("close", &path) > 0, "{n}");
+    }
+}
+
+#[test]
+fn a_library_loaded_after_the_attach_is_traced_within_moments() {
+    const FILES: usize = 500;
+    let work = live::scratch();
+    fs::write(work.path().join("wait"), "").unwrap();
+    let mut command = Command::new(programs::build("late_h5"));
+    let mut program = Running::spawn(command.arg(system_library()).arg(work.path()).arg(FILES.to_string()));
+    let tracer = Attached::to(work.path(), &[], ways::waits(work.path()));
+    ways::go(work.path());
+    assert!(program.wait().success());
+    few_missing(&tracer.data(), work.path(), FILES);
+}
+
+#[test]
+fn an_extension_module_imported_after_the_attach_is_traced() {
+    const WRITES: usize = 500;
+    let work = live::scratch();
+    let mut command = Command::new(ways::python());
+    command.arg(ways::script("late_import.py")).arg(work.path()).arg(WRITES.to_string());
+    let mut program = Running::spawn(&mut command);
+    let tracer = Attached::to(work.path(), &[], ways::waits(work.path()));
+    ways::go(work.path());
+    assert!(program.wait().success());
+    let data = tracer.data();
+    let path = work.path().join("late.h5");
+    let counts = Counts::of(&data);
+    // The library is mapped long before Python has read the modules around it.
+    for (op, calls) in [("H5Fcreate", 1), ("H5Dcreate2", 1), ("H5Dwrite", WRITES)] {
+        assert_eq!(counts.get(op, &path), calls, "{op}");
+    }
+    let losses: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
+    assert_eq!(losses, [(Some(Layer::Hdf5), "not_held", 1)]);
+}
+
+#[test]
+fn two_copies_of_a_library_in_one_process() {
+    let work = live::scratch();
+    let command = [ways::python(), ways::script("two_hdf5.py"), work.path().into()];
+    let traced = live::trace(work.path(), &[], &command);
+    let truth: Value = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
+    let data = traced.data().lossless();
+    let counts = Counts::of(&data);
+    for (file, calls) in truth.as_object().unwrap() {
+        for op in ["H5Dwrite", "H5Dread"] {
+            let seen = counts.get(op, &work.path().join(file));
+            assert_eq!(Some(seen as u64), calls[op].as_u64(), "{op} of {file}");
+        }
+        let opened = ["H5Fcreate", "H5Fopen"].map(|op| counts.get(op, &work.path().join(file)));
+        assert_eq!(opened, [1, 1], "{file}");
+    }
+    let attached = data.coverage.iter().filter(|c| (c.layer, c.status) == (Layer::Hdf5, "attached"));
+    let targets: BTreeSet<PathBuf> = attached.map(|c| PathBuf::from(&c.target)).collect();
+    assert_eq!(targets, ["h5py.libs", "netcdf4.libs"].map(wheel_library).into());
+}
+
+/// `looper`, linked with a C library of its own that is `DIR/libc.so.6`.
+fn looper_with_own_libc(dir: &Path, seconds: &str) -> Command {
+    let loader = "/lib64/ld-linux-x86-64.so.2";
+    let mut command = Command::new(loader);
+    command.arg("--library-path").arg(dir).arg(programs::build("looper"));
+    command.args([dir, &dir.join("truth")]).arg(seconds);
+    command
+}
+
+/// The C library, on an inode of its own.
+fn own_libc(path: &Path) {
+    let new = path.with_extension("new");
+    fs::copy("/lib/x86_64-linux-gnu/libc.so.6", &new).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+#[test]
+fn a_library_that_was_deleted_or_replaced_is_found_in_the_process() {
+    for replaced in [false, true] {
+        let work = live::scratch();
+        let dir = work.path();
+        let libc = dir.join("libc.so.6");
+        own_libc(&libc);
+        let mut looper = Running::spawn(looper_with_own_libc(dir, "4").stdout(Stdio::null()));
+        live::until("looper", || live::truth(&dir.join("truth")).pwrites > 5);
+        if replaced {
+            own_libc(&libc);
+        } else {
+            fs::remove_file(&libc).unwrap();
+        }
+        let tracer = Attached::to(dir, &[], looper.pid());
+        let before = live::truth(&dir.join("truth"));
+        assert!(looper.wait().success());
+        let after = live::truth(&dir.join("truth"));
+        let data = tracer.data().lossless();
+        // One call may have been under way when the truth was read.
+        let calls = data.calls("fwrite").count() as i64;
+        let least = after.fwrites - before.fwrites;
+        assert!(least > 10 && calls >= least - 1, "{calls} of {least}, replaced: {replaced}");
+        let attached = data.coverage.iter().filter(|c| (c.layer, c.status) == (Layer::Stdio, "attached"));
+        assert_eq!(attached.map(|c| c.target.as_str()).collect::<BTreeSet<_>>(), [libc.to_str().unwrap()].into());
+    }
+}
+
+#[test]
+fn after_an_upgrade_new_processes_are_traced_in_the_new_file() {
+    let work = live::scratch();
+    let dir = work.path().join("lib");
+    fs::create_dir(&dir).unwrap();
+    let libc = dir.join("libc.so.6");
+    own_libc(&libc);
+    // Replaced as a package manager does it, and written over as `cp` does it.
+    let looper = format!("{:?}", looper_with_own_libc(&dir, "0.2")).replace('"', "'");
+    let script = format!(
+        "set -e; cd {0}; {looper}; cat truth > 1; cp libc.so.6 new; mv new libc.so.6; {looper}; cat truth > 2; \
+         cat /lib/x86_64-linux-gnu/libc.so.6 > libc.so.6; {looper}; cat truth > 3",
+        dir.display()
+    );
+    let data = live::trace(work.path(), &[], &["sh", "-c", &script]).data().lossless();
+    for n in ["1", "2", "3"] {
+        let truth = live::truth(&dir.join(n));
+        let calls = data.calls("fwrite").filter(|s| s.pid == truth.pid as i32).count() as i64;
+        assert!(truth.fwrites > 3);
+        assert_eq!(calls, truth.fwrites, "run {n}");
+    }
+}
+
+#[test]
+fn a_library_that_is_written_over_is_judged_again() {
+    let work = live::scratch();
+    let library = work.path().join("libhdf5.so");
+    let [old, new] = ["h5py.libs", "netcdf4.libs"].map(wheel_library);
+    let path = |package: &str| library_path(package);
+    let run = |package: &str, dir: &str| {
+        let (env, program) = (path(package), programs::build("late_h5"));
+        format!("mkdir {dir}; env {} {} ./libhdf5.so {dir} 5", env.display(), program.display())
+    };
+    // The same inode, with other instructions where the probes were.
+    let script = format!(
+        "set -e; cd {}; cp {} libhdf5.so; {}; cat {} > libhdf5.so; {}; {}",
+        work.path().display(),
+        old.display(),
+        run("h5py.libs", "old"),
+        new.display(),
+        run("netcdf4.libs", "new"),
+        run("netcdf4.libs", "again")
+    );
+    let data = live::trace(work.path(), &[], &["sh", "-c", &script]).data().lossless();
+    for dir in ["old", "new", "again"] {
+        creates_and_closes(&data, &work.path().join(dir), 5);
+    }
+    let judged = data.coverage.iter().filter(|c| c.symbol == "H5Fcreate" && c.target.ends_with("libhdf5.so"));
+    let offsets: Vec<Option<i64>> = judged.map(|c| c.offset).collect();
+    assert_eq!(offsets.len(), 2, "{offsets:?}");
+    assert!(
+        library.exists() && offsets[0] != offsets[1],
+        "{offsets:?}: the libraries are too much alike for this test"
+    );
+}
+
+/// `stdio_mix`, linked in some way: its truth and what was recorded.
+fn stdio_mix(work: &Path, program: &str) -> (String, Value, Data) {
+    let dir = work.join("mix");
+    fs::create_dir(&dir).unwrap();
+    let traced = live::trace(work, &[], &[programs::build(program).as_path(), &dir]);
+    let truth = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
+    (traced.stdout.clone(), truth, traced.data().lossless())
+}
+
+#[test]
+fn the_c_library_in_a_static_program_is_traced() {
+    let work = live::scratch();
+    let (_, truth, data) = stdio_mix(work.path(), "stdio_static");
+    let calls: i64 = truth["calls"].as_object().unwrap().values().map(|n| n.as_i64().unwrap()).sum();
+    assert_eq!(data.layer(Layer::Stdio).filter(|s| s.layer_top).count() as i64, calls);
+    let moved = |kind| data.layer(Layer::Stdio).filter(|s| s.kind == kind).filter_map(|s| s.bytes).sum::<i64>();
+    assert_eq!(Some(moved(iotrace_bpf::words::Kind::Read)), truth["read"].as_i64());
+    assert_eq!(Some(moved(iotrace_bpf::words::Kind::Write)), truth["written"].as_i64());
+}
+
+#[test]
+fn a_static_program_without_symbols_is_not_seen_into_and_that_is_said() {
+    let work = live::scratch();
+    let program = programs::build("stdio_stripped");
+    let (report, _, data) = stdio_mix(work.path(), "stdio_stripped");
+    assert_eq!(data.layer(Layer::Stdio).count(), 0);
+    let verdict = data.coverage.iter().find(|c| c.target == program.to_str().unwrap()).unwrap();
+    assert_eq!((verdict.layer, verdict.status, verdict.symbol.as_str()), (Layer::App, "refused", ""));
+    let reason = verdict.reason.as_deref().unwrap();
+    assert!(reason.contains("static program without symbols"), "{reason}");
+    assert!(report.contains(reason) && report.contains("a program could not be looked into"), "{report}");
+    // The kernel sees as much as of the one with symbols.
+    let dir = work.path().join("mix");
+    ways::as_strace_sees(&data, work.path(), &dir, |dir| vec![program.clone(), dir.into()]);
+}
