@@ -504,9 +504,9 @@ pub enum Async {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// 32-bit integers of a struct.
-    pub ints: usize,
+    pub ints: u8,
     /// The one with the low half of the count; the next has the high half.
-    pub at: usize,
+    pub at: u8,
     /// The lowest bit of the high half is not part of the count.
     pub split: bool,
 }

@@ -276,7 +276,7 @@ impl Abi {
         // One status for each request, whose number is the first argument.
         let all = |row: Row, arg| {
             let layout = self.layout();
-            let bytes = (layout.ints * size_of::<i32>()) as u8;
+            let bytes = layout.ints * size_of::<i32>() as u8;
             row.statuses(2, Words::structs(2, When::Return, arg, Count::Arg(0), bytes), layout)
         };
         let some = |symbol| list(symbol).words(1, array(1, When::Return)).asynchronous(Async::Test);

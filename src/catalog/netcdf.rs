@@ -1,4 +1,4 @@
-//! NetCDF-C rows. Signatures: netcdf.h, netcdf_par.h, netcdf_mem.h, netcdf_filter.h of 4.9.0. An `ncid` is an `int`: the file
+//! NetCDF-C rows. Signatures: the headers of 4.9.0 (`netcdf.h`, `netcdf_par.h`, `netcdf_mem.h`, `netcdf_filter.h`). An `ncid` is an `int`: the file
 //! in its high half, the group in its low half. Results are 0, negative `NC_E...`, or a positive error number of the system.
 
 use super::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};

@@ -166,7 +166,7 @@ macro_rules! functions {
 }
 
 fn data_rows() -> impl Iterator<Item = Row> {
-    let lists = [
+    let lists = vec![
         (Api::new(Kind::Write), typed!("ncmpi_put_varn", "")),
         (Api::new(Kind::Write).all(), typed!("ncmpi_put_varn", "_all")),
         (Api::new(Kind::Read), typed!("ncmpi_get_varn", "")),
@@ -176,7 +176,7 @@ fn data_rows() -> impl Iterator<Item = Row> {
         (Api::new(Kind::Read).submits(), typed!("ncmpi_iget_varn", "")),
     ];
     let lists = lists.into_iter().map(|(api, names)| (api, Args::List, names));
-    let others = [
+    let others = vec![
         (Api::new(Kind::Write), functions!("ncmpi_put_var", "")),
         (Api::new(Kind::Write).all(), functions!("ncmpi_put_var", "_all")),
         (Api::new(Kind::Read), functions!("ncmpi_get_var", "")),

@@ -1,4 +1,4 @@
-//! What calls of NetCDF-C and PnetCDF tell of files, variables and dimensions: how the correlator reads their rows.
+//! What calls of NetCDF-C and `PnetCDF` tell of files, variables and dimensions: how the correlator reads their rows.
 //!
 //! `handle` is the file, or a group in it. `off` is the variable (-1: the file itself) in its low half; above it stands
 //! what an inner function told, as [`Src::PairNote`](super::Src::PairNote) has it: the number of the variable's dimensions

@@ -444,7 +444,7 @@ enum Moved {
 
 /// The count in the status of a request.
 fn count(layout: Status, ints: &[i64], request: usize) -> Option<i64> {
-    let at = request * layout.ints + layout.at;
+    let at = request * usize::from(layout.ints) + usize::from(layout.at);
     let (low, high) = (*ints.get(at)? as u32, *ints.get(at + 1)? as u32);
     Some(i64::from(low) | i64::from(if layout.split { high >> 1 } else { high }) << 32)
 }

@@ -142,11 +142,11 @@ pub struct Found {
     pub opened: bool,
     /// Flags of its span.
     pub flags: i32,
-    /// What a call of a NetCDF library told besides.
+    /// What a call of NetCDF-C or `PnetCDF` told besides.
     pub told: Option<Told>,
 }
 
-/// A close of a PnetCDF file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
+/// A close of a `PnetCDF` file that reports this (`NC_EBADID`, pnetcdf.h) closed nothing; after any other error it is closed.
 const NC_EBADID: i32 = -33;
 fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
     (*root, path)
@@ -370,9 +370,10 @@ impl Things {
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
+        let links = seen.row.tells == Tells::Named;
         let opens = seen.row.role == Role::Open && seen.row.hints == catalog::Hints::None;
-        let raw = seen.call.off.filter(|_| opens)?;
-        let name = if seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
+        let raw = seen.call.off.filter(|_| opens || links)?;
+        let name = if links || seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
         let known = self.handles.find(seen.owner, name);
         Some(known.unwrap_or_else(|| {
             let older = seen.older(raw, None);

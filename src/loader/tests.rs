@@ -237,8 +237,8 @@ fn variable_of(path: &str, plan: &Plan, symbol: &str) -> (u64, bool) {
     let variable = probe.variable.unwrap();
     // As the kernel side takes it apart.
     let cookie = probe.cookie();
-    assert_eq!((cookie & 0xffff, cookie >> 16 & 1), (u64::from(probe.spec), u64::from(variable.indirect)));
-    assert_eq!(cookie.cast_signed() >> 17, variable.distance);
+    assert_eq!((cookie & 0xffff, cookie >> 24 & 1), (u64::from(probe.spec), u64::from(variable.indirect)));
+    assert_eq!(cookie.cast_signed() >> 28, variable.distance);
     ((probe.offset - offset + start).wrapping_add_signed(variable.distance), variable.indirect)
 }
 

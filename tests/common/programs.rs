@@ -26,6 +26,9 @@ enum Needs {
     OpenMpiFortran,
     MpichFortran,
     MpiAndHdf5Fortran,
+    Netcdf,
+    MpiAndNetcdf,
+    Pnetcdf,
     NetcdfFortran,
     Rust,
     /// Without any C.
@@ -55,9 +58,13 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("mpiio_f_mpich", "mpiio_f.f90", Needs::MpichFortran),
     ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
     ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
+    ("netcdf_f", "netcdf_f.f90", Needs::NetcdfFortran),
     ("netcdf_f90", "netcdf.f90", Needs::NetcdfFortran),
+    ("netcdf_mix", "netcdf_mix.c", Needs::Netcdf),
+    ("netcdf_par", "netcdf_par.c", Needs::MpiAndNetcdf),
     ("parallel_f90", "parallel.f90", Needs::MpiAndHdf5Fortran),
     ("patterns", "patterns.c", Needs::Libc),
+    ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
     ("seccomp", "seccomp.c", Needs::Libc),
     ("std_io", "std_io.rs", Needs::Rust),
@@ -155,9 +162,9 @@ fn compiler(needs: Needs, target: &Path) -> Command {
         command
     };
     let mut command = match needs {
-        Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 => with("cc", C_FLAGS),
+        Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 | Needs::Netcdf => with("cc", C_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
-        Needs::MpiAndHdf5 | Needs::OpenMpi => with(&openmpi("mpicc"), C_FLAGS),
+        Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
         Needs::Mpich => with(&mpich("mpicc"), C_FLAGS),
         Needs::Cxx => with("c++", CXX_FLAGS),
         Needs::OpenMpiFortran => with(&openmpi("mpifort"), MPIF_FLAGS),
@@ -197,6 +204,14 @@ fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
             // The Fortran library stands in the same directory as the C one.
             last.splice(1..1, flags.iter().filter(|f| f.starts_with("-L") || f.starts_with("-I")).cloned());
             last.extend(flags);
+        }
+        Needs::Netcdf => last.extend(pkg_config("netcdf")?),
+        Needs::Pnetcdf => last.extend(pkg_config("pnetcdf")?),
+        Needs::MpiAndNetcdf => {
+            // Debian's own flags lead to the headers of the library without MPI.
+            let prefix = output(Command::new("pkg-config").args(["--variable=prefix", "netcdf-mpi"]))?;
+            last.push(format!("-I{}/include", prefix.trim()));
+            last.extend(pkg_config("netcdf-mpi")?);
         }
         // Where its modules are is the compiler's own directory, or in its flags.
         Needs::NetcdfFortran => last.extend(pkg_config("netcdf-fortran")?.into_iter().chain(["-I/usr/include".into()])),

@@ -253,6 +253,9 @@ static void requests(int file, int variable)
 	OK(ncmpi_begin_indep_data, file);
 	OK(ncmpi_wait, file, 2, request, status);
 	OK(ncmpi_end_indep_data, file);
+	/* One whose request nobody wants to know. */
+	MOVE(4, ncmpi_iput_var1_float, file, variable, start, data, NULL);
+	OK(ncmpi_wait_all, file, NC_REQ_ALL, NULL, NULL);
 	FAILS(NC_EINVALCOORDS, ncmpi_iput_vara_float, file, variable, (MPI_Offset[4]){-1, 0, 0, 0}, whole, data, &request[0]);
 }
 

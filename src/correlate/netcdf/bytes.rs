@@ -166,8 +166,8 @@ pub fn inside(seen: &Seen) -> Bytes {
 
 /// What HDF5 was asked to move for a call whose type it shares: the last thing it does, after reading what it must know.
 fn hdf5_inside(seen: &Seen) -> Option<i64> {
-    let calls = seen.below.iter().map(|node| &node.span).filter(|s| s.parent_id.is_none() && s.layer == Layer::Hdf5);
-    calls.filter(|s| s.kind == seen.row.kind && s.op.starts_with("H5D")).last()?.req_bytes
+    let mut calls = seen.below.iter().map(|node| &node.span).filter(|s| s.parent_id.is_none());
+    calls.rfind(|s| s.layer == Layer::Hdf5 && s.kind == seen.row.kind && s.op.starts_with("H5D"))?.req_bytes
 }
 
 /// Up to which index (exclusive) of the variable's first dimensions a call goes.

@@ -1,4 +1,4 @@
-//! What is known of one open NetCDF file: dimensions, variables, types, attributes.
+//! What is known of one open file of NetCDF-C or `PnetCDF`: dimensions, variables, types, attributes.
 
 use std::collections::HashMap;
 

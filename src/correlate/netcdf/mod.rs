@@ -128,7 +128,7 @@ impl NetCdf {
             match meaning {
                 Meaning::End => self.close(&on, handles, objects),
                 Meaning::Group | Meaning::GroupName | Meaning::GroupParent | Meaning::Groups => {
-                    self.groups(&on, found, handles, objects)
+                    self.groups(&on, found, handles, objects);
                 }
                 _ => told(&on, file, found, handles, objects),
             }
