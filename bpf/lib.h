@@ -158,6 +158,9 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 1;
+	/* what a program sends for itself is not wanted, and there may be much of it */
+	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
+		return 1;
 	if (!iot_drop_dead(t, PT_REGS_SP(ctx))) {
 		/*
 		 * The kernel takes that call for one that was left, too. A return probe here would make it forget the

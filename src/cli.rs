@@ -48,7 +48,7 @@ pub struct RecordArgs {
     /// Memory of the kernel's ring buffers, all together: 16M, 1G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub ring_size: u64,
-    /// Environment variables that hold a process's rank, looked at before the usual ones
+    /// Environment variables with a process's rank, looked at before the usual
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub rank_vars: Vec<String>,
     /// The same for the number of ranks

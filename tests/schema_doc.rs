@@ -27,6 +27,12 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Utf8 => "string".into(),
         DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => "word".into(),
         DataType::List(item) => format!("list of {}", type_name(item.data_type())),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(sides) if sides.len() == 2 => {
+                format!("map of {} to {}", type_name(sides[0].data_type()), type_name(sides[1].data_type()))
+            }
+            other => panic!("a map of {other}"),
+        },
         other => panic!("docs/schema.md has no name for {other}: give it one, here and there"),
     }
 }
