@@ -36,7 +36,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["-p", "0"], "expected the number of a process"),
         (&["-p", "1", "--", "true"], "cannot be used with"),
         (&["--layers", "vfs", "--", "true"], "no probes for that layer"),
-        (&["--layers", "disk", "--", "true"], "layers are: hdf5"),
+        (&["--layers", "disk", "--", "true"], "layers are: netcdf"),
         (&["--duration", "1y", "--", "true"], "unknown unit"),
         (&["--ring-size", "1", "--", "true"], "expected 1M to 64G"),
         (&["--force", "--", "true"], "--output"),

@@ -5,7 +5,6 @@
 mod demo;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
-#[allow(dead_code, reason = "the integration tests use the rest")]
 mod programs;
 mod setup;
 mod shell;
