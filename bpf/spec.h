@@ -38,8 +38,8 @@ enum iot_how {
 	IOT_STREAM_POS,	  /* k: the call writes */
 	IOT_STREAM_END,
 	IOT_STREAM_MOVED,
-	IOT_MPI_SIZE,	/* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
-	IOT_BEHIND,	/* the u64 at k from where the pointer at argument a leads */
+	IOT_MPI_SIZE, /* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
+	IOT_BEHIND,   /* the u64 at k from where the pointer at argument a leads */
 	IOT_BEHIND_INT, /* the int there */
 	IOT_RET_BEHIND, /* the u64 at k from where the pointer at the result leads */
 	IOT_PAIR,	/* two ints: argument a in the low half, argument b above */

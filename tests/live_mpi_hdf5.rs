@@ -190,12 +190,12 @@ fn handles_form_a_tree_down_to_the_descriptor() {
 #[test]
 fn the_report_shows_every_layer_and_agrees_with_sql() {
     let text = &DEMO.traced.stdout;
-    for layer in ["hdf5", "mpiio", "stdio", "syscall", "block"] {
+    for layer in ["hdf5", "mpiio", "mpi", "stdio", "syscall", "block"] {
         assert!(text.lines().any(|line| line.trim_start().starts_with(layer)), "{layer} is not in\n{text}");
     }
     let out = live::tracer().arg("report").arg(&DEMO.traced.dir).arg("--json").output().unwrap();
     let json: Value = serde_json::from_slice(&out.stdout).unwrap();
     let layers: Vec<&str> = json["layers"].as_array().unwrap().iter().filter_map(|l| l["layer"].as_str()).collect();
-    assert_eq!(layers, ["hdf5", "mpiio", "stdio", "syscall", "block"]);
+    assert_eq!(layers, ["hdf5", "mpiio", "mpi", "stdio", "syscall", "block"]);
     sql::compare(&DEMO.traced.dir);
 }

@@ -61,7 +61,7 @@ fn variables<'a>(data: &'a Data, path: &Path) -> BTreeMap<&'a str, &'a Object> {
     data.objects.values().filter(of_file).map(|o| (o.name.as_str(), o)).collect()
 }
 
-fn dims<'a>(data: &'a Data, path: &Path) -> BTreeMap<String, Vec<i64>> {
+fn dims(data: &Data, path: &Path) -> BTreeMap<String, Vec<i64>> {
     let all = variables(data, path);
     all.into_iter().map(|(name, o)| (name.to_owned(), o.dims.clone().unwrap())).collect()
 }

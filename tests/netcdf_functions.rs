@@ -1,4 +1,4 @@
-//! Every function of the installed NetCDF and `PnetCDF` libraries is in the catalog, or there is a reason.
+//! Every function of the installed `NetCDF` and `PnetCDF` libraries is in the catalog, or there is a reason.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

@@ -355,9 +355,9 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiSm
         | Family::OmpiOb1
         | Family::OmpiUcx
-        | Family::Librt => false,
+        | Family::Librt
+        | Family::Syscall => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
-        Family::Syscall => false,
     }
 }
 

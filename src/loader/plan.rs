@@ -281,13 +281,13 @@ mod tests {
 
     #[test]
     fn private_names_do_not_make_a_public_library_another_one() {
+        use Binding::{Global, Local};
         let named = |names: &[(&str, Binding)]| {
             let symbol = |binding| vec![Symbol { target: Target::Code(0), size: 0, vaddr: 0, binding }];
             let symbols = names.iter().map(|(name, binding)| ((*name).to_owned(), symbol(*binding))).collect();
             let elf = library(symbols);
             Family::LIBRARIES.into_iter().filter(|family| is(*family, &elf)).collect::<Vec<_>>()
         };
-        use Binding::{Global, Local};
         let with = |dup_fn, open| {
             let names = [
                 ("MPI_File_open", open),

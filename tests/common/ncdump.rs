@@ -1,4 +1,4 @@
-//! What `ncdump` says that variables there are in a NetCDF file.
+//! What `ncdump` says that variables there are in a `NetCDF` file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn variables(file: &Path) -> BTreeMap<String, Vec<i64>> {
             let (_, variable) = line.trim_end_matches(" ;").split_once(' ').unwrap();
             let (name, dims) = variable.trim_end_matches(')').split_once('(').unwrap_or((variable, ""));
             let lengths = dims.split(", ").filter(|d| !d.is_empty()).map(|d| dimensions[d]).collect();
-            variables.insert([&groups[..], &[name]].concat().iter().map(|n| format!("/{n}")).collect(), lengths);
+            variables.insert(format!("/{}", [&groups[..], &[name]].concat().join("/")), lengths);
         }
     }
     variables

@@ -12,7 +12,7 @@
 #define OK(call)       CHECK((call) == MPI_SUCCESS)
 #define DONE(f, ...)   OK(COUNT("completions", f, __VA_ARGS__))
 #define BLOCK	       (64 * 1024)
-#define OFFSET(number) ((MPI_Offset)(number) * 2 * BLOCK)
+#define OFFSET(number) ((MPI_Offset)(number)*2 * BLOCK)
 
 enum {
 	MANY = 6
@@ -28,8 +28,9 @@ static MPI_Status *volatile no_statuses = MPI_STATUSES_IGNORE;
 static void tell(const char *f, int number, long asked, long moved, const char *by)
 {
 	size_t at = strlen(text);
-	snprintf(text + at, sizeof(text) - at, "%s{\"op\":\"%s\",\"offset\":%lld,\"asked\":%ld,\"moved\":%ld,\"by\":\"%s\"}",
-		 at ? "," : "", f, (long long)OFFSET(number), asked, moved, by);
+	snprintf(text + at, sizeof(text) - at,
+		 "%s{\"op\":\"%s\",\"offset\":%lld,\"asked\":%ld,\"moved\":%ld,\"by\":\"%s\"}", at ? "," : "", f,
+		 (long long)OFFSET(number), asked, moved, by);
 }
 
 static long bytes_in(const MPI_Status *status)
@@ -193,7 +194,8 @@ int main(int argc, char **argv)
 	given_up();
 	messages();
 
-	snprintf(out, sizeof(out), "{\"rank\":%d,\"pid\":%d,\"operations\":[%s],\"completions\":", rank, getpid(), text);
+	snprintf(out, sizeof(out), "{\"rank\":%d,\"pid\":%d,\"operations\":[%s],\"completions\":", rank, getpid(),
+		 text);
 	truth_calls(out, sizeof(out), "completions");
 	snprintf(path, sizeof(path), "%s/truth.%d.json", argv[1], rank);
 	FILE *file = fopen(path, "w");

@@ -78,10 +78,13 @@ static void moved(const char *f, long count, MPI_Datatype type, const MPI_Status
 		moved(#f, n, type, &status);                                                                           \
 	} while (0)
 
-#define PLAIN(f, n, type)	CALL(f, n, type, &status, fh, buffer, n, type, &status)
-#define UNTOLD(f, n, type)	CALL(f, n, type, NULL, fh, buffer, n, type, MPI_STATUS_IGNORE)
-#define AT(f, off, n, type)	CALL(f, n, type, &status, fh, off, buffer, n, type, &status)
-#define SPLIT(f, n, type)	(void)0; BEGIN(f##_begin, n, type, fh, buffer, n, type); END(f##_begin, f##_end)
+#define PLAIN(f, n, type)   CALL(f, n, type, &status, fh, buffer, n, type, &status)
+#define UNTOLD(f, n, type)  CALL(f, n, type, NULL, fh, buffer, n, type, MPI_STATUS_IGNORE)
+#define AT(f, off, n, type) CALL(f, n, type, &status, fh, off, buffer, n, type, &status)
+#define SPLIT(f, n, type)                                                                                              \
+	(void)0;                                                                                                       \
+	BEGIN(f##_begin, n, type, fh, buffer, n, type);                                                                \
+	END(f##_begin, f##_end)
 #define SPLIT_AT(f, off, n, type)                                                                                      \
 	(void)0;                                                                                                       \
 	BEGIN(f##_begin, n, type, fh, off, buffer, n, type);                                                           \
@@ -332,8 +335,9 @@ static void tell(int no_file, int no_delete)
 {
 	static char text[1 << 16];
 	char name[64];
-	snprintf(text, sizeof(text), "{\"rank\":%d,\"pid\":%d,\"missing\":%d,\"undeleted\":%d,\"amode\":%d,\"calls\":",
-		 rank, getpid(), no_file, no_delete, MPI_MODE_CREATE | MPI_MODE_RDWR);
+	snprintf(text, sizeof(text),
+		 "{\"rank\":%d,\"pid\":%d,\"missing\":%d,\"undeleted\":%d,\"amode\":%d,\"calls\":", rank, getpid(),
+		 no_file, no_delete, MPI_MODE_CREATE | MPI_MODE_RDWR);
 	const char *groups[] = {"mpiio", "asked", "moved"};
 	for (int i = 0; i < 3; i++) {
 		truth_calls(text, sizeof(text), groups[i]);

@@ -203,7 +203,7 @@ static void data(int file, struct ids ids)
 /* Attributes need space in the header of classic formats, so they are made in define mode. */
 static void room(int file, struct ids ids)
 {
-	const char *names[] = {"schar", "uchar", "ubyte",	"short", "ushort", "int", "uint",
+	const char *names[] = {"schar", "uchar",    "ubyte",	 "short", "ushort", "int",    "uint",
 			       "long",	"longlong", "ulonglong", "float", "double", "numbers"};
 	double three[3] = {0, 0, 0};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

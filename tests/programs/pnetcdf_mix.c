@@ -66,21 +66,21 @@ static MPI_Offset *boxes[2] = {start, second}, *records[2] = {record, record}, *
 		size_t size = sizeof(c_type);                                                                          \
 		for (int i = 0; i < MOST; i++)                                                                         \
 			data[i] = (c_type)(i % 100 + 1);                                                               \
-		MOVE(OWN * size, ncmpi_put_vara_##type##all, file, variable, start, whole, data);                      \
-		MOVE(OWN * ranks * size, ncmpi_put_var_##type##all, file, variable, data);                             \
+		MOVE(OWN *size, ncmpi_put_vara_##type##all, file, variable, start, whole, data);                       \
+		MOVE(OWN *ranks *size, ncmpi_put_var_##type##all, file, variable, data);                               \
 		MOVE(size, ncmpi_put_var1_##type##all, file, variable, start, data);                                   \
 		MOVE(8 * size, ncmpi_put_vars_##type##all, file, variable, start, pair, step, data);                   \
 		MOVE(8 * size, ncmpi_put_varm_##type##all, file, variable, start, pair, step, map, data);              \
-		MOVE(OWN * size, ncmpi_put_varn_##type##all, file, variable, 2, boxes, records, data);                 \
-		MOVE(OWN * size, ncmpi_put_vara_##type##all, file, variable, start, whole, data);                      \
-		MOVE(OWN * size, ncmpi_get_vara_##type##all, file, variable, start, whole, back);                      \
+		MOVE(OWN *size, ncmpi_put_varn_##type##all, file, variable, 2, boxes, records, data);                  \
+		MOVE(OWN *size, ncmpi_put_vara_##type##all, file, variable, start, whole, data);                       \
+		MOVE(OWN *size, ncmpi_get_vara_##type##all, file, variable, start, whole, back);                       \
 		CHECK(sizeof(#all) == 1 || !memcmp(back, data, OWN * size));                                           \
-		MOVE(OWN * ranks * size, ncmpi_get_var_##type##all, file, variable, back);                             \
+		MOVE(OWN *ranks *size, ncmpi_get_var_##type##all, file, variable, back);                               \
 		MOVE(size, ncmpi_get_var1_##type##all, file, variable, start, back);                                   \
 		CHECK(sizeof(#all) == 1 || back[0] == data[0]);                                                        \
 		MOVE(8 * size, ncmpi_get_vars_##type##all, file, variable, start, pair, step, back);                   \
 		MOVE(8 * size, ncmpi_get_varm_##type##all, file, variable, start, pair, step, map, back);              \
-		MOVE(OWN * size, ncmpi_get_varn_##type##all, file, variable, 2, boxes, records, back);                 \
+		MOVE(OWN *size, ncmpi_get_varn_##type##all, file, variable, 2, boxes, records, back);                  \
 		CHECK(sizeof(#all) == 1 || !memcmp(back, data, OWN * size));                                           \
 		/* Without counts one element; a list in which one has none. */                                        \
 		MOVE(2 * size, ncmpi_get_varn_##type##all, file, variable, 2, boxes, NULL, back);                      \
@@ -118,27 +118,27 @@ static MPI_Offset *boxes[2] = {start, second}, *records[2] = {record, record}, *
 		int all = QUEUE * ranks * Y * X, request[6], status[6];                                                \
 		for (int i = 0; i < QUEUED; i++)                                                                       \
 			data[i] = (c_type)(i % 100 + 1);                                                               \
-		MOVE(OWN * size, ncmpi_iput_vara_##type, file, variable, at[0], whole, data, &request[0]);             \
+		MOVE(OWN *size, ncmpi_iput_vara_##type, file, variable, at[0], whole, data, &request[0]);              \
 		MOVE(size, ncmpi_iput_var1_##type, file, variable, at[1], data, &request[1]);                          \
 		MOVE(8 * size, ncmpi_iput_vars_##type, file, variable, at[2], pair, step, data, &request[2]);          \
 		MOVE(8 * size, ncmpi_iput_varm_##type, file, variable, at[3], pair, step, map, data, &request[3]);     \
-		MOVE(OWN * size, ncmpi_iput_varn_##type, file, variable, 2, at + 4, records, data, &request[4]);       \
+		MOVE(OWN *size, ncmpi_iput_varn_##type, file, variable, 2, at + 4, records, data, &request[4]);        \
 		OK(ncmpi_wait_all, file, 5, request, status);                                                          \
 		MOVE(all *size, ncmpi_iput_var_##type, file, variable, data, &request[5]);                             \
 		OK(ncmpi_wait_all, file, 1, request + 5, NULL);                                                        \
-		MOVE(OWN * size, ncmpi_bput_vara_##type, file, variable, at[0], whole, data, &request[0]);             \
+		MOVE(OWN *size, ncmpi_bput_vara_##type, file, variable, at[0], whole, data, &request[0]);              \
 		MOVE(size, ncmpi_bput_var1_##type, file, variable, at[1], data, &request[1]);                          \
 		MOVE(8 * size, ncmpi_bput_vars_##type, file, variable, at[2], pair, step, data, &request[2]);          \
 		MOVE(8 * size, ncmpi_bput_varm_##type, file, variable, at[3], pair, step, map, data, &request[3]);     \
-		MOVE(OWN * size, ncmpi_bput_varn_##type, file, variable, 2, at + 4, records, data, &request[4]);       \
+		MOVE(OWN *size, ncmpi_bput_varn_##type, file, variable, 2, at + 4, records, data, &request[4]);        \
 		OK(ncmpi_wait_all, file, NC_PUT_REQ_ALL, NULL, NULL);                                                  \
 		MOVE(all *size, ncmpi_bput_var_##type, file, variable, data, &request[5]);                             \
 		OK(ncmpi_wait_all, file, NC_REQ_ALL, NULL, NULL);                                                      \
-		MOVE(OWN * size, ncmpi_iget_vara_##type, file, variable, at[0], whole, back[0], &request[0]);          \
+		MOVE(OWN *size, ncmpi_iget_vara_##type, file, variable, at[0], whole, back[0], &request[0]);           \
 		MOVE(size, ncmpi_iget_var1_##type, file, variable, at[1], back[1], &request[1]);                       \
 		MOVE(8 * size, ncmpi_iget_vars_##type, file, variable, at[2], pair, step, back[2], &request[2]);       \
 		MOVE(8 * size, ncmpi_iget_varm_##type, file, variable, at[3], pair, step, map, back[3], &request[3]);  \
-		MOVE(OWN * size, ncmpi_iget_varn_##type, file, variable, 2, at + 4, records, back[4], &request[4]);    \
+		MOVE(OWN *size, ncmpi_iget_varn_##type, file, variable, 2, at + 4, records, back[4], &request[4]);     \
 		OK(ncmpi_wait_all, file, 5, request, status);                                                          \
 		MOVE(all *size, ncmpi_iget_var_##type, file, variable, back[5], &request[5]);                          \
 		OK(ncmpi_wait_all, file, NC_GET_REQ_ALL, NULL, NULL);                                                  \
@@ -146,9 +146,9 @@ static MPI_Offset *boxes[2] = {start, second}, *records[2] = {record, record}, *
 	}
 
 #define EVERY(type, c_type)                                                                                            \
-	BLOCKING(type, c_type, )                                                                                 \
+	BLOCKING(type, c_type, )                                                                                       \
 	BLOCKING(type, c_type, _all)                                                                                   \
-	SEVERAL(type, c_type, )                                                                                  \
+	SEVERAL(type, c_type, )                                                                                        \
 	SEVERAL(type, c_type, _all)                                                                                    \
 	SUBMIT(type, c_type)
 #define NUMBERS(each)                                                                                                  \
@@ -179,11 +179,11 @@ static void attributes(int file, int variable)
 	OK(ncmpi_del_att, file, variable, "values");
 }
 
-#define COLLECTIVE(type, c_type) blocking_##type##_all(file, variables[0]);
-#define COLLECTIVE_2(type, c_type) several_##type##_all(file, variables);
-#define INDEPENDENT(type, c_type) blocking_##type(file, variables[0]);
+#define COLLECTIVE(type, c_type)    blocking_##type##_all(file, variables[0]);
+#define COLLECTIVE_2(type, c_type)  several_##type##_all(file, variables);
+#define INDEPENDENT(type, c_type)   blocking_##type(file, variables[0]);
 #define INDEPENDENT_2(type, c_type) several_##type(file, variables);
-#define SUBMITTED(type, c_type) submit_##type(file, variables[3]);
+#define SUBMITTED(type, c_type)	    submit_##type(file, variables[3]);
 
 /* The functions that take an MPI datatype. */
 static void flexible(int file, int variable, int queued)
@@ -256,7 +256,8 @@ static void requests(int file, int variable)
 	/* One whose request nobody wants to know. */
 	MOVE(4, ncmpi_iput_var1_float, file, variable, start, data, NULL);
 	OK(ncmpi_wait_all, file, NC_REQ_ALL, NULL, NULL);
-	FAILS(NC_EINVALCOORDS, ncmpi_iput_vara_float, file, variable, (MPI_Offset[4]){-1, 0, 0, 0}, whole, data, &request[0]);
+	FAILS(NC_EINVALCOORDS, ncmpi_iput_vara_float, file, variable, (MPI_Offset[4]){-1, 0, 0, 0}, whole, data,
+	      &request[0]);
 }
 
 static void define(int file, int *variables)
