@@ -209,7 +209,7 @@ pub enum Src {
     Field(u8, u32),
     /// The same of an `int`.
     FieldInt(u8, u32),
-    /// What a call inside this one told: see [`Row::takes`].
+    /// What a call inside this one told: see `Row::takes`.
     Note(u8),
     /// The product of two notes.
     Notes(u8, u8),
