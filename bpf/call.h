@@ -28,11 +28,45 @@ static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
 	return i < 6 ? f->a[i] : 0;
 }
 
+static __always_inline u32 iot_call_class(struct iot_spec *s)
+{
+	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+}
+
+/* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
+static __always_inline bool iot_pay(struct iot_task *t)
+{
+	if (t->owes && !iot_output(IOT_C_LIFE, &t->owed, sizeof(t->owed)))
+		t->owes = 0;
+	return !t->owes;
+}
+
+/*
+ * Sends a call. The end of a phase must not be missing, or what its thread does next would seem to be inside it: it is
+ * kept until there is room, and nothing is recorded before. Of several only the outermost is needed, for it ends them.
+ */
+static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s, struct iot_call *c)
+{
+	if (!(s->bits & IOT_S_PHASE)) {
+		iot_send(iot_call_class(s), s->layer, c, sizeof(*c));
+		return;
+	}
+	if (t->owes)
+		iot_lost(IOT_P_RING, s->layer);
+	t->owes = iot_output(IOT_C_LIFE, c, sizeof(*c)) != 0;
+	if (t->owes)
+		t->owed = *c;
+}
+
 /* Opens a frame for a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
 	struct iot_frame *f;
 
+	if (t->owes && !iot_pay(t)) {
+		iot_lost(IOT_P_RING, s->layer);
+		return NULL;
+	}
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
 		return NULL;
@@ -42,6 +76,7 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->spec = spec;
 	f->seq = t->seq++;
 	f->bits = 0;
+	f->left = 0;
 	f->in = 0;
 	f->file = 0;
 	f->dev = 0;
@@ -251,17 +286,18 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->handle = c->len = c->got = c->off = 0;
 }
 
-static __always_inline u32 iot_call_class(struct iot_spec *s)
+/* The innermost call is over. What was left by a jump goes on at least until then. */
+static __always_inline void iot_pop(struct iot_task *t, u64 now)
 {
-	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+	struct iot_frame *f;
+
+	t->depth--;
+	f = iot_frame_at(t, t->depth - 1);
+	if (t->depth && f->left)
+		f->left = now;
 }
 
-struct iot_flush {
-	struct iot_task *t;
-	u64 now;
-};
-
-/* Sends the innermost open call as one that will never return. */
+/* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */
 static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 {
 	struct iot_call c;
@@ -273,26 +309,44 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return;
-	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
-	c.flags |= IOT_F_UNFINISHED;
-	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+	if (f->left && (s->bits & IOT_S_PHASE)) {
+		iot_head(&c, IOT_T_CALL, t, f, t->depth, f->left);
+	} else {
+		iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
+		c.flags |= IOT_F_UNFINISHED;
+	}
+	iot_send_call(t, s, &c);
 }
+
+struct iot_flush {
+	struct iot_task *t;
+	u64 now;
+	u32 keep;
+};
 
 /* Calls that end together are sent innermost first and told apart by their numbers. */
 static long iot_flush_step(u64 i, struct iot_flush *x)
 {
-	if (!x->t->depth)
+	if (x->t->depth <= x->keep)
 		return 1;
 	iot_give_up(x->t, x->now);
 	return 0;
 }
 
-/* Sends the calls that will never return: the thread ends or executes another program. */
-static __always_inline void iot_flush(struct iot_task *t)
+/* Sends the calls that will never return, but for the `keep` outermost. */
+static __always_inline void iot_flush(struct iot_task *t, u32 keep, u64 now)
 {
-	struct iot_flush x = {.t = t, .now = bpf_ktime_get_ns()};
+	struct iot_flush x = {.t = t, .now = now, .keep = keep};
 
 	bpf_loop(IOT_DEPTH, iot_flush_step, &x, 0);
+}
+
+/* The thread ends, or executes another program. */
+static __always_inline void iot_flush_all(struct iot_task *t)
+{
+	iot_flush(t, 0, bpf_ktime_get_ns());
+	if (!iot_pay(t))
+		iot_lost(IOT_P_RING, IOT_LAYER_APP);
 }
 
 #endif

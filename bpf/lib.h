@@ -11,6 +11,7 @@ struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
 	u64 now;
+	u32 spec;
 };
 
 /* Does the return address at the stack pointer lead to the kernel's trampoline for return probes? */
@@ -21,6 +22,19 @@ static __always_inline bool iot_returns_to_us(u64 sp)
 	u64 address = 0;
 
 	return !bpf_probe_read_user(&address, sizeof(address), (void *)sp) && address == trampoline;
+}
+
+/*
+ * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
+ * `sp`? Its return address must be where it was. At the same place another function is its tail call.
+ */
+static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
+{
+	u64 back = 0;
+
+	if (sp > f->sp || (sp == f->sp && spec == f->spec))
+		return false;
+	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
 }
 
 /*
@@ -35,26 +49,59 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (!x->t->depth)
 		return 1;
 	f = iot_frame_at(x->t, x->t->depth - 1);
-	if (!f->sp || f->sp > x->sp || x->sp - f->sp > IOT_ONE_STACK || (f->sp == x->sp && iot_returns_to_us(x->sp)))
+	if (!f->sp || (f->sp < x->sp ? x->sp - f->sp : f->sp - x->sp) > IOT_ONE_STACK)
 		return 1;
+	if (f->bits & IOT_B_PLACES) {
+		if (iot_places_open(f, x->sp, x->spec))
+			return 1;
+	} else if (f->sp > x->sp || (f->sp == x->sp && iot_returns_to_us(x->sp))) {
+		return 1;
+	}
 	iot_give_up(x->t, x->now);
 	return 0;
 }
 
-static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp)
+static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 {
-	struct iot_dead x = {.t = t, .sp = sp};
+	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (!t->depth || iot_frame_at(t, t->depth - 1)->sp > sp)
+	if (!t->depth || (f->sp > sp && !(f->bits & IOT_B_PLACES)))
 		return;
 	x.now = bpf_ktime_get_ns();
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
 }
 
+/* The same before a system call, where only functions without return probe are looked at: exceptions leave them. */
+static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
+{
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+	if (t->depth && f->sp && (f->bits & IOT_B_PLACES))
+		iot_drop_dead(t, sp, IOT_MAX_SPECS);
+}
+
+/* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
+static __always_inline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
+{
+	struct iot_enter e = {
+		.type = IOT_T_ENTER,
+		.depth = t->depth - 1,
+		.spec = f->spec,
+		.seq = f->seq,
+		.thread = t->thread,
+		.cpu = bpf_get_smp_processor_id(),
+		.start = f->start,
+	};
+
+	iot_send(IOT_C_LIFE, IOT_LAYER_APP, &e, sizeof(e));
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
-static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
+static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_task *t = iot_self();
+	u32 spec = cookie & IOT_K_ROW;
 	struct iot_spec *s;
 	struct iot_frame *f;
 
@@ -63,7 +110,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 1;
-	iot_drop_dead(t, PT_REGS_SP(ctx));
+	iot_drop_dead(t, PT_REGS_SP(ctx), spec);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
@@ -76,8 +123,14 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u32 spec)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	if (s->handle.how == IOT_IN)
 		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
+	if (cookie & IOT_K_PLACES) {
+		f->bits = IOT_B_PLACES;
+		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
+	}
 	f->start = bpf_ktime_get_ns();
-	return 0;
+	if (s->bits & IOT_S_PHASE)
+		iot_tell_phase(t, f);
+	return !!(cookie & IOT_K_PLACES);
 }
 
 struct iot_find {
@@ -101,79 +154,177 @@ static long iot_find_step(u64 i, struct iot_find *x)
 	return 1;
 }
 
+/* Sends the innermost call, which has returned. */
+static __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
+{
+	struct iot_frame *f;
+	struct iot_spec *s;
+	struct iot_call c;
+
+	if (!t || !t->depth)
+		return 0;
+	iot_pop(t, now);
+	f = iot_frame_at(t, t->depth);
+	s = iot_spec_of(f->spec);
+	if (!s)
+		return 0;
+	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
+	c.status = iot_status(s, ret);
+	iot_values(&c, s, f, ret);
+	iot_paths(t, &c, s, f);
+	iot_send_call(t, s, &c);
+	return 0;
+}
+
+struct iot_tails {
+	struct iot_task *t;
+	u64 sp;
+	u64 now;
+	s64 ret;
+};
+
+static long iot_tails_step(u64 i, struct iot_tails *x)
+{
+	struct iot_frame *f = iot_frame_at(x->t, x->t->depth - 1);
+
+	if (!x->t->depth || f->sp != x->sp || !(f->bits & IOT_B_PLACES))
+		return 1;
+	iot_finish(x->t, x->ret, x->now);
+	return 0;
+}
+
+/* A return from this place of the stack ends every function without return probe that was entered there: tail calls. */
+static __always_inline void iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
+{
+	struct iot_tails x = {.t = t, .sp = sp, .now = now, .ret = ret};
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+	if (t->depth && f->sp == sp && (f->bits & IOT_B_PLACES))
+		bpf_loop(IOT_DEPTH, iot_tails_step, &x, 0);
+}
+
 static __always_inline int iot_lib_return(struct pt_regs *ctx, u32 spec)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 	struct iot_spec *s;
 	struct iot_frame *f;
-	struct iot_call c;
 	s64 ret = PT_REGS_RC(ctx);
 	u64 sp = PT_REGS_SP(ctx) - sizeof(u64); /* the return address is gone from the stack */
-	u32 at;
 
 	if (!t)
 		return 0;
 	s = iot_spec_of(spec);
 	if (!s)
 		return 0;
-	at = t->depth - 1;
-	f = iot_frame_at(t, at);
+	f = iot_frame_at(t, t->depth - 1);
 	if (!t->depth || f->sp != sp || f->spec != spec) {
 		/* Calls above ours never returned (longjmp), or ours is not there. */
 		struct iot_find x = {.t = t, .sp = sp, .spec = spec};
 
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
-			iot_lost(IOT_P_RETURN, s->layer);
+			/* A process that was forked in a phase returns from it, too: the phase is its parent's. */
+			if (!(s->bits & IOT_S_PHASE))
+				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}
-		at = x.found - 1;
-		f = iot_frame_at(t, at);
+		iot_flush(t, x.found, now);
 	}
-	t->depth = at;
-	iot_head(&c, IOT_T_CALL, t, f, at, now);
-	c.status = iot_status(s, ret);
-	iot_values(&c, s, f, ret);
-	iot_paths(t, &c, s, f);
-	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+	iot_finish(t, ret, now);
+	iot_finish_tails(t, sp, ret, now);
 	return 0;
+}
+
+static long iot_find_place_step(u64 i, struct iot_find *x)
+{
+	u32 at = x->t->depth - 1 - (u32)i;
+	struct iot_frame *f;
+
+	if ((u32)i >= x->t->depth)
+		return 1;
+	f = iot_frame_at(x->t, at);
+	if (f->sp != x->sp || !(f->bits & IOT_B_PLACES))
+		return 0;
+	x->found = at + 1;
+	return 1;
+}
+
+/* At a return instruction in a function without return probe: the stack pointer says whose return it is. */
+static __always_inline void iot_lib_leave(struct pt_regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
+	struct iot_task *t = iot_self();
+	struct iot_find x = {.t = t, .sp = sp};
+
+	if (!t || !t->depth)
+		return;
+	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
+	if (!x.found)
+		return;
+	iot_flush(t, x.found, now);
+	iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
+}
+
+/* At a jump out of such a function. Where its stack is empty it ends there, or in what it jumps to. */
+static __always_inline void iot_lib_jump(struct pt_regs *ctx)
+{
+	struct iot_task *t = iot_self();
+	struct iot_frame *f;
+
+	if (!t || !t->depth)
+		return;
+	f = iot_frame_at(t, t->depth - 1);
+	if ((f->bits & IOT_B_PLACES) && f->sp == PT_REGS_SP(ctx))
+		f->left = bpf_ktime_get_ns();
+}
+
+/* An entry, or a place in a function that has no return probe. Returns 0 when the return is wanted. */
+static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
+{
+	if (cookie & IOT_K_LEAVE)
+		iot_lib_leave(ctx);
+	else if (cookie & IOT_K_JUMP)
+		iot_lib_jump(ctx);
+	else
+		return iot_lib_enter(ctx, cookie);
+	return 1;
 }
 
 SEC("?uprobe.session")
 int iot_uprobe_session(struct pt_regs *ctx)
 {
-	u32 spec = bpf_get_attach_cookie(ctx);
+	u64 cookie = bpf_get_attach_cookie(ctx);
 
 	if (bpf_session_is_return())
-		return iot_lib_return(ctx, spec);
-	return iot_lib_enter(ctx, spec);
+		return iot_lib_return(ctx, cookie & IOT_K_ROW);
+	return iot_lib_hit(ctx, cookie);
 }
 
 SEC("?uprobe.multi")
 int iot_uprobe_multi(struct pt_regs *ctx)
 {
-	iot_lib_enter(ctx, bpf_get_attach_cookie(ctx));
+	iot_lib_hit(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
 SEC("?uretprobe.multi")
 int iot_uretprobe_multi(struct pt_regs *ctx)
 {
-	return iot_lib_return(ctx, bpf_get_attach_cookie(ctx));
+	return iot_lib_return(ctx, bpf_get_attach_cookie(ctx) & IOT_K_ROW);
 }
 
 SEC("?uprobe")
 int iot_uprobe(struct pt_regs *ctx)
 {
-	iot_lib_enter(ctx, bpf_get_attach_cookie(ctx));
+	iot_lib_hit(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
 SEC("?uretprobe")
 int iot_uretprobe(struct pt_regs *ctx)
 {
-	return iot_lib_return(ctx, bpf_get_attach_cookie(ctx));
+	return iot_lib_return(ctx, bpf_get_attach_cookie(ctx) & IOT_K_ROW);
 }
 
 #endif

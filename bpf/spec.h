@@ -45,6 +45,7 @@ enum iot_fails {
 #define IOT_S_STAT   0x08 /* argument stat_arg is filled with a struct stat */
 #define IOT_S_STATX  0x10 /* ... struct statx */
 #define IOT_S_ONLY   0x20 /* only when argument only_arg is one of only[] */
+#define IOT_S_PHASE  0x40 /* a phase: its beginning is told, too */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -60,6 +61,13 @@ struct iot_spec {
 	u32 only[2];
 	u32 only_arg;
 };
+
+/* What a library probe's cookie says besides the row of the catalog, which is its low 16 bits. */
+#define IOT_K_ROW 0xffff
+#define IOT_K_PLACES                                                                                                   \
+	0x10000 /* entry of a function without return probe: probes at its return instructions tell its end */
+#define IOT_K_LEAVE	 0x20000 /* one of these instructions */
+#define IOT_K_JUMP	 0x40000 /* a jump out of such a function: it may go on in another one */
 
 #define IOT_MAX_SPECS	 4096
 #define IOT_MAX_SYSCALLS 512

@@ -184,6 +184,11 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
 }
 
 impl Row {
+    /// A phase: a function that is known for what runs inside it, and may last as long as the program.
+    pub fn is_phase(&self) -> bool {
+        self.layer == Layer::App && self.kind == Kind::Other && matches!(self.role, Role::None | Role::Use)
+    }
+
     const fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self

@@ -46,11 +46,13 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
         Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), *what as u64),
         Event::Preopened { process, fd, .. } => (5, pair(*process, *fd), 0),
+        // Of phases that begin together, the outer one began earlier; what is inside them ends later.
+        Event::Enter(e) => (6, pair(e.thread, e.seq), 0),
         // Of calls that end together, the inner one began later.
-        Event::Call(c) => (6, pair(c.thread, u32::MAX - c.seq), 0),
-        Event::Bio(_, bio) => (7, bio.req, bio.off),
-        Event::Request(r) => (8, r.req, 0),
-        Event::Exit { process, .. } => (9, u64::from(*process), 0),
+        Event::Call(c) => (7, pair(c.thread, u32::MAX - c.seq), 0),
+        Event::Bio(_, bio) => (8, bio.req, bio.off),
+        Event::Request(r) => (9, r.req, 0),
+        Event::Exit { process, .. } => (10, u64::from(*process), 0),
     };
     (event.time(), class, a, b)
 }
