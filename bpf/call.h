@@ -160,6 +160,12 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 	case IOT_RET_TIMES:
 		*out = ret * iot_arg(f, src->a);
 		return true;
+	case IOT_SCALED:
+		*out = iot_arg(f, src->a) * src->k;
+		return true;
+	case IOT_RET_SCALED:
+		*out = ret * src->k;
+		return true;
 	case IOT_STATUS:
 		v = iot_arg(f, src->a);
 		if (!v || bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k)))
@@ -178,6 +184,11 @@ static __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 re
 	}
 	}
 	return false;
+}
+
+static __always_inline bool iot_is_result(u8 how)
+{
+	return how == IOT_RET || how == IOT_RET_TIMES || how == IOT_RET_SCALED;
 }
 
 static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
@@ -199,7 +210,7 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
 	/* what printf was asked for is what it wrote, unless it failed */
-	if ((s->len.how != IOT_RET || c->status >= 0) && iot_eval(&s->len, f, ret, &c->len))
+	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_eval(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
 	if (iot_eval(&s->off, f, ret, &c->off))
 		c->flags |= IOT_F_OFF;
@@ -286,35 +297,33 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->handle = c->len = c->got = c->off = 0;
 }
 
-/* The innermost call is over. What was left by a jump goes on at least until then. */
-static __always_inline void iot_pop(struct iot_task *t, u64 now)
+/* The innermost call is over at `end`. One around it that was left by a jump goes on at least until then. */
+static __always_inline void iot_pop(struct iot_task *t, u64 end)
 {
 	struct iot_frame *f;
 
 	t->depth--;
 	f = iot_frame_at(t, t->depth - 1);
 	if (t->depth && f->left)
-		f->left = now;
+		f->left = end;
 }
 
 /* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */
 static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 {
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	struct iot_spec *s = iot_spec_of(f->spec);
+	bool left = f->left && s && (s->bits & IOT_S_PHASE);
 	struct iot_call c;
-	struct iot_frame *f;
-	struct iot_spec *s;
 
-	t->depth--;
-	f = iot_frame_at(t, t->depth);
-	s = iot_spec_of(f->spec);
+	if (left)
+		now = f->left;
+	iot_pop(t, now);
 	if (!s)
 		return;
-	if (f->left && (s->bits & IOT_S_PHASE)) {
-		iot_head(&c, IOT_T_CALL, t, f, t->depth, f->left);
-	} else {
-		iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
+	iot_head(&c, IOT_T_CALL, t, f, t->depth, now);
+	if (!left)
 		c.flags |= IOT_F_UNFINISHED;
-	}
 	iot_send_call(t, s, &c);
 }
 

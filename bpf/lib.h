@@ -250,45 +250,55 @@ static long iot_find_place_step(u64 i, struct iot_find *x)
 	return 1;
 }
 
-/* At a return instruction in a function without return probe: the stack pointer says whose return it is. */
+/*
+ * At a place in a function without return probe where its stack may be empty: the stack pointer says whose place it is.
+ * The calls above that one are over; returns whether there is one, as the innermost call.
+ */
+static __always_inline bool iot_at_place(struct iot_task *t, u64 sp, u64 now)
+{
+	struct iot_find x = {.t = t, .sp = sp};
+
+	if (!t || !t->depth)
+		return false;
+	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
+	if (x.found)
+		iot_flush(t, x.found, now);
+	return x.found;
+}
+
+/* A return instruction. */
 static __always_inline void iot_lib_leave(struct pt_regs *ctx)
 {
 	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct iot_task *t = iot_self();
-	struct iot_find x = {.t = t, .sp = sp};
 
-	if (!t || !t->depth)
-		return;
-	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
-	if (!x.found)
-		return;
-	iot_flush(t, x.found, now);
-	iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
+	if (iot_at_place(t, sp, now))
+		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
 }
 
-/* At a jump out of such a function. Where its stack is empty it ends there, or in what it jumps to. */
+/* A jump out of the function, which ends there or in what it jumps to. */
 static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 {
+	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
-	struct iot_frame *f;
 
-	if (!t || !t->depth)
-		return;
-	f = iot_frame_at(t, t->depth - 1);
-	if ((f->bits & IOT_B_PLACES) && f->sp == PT_REGS_SP(ctx))
-		f->left = bpf_ktime_get_ns();
+	if (iot_at_place(t, PT_REGS_SP(ctx), now))
+		iot_frame_at(t, t->depth - 1)->left = now;
 }
 
 /* An entry, or a place in a function that has no return probe. Returns 0 when the return is wanted. */
 static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
 {
+	int unwanted = 1;
+
+	/* a function of one instruction is both */
+	if ((cookie & IOT_K_PLACES) || !(cookie & (IOT_K_LEAVE | IOT_K_JUMP)))
+		unwanted = iot_lib_enter(ctx, cookie);
 	if (cookie & IOT_K_LEAVE)
 		iot_lib_leave(ctx);
 	else if (cookie & IOT_K_JUMP)
 		iot_lib_jump(ctx);
-	else
-		return iot_lib_enter(ctx, cookie);
-	return 1;
+	return unwanted;
 }
 
 SEC("?uprobe.session")

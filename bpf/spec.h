@@ -19,6 +19,8 @@ enum iot_how {
 	IOT_ASKED,
 	IOT_IOV,
 	IOT_POS,
+	IOT_SCALED,	/* argument a times k */
+	IOT_RET_SCALED, /* the result times k */
 };
 
 struct iot_src {

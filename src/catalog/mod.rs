@@ -4,9 +4,17 @@
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
 mod hdf5;
+pub mod library;
 mod mpiio;
+pub mod phase;
 mod stdio;
+pub mod symbol;
 mod syscall;
+mod user;
+mod value;
+
+pub use library::{Catalog, Library};
+pub use phase::Phase;
 
 use crate::words::{Kind, Layer};
 
@@ -21,10 +29,12 @@ pub enum Family {
     Libc,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// A library (or the phases) of the user, by its number in the [`Catalog`].
+    User(u16),
 }
 
 impl Family {
-    /// Families that live in files.
+    /// Built-in families that live in files. Those of a run are in its [`Catalog`].
     pub const LIBRARIES: [Self; 3] = [Self::Hdf5, Self::OpenMpi, Self::Libc];
 
     /// A file that defines all of these is a library of the family.
@@ -33,7 +43,7 @@ impl Family {
             Self::Hdf5 => &["H5Fopen", "H5Dwrite"],
             Self::OpenMpi => &["MPI_File_open", "ompi_mpi_comm_world"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
-            Self::Syscall => &[],
+            Self::Syscall | Self::User(_) => &[],
         }
     }
 
@@ -44,6 +54,7 @@ impl Family {
             Self::OpenMpi => "Open MPI",
             Self::Libc => "C library",
             Self::Syscall => "system calls",
+            Self::User(_) => "user",
         }
     }
 
@@ -54,6 +65,7 @@ impl Family {
             Self::OpenMpi => Layer::Mpiio,
             Self::Libc => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
+            Self::User(_) => Layer::App,
         }
     }
 }
@@ -89,6 +101,10 @@ pub enum Src {
     Iov(u8, u8),
     /// The file position before the call (system calls).
     Pos,
+    /// The argument times a number.
+    Scaled(u8, u16),
+    /// The result times a number.
+    RetScaled(u16),
 }
 
 /// How a call says that it failed.

@@ -216,7 +216,9 @@ proptest! {
         let (mut out, mut ended) = (Vec::new(), 0);
         for together in events.chunk_by(|a, b| a.time() == b.time()) {
             ended += together.iter().filter(|e| matches!(e, Event::Call(_))).count();
-            together.iter().for_each(|e| correlator.push(e.clone()));
+            for event in together {
+                correlator.push(event.clone());
+            }
             correlator.advance(together[0].time() + 1, &mut out);
             prop_assert_eq!(out.iter().filter(|r| matches!(r, Row::Span(_))).count(), ended);
         }

@@ -1,17 +1,19 @@
 //! Carries out the plan: opens a mapped file, attaches its probes by the best tier, keeps the verdicts.
 
-use crate::catalog::{Family, Row};
+use crate::catalog::{Catalog, Family, Library};
 use crate::correlate::rows::Coverage;
 use crate::event::FileKey;
 use crate::loader::elf::Elf;
 use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
-use crate::loader::plan::{self, PlannedProbe};
+use crate::loader::missing::Missing;
+use crate::loader::plan::{PlannedProbe, Planner};
+use crate::loader::returns::Place;
 use crate::loader::safety;
 use crate::skel::IotraceProgs;
 use crate::words::Layer;
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -28,7 +30,8 @@ pub type Inode = (u32, u64);
 
 /// Attaches to files, each once.
 pub struct Engine {
-    rows: Vec<Row>,
+    planner: Planner,
+    missing: Missing,
     layers: Vec<Layer>,
     tier: Option<LibTier>,
     kernel_release: String,
@@ -43,9 +46,10 @@ pub struct Engine {
 
 impl Engine {
     /// `layers` are the ones to trace; `tier` is the best one this kernel allows.
-    pub fn new(rows: Vec<Row>, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
+    pub fn new(catalog: Catalog, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
         Self {
-            rows,
+            missing: Missing::new(&catalog),
+            planner: Planner::new(catalog),
             layers,
             tier,
             kernel_release,
@@ -100,19 +104,21 @@ impl Engine {
         new
     }
 
-    /// A verdict for every layer whose library nobody mapped: it is not covered.
+    /// A verdict for every layer whose library nobody mapped: it is not covered. And for every phase and library of the
+    /// user that was not found.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let layers =
-            |f: &Family| !self.covered.contains(&f.layer()) && !self.coverage.iter().any(|c| c.layer == f.layer());
-        let mut rows = Vec::new();
-        for family in Family::LIBRARIES.into_iter().filter(layers) {
-            let (status, reason) = if self.layers.contains(&family.layer()) {
-                ("absent", format!("no traced process mapped such a library ({})", family.name()))
+        let unseen = |l: &&Library| match l.family {
+            Family::User(_) => !l.is_phases() && !self.missing.saw(l.family),
+            _ => !self.covered.contains(&l.layer) && !self.coverage.iter().any(|c| c.layer == l.layer),
+        };
+        let libraries = self.planner.catalog().libraries().iter().filter(unseen).map(|library| {
+            let (status, reason) = if self.layers.contains(&library.layer) {
+                ("absent", format!("no traced process mapped such a library ({})", library.name))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };
-            rows.push(Coverage {
-                layer: family.layer(),
+            Coverage {
+                layer: library.layer,
                 target: String::new(),
                 symbol: String::new(),
                 tier: None,
@@ -120,9 +126,9 @@ impl Engine {
                 reason: Some(reason),
                 offset: None,
                 insn: None,
-            });
-        }
-        rows
+            }
+        });
+        libraries.chain(self.missing.phases(self.planner.catalog())).collect()
     }
 
     /// Detaches everything.
@@ -141,13 +147,12 @@ impl Engine {
             Ok(opened) => opened,
             Err(why) => return self.unreadable(&name, &why),
         };
-        let wanted = plan::wanted(&self.rows);
-        let elf = match Elf::parse(&bytes, |symbol| wanted.contains(symbol)) {
+        let elf = match Elf::parse(&bytes, |symbol| self.planner.takes(symbol)) {
             Ok(elf) => elf,
             Err(why) => return self.unreadable(&name, &why.to_string()),
         };
-        let layers = self.layers.clone();
-        let plan = plan::plan(&name, &elf, &bytes, &self.rows, &|l| layers.contains(&l));
+        let plan = self.planner.plan(&name, &elf, &bytes, &|l| self.layers.contains(&l));
+        self.missing.judged(&name, &elf, &plan, self.planner.catalog());
         self.coverage.extend(plan.settled);
         if plan.probes.is_empty() {
             return;
@@ -166,6 +171,7 @@ impl Engine {
 
     /// A file that may be a library and cannot be read is a gap, and said so.
     fn unreadable(&mut self, name: &str, why: &str) {
+        self.missing.unreadable(name, why, self.planner.catalog());
         let Some(base) = name.rsplit('/').next() else { return };
         let families = Family::LIBRARIES.iter().filter(|f| looks_like(base, **f));
         self.coverage.extend(families.map(|f| Coverage {
@@ -191,9 +197,9 @@ impl Engine {
                 let outcome = if self.singles >= MAX_SINGLE {
                     Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
                 } else {
-                    single(progs, path, probe).map(|pair| {
-                        self.links.extend(pair);
-                        self.singles += 1;
+                    single(progs, path, probe).map(|links| {
+                        self.singles += links.len().div_ceil(2);
+                        self.links.extend(links);
                         self.attached += 1;
                         tier.name()
                     })
@@ -229,12 +235,12 @@ fn looks_like(base: &str, family: Family) -> bool {
         Family::Hdf5 => base.starts_with("libhdf5"),
         Family::OpenMpi => base.starts_with("libmpi"),
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
-        Family::Syscall => false,
+        Family::Syscall | Family::User(_) => false,
     }
 }
 
 /// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
-fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
+pub fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
     let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
     // The name may mean something else by now, even something that blocks who opens it.
@@ -255,31 +261,67 @@ fn open(pid: u32, m: &Mapping) -> Result<(File, Vec<u8>), String> {
     Ok((file, bytes))
 }
 
+/// What a probe's cookie says besides the row of the catalog: `IOT_K_` of `bpf/spec.h` (macros do not reach the skeleton).
+mod cookie {
+    pub const PLACES: u64 = 0x10000;
+    pub const LEAVE: u64 = 0x20000;
+    pub const JUMP: u64 = 0x40000;
+}
+
+/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe has.
+fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
+    let spec = u64::from(probe.spec);
+    let mut points = BTreeMap::from([(probe.offset, spec)]);
+    if let Some(places) = &probe.places {
+        *points.entry(probe.offset).or_default() |= cookie::PLACES;
+        for place in places {
+            let (Place::Leave(at) | Place::Jump(at)) = place;
+            let bit = if matches!(place, Place::Leave(_)) { cookie::LEAVE } else { cookie::JUMP };
+            *points.entry(*at).or_insert(spec) |= bit;
+        }
+    }
+    points
+}
+
 fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: LibTier) -> Result<Vec<Link>, String> {
     // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
-    let opts = |retprobe, session| UprobeMultiOpts {
-        offsets: probes.iter().map(|p| p.offset as usize).collect(),
-        cookies: probes.iter().map(|p| u64::from(p.spec)).collect(),
+    let opts = |points: Vec<(u64, u64)>, retprobe, session| UprobeMultiOpts {
+        offsets: points.iter().map(|(at, _)| *at as usize).collect(),
+        cookies: points.iter().map(|(_, cookie)| *cookie).collect(),
         retprobe,
         session,
         ..Default::default()
     };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let points: Vec<(u64, u64)> = probes.iter().flat_map(breakpoints).collect();
     if tier == LibTier::Session {
-        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(false, true));
+        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(points, false, true));
         return Ok(vec![link.map_err(say)?]);
     }
     // The return first: an entry without its return would leave its frame open.
-    let ret = progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(true, false)).map_err(say)?;
-    let entry = progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(false, false)).map_err(say)?;
-    Ok(vec![entry, ret])
+    let with_return = probes.iter().filter(|p| p.places.is_none());
+    let returns: Vec<_> = with_return.map(|p| (p.offset, u64::from(p.spec))).collect();
+    let mut links = Vec::new();
+    if !returns.is_empty() {
+        let opts = opts(returns, true, false);
+        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
+    }
+    let opts = opts(points, false, false);
+    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
+    Ok(links)
 }
 
-fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
-    let opts = |retprobe| UprobeOpts { cookie: u64::from(probe.spec), retprobe, ..Default::default() };
+fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<Vec<Link>, String> {
+    let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
-    let at = probe.offset as usize;
-    let ret = progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts(true)).map_err(say)?;
-    let entry = progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at, opts(false)).map_err(say)?;
-    Ok([entry, ret])
+    let mut links = Vec::new();
+    if probe.places.is_none() {
+        let (at, opts) = (probe.offset as usize, opts(u64::from(probe.spec), true));
+        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts).map_err(say)?);
+    }
+    for (at, cookie) in breakpoints(probe) {
+        let opts = opts(cookie, false);
+        links.push(progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at as usize, opts).map_err(say)?);
+    }
+    Ok(links)
 }

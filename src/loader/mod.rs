@@ -1,6 +1,6 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `plan`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
+//! `elf`, `prologue`, `returns`, `plan`, `maps` and `safety` are pure; `attach`, `session`, `rings` and `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -8,8 +8,10 @@ pub mod existing;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
+mod missing;
 pub mod plan;
 pub mod prologue;
+pub mod returns;
 pub mod rings;
 pub mod safety;
 pub mod session;

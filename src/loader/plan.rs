@@ -1,11 +1,13 @@
 //! Decides what to probe in a file: which libraries it is, and for every row of theirs a probe or the reason for none.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::{Family, Row};
+use crate::catalog::symbol::{Names, cold_part_of};
+use crate::catalog::{Catalog, Family, Library};
 use crate::correlate::rows::Coverage;
 use crate::loader::elf::{Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
+use crate::loader::returns::{self, Place};
 use crate::words::Layer;
 
 /// A probe to attach.
@@ -14,12 +16,15 @@ pub struct PlannedProbe {
     /// Row of the catalog, and the probe's cookie.
     pub spec: u16,
     pub layer: Layer,
+    /// As the catalog has it.
     pub symbol: &'static str,
     /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
     pub offset: u64,
     pub class: InsnClass,
     /// The probed instruction.
     pub text: String,
+    /// Where its end is seen, when it must not have a return probe.
+    pub places: Option<Vec<Place>>,
 }
 
 impl PlannedProbe {
@@ -51,58 +56,112 @@ pub struct Plan {
     pub probes: Vec<PlannedProbe>,
     /// The verdicts that are final already: absent, refused, skipped.
     pub settled: Vec<Coverage>,
+    /// Phases that were looked for and that the file does not define: rows of the catalog.
+    pub missing: Vec<u16>,
 }
 
-/// The names that `Elf::parse` must look for so that these rows can be planned.
-pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
-    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels()).copied();
-    let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(symbols).collect()
+/// Plans by a catalog.
+pub struct Planner {
+    catalog: Catalog,
+    exact: HashSet<&'static str>,
+    user: Names,
 }
 
-/// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
-pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
-    let is = |family: &Family| family.sentinels().iter().all(|name| elf.symbols.contains_key(*name));
-    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(is).collect();
-    let mut plan = Plan { families: families.clone(), ..Plan::default() };
-    let mut taken = BTreeMap::new();
-    // Row numbers have 16 bits on the wire.
-    for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| families.contains(&row.family)) {
-        let mut settle = |status, reason: String, offset: Option<u64>| {
-            plan.settled.push(Coverage {
-                layer: row.layer,
-                target: target_name.to_owned(),
-                symbol: row.symbol.to_owned(),
-                tier: None,
-                status,
-                reason: Some(reason),
-                offset: offset.map(|o| o as i64),
-                insn: None,
-            });
-        };
-        if !layers(row.layer) {
-            settle("skipped", "layer not selected".into(), None);
-        } else if elf.go {
-            settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
-        } else if let Some(symbols) = elf.symbols.get(row.symbol) {
-            for symbol in symbols {
-                match place(symbol, bytes, row.symbol, &mut taken) {
-                    Ok((offset, probe)) => plan.probes.push(PlannedProbe {
-                        spec,
-                        layer: row.layer,
-                        symbol: row.symbol,
-                        offset,
-                        class: probe.class,
-                        text: probe.text,
-                    }),
+impl Planner {
+    pub fn new(catalog: Catalog) -> Self {
+        let sentinels = catalog.libraries().iter().flat_map(|l| l.symbols.iter().copied());
+        let rows = catalog.rows().iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
+        let (exact, user) = (sentinels.chain(rows).collect(), Names::new(catalog.user_rows().map(|r| r.symbol)));
+        Self { catalog, exact, user }
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Must `Elf::parse` keep this symbol of a file?
+    pub fn takes(&self, symbol: &str) -> bool {
+        let function = cold_part_of(symbol).unwrap_or(symbol);
+        self.exact.contains(function) || self.user.meant_by(function).is_some()
+    }
+
+    /// Plans the probes of the file `path`, whose content is `bytes`; `layers` says which layers are traced.
+    pub fn plan(&self, path: &str, elf: &Elf, bytes: &[u8], layers: &dyn Fn(Layer) -> bool) -> Plan {
+        let is = |l: &&Library| l.is(path, elf.program, |name| elf.symbols.contains_key(name));
+        let libraries: Vec<_> = self.catalog.libraries().iter().filter(is).collect();
+        let mut plan = Plan { families: libraries.iter().map(|l| l.family).collect(), ..Plan::default() };
+        let by_meaning = self.by_meaning(elf);
+        let mut taken = BTreeMap::new();
+        // Row numbers have 16 bits on the wire.
+        for (spec, row) in (0_u16..).zip(self.catalog.rows()) {
+            let Some(library) = libraries.iter().find(|l| l.family == row.family) else { continue };
+            let users = matches!(row.family, Family::User(_));
+            let names = if users { by_meaning.get(row.symbol).cloned().unwrap_or_default() } else { vec![row.symbol] };
+            let found: Vec<_> = names.iter().filter_map(|name| Some((*name, elf.symbols.get(*name)?))).collect();
+            let mut settle = |status, reason: String, offset: Option<u64>| {
+                plan.settled.push(Coverage {
+                    layer: row.layer,
+                    target: path.to_owned(),
+                    symbol: row.symbol.to_owned(),
+                    tier: None,
+                    status,
+                    reason: Some(reason),
+                    offset: offset.map(|o| o as i64),
+                    insn: None,
+                });
+            };
+            if !layers(row.layer) {
+                settle("skipped", "layer not selected".into(), None);
+                continue;
+            }
+            if found.is_empty() && library.is_phases() {
+                plan.missing.push(spec);
+                continue;
+            }
+            if elf.go {
+                settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
+                continue;
+            }
+            if found.is_empty() {
+                settle("absent", "the file does not define it".into(), None);
+            }
+            for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
+                let planned = place(symbol, bytes, row.symbol, &mut taken).and_then(|(offset, probe)| {
+                    let places = if users && elf.unwinds { Some(in_place(elf, name, symbol, bytes)?) } else { None };
+                    let (class, text) = (probe.class, probe.text);
+                    Ok(PlannedProbe { spec, layer: row.layer, symbol: row.symbol, offset, class, text, places })
+                });
+                match planned {
+                    Ok(probe) => plan.probes.push(probe),
                     Err(No { status, reason, offset }) => settle(status, reason, offset),
                 }
             }
-        } else {
-            settle("absent", "the file does not define it".into(), None);
         }
+        plan
     }
-    plan
+
+    /// The symbols of a file that each name of the user stands for.
+    fn by_meaning<'a>(&self, elf: &'a Elf) -> HashMap<&'static str, Vec<&'a str>> {
+        let mut names: HashMap<&'static str, Vec<&str>> = HashMap::new();
+        for symbol in elf.symbols.keys() {
+            if let Some(name) = self.user.meant_by(symbol) {
+                names.entry(name).or_default().push(symbol);
+            }
+        }
+        names
+    }
+}
+
+/// Where a function that exceptions may pass through is left.
+fn in_place(elf: &Elf, name: &str, symbol: &Symbol, bytes: &[u8]) -> Result<Vec<Place>, No> {
+    let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
+    let cold = elf.symbols.iter().filter(|(other, _)| cold_part_of(other) == Some(name));
+    let parts: Vec<_> = std::iter::once(symbol).chain(cold.flat_map(|(_, all)| all)).filter_map(part).collect();
+    returns::places(bytes, &parts).map_err(|why| No {
+        status: "refused",
+        reason: format!("exceptions may pass through it, so it must not have a return probe, and {why}"),
+        offset: parts.first().map(|(offset, _)| *offset),
+    })
 }
 
 /// Why a symbol gets no probe.
@@ -152,7 +211,6 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog;
     use crate::loader::elf::Binding;
 
     #[test]
@@ -171,9 +229,19 @@ mod tests {
             ("fread", at(99, 2)),
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = Elf { symbols, build_id: None, go: false, entry: None };
-        let rows = catalog::rows();
-        let plan = plan("x", &elf, &bytes, &rows, &|_| true);
+        let elf = Elf {
+            symbols,
+            build_id: None,
+            go: false,
+            entry: None,
+            program: false,
+            unwinds: false,
+            symtab: true,
+            dynamic: false,
+        };
+        let planner = Planner::new(Catalog::built_in());
+        let rows = planner.catalog().rows();
+        let plan = planner.plan("x", &elf, &bytes, &|_| true);
         let probes: Vec<_> =
             plan.probes.iter().map(|p| (p.symbol, p.offset, rows[usize::from(p.spec)].symbol)).collect();
         assert_eq!(probes, [("fopen", 4, "fopen")]);

@@ -18,6 +18,7 @@ mod bits {
     pub const STAT: u8 = 0x08;
     pub const STATX: u8 = 0x10;
     pub const ONLY: u8 = 0x20;
+    pub const PHASE: u8 = 0x40;
 }
 
 fn src(from: Src) -> t::iot_src {
@@ -37,6 +38,8 @@ fn src(from: Src) -> t::iot_src {
         Src::Asked => (H::IOT_ASKED, 0, 0, 0),
         Src::Iov(a, b) => (H::IOT_IOV, a, b, 0),
         Src::Pos => (H::IOT_POS, 0, 0, 0),
+        Src::Scaled(a, k) => (H::IOT_SCALED, a, 0, u32::from(k)),
+        Src::RetScaled(k) => (H::IOT_RET_SCALED, 0, 0, u32::from(k)),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -61,6 +64,9 @@ pub fn spec(row: &Row) -> t::iot_spec {
     let mut bits = 0;
     if row.role != Role::Use && row.role != Role::None || row.kind == Kind::Open {
         bits |= bits::LIFE;
+    }
+    if row.is_phase() {
+        bits |= bits::PHASE | bits::LIFE;
     }
     if syscall {
         bits |= match row.role {
