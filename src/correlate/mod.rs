@@ -403,10 +403,12 @@ impl Correlator {
         }
     }
 
-    /// Writes the spans of completed trees, and the rows they refer to.
+    /// Writes the spans of completed trees, and the rows they refer to: a call before the calls inside it, in the order in
+    /// which they began.
     ///
     /// `complete`: no call of the thread that began before their end is still open.
     fn leave(&mut self, complete: bool, out: &mut Vec<Row>) {
+        self.leaving.sort_unstable_by_key(|(node, _)| node.span.span_id);
         for (Node { mut span, spec, .. }, tree) in self.leaving.drain(..) {
             if span.parent_id.is_none() {
                 self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, complete, out);

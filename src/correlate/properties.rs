@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::rows::{Row, Span, span_id};
+use super::rows::{Row, SEQ_BITS, Span, span_id};
 use super::testing::{call, key, spec};
 use super::{Config, Correlator};
 use crate::catalog;
 use crate::event::{Call, Enter, Event};
-use crate::words::flag;
+use crate::words::{Kind, Layer, flag};
 
 /// Rows of the catalog under test, and behind them some phases.
 const ROWS: u16 = 80;
@@ -142,6 +142,22 @@ fn check_shape(all: &BTreeMap<i64, Span>) {
     }
 }
 
+/// The calls of a thread are written in the order in which they began, but for the phases that only phases enclose.
+fn check_order(rows: &[Row]) {
+    let all = spans(rows);
+    let phase = |s: &Span| s.layer == Layer::App && s.kind == Kind::Other;
+    let outer = |s: &Span| std::iter::successors(Some(s), |s| s.parent_id.map(|id| &all[&id])).all(phase);
+    let mut last: HashMap<i64, i64> = HashMap::new();
+    for row in rows {
+        if let Row::Span(span) = row
+            && !outer(span)
+        {
+            let before = last.insert(span.span_id >> SEQ_BITS, span.span_id);
+            assert!(before < Some(span.span_id), "{before:?} before {}", span.span_id);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -150,7 +166,9 @@ proptest! {
     fn trees_are_rebuilt_exactly(programs in programs(), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let truth = play_all(&programs);
         let calls: Vec<Call> = truth.iter().map(|t| t.0).collect();
-        let got = spans(&run(&told(&calls, &[]), &shuffle, batch, usize::MAX));
+        let rows = run(&told(&calls, &[]), &shuffle, batch, usize::MAX);
+        check_order(&rows);
+        let got = spans(&rows);
         check_shape(&got);
         prop_assert_eq!(got.len(), calls.len());
         for (call, parent) in &truth {

@@ -3,12 +3,13 @@
 mod amplification;
 mod calls;
 mod files;
+mod phases;
 
 use std::collections::BTreeMap;
 
 use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report};
 use crate::export::text::{Column, Set::Name, Set::Right, bytes, cut_end, escape, percent, ratio, table, time};
-use crate::words::LAYERS;
+use crate::words::{LAYERS, Layer};
 
 /// Columns of the text of a finished run.
 pub const WIDTH: usize = 120;
@@ -89,6 +90,7 @@ impl Report {
         self.head(&mut out);
         self.coverage(&mut out);
         self.layers(&mut out, width);
+        phases::text(&self.phases, &mut out, width);
         self.amplification(&mut out, width);
         calls::text(&self.slowest, &mut out, width);
         files::text(self, &mut out, width);
@@ -141,7 +143,8 @@ impl Report {
         for layer in &self.coverage {
             let seen = self.layers.iter().any(|row| row.layer == layer.layer);
             if layer.probes == 0 && !seen {
-                without.push(layer.layer);
+                // Phases are there when someone asks for them.
+                without.extend(Some(layer.layer).filter(|layer| *layer != Layer::App.name()));
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
             }
