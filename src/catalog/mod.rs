@@ -5,10 +5,18 @@
 
 mod aio;
 pub mod hdf5;
+pub mod library;
 mod mpi;
 mod mpiio;
+pub mod phase;
 mod stdio;
+pub mod symbol;
 mod syscall;
+mod user;
+mod value;
+
+pub use library::{Catalog, Library};
+pub use phase::Phase;
 
 use self::hdf5::Tells;
 use crate::words::{Kind, Layer};
@@ -46,10 +54,12 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// A library (or the phases) of the user, by its number in the [`Catalog`].
+    User(u16),
 }
 
 impl Family {
-    /// Families that live in files.
+    /// Built-in families that live in files. Those of a run are in its [`Catalog`].
     pub const LIBRARIES: [Self; 14] = [
         Self::Hdf5,
         Self::OpenMpi,
@@ -84,7 +94,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall => &[],
+            Self::Syscall | Self::User(_) => &[],
         }
     }
 
@@ -125,6 +135,7 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::User(_) => "user",
         }
     }
 
@@ -138,6 +149,7 @@ impl Family {
             }
             Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
+            Self::User(_) => Layer::App,
         }
     }
 }
@@ -224,6 +236,10 @@ pub enum Src {
     StreamEnd,
     /// The bytes from there to there.
     StreamMoved,
+    /// The argument times a number.
+    Scaled(u8, u16),
+    /// The result times a number.
+    RetScaled(u16),
 }
 
 impl Src {
@@ -243,6 +259,7 @@ impl Src {
             | Self::Field(a, _)
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
+            | Self::Scaled(a, _)
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
             | Self::Through(a, ..)
@@ -253,6 +270,7 @@ impl Src {
             Self::None
             | Self::Ret
             | Self::RetInt
+            | Self::RetScaled(_)
             | Self::Asked
             | Self::Pos
             | Self::Note(_)
@@ -563,6 +581,11 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
 }
 
 impl Row {
+    /// A phase: a function that is known for what runs inside it, and may last as long as the program.
+    pub fn is_phase(&self) -> bool {
+        self.layer == Layer::App && self.kind == Kind::Other && matches!(self.role, Role::None | Role::Use)
+    }
+
     const fn kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
         self

@@ -29,6 +29,7 @@ mod bits {
     pub const ALL: u8 = 0x10;
     pub const AWAIT: u8 = 0x20;
     pub const STREAM: u8 = 0x40;
+    pub const PHASE: u8 = 0x80;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -70,6 +71,8 @@ fn src(from: Src) -> t::iot_src {
         Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
         Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
         Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
+        Src::Scaled(a, k) => (H::IOT_SCALED, a, 0, u32::from(k)),
+        Src::RetScaled(k) => (H::IOT_RET_SCALED, 0, 0, u32::from(k)),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -122,6 +125,9 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     if row.role != Role::Use && row.role != Role::None || row.kind == Kind::Open {
         bits |= bits::LIFE;
     }
+    if row.is_phase() {
+        bits |= bits::LIFE;
+    }
     if syscall {
         bits |= match row.role {
             Role::Use | Role::Close | Role::Dup => bits::FD,
@@ -146,6 +152,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         (bits::OUTER, row.outermost),
         (bits::ALL, row.asynchronous == Async::Wait),
         (bits::STREAM, stream),
+        (bits::PHASE, row.is_phase()),
         (bits::AWAIT, !layers.contains(&row.layer)),
     ] {
         more |= if on { bit } else { 0 };

@@ -3,6 +3,7 @@
 mod amplification;
 mod calls;
 mod files;
+mod phases;
 
 use std::collections::BTreeMap;
 
@@ -91,6 +92,7 @@ impl Report {
         self.head(&mut out);
         self.coverage(&mut out);
         self.layers(&mut out, width);
+        phases::text(&self.phases, &mut out, width);
         self.amplification(&mut out, width);
         calls::text(&self.slowest, &mut out, width);
         files::text(self, &mut out, width);
@@ -158,7 +160,8 @@ impl Report {
                 continue;
             }
             if layer.probes == 0 && !seen {
-                without.push(layer.layer);
+                // Phases are there when someone asks for them.
+                without.extend(Some(layer.layer).filter(|layer| *layer != Layer::App.name()));
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
             }
