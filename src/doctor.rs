@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// The inode of the first PID namespace (include/linux/proc_ns.h).
+/// The inode of the first PID namespace (`include/linux/proc_ns.h`).
 const PROC_PID_INIT_INO: u64 = 0xEFFF_FFFC;
 
 /// One thing that was looked at.

@@ -123,7 +123,7 @@ impl Catalog {
     /// Adds a library, which gets its family; rows follow with [`Catalog::add_row`].
     pub(super) fn add_library(&mut self, library: Library) -> Result<Family> {
         let users = self.libraries.iter().filter(|l| matches!(l.family, Family::User(_))).count();
-        let family = Family::User(u16::try_from(users).context("more than 65536 libraries")?);
+        let family = Family::User(u8::try_from(users).context("more than 256 libraries and files with phases")?);
         self.libraries.push(Library { family, ..library });
         Ok(family)
     }

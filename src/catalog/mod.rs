@@ -55,7 +55,7 @@ pub enum Family {
     /// Not a library: the kernel's system calls.
     Syscall,
     /// A library (or the phases) of the user, by its number in the [`Catalog`].
-    User(u16),
+    User(u8),
 }
 
 impl Family {

@@ -128,7 +128,7 @@ struct ProcessState {
 /// What tells the run that a process belongs to from others: the job's id, and the values of `RUN`.
 pub type Run = Arc<[String]>;
 
-/// Variables that are equal for all processes of one run of a launcher, and different for another: PMIx (Open MPI, Slurm),
+/// Variables that are equal for all processes of one run of a launcher, and different for another: `PMIx` (Open MPI, Slurm),
 /// Intel MPI's, Slurm. MPICH's launcher has none.
 const RUN: [&str; 3] = ["PMIX_NAMESPACE", "I_MPI_HYDRA_UUID", "SLURM_STEP_ID"];
 

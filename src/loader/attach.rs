@@ -337,8 +337,10 @@ impl Engine {
 
 /// Which rows come first where there can only be few: phases and data, then handles, then what makes data durable.
 fn importance(row: &Row) -> u8 {
+    if row.note.is_some() || row.is_phase() {
+        return 0;
+    }
     match row.kind {
-        _ if row.note.is_some() || row.is_phase() => 0,
         Kind::Read | Kind::Write => 0,
         Kind::Open | Kind::Close => 1,
         Kind::Sync | Kind::Wait => 2,
@@ -361,9 +363,10 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiSm
         | Family::OmpiOb1
         | Family::OmpiUcx
-        | Family::Librt => false,
+        | Family::Librt
+        | Family::Syscall
+        | Family::User(_) => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
-        Family::Syscall | Family::User(_) => false,
     }
 }
 

@@ -110,7 +110,7 @@ impl Phases {
             let mut seen: Vec<&str> = Vec::new();
             let mut in_app = false;
             for phase in around(*id) {
-                if !seen.contains(&phase.op) && !(in_app && *layer == Layer::App) {
+                if !(seen.contains(&phase.op) || in_app && *layer == Layer::App) {
                     seen.push(phase.op);
                     layers.entry((phase.op, *layer)).or_default().add(sum);
                 }

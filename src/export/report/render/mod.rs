@@ -133,7 +133,7 @@ impl Report {
             }
         }
         if !libraries.is_empty() {
-            line(format!("libraries {}", escape(&libraries.join(", "))));
+            line(format!("libraries {}", escape(libraries.join(", "))));
         }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
