@@ -36,14 +36,47 @@ static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
 	return v == s->only[0] || v == s->only[1];
 }
 
+static __always_inline u32 iot_call_class(struct iot_spec *s)
+{
+	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+}
+
+/* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
+static __always_inline bool iot_pay(struct iot_task *t)
+{
+	if (t->owes && !iot_output(IOT_C_LIFE, &t->owed, sizeof(t->owed)))
+		t->owes = 0;
+	return !t->owes;
+}
+
+/*
+ * Sends a call. The end of a phase must not be missing, or what its thread does next would seem to be inside it: it is
+ * kept until there is room, and nothing is recorded before. Of several only the outermost is needed, for it ends them.
+ */
+static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s, struct iot_call *c)
+{
+	if (!(s->more & IOT_M_PHASE)) {
+		iot_send(iot_call_class(s), s->layer, c, sizeof(*c));
+		return;
+	}
+	if (t->owes)
+		iot_lost(IOT_P_RING, s->layer);
+	t->owes = iot_output(IOT_C_LIFE, c, sizeof(*c)) != 0;
+	if (t->owes)
+		t->owed = *c;
+}
+
 /* Opens a frame for a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
-	struct iot_frame *f;
-
 	u16 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
+	struct iot_frame *f;
 	u8 depth = 0;
 
+	if (t->owes && !iot_pay(t)) {
+		iot_lost(IOT_P_RING, s->layer);
+		return NULL;
+	}
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
 		return NULL;
@@ -62,6 +95,7 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->seq = t->seq++;
 	f->bits = 0;
 	f->noted = 0;
+	f->left = 0;
 	f->in = 0;
 	if (s->len.how == IOT_ROUNDS) {
 		f->site[0] = f->site[1] = f->site[2] = 0;
@@ -183,6 +217,12 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	case IOT_RET_TIMES:
 		*out = ret * iot_arg(f, src->a);
 		return true;
+	case IOT_SCALED:
+		*out = iot_arg(f, src->a) * src->k;
+		return true;
+	case IOT_RET_SCALED:
+		*out = ret * src->k;
+		return true;
 	case IOT_STATUS:
 	case IOT_FIELD:
 		v = iot_arg(f, src->a);
@@ -288,6 +328,11 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	return false;
 }
 
+static __always_inline bool iot_is_result(u8 how)
+{
+	return how == IOT_RET || how == IOT_RET_TIMES || how == IOT_RET_SCALED;
+}
+
 static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 {
 	switch (s->fails) {
@@ -313,7 +358,7 @@ static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
 static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
 	/* what printf was asked for is what it wrote, unless it failed */
-	if ((s->len.how != IOT_RET || c->status >= 0) && iot_eval(&s->len, f, ret, &c->len))
+	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_eval(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
 	if (iot_eval(&s->off, f, ret, &c->off))
 		c->flags |= IOT_F_OFF;
@@ -410,48 +455,65 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->handle = c->len = c->got = c->off = 0;
 }
 
-static __always_inline u32 iot_call_class(struct iot_spec *s)
+/* The innermost call is over at `end`. One around it that was left by a jump goes on at least until then. */
+static __always_inline void iot_pop(struct iot_task *t, u64 end)
 {
-	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+	struct iot_frame *f;
+
+	t->depth--;
+	f = iot_frame_at(t, t->depth - 1);
+	if (t->depth && f->left)
+		f->left = end;
+}
+
+/* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */
+static __always_inline void iot_give_up(struct iot_task *t, u64 now)
+{
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	struct iot_spec *s = iot_spec_of(f->spec);
+	bool left = f->left && s && (s->more & IOT_M_PHASE);
+	struct iot_call c;
+
+	if (left)
+		now = f->left;
+	iot_pop(t, now);
+	if (!s || s->note != IOT_NO_NOTE)
+		return;
+	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
+	if (!left)
+		c.flags |= IOT_F_UNFINISHED;
+	iot_send_call(t, s, &c);
 }
 
 struct iot_flush {
 	struct iot_task *t;
 	u64 now;
+	u32 keep;
 };
-
-/* Sends the innermost open call as one that will never return. */
-static __always_inline void iot_give_up(struct iot_task *t, u64 now)
-{
-	struct iot_call c;
-	struct iot_frame *f;
-	struct iot_spec *s;
-
-	t->depth--;
-	f = iot_frame_at(t, t->depth);
-	s = iot_spec_of(f->spec);
-	if (!s || s->note != IOT_NO_NOTE)
-		return;
-	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
-	c.flags |= IOT_F_UNFINISHED;
-	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
-}
 
 /* Calls that end together are sent innermost first and told apart by their numbers. */
 static long iot_flush_step(u64 i, struct iot_flush *x)
 {
-	if (!x->t->depth)
+	if (x->t->depth <= x->keep)
 		return 1;
 	iot_give_up(x->t, x->now);
 	return 0;
 }
 
-/* Sends the calls that will never return: the thread ends or executes another program. */
-static __always_inline void iot_flush(struct iot_task *t)
+/* Sends the calls that will never return, but for the `keep` outermost. */
+static __always_inline void iot_flush(struct iot_task *t, u32 keep, u64 now)
 {
-	struct iot_flush x = {.t = t, .now = bpf_ktime_get_ns()};
+	struct iot_flush x = {.t = t, .now = now, .keep = keep};
 
 	bpf_loop(IOT_DEPTH, iot_flush_step, &x, 0);
+}
+
+/* The thread ends, or executes another program. */
+static __always_inline void iot_flush_all(struct iot_task *t)
+{
+	iot_flush(t, 0, bpf_ktime_get_ns());
+	if (!iot_pay(t))
+		iot_lost(IOT_P_RING, IOT_LAYER_APP);
 }
 
 #endif

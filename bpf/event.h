@@ -19,6 +19,7 @@ enum iot_type {
 	IOT_T_BIO,	/* part of a request, at issue */
 	IOT_T_REQ,	/* a request, at completion */
 	IOT_T_STREAM,	/* a FILE is on a descriptor */
+	IOT_T_ENTER,	/* a phase was entered; its call follows when it returns */
 };
 
 enum iot_text_kind {
@@ -66,6 +67,16 @@ struct iot_syscall {
 	u64 ino;
 	u32 dev;
 	u32 generation;
+};
+
+struct iot_enter {
+	u8 type;
+	u8 depth;
+	u16 spec;
+	u32 seq;
+	u32 thread;
+	u32 cpu;
+	u64 start;
 };
 
 #define IOT_TEXT_MAX 4096

@@ -6,6 +6,7 @@
 #include <bpf/bpf_core_read.h>
 
 /* Positions of the layers in words::LAYERS. */
+#define IOT_LAYER_APP	  0
 #define IOT_LAYER_NETCDF  1 /* the I/O libraries: from here ... */
 #define IOT_LAYER_MPIIO	  4 /* ... to here */
 #define IOT_LAYER_SYSCALL 7
@@ -27,6 +28,7 @@
 
 /* Records that no map or global holds are named here, so that the skeleton has their types. */
 const struct iot_syscall *iot_unused_syscall __attribute__((unused));
+const struct iot_enter *iot_unused_enter __attribute__((unused));
 const struct iot_text *iot_unused_text __attribute__((unused));
 const struct iot_thread *iot_unused_thread __attribute__((unused));
 const struct iot_process *iot_unused_process __attribute__((unused));
@@ -46,6 +48,7 @@ const enum iot_class *iot_unused_class __attribute__((unused));
 
 _Static_assert(sizeof(struct iot_call) == 64, "one cache line");
 _Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
+_Static_assert(sizeof(struct iot_enter) == 24, "beginning of a phase");
 _Static_assert(sizeof(struct iot_text) == 32, "header of a text");
 _Static_assert(sizeof(struct iot_file) == 64, "header of a file");
 _Static_assert(sizeof(struct iot_thread) == 48, "thread");

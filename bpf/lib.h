@@ -3,13 +3,16 @@
 #ifndef IOT_LIB_H
 #define IOT_LIB_H
 
+#define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
+
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
 	u64 now;
-	bool elsewhere; /* the innermost call may be open on another stack */
+	u32 spec;
+	bool elsewhere; /* the innermost call with a return probe may be open on another stack */
 };
 
 /* Does the return address that stands here lead to the kernel's trampoline for return probes? Paged out, it may. */
@@ -32,6 +35,28 @@ static __always_inline bool iot_on_main_stack(u64 sp)
 }
 
 /*
+ * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
+ * `sp`? Its return address must be where it was. At the same place another function is its tail call. Far away is
+ * another stack (signals, coroutines), which tells nothing.
+ */
+static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
+{
+	u64 back = 0;
+
+	if ((f->sp < sp ? sp - f->sp : f->sp - sp) > IOT_ONE_STACK)
+		return true;
+	if (sp > f->sp || (sp == f->sp && spec == f->spec))
+		return false;
+	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
+}
+
+/* May a call with a return probe that lies below the stack pointer be open, on another stack? */
+static __always_inline bool iot_maybe_elsewhere(struct iot_frame *f, u64 sp)
+{
+	return f->sp < sp && (!iot_on_main_stack(f->sp) || !iot_on_main_stack(sp));
+}
+
+/*
  * Calls are left by longjmp. A call whose return address does not stand any more was; so was one whose frame lies below
  * the stack pointer, where nothing is kept. But that holds on one stack only: a call on another one (of a coroutine, a
  * signal handler) is open wherever that stack lies, and which stack an address belongs to can be told of the main
@@ -46,10 +71,13 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	f = iot_frame_at(x->t, x->t->depth - 1);
 	if (!f->sp)
 		return 1;
-	if (iot_returns_to_us(x->t, f->sp)) {
+	if (f->bits & IOT_B_PLACES) {
+		if (iot_places_open(f, x->sp, x->spec))
+			return 1;
+	} else if (iot_returns_to_us(x->t, f->sp)) {
 		if (f->sp >= x->sp)
 			return 1;
-		if (!iot_on_main_stack(f->sp) || !iot_on_main_stack(x->sp)) {
+		if (iot_maybe_elsewhere(f, x->sp)) {
 			x->elsewhere = true;
 			return 1;
 		}
@@ -58,19 +86,39 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	return 0;
 }
 
-/* Gives up the calls that were left. False: the innermost one may be open on another stack. */
-static __always_inline bool iot_drop_dead(struct iot_task *t, u64 sp)
+/* The kernel knows nothing of calls without return probe: what matters to it is the innermost one that has one. */
+static long iot_elsewhere_step(u64 i, struct iot_dead *x)
 {
-	struct iot_dead x = {.t = t, .sp = sp};
+	struct iot_frame *f;
+
+	if ((u32)i >= x->t->depth)
+		return 1;
+	f = iot_frame_at(x->t, x->t->depth - 1 - (u32)i);
+	if (f->bits & IOT_B_PLACES)
+		return 0;
+	x->elsewhere = f->sp && iot_returns_to_us(x->t, f->sp) && iot_maybe_elsewhere(f, x->sp);
+	return 1;
+}
+
+/*
+ * Gives up the calls that were left before the function `spec` was entered. False: the innermost one that has a return
+ * probe may be open on another stack.
+ */
+static __always_inline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
+{
+	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
 	struct iot_frame *f;
 
 	if (!t->depth)
 		return true;
 	f = iot_frame_at(t, t->depth - 1);
-	if (f->sp >= sp && iot_returns_to_us(t, f->sp))
+	if (!(f->bits & IOT_B_PLACES) && f->sp >= sp && iot_returns_to_us(t, f->sp))
 		return true;
 	x.now = bpf_ktime_get_ns();
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
+	f = iot_frame_at(t, t->depth - 1);
+	if (t->depth && (f->bits & IOT_B_PLACES))
+		bpf_loop(IOT_DEPTH, iot_elsewhere_step, &x, 0);
 	return !x.elsewhere;
 }
 
@@ -144,6 +192,22 @@ static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s,
 	return iot_stream_at(t, s->handle.how == IOT_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
 }
 
+/* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
+static __always_inline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
+{
+	struct iot_enter e = {
+		.type = IOT_T_ENTER,
+		.depth = f->depth,
+		.spec = f->spec + f->copy * iot_cfg.rows,
+		.seq = f->seq,
+		.thread = t->thread,
+		.cpu = bpf_get_smp_processor_id(),
+		.start = f->start,
+	};
+
+	iot_send(IOT_C_LIFE, IOT_LAYER_APP, &e, sizeof(e));
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -161,7 +225,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	/* what a program sends for itself is not wanted, and there may be much of it */
 	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
 		return 1;
-	if (!iot_drop_dead(t, PT_REGS_SP(ctx))) {
+	if (!iot_drop_dead(t, PT_REGS_SP(ctx), spec) && !(cookie & IOT_K_PLACES)) {
 		/*
 		 * The kernel takes that call for one that was left, too. A return probe here would make it forget the
 		 * other's, and the program would die when that call returns: kernel/events/uprobes.c,
@@ -214,12 +278,18 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	}
 	if (s->more & IOT_M_STREAM)
 		f->pos = iot_stream_of(t, s, f);
+	if (cookie & IOT_K_PLACES) {
+		f->bits = IOT_B_PLACES;
+		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
+	}
 	f->start = bpf_ktime_get_ns();
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
 		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
 	}
-	return 0;
+	if (s->more & IOT_M_PHASE)
+		iot_tell_phase(t, f);
+	return !!(cookie & IOT_K_PLACES);
 }
 
 struct iot_find {
@@ -280,42 +350,20 @@ static __always_inline bool iot_inherited(void)
 	return true;
 }
 
-static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
+/* The innermost call has returned: it is sent, or told to the one it ran in. */
+static __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 {
-	u64 now = bpf_ktime_get_ns();
-	struct iot_task *t = iot_self();
-	u8 copy = cookie >> IOT_K_COPY;
-	u32 spec = cookie & IOT_K_ROW;
-	struct iot_spec *s;
 	struct iot_frame *f;
+	struct iot_spec *s;
 	struct iot_call c;
-	s64 ret = PT_REGS_RC(ctx);
-	u64 sp = PT_REGS_SP(ctx) - sizeof(u64); /* the return address is gone from the stack */
-	u32 at;
 
-	if (!t)
+	if (!t || !t->depth)
 		return 0;
-	s = iot_spec_of(spec);
+	iot_pop(t, now);
+	f = iot_frame_at(t, t->depth);
+	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
-	at = t->depth - 1;
-	f = iot_frame_at(t, at);
-	if (!t->depth || f->sp != sp || f->spec != spec || f->copy != copy) {
-		/* Calls above ours never returned (longjmp), or ours is not there. */
-		struct iot_find x = {.t = t, .sp = sp, .spec = spec, .copy = copy};
-
-		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
-		if (!x.found) {
-			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
-			    !iot_inherited())
-				iot_lost(IOT_P_RETURN, s->layer);
-			return 0;
-		}
-		at = x.found - 1;
-		f = iot_frame_at(t, at);
-	}
-	t->depth = at;
 	if (s->note != IOT_NO_NOTE) {
 		iot_take_note(t, s, f, ret, now);
 		return 0;
@@ -337,8 +385,136 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
 	if ((s->bits & IOT_S_SUBMIT) && (c.flags & IOT_F_GOT))
 		iot_submitted(t, c.got);
-	iot_send(iot_call_class(s), s->layer, &c, sizeof(c));
+	iot_send_call(t, s, &c);
 	return 0;
+}
+
+struct iot_tails {
+	struct iot_task *t;
+	u64 sp;
+	u64 now;
+	s64 ret;
+};
+
+static long iot_tails_step(u64 i, struct iot_tails *x)
+{
+	struct iot_frame *f = iot_frame_at(x->t, x->t->depth - 1);
+
+	if (!x->t->depth || f->sp != x->sp || !(f->bits & IOT_B_PLACES))
+		return 1;
+	iot_finish(x->t, x->ret, x->now);
+	return 0;
+}
+
+/* A return from this place of the stack ends every function without return probe that was entered there: tail calls. */
+static __always_inline void iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
+{
+	struct iot_tails x = {.t = t, .sp = sp, .now = now, .ret = ret};
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+	if (t->depth && f->sp == sp && (f->bits & IOT_B_PLACES))
+		bpf_loop(IOT_DEPTH, iot_tails_step, &x, 0);
+}
+
+static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct iot_task *t = iot_self();
+	u8 copy = cookie >> IOT_K_COPY;
+	u32 spec = cookie & IOT_K_ROW;
+	struct iot_spec *s;
+	struct iot_frame *f;
+	s64 ret = PT_REGS_RC(ctx);
+	u64 sp = PT_REGS_SP(ctx) - sizeof(u64); /* the return address is gone from the stack */
+
+	if (!t)
+		return 0;
+	s = iot_spec_of(spec);
+	if (!s)
+		return 0;
+	f = iot_frame_at(t, t->depth - 1);
+	if (!t->depth || f->sp != sp || f->spec != spec || f->copy != copy) {
+		/* Calls above ours never returned (longjmp), or ours is not there. */
+		struct iot_find x = {.t = t, .sp = sp, .spec = spec, .copy = copy};
+
+		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
+		if (!x.found) {
+			/* Some tiers cannot do without the return of a call that is left out. */
+			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
+			    !iot_inherited())
+				iot_lost(IOT_P_RETURN, s->layer);
+			return 0;
+		}
+		iot_flush(t, x.found, now);
+	}
+	iot_finish(t, ret, now);
+	iot_finish_tails(t, sp, ret, now);
+	return 0;
+}
+
+static long iot_find_place_step(u64 i, struct iot_find *x)
+{
+	u32 at = x->t->depth - 1 - (u32)i;
+	struct iot_frame *f;
+
+	if ((u32)i >= x->t->depth)
+		return 1;
+	f = iot_frame_at(x->t, at);
+	if (f->sp != x->sp || !(f->bits & IOT_B_PLACES))
+		return 0;
+	x->found = at + 1;
+	return 1;
+}
+
+/*
+ * At a place in a function without return probe where its stack may be empty: the stack pointer says whose place it is.
+ * The calls above that one are over; returns whether there is one, as the innermost call.
+ */
+static __always_inline bool iot_at_place(struct iot_task *t, u64 sp, u64 now)
+{
+	struct iot_find x = {.t = t, .sp = sp};
+
+	if (!t || !t->depth)
+		return false;
+	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
+	if (x.found)
+		iot_flush(t, x.found, now);
+	return x.found;
+}
+
+/* A return instruction. */
+static __always_inline void iot_lib_leave(struct pt_regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
+	struct iot_task *t = iot_self();
+
+	if (iot_at_place(t, sp, now))
+		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
+}
+
+/* A jump out of the function, which ends there or in what it jumps to. */
+static __always_inline void iot_lib_jump(struct pt_regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct iot_task *t = iot_self();
+
+	if (iot_at_place(t, PT_REGS_SP(ctx), now))
+		iot_frame_at(t, t->depth - 1)->left = now;
+}
+
+/* An entry, or a place in a function that has no return probe. Returns 0 when the return is wanted. */
+static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
+{
+	int unwanted = 1;
+
+	/* a function of one instruction is both */
+	if ((cookie & IOT_K_PLACES) || !(cookie & (IOT_K_LEAVE | IOT_K_JUMP)))
+		unwanted = iot_lib_enter(ctx, cookie);
+	if (cookie & IOT_K_LEAVE)
+		iot_lib_leave(ctx);
+	else if (cookie & IOT_K_JUMP)
+		iot_lib_jump(ctx);
+	return unwanted;
 }
 
 SEC("?uprobe.session")
@@ -348,13 +524,13 @@ int iot_uprobe_session(struct pt_regs *ctx)
 
 	if (bpf_session_is_return())
 		return iot_lib_return(ctx, cookie);
-	return iot_lib_enter(ctx, cookie);
+	return iot_lib_hit(ctx, cookie);
 }
 
 SEC("?uprobe.multi")
 int iot_uprobe_multi(struct pt_regs *ctx)
 {
-	iot_lib_enter(ctx, bpf_get_attach_cookie(ctx));
+	iot_lib_hit(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -367,7 +543,7 @@ int iot_uretprobe_multi(struct pt_regs *ctx)
 SEC("?uprobe")
 int iot_uprobe(struct pt_regs *ctx)
 {
-	iot_lib_enter(ctx, bpf_get_attach_cookie(ctx));
+	iot_lib_hit(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 

@@ -95,7 +95,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	t = iot_self();
 	if (!t)
 		return 0;
-	iot_flush(t);
+	iot_flush_all(t);
 	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->trampoline = 0;
 	t->now = bpf_ktime_get_ns();
@@ -132,7 +132,7 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 
 	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	if (t)
-		iot_flush(t);
+		iot_flush_all(t);
 	if (!target || BPF_CORE_READ(task, signal, live.counter))
 		return 0; /* not the last thread */
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);

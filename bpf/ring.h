@@ -55,11 +55,17 @@ static __always_inline u64 iot_wakeup(void *ring)
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= iot_cfg.wakeup ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+static __always_inline long iot_output(u32 class, void *record, u64 size)
+{
+	void *ring = iot_ring_of(class);
+
+	return ring ? bpf_ringbuf_output(ring, record, size, iot_wakeup(ring)) : -1;
+}
+
 /* Sends a record that was built elsewhere; counts it when the ring is full. */
 static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 size)
 {
-	void *ring = iot_ring_of(class);
-	long err = ring ? bpf_ringbuf_output(ring, record, size, iot_wakeup(ring)) : -1;
+	long err = iot_output(class, record, size);
 
 	if (err)
 		iot_lost(IOT_P_RING, layer);

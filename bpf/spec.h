@@ -45,6 +45,8 @@ enum iot_how {
 	IOT_PAIR,	/* two ints: argument a in the low half, argument b above */
 	IOT_PAIR_NOTE,	/* argument a in the low half, note b + 1 above (0: not told) */
 	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
+	IOT_SCALED,	/* argument a times k */
+	IOT_RET_SCALED, /* the result times k */
 };
 
 struct iot_src {
@@ -114,8 +116,9 @@ struct iot_words {
 #define IOT_M_RETURN 0x04 /* ... at return */
 #define IOT_M_OUTER  0x08 /* only outside calls of its own layer */
 #define IOT_M_ALL    0x10 /* it returns when all of its requests are complete */
-#define IOT_M_STREAM 0x40 /* the handle is a FILE, looked at at entry */
 #define IOT_M_AWAIT  0x20 /* with IOT_S_INSIDE: only when it waits for what an I/O call submitted */
+#define IOT_M_STREAM 0x40 /* the handle is a FILE, looked at at entry */
+#define IOT_M_PHASE  0x80 /* a phase: its beginning is told, too */
 
 struct iot_spec {
 	struct iot_src handle;
@@ -143,6 +146,9 @@ struct iot_spec {
 #define IOT_K_ROW	 0xffff
 #define IOT_K_COPY	 16	   /* 8 bits from here on: which copy of the library */
 #define IOT_K_INDIRECT	 (1 << 24) /* the variable's address stands where the distance leads */
+#define IOT_K_PLACES	 (1 << 25) /* entry of a function without return probe: its return instructions have probes */
+#define IOT_K_LEAVE	 (1 << 26) /* a return instruction of such a function */
+#define IOT_K_JUMP	 (1 << 27) /* a jump out of one: it may go on in another function */
 #define IOT_K_DISTANCE	 28	   /* from here on: from the breakpoint to a variable; 0: there is none */
 
 #define IOT_MAX_SPECS	 4096

@@ -174,7 +174,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
 		iot_give_up(t, bpf_ktime_get_ns());
-	iot_drop_dead(t, PT_REGS_SP_CORE(regs));
+	iot_drop_dead(t, PT_REGS_SP_CORE(regs), IOT_MAX_SPECS);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -289,7 +289,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!s)
 		return 0;
 	task = bpf_get_current_task_btf();
-	t->depth--;
+	iot_pop(t, now);
 	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e.call.flags |= f->bits;
 	e.ino = f->ino;

@@ -8,14 +8,19 @@
 #define IOT_TOLD       16 /* streams that a thread remembers having told */
 #define IOT_PAGE_SHIFT 12 /* of x86_64 */
 
+/* Its return instructions have probes, and it has no return probe: see IOT_K_PLACES. */
+#define IOT_B_PLACES 0x01
+
 /* A call that has entered and not returned. */
 struct iot_frame {
 	u64 start;
 	u64 sp; /* libraries: the stack pointer at entry; system calls: 0 */
 	u32 seq;
 	u16 spec;
-	u8 bits;
+	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_B_ */
 	u8 noted;	 /* which notes are there */
+	u64 back;	 /* IOT_B_PLACES: the address it returns to */
+	u64 left;	 /* IOT_B_PLACES: it was left by a jump; when something in it was seen last */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
 	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
@@ -48,9 +53,11 @@ struct iot_task {
 	u32 tgid;
 	u32 tid;
 	u8 announced;
-	u8 pad[7];
+	u8 owes; /* the end of a phase is still to be told */
+	u8 pad[6];
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_call owed;
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };

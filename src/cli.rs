@@ -1,5 +1,6 @@
 //! The command line, and nothing behind it.
 
+use crate::catalog::Phase;
 use crate::words::{LAYERS, Layer};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -39,9 +40,12 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block; phases and layers of --probes
+    /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
+    #[command(flatten)]
+    pub added: AddedArgs,
     /// End the trace by itself after this time: 500ms, 30s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
@@ -60,6 +64,17 @@ pub struct RecordArgs {
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub run: Vec<OsString>,
+}
+
+/// What is traced besides the built-in catalog.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AddedArgs {
+    /// Show a function of the program as a span around the I/O it does; of another file with @FILE (name or path)
+    #[arg(long, value_name = "FUNCTION[@FILE]", value_parser = phase)]
+    pub phase: Vec<Phase>,
+    /// Trace the functions of this catalog file, too (see probes generate)
+    #[arg(long, value_name = "FILE.toml")]
+    pub probes: Vec<PathBuf>,
 }
 
 /// What else the program can do.
@@ -85,18 +100,50 @@ pub enum Action {
 /// About the catalog.
 #[derive(Debug, Subcommand)]
 pub enum ProbesAction {
-    /// Every row: library, function, layer, kind
-    List,
+    /// Every row: layer, library, function, operation, kind
+    List {
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+        /// With the functions of this catalog file
+        #[arg(long, value_name = "FILE.toml")]
+        probes: Vec<PathBuf>,
+    },
+    /// What would be attached to a process or to files, where, and why not
+    Check {
+        /// A running process: the files that it maps
+        #[arg(short, long, value_name = "PID", value_parser = pid, conflicts_with = "paths")]
+        pid: Option<u32>,
+        /// Programs and libraries
+        #[arg(value_name = "PATH", required_unless_present = "pid")]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        added: AddedArgs,
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Layers that have hooks.
 pub const TRACEABLE: [Layer; 8] =
     [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 
+fn phase(text: &str) -> Result<Phase, String> {
+    let mut phase: Phase = text.parse()?;
+    // A path as the kernel shows it, when it is one here; in a container it may be another.
+    if let Some(path) = phase.binary.as_deref().filter(|b| b.contains('/')).and_then(|b| std::fs::canonicalize(b).ok())
+    {
+        phase.binary = Some(path.to_string_lossy().into_owned());
+    }
+    Ok(phase)
+}
+
 fn layer(name: &str) -> Result<Layer, String> {
     let known = || TRACEABLE.map(Layer::name).join(", ");
     match LAYERS.into_iter().find(|l| l.name() == name) {
-        Some(l) if TRACEABLE.contains(&l) => Ok(l),
+        // Only what the user adds is of the last.
+        Some(l) if TRACEABLE.contains(&l) || l == Layer::App => Ok(l),
         Some(_) => Err(format!("this version has no probes for that layer; it has: {}", known())),
         None => Err(format!("no such layer; layers are: {}", known())),
     }

@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
-use iotrace_bpf::cli::{Action, Cli, ProbesAction};
+use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::launch;
 use iotrace_bpf::{doctor, export, probes, record};
 use std::ffi::OsString;
@@ -57,7 +57,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut code = 0;
     match action {
         Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
-        Action::Probes { action: ProbesAction::List } => probes::list(&mut out)?,
+        Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Doctor => code = doctor::run(&mut out)?,
     }
     out.flush()?;

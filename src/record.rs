@@ -3,17 +3,18 @@
 mod worker;
 
 use self::worker::Note;
-use crate::catalog;
+use crate::catalog::Catalog;
 use crate::cli::{RecordArgs, TRACEABLE};
 use crate::correlate::Config;
-use crate::correlate::rows::{Loss, Meta, Metric, Row};
+use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
-use crate::export::{self, DatasetWriter};
+use crate::export::{self, DatasetWriter, text};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{self, now};
 use crate::loader::session::{EXCLUDED, Options, Session};
 use crate::loader::{existing, kernel};
+use crate::probes;
 use crate::tui::status::Status;
 use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
@@ -72,7 +73,8 @@ fn destination(args: &RecordArgs) -> Destination {
 pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight()?;
     existing::check(&args.pid)?;
-    let layers = if args.layers.is_empty() { TRACEABLE.to_vec() } else { args.layers.clone() };
+    let catalog = probes::catalog(&args.added)?;
+    let layers = layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
@@ -95,7 +97,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         views: export::VIEWS,
     })?;
 
-    let rows = catalog::rows();
+    let specs = catalog.rows().to_vec();
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
@@ -103,7 +105,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         reserved: args.pid.len().max(1) as u32,
     };
     let mut store = MaybeUninit::uninit();
-    let (mut session, ring_maps) = Session::load(&mut store, &caps, &rows, &options)?;
+    let (mut session, ring_maps) = Session::load(&mut store, &caps, catalog, &options)?;
 
     let t0 = now();
     let stop = Arc::new(AtomicBool::new(false));
@@ -114,11 +116,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let worker = worker::start(worker::Worker {
         writer,
-        config: Config { t0, specs: rows, ..Config::default() }.before(
-            &args.rank_vars,
-            &args.size_vars,
-            &args.job_vars,
-        ),
+        config: Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars),
         mounts: existing::mounts(std::process::id()),
         records: Arc::clone(&records),
         inbox,
@@ -170,6 +168,19 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     // The time was over before the command: it runs on untraced, and its exit status is still ours.
     command.map_or(Ok(0), |mut command| wait_for(&mut command, &control))
+}
+
+/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
+fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
+    let added = || catalog.user_rows().map(|row| row.layer);
+    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
+    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
+        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
+    }
+    layers.extend(added());
+    layers.sort_unstable();
+    layers.dedup();
+    Ok(layers)
 }
 
 /// Waits for a command that is no longer traced. Signals are passed on; the second one ends the waiting.
@@ -442,6 +453,7 @@ impl Run<'_, '_> {
     fn tick(&mut self) {
         let t_ns = self.relative();
         let verdicts = self.session.verdicts();
+        warn(&verdicts);
         self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
         self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
         for library in self.session.libraries() {
@@ -473,7 +485,9 @@ impl Run<'_, '_> {
         self.session.detach();
         self.guardian = None;
         self.tick();
-        self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+        let uncovered = self.session.uncovered();
+        warn(&uncovered);
+        self.send(uncovered.into_iter().map(Row::Coverage).collect());
         self.clock_pair();
         self.meta(&[("end_ns", self.relative().to_string())]);
         stop.store(true, Ordering::Release);
@@ -491,6 +505,17 @@ impl Run<'_, '_> {
             return Some(launch::shell_code(status) as u8);
         }
         None
+    }
+}
+
+/// Says of each phase that is not traced why not: someone waits for it.
+fn warn(verdicts: &[Coverage]) {
+    for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
+        let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
+        let why = c.reason.as_deref().unwrap_or("for an unknown reason");
+        let symbol = text::escape(&c.symbol);
+        let _ =
+            writeln!(std::io::stderr(), "iotrace-bpf: warning: {symbol}{place} is not traced: {}", text::escape(why));
     }
 }
 

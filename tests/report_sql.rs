@@ -16,8 +16,10 @@ use trace::{Trace, file, handle, meta, process};
 
 type Op = (Layer, &'static str, Kind);
 
-const TOP: [Op; 7] = [
+const TOP: [Op; 9] = [
     (Layer::App, "step", Kind::Other),
+    (Layer::App, "main", Kind::Other),
+    (Layer::App, "put", Kind::Write),
     (Layer::Hdf5, "H5Dwrite", Kind::Write),
     (Layer::Hdf5, "H5Dread", Kind::Read),
     (Layer::Hdf5, "H5Fclose", Kind::Close),
@@ -25,7 +27,10 @@ const TOP: [Op; 7] = [
     (Layer::Syscall, "openat", Kind::Open),
     (Layer::Syscall, "read", Kind::Read),
 ];
-const BELOW: [Op; 8] = [
+const BELOW: [Op; 11] = [
+    (Layer::App, "step", Kind::Other),
+    (Layer::App, "inner", Kind::Other),
+    (Layer::App, "put", Kind::Write),
     (Layer::Hdf5, "H5Dwrite", Kind::Write),
     (Layer::Mpiio, "MPI_File_write_at", Kind::Write),
     (Layer::Mpiio, "MPI_File_read_at", Kind::Read),

@@ -5,13 +5,21 @@
 
 mod aio;
 pub mod hdf5;
+pub mod library;
 mod mpi;
 mod mpiio;
 mod netcdf;
+pub mod phase;
 mod pnetcdf;
 mod stdio;
+pub mod symbol;
 mod syscall;
+mod user;
+mod value;
 pub mod variables;
+
+pub use library::{Catalog, Library};
+pub use phase::Phase;
 
 use self::hdf5::Tells;
 use self::variables::Meaning;
@@ -54,10 +62,12 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// A library (or the phases) of the user, by its number in the [`Catalog`].
+    User(u8),
 }
 
 impl Family {
-    /// Families that live in files.
+    /// Built-in families that live in files. Those of a run are in its [`Catalog`].
     pub const LIBRARIES: [Self; 16] = [
         Self::Netcdf,
         Self::Pnetcdf,
@@ -96,7 +106,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall => &[],
+            Self::Syscall | Self::User(_) => &[],
         }
     }
 
@@ -139,6 +149,7 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::User(_) => "user",
         }
     }
 
@@ -154,6 +165,7 @@ impl Family {
             }
             Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
+            Self::User(_) => Layer::App,
         }
     }
 }
@@ -254,6 +266,10 @@ pub enum Src {
     PairNote(u8, u8),
     /// An `int` argument in the low 16 bits, the `int` that the other points at above it (0: none).
     PairOut(u8, u8),
+    /// The argument times a number.
+    Scaled(u8, u16),
+    /// The result times a number.
+    RetScaled(u16),
 }
 
 impl Src {
@@ -273,6 +289,7 @@ impl Src {
             | Self::Field(a, _)
             | Self::FieldInt(a, _)
             | Self::CountNote(a, _)
+            | Self::Scaled(a, _)
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
             | Self::Through(a, ..)
@@ -292,6 +309,7 @@ impl Src {
             | Self::Ret
             | Self::RetInt
             | Self::RetBehind(_)
+            | Self::RetScaled(_)
             | Self::Asked
             | Self::Pos
             | Self::Note(_)
@@ -619,6 +637,11 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
 }
 
 impl Row {
+    /// A phase: a function that is known for what runs inside it, and may last as long as the program.
+    pub fn is_phase(&self) -> bool {
+        self.layer == Layer::App && self.kind == Kind::Other && matches!(self.role, Role::None | Role::Use)
+    }
+
     const fn kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
         self

@@ -72,6 +72,11 @@ impl Blocks {
         self.resolve(thread, out);
     }
 
+    /// A phase was entered outside of every call.
+    pub fn phase_begins(&mut self, thread: u32, seq: u32) {
+        self.roots.enter(thread, seq);
+    }
+
     pub fn tree(&mut self, thread: u32, tree: Tree, complete: bool, out: &mut Vec<Row>) {
         self.roots.wrote(thread, tree, complete);
         if self.waiting_count > 0 {

@@ -15,6 +15,7 @@ mod netcdf;
 mod objects;
 mod order;
 mod paths;
+mod phases;
 mod processes;
 mod rollup;
 mod roots;
@@ -38,11 +39,11 @@ use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
-use self::stack::{Node, Stack, Tree};
+use self::stack::{Above, Node, Stack, Tree};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use crate::catalog::{self, Role};
-use crate::event::{Call, Event, TextKind};
+use crate::event::{Call, Enter, Event, TextKind};
 use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
@@ -178,7 +179,7 @@ impl Correlator {
         let mut threads: Vec<u32> = self.processes.threads.keys().copied().collect();
         threads.sort_unstable();
         for thread in threads {
-            self.flush(thread, out);
+            self.end(thread, self.since_t0(now), out);
         }
         self.asynchronous.finish(&mut self.written);
         self.write(out);
@@ -197,11 +198,6 @@ impl Correlator {
         let mut ready = std::mem::take(&mut self.ready);
         self.order.release(watermark, &mut ready);
         for Timed { event, late } in ready.drain(..) {
-            // What is not a call serves as well when it is late.
-            if late && let Event::Call(call) = &event {
-                let layer = self.row_of(call.spec).map(|(row, _)| self.specs[row].layer);
-                self.losses.add("late", layer, 1);
-            }
             self.event(event, late, out);
         }
         self.ready = ready;
@@ -211,6 +207,7 @@ impl Correlator {
         let t_ns = self.since_t0(event.time());
         match event {
             Event::Call(call) => self.call(&call, late, out),
+            Event::Enter(enter) => self.enter(enter, out),
             Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
@@ -242,7 +239,7 @@ impl Correlator {
             }
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
-                    self.flush(thread, out);
+                    self.end(thread, t_ns, out);
                     self.processes.threads.remove(&thread);
                     self.blocks.thread_ends(thread, out);
                 }
@@ -291,9 +288,18 @@ impl Correlator {
             self.losses.add("spec_unknown", None, 1);
             return;
         };
+        // The end of a phase is in time when it comes late: what its thread does next is told after it.
+        let late = late && !self.processes.threads.get(&call.thread).is_some_and(|t| t.phases.contains(call.seq));
+        if late {
+            // What is not a call serves as well when it is late.
+            self.losses.add("late", Some(self.specs[row].layer), 1);
+        } else {
+            self.close_phases(call.thread, call.seq, call.depth, out);
+        }
         let spec = &self.specs[row];
         let start_ns = self.since_t0(call.start);
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
+        let phase = thread.phases.innermost().filter(|open| open.enter.seq == call.seq).copied();
         let mut facts = call::facts(spec, call);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
@@ -309,6 +315,7 @@ impl Correlator {
             end_ns: start_ns.saturating_add(dur_ns),
             texts: &thread.texts,
             below: thread.stack.below(from),
+            phase_file: phase.and_then(|open| open.file()),
         };
         let found = self.things.call(&seen);
         if let Some(told) = found.told {
@@ -334,30 +341,14 @@ impl Correlator {
         }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
-            span_id: id,
-            parent_id: None,
-            root_id: 0,
             // Waiting for file I/O is file I/O.
             layer: effect.layer.unwrap_or(spec.layer),
-            op: spec.op,
-            kind: spec.kind,
-            depth: 0,
-            layer_top: true,
-            process_ix: thread.owner.process_ix(),
-            pid: thread.pid,
-            tid: thread.tid,
-            rank: thread.rank,
-            cpu: call.cpu as i16,
-            start_ns,
-            dur_ns,
-            self_ns: dur_ns,
             file_id: found.file,
             handle_id: found.handle,
             object_id: found.object,
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
-            miss_bytes: None,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
@@ -366,7 +357,7 @@ impl Correlator {
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,
             coll_id,
-            stack_id: None,
+            ..thread.span(spec, id, call.cpu, (start_ns, dur_ns))
         };
         let mut node = Node {
             span,
@@ -377,11 +368,16 @@ impl Correlator {
             opened: found.opened,
             inside: false,
         };
+        if phase.is_some() {
+            thread.texts.clear();
+            self.leave_phase(call.thread, node, out);
+            return;
+        }
         if late {
             node.span.flags |= flag::INFERRED_PARENT;
             let mut alone = Stack::default();
             alone.push(node, 0);
-            alone.take(&mut |node, tree| self.leaving.push((node, tree)));
+            alone.take(Above::default(), &mut |node, tree| self.leaving.push((node, tree)));
             self.leave(false, out);
             return;
         }
@@ -389,18 +385,106 @@ impl Correlator {
             self.losses.add("overlap", Some(spec.layer), 1);
         }
         self.waiting += 1;
-        if call.depth == 0 {
+        if usize::from(call.depth) == thread.phases.len() {
             thread.texts.clear();
-            self.waiting -= thread.stack.len();
-            thread.stack.take_before(from, &mut |node, tree| self.leaving.push((node, tree)));
-            thread.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
-            self.leave(true, out);
+            self.settle(call.thread, from, out);
         } else {
             if self.waiting > self.max_pending {
                 self.relieve(out);
             }
             self.write(out);
         }
+    }
+
+    /// A phase began. Where only phases enclose it, what runs inside it need not wait for its end.
+    fn enter(&mut self, enter: Enter, out: &mut Vec<Row>) {
+        let Some((row, _)) = self.row_of(enter.spec).filter(|(row, _)| self.specs[*row].is_phase()) else {
+            self.losses.add("spec_unknown", None, 1);
+            return;
+        };
+        let enter = Enter { spec: row as u16, ..enter };
+        self.close_phases(enter.thread, enter.seq, enter.depth, out);
+        let start_ns = self.since_t0(enter.start);
+        let thread = self.processes.threads.entry(enter.thread).or_insert_with(|| ThreadState::unknown(enter.thread));
+        if usize::from(enter.depth) != thread.phases.len() {
+            return;
+        }
+        // No call is open that could adopt what waits.
+        self.settle(enter.thread, 0, out);
+        if let Some(thread) = self.processes.threads.get_mut(&enter.thread) {
+            thread.phases.enter(enter, start_ns);
+            if enter.depth == 0 {
+                self.blocks.phase_begins(enter.thread, enter.seq);
+            }
+        }
+    }
+
+    /// Ends the phases that are over now that a call of this number and depth is seen. Their returns were not: they were
+    /// left by a jump.
+    fn close_phases(&mut self, thread: u32, seq: u32, depth: u8, out: &mut Vec<Row>) {
+        let Some(phases) = self.processes.threads.get(&thread).map(|t| &t.phases).filter(|p| p.len() > 0) else {
+            return;
+        };
+        let (ends, around) = (phases.contains(seq), phases.around(seq, depth));
+        self.abandon(thread, around, None, out);
+        if ends {
+            self.settle(thread, 0, out);
+        }
+    }
+
+    /// Writes the phases of a thread from `from` on as calls that never returned. Without an `end`, they ended with the
+    /// last call inside them.
+    fn abandon(&mut self, thread: u32, from: usize, end: Option<i64>, out: &mut Vec<Row>) {
+        let open = |s: &Self| s.processes.threads.get(&thread).map_or(0, |t| t.phases.len());
+        while open(self) > from {
+            self.settle(thread, 0, out);
+            let Some(state) = self.processes.threads.get(&thread) else { return };
+            let Some(open) = state.phases.innermost().copied() else { return };
+            let Some(row) = self.specs.get(usize::from(open.enter.spec)) else { return };
+            let dur_ns = end.unwrap_or(open.end_ns).saturating_sub(open.start_ns).max(0);
+            let id = span_id(thread, open.enter.seq);
+            let mut span = state.span(row, id, open.enter.cpu, (open.start_ns, dur_ns));
+            span.file_id = open.file();
+            span.flags |= row.flags | flag::UNFINISHED;
+            let (seq, spec, depth) = (open.enter.seq, open.enter.spec, open.enter.depth);
+            self.leave_phase(thread, Node { span, seq, spec, depth, size: 1, opened: false, inside: false }, out);
+        }
+    }
+
+    /// Writes the innermost phase of a thread; what was inside it is written.
+    fn leave_phase(&mut self, thread: u32, mut node: Node, out: &mut Vec<Row>) {
+        let Some(state) = self.processes.threads.get_mut(&thread) else { return };
+        let (tree, fits) = state.phases.leave(&mut node.span);
+        if !fits {
+            self.losses.add("overlap", Some(node.span.layer), 1);
+        }
+        let complete = state.phases.len() == 0;
+        self.leaving.push((node, tree));
+        self.leave(complete, out);
+    }
+
+    /// Writes the calls that wait on a thread, below its phases: nothing else can adopt them any more. The trees before
+    /// `from` did not end inside the last one.
+    fn settle(&mut self, thread: u32, from: usize, out: &mut Vec<Row>) {
+        let Some(ThreadState { stack, phases, .. }) = self.processes.threads.get_mut(&thread) else { return };
+        self.waiting -= stack.len();
+        let above = phases.above();
+        let each = &mut |node: Node, tree: Tree| {
+            if !idle(&self.specs[usize::from(node.spec)], &node, &tree) {
+                phases.hold(&node, &tree);
+            }
+            self.leaving.push((node, tree));
+        };
+        stack.take_before(from, above, each);
+        stack.take(above, each);
+        let complete = phases.len() == 0;
+        self.leave(complete, out);
+    }
+
+    /// Nothing more comes from this thread.
+    fn end(&mut self, thread: u32, t_ns: i64, out: &mut Vec<Row>) {
+        self.abandon(thread, 0, Some(t_ns), out);
+        self.flush(thread, out);
     }
 
     /// Writes the calls of the thread that keeps most waiting, with the parents known by now.
@@ -415,24 +499,29 @@ impl Correlator {
     fn flush(&mut self, thread: u32, out: &mut Vec<Row>) {
         if let Some(state) = self.processes.threads.get_mut(&thread) {
             self.waiting -= state.stack.len();
-            state.stack.take(&mut |node, tree| self.leaving.push((node, tree)));
+            state.stack.take(Above::default(), &mut |node, tree| self.leaving.push((node, tree)));
             self.leave(false, out);
         }
     }
 
-    /// Writes the spans of completed trees, and the rows they refer to.
+    /// Writes the spans of completed trees, and the rows they refer to: a call before the calls inside it, in the order in
+    /// which they began.
     ///
     /// `complete`: no call of the thread that began before their end is still open.
     fn leave(&mut self, complete: bool, out: &mut Vec<Row>) {
         let mut leaving = std::mem::take(&mut self.leaving);
-        for (Node { mut span, spec, seq, size, inside, .. }, tree) in leaving.drain(..) {
-            let thread = (span.span_id >> rows::SEQ_BITS) as u32;
-            let row = &self.specs[usize::from(spec)];
-            let root = seq == tree.root;
-            if row.inside && !inside && span.async_id.is_none() && root && size == 1 {
-                self.blocks.tree(thread, tree, complete, out);
-                continue; // it waited for something that only had the name of one of our requests
+        leaving.sort_unstable_by_key(|(node, _)| node.span.span_id);
+        for (node, tree) in leaving.drain(..) {
+            let thread = (node.span.span_id >> rows::SEQ_BITS) as u32;
+            let row = &self.specs[usize::from(node.spec)];
+            let (root, outermost) = (node.seq == tree.root, node.span.parent_id.is_none());
+            if idle(row, &node, &tree) {
+                if outermost {
+                    self.blocks.tree(thread, tree, complete, out);
+                }
+                continue;
             }
+            let Node { mut span, spec, .. } = node;
             if span.process_ix < 0 {
                 match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {
                     Some(known) => {
@@ -454,7 +543,7 @@ impl Correlator {
                     }
                 }
             }
-            if root {
+            if outermost {
                 self.blocks.tree(thread, tree, complete, out);
             }
             if span.flags & flag::ASYNC != 0 {
@@ -480,6 +569,11 @@ impl Correlator {
             out.push(Row::Span(span));
         }
     }
+}
+
+/// Did a call wait for something that only had the name of one of our requests?
+fn idle(row: &catalog::Row, node: &Node, tree: &Tree) -> bool {
+    row.inside && !node.inside && node.span.async_id.is_none() && node.seq == tree.root && node.size == 1
 }
 
 fn relative(time: u64, t0: u64) -> i64 {

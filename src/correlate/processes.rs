@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::paths::lossy_path;
-use super::rows::{Process, Row, Thread};
+use super::phases::Phases;
+use super::rows::{Process, Row, Span, Thread};
 use super::stack::Stack;
+use crate::catalog;
 use crate::event::TextKind;
 
 /// Whose handles a call uses: a process, or a thread whose process is not known.
@@ -38,13 +40,14 @@ pub struct Text {
 /// Texts kept per thread: as many as calls can be open on it. More means that their calls were lost.
 const MAX_TEXTS: usize = 256;
 
-/// A thread, and the calls that wait for the end of its outermost one.
+/// A thread, its open phases, and the calls that wait for the end of one that encloses them.
 pub struct ThreadState {
     pub owner: Owner,
     pub pid: i32,
     pub tid: i32,
     pub rank: Option<i32>,
     pub run: Run,
+    pub phases: Phases,
     pub stack: Stack,
     pub texts: Vec<Text>,
 }
@@ -57,8 +60,44 @@ impl ThreadState {
             tid: 0,
             rank: None,
             run: Run::default(),
+            phases: Phases::default(),
             stack: Stack::default(),
             texts: Vec::new(),
+        }
+    }
+
+    /// A call of this thread of which no more is known than its function and its start and duration.
+    pub fn span(&self, row: &catalog::Row, id: i64, cpu: u16, (start_ns, dur_ns): (i64, i64)) -> Span {
+        Span {
+            span_id: id,
+            parent_id: None,
+            root_id: id,
+            layer: row.layer,
+            op: row.op,
+            kind: row.kind,
+            depth: 0,
+            layer_top: true,
+            process_ix: self.owner.process_ix(),
+            pid: self.pid,
+            tid: self.tid,
+            rank: self.rank,
+            cpu: cpu as i16,
+            start_ns,
+            dur_ns,
+            self_ns: dur_ns,
+            file_id: None,
+            handle_id: None,
+            object_id: None,
+            offset: None,
+            bytes: None,
+            req_bytes: None,
+            miss_bytes: None,
+            ret: None,
+            errno: 0,
+            flags: 0,
+            async_id: None,
+            coll_id: None,
+            stack_id: None,
         }
     }
 

@@ -4,17 +4,46 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::rows::{Row, Span, span_id};
-use super::testing::{call, key};
+use super::rows::{Row, SEQ_BITS, Span, span_id};
+use super::testing::{call, key, spec};
 use super::{Config, Correlator};
 use crate::catalog::{self, Async};
-use crate::event::{Call, Event};
-use crate::words::flag;
+use crate::event::{Call, Enter, Event};
+use crate::words::{Kind, Layer, flag};
+use std::sync::LazyLock;
 
-/// The rows whose calls are spans of their own time, written when their tree is complete.
-fn config() -> Config {
-    let plain = |r: &catalog::Row| r.asynchronous == Async::No && !r.inside;
-    Config { specs: catalog::rows().into_iter().filter(plain).collect(), ..Config::default() }
+const PHASES: u16 = 10;
+
+/// The built-in rows whose spans are written always and as they are, and behind them some phases.
+static SPECS: LazyLock<Vec<catalog::Row>> = LazyLock::new(|| {
+    let all = super::testing::specs();
+    let phase = all[usize::from(spec("outer"))];
+    let whole = all.into_iter().filter(|r| !r.is_phase() && !r.inside && r.asynchronous == Async::No);
+    whole.chain(std::iter::repeat_n(phase, usize::from(PHASES))).collect()
+});
+
+fn specs() -> Vec<catalog::Row> {
+    SPECS.clone()
+}
+
+/// Rows that are no phases.
+fn calls() -> u16 {
+    SPECS.len() as u16 - PHASES
+}
+
+fn is_phase(call: &Call) -> bool {
+    call.spec >= calls()
+}
+
+fn enter(call: &Call) -> Event {
+    let Call { spec, thread, seq, depth, start, cpu, .. } = *call;
+    Event::Enter(Enter { spec, thread, seq, depth, start, cpu })
+}
+
+/// What is told of these calls: each, and when a phase begins. The beginnings at `lost` are not.
+fn told(calls: &[Call], lost: &[bool]) -> Vec<Event> {
+    let begins = calls.iter().enumerate().filter(|(i, c)| is_phase(c) && !lost.get(*i).copied().unwrap_or(false));
+    begins.map(|(_, c)| enter(c)).chain(calls.iter().copied().map(Event::Call)).collect()
 }
 
 /// How a thread's next event differs from its last one: time passes, then a call begins or one ends.
@@ -59,7 +88,7 @@ fn busy(call: Call) -> Call {
 }
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Step>>> {
-    let step = (0_u64..4, prop::bool::weighted(0.55), 0_u16..catalog::rows().len() as u16);
+    let step = (0_u64..4, prop::bool::weighted(0.55), prop_oneof![3 => 0..calls(), 1 => calls()..calls() + PHASES]);
     prop::collection::vec(prop::collection::vec(step, 0..60), 1..4)
 }
 
@@ -67,17 +96,16 @@ fn play_all(programs: &[Vec<Step>]) -> Vec<(Call, Option<u32>)> {
     programs.iter().enumerate().flat_map(|(thread, steps)| play(thread as u32, steps)).collect()
 }
 
-/// Pushes the calls in the order of `shuffle`, in batches: before each, the watermark moves as far as it truly may.
-fn run(calls: &[Call], shuffle: &[u64], batch: usize, max_pending: usize) -> Vec<Row> {
-    let mut correlator = Correlator::new(Config { max_pending, ..config() });
+/// Pushes the events in the order of `shuffle`, in batches: before each, the watermark moves as far as it truly may.
+fn run(events: &[Event], shuffle: &[u64], batch: usize, max_pending: usize) -> Vec<Row> {
+    let mut correlator = Correlator::new(Config { max_pending, specs: specs(), ..Config::default() });
     let mut out = Vec::new();
-    let mut order: Vec<usize> = (0..calls.len()).collect();
+    let mut order: Vec<usize> = (0..events.len()).collect();
     order.sort_by_key(|i| shuffle.get(*i).copied().unwrap_or(0));
-    let end = |i: &usize| calls[*i].start + calls[*i].dur;
     for (n, at) in order.iter().enumerate() {
-        correlator.push(Event::Call(calls[*at]));
+        correlator.push(events[*at].clone());
         if n % batch == 0 {
-            let mark = order[n + 1..].iter().map(end).min().unwrap_or(u64::MAX);
+            let mark = order[n + 1..].iter().map(|i| events[*i].time()).min().unwrap_or(u64::MAX);
             correlator.advance(mark, &mut out);
         }
     }
@@ -122,6 +150,22 @@ fn check_shape(all: &BTreeMap<i64, Span>) {
     }
 }
 
+/// The calls of a thread are written in the order in which they began, but for the phases that only phases enclose.
+fn check_order(rows: &[Row]) {
+    let all = spans(rows);
+    let phase = |s: &Span| s.layer == Layer::App && s.kind == Kind::Other;
+    let outer = |s: &Span| std::iter::successors(Some(s), |s| s.parent_id.map(|id| &all[&id])).all(phase);
+    let mut last: HashMap<i64, i64> = HashMap::new();
+    for row in rows {
+        if let Row::Span(span) = row
+            && !outer(span)
+        {
+            let before = last.insert(span.span_id >> SEQ_BITS, span.span_id);
+            assert!(before < Some(span.span_id), "{before:?} before {}", span.span_id);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -130,7 +174,9 @@ proptest! {
     fn trees_are_rebuilt_exactly(programs in programs(), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let truth = play_all(&programs);
         let calls: Vec<Call> = truth.iter().map(|t| t.0).collect();
-        let got = spans(&run(&calls, &shuffle, batch, usize::MAX));
+        let rows = run(&told(&calls, &[]), &shuffle, batch, usize::MAX);
+        check_order(&rows);
+        let got = spans(&rows);
         check_shape(&got);
         prop_assert_eq!(got.len(), calls.len());
         for (call, parent) in &truth {
@@ -141,15 +187,18 @@ proptest! {
         }
     }
 
-    /// With loss the surviving calls come out once, each below its nearest surviving ancestor.
+    /// With loss the surviving calls come out once, each below its nearest surviving ancestor. Lost are calls, and
+    /// beginnings of phases; that a phase is over is told before its thread goes on, if its beginning was told.
     #[test]
-    fn loss_only_removes(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.2), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+    fn loss_only_removes(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.2), 200), untold in prop::collection::vec(prop::bool::weighted(0.3), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let truth = play_all(&programs);
-        let is_lost = |i: usize| lost.get(i).copied().unwrap_or(false);
+        let at = |of: &[bool], i: usize| of.get(i).copied().unwrap_or(false);
+        let is_lost = |i: usize| at(&lost, i) && (!is_phase(&truth[i].0) || at(&untold, i));
         let parents: HashMap<(u32, u32), Option<u32>> = truth.iter().map(|(c, p)| ((c.thread, c.seq), *p)).collect();
-        let calls: Vec<Call> = truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(_, t)| t.0).collect();
+        let (calls, untold): (Vec<Call>, Vec<bool>) =
+            truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(i, t)| (t.0, at(&untold, i))).unzip();
         let alive: HashSet<(u32, u32)> = calls.iter().map(|c| (c.thread, c.seq)).collect();
-        let got = spans(&run(&calls, &shuffle, batch, usize::MAX));
+        let got = spans(&run(&told(&calls, &untold), &shuffle, batch, usize::MAX));
         check_shape(&got);
         prop_assert_eq!(got.len(), calls.len());
         for call in &calls {
@@ -168,28 +217,62 @@ proptest! {
     #[test]
     fn arrival_changes_nothing(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.1), 200), shuffles in prop::collection::vec(prop::collection::vec(0_u64..1000, 200), 2), batches in (1_usize..9, 1_usize..50), max_pending in 1_usize..40) {
         let calls: Vec<Call> = play_all(&programs).into_iter().enumerate()
-            .filter(|(i, _)| !lost.get(*i).copied().unwrap_or(false)).map(|(_, t)| t.0).collect();
-        let one = run(&calls, &shuffles[0], batches.0, max_pending);
-        let two = run(&calls, &shuffles[1], batches.1, max_pending);
+            .filter(|(i, (c, _))| is_phase(c) || !lost.get(*i).copied().unwrap_or(false)).map(|(_, t)| t.0).collect();
+        let events = told(&calls, &lost);
+        let one = run(&events, &shuffles[0], batches.0, max_pending);
+        let two = run(&events, &shuffles[1], batches.1, max_pending);
         check_shape(&spans(&one));
         prop_assert_eq!(spans(&one).len(), calls.len());
         prop_assert_eq!(lasting(&one), lasting(&two));
     }
 
+    /// What only phases enclose is written when it ends, not when they do.
+    #[test]
+    fn phases_hold_nothing_back(steps in programs().prop_map(|mut p| p.swap_remove(0))) {
+        let truth = play(0, &steps);
+        let phases: HashSet<u32> = truth.iter().filter(|(c, _)| is_phase(c)).map(|(c, _)| c.seq).collect();
+        let parents: HashMap<u32, Option<u32>> = truth.iter().map(|(c, p)| (c.seq, *p)).collect();
+        let outermost = |seq: u32| {
+            std::iter::successors(parents[&seq], |p| parents[p]).all(|above| phases.contains(&above))
+        };
+        let mut correlator = Correlator::new(Config { max_pending: 0, specs: specs(), ..Config::default() });
+        let calls: Vec<Call> = truth.iter().map(|t| t.0).filter(|c| outermost(c.seq)).collect();
+        let mut events = told(&calls, &[]);
+        events.sort_by_key(Event::time);
+        let (mut out, mut ended) = (Vec::new(), 0);
+        for together in events.chunk_by(|a, b| a.time() == b.time()) {
+            ended += together.iter().filter(|e| matches!(e, Event::Call(_))).count();
+            for event in together {
+                correlator.push(event.clone());
+            }
+            correlator.advance(together[0].time() + 1, &mut out);
+            prop_assert_eq!(out.iter().filter(|r| matches!(r, Row::Span(_))).count(), ended);
+        }
+        let lost = out.iter().find(|r| matches!(r, Row::Loss(l) if l.place != "thread_unknown"));
+        prop_assert_eq!(lost, None);
+        check_shape(&spans(&out));
+    }
+
     /// Anything at all may arrive: nothing panics, every call comes out once.
     #[test]
     fn nonsense_is_survived(raw in prop::collection::vec((any::<u16>(), 0_u32..3, 0_u32..40, any::<u8>(), any::<u64>(), any::<u64>(), any::<i32>()), 0..60), t0 in any::<u64>(), marks in prop::collection::vec(any::<u64>(), 5)) {
-        let mut correlator = Correlator::new(Config { t0, max_pending: 8, ..config() });
+        let mut correlator = Correlator::new(Config { t0, max_pending: 8, specs: specs(), ..Config::default() });
         let mut out = Vec::new();
         for (n, (spec, thread, seq, depth, start, dur, status)) in raw.iter().enumerate() {
             let odd = Call { spec: *spec, depth: depth % 4, dur: *dur, status: *status, handle: Some(*dur), len: Some(*start), got: Some(*dur), off: Some(*start), ..call(*thread, *seq, 0, *start, *start) };
+            if status % 3 == 0 {
+                correlator.push(enter(&odd));
+            }
             correlator.push(Event::Call(odd));
             if n % 12 == 0 {
                 correlator.advance(marks[n / 12], &mut out);
             }
         }
         correlator.finish(0, &mut out);
-        prop_assert_eq!(out.iter().filter(|r| matches!(r, Row::Span(_))).count(), raw.len());
+        // Phases that no call ends are written as unfinished.
+        let begun = raw.iter().filter(|r| r.0 % (calls() + PHASES) >= calls() && r.6 % 3 == 0).count();
+        let written = out.iter().filter(|r| matches!(r, Row::Span(_))).count();
+        prop_assert!((raw.len()..=raw.len() + begun).contains(&written), "{} of {} and {}", written, raw.len(), begun);
     }
 }
 

@@ -13,6 +13,8 @@ struct Known {
     written: Option<u32>,
     /// First and last number of each tree that has more than a root, by the last.
     trees: VecDeque<(u32, u32)>,
+    /// The outermost phase that is open: the root of everything after it.
+    phase: Option<u32>,
     gone: bool,
 }
 
@@ -29,9 +31,15 @@ impl Roots {
         self.threads.entry(thread).or_default();
     }
 
+    /// A phase was entered outside of every call.
+    pub fn enter(&mut self, thread: u32, seq: u32) {
+        self.threads.entry(thread).or_default().phase = Some(seq);
+    }
+
     /// A tree was written; `complete` when no call that began before its end is still open.
     pub fn wrote(&mut self, thread: u32, tree: Tree, complete: bool) {
         let known = self.threads.entry(thread).or_default();
+        known.phase.take_if(|phase| *phase == tree.root);
         if complete {
             known.written = known.written.max(Some(tree.last));
         }
@@ -72,6 +80,7 @@ impl Roots {
         let holds = known.trees.range(from..).take(8).find(|t| t.0 <= seq);
         match holds {
             Some((root, _)) => Some(*root),
+            None if known.phase.is_some_and(|phase| phase <= seq) => known.phase,
             None if known.gone || known.written >= Some(seq) => Some(seq),
             None => None,
         }
@@ -97,6 +106,19 @@ mod tests {
         assert_eq!(roots.root(1, 7), None);
         roots.end(1);
         assert_eq!([4, 7].map(|seq| roots.root(1, seq)), [Some(2), Some(7)]);
+    }
+
+    #[test]
+    fn an_open_phase_is_the_root_of_what_comes_after_it() {
+        let mut roots = Roots::default();
+        roots.wrote(1, tree(1, 2), true);
+        roots.enter(1, 4);
+        assert_eq!([2, 3, 4, 9].map(|seq| roots.root(1, seq)), [Some(1), None, Some(4), Some(4)]);
+        // Calls whose enclosing ones were still to come.
+        roots.wrote(1, tree(5, 6), false);
+        assert_eq!([6, 7].map(|seq| roots.root(1, seq)), [Some(5), Some(4)]);
+        roots.wrote(1, tree(4, 9), true);
+        assert_eq!([3, 6, 8, 10].map(|seq| roots.root(1, seq)), [Some(3), Some(5), Some(4), None]);
     }
 
     #[test]

@@ -206,6 +206,65 @@ fn calls_of_a_thread_that_was_never_announced_are_kept_and_counted() {
     assert_eq!(rows.losses(), [("thread_unknown", 1)]);
 }
 
+/// `outer` lasts as long as the trace: what it holds is written meanwhile, and knows it.
+#[test]
+fn a_phase_that_never_ends_holds_nothing_back() {
+    let mut run = Run::new();
+    let outer = call(0, 1, 0, 5, 5);
+    run.enter("outer", &outer);
+    for n in 0..100_u32 {
+        let at = u64::from(10 + 10 * n);
+        let (phase, flush, write) = (2 + 3 * n, 3 + 3 * n, 4 + 3 * n);
+        run.enter("inner", &call(0, phase, 1, at, at));
+        let moved = Call { handle: Some(3), file: Some(key(1)), got: Some(4), ..call(0, write, 3, at + 2, at + 3) };
+        run.call("write", moved);
+        run.call("fflush", call(0, flush, 2, at + 1, at + 5));
+        run.call("inner", call(0, phase, 1, at, at + 6));
+    }
+    run.correlator.advance(2000, &mut run.out);
+    assert_eq!(run.out.iter().filter(|r| matches!(r, Row::Span(_))).count(), 300);
+    let rows = run.finish();
+    assert_eq!(rows.losses(), []);
+    let id = |seq| span_id(0, seq);
+    let about = |seq| {
+        let s = rows.span(0, seq);
+        (s.op, s.parent_id, s.root_id, s.depth, s.layer_top, s.dur_ns, s.self_ns, s.file_id, s.flags)
+    };
+    // The trace ends at 1 000 000.
+    assert_eq!(about(1), ("outer", None, id(1), 0, true, 999_995, 999_395, Some(1), flag::UNFINISHED));
+    assert_eq!(about(2), ("inner", Some(id(1)), id(1), 1, false, 6, 2, Some(1), 0));
+    assert_eq!(about(3), ("fflush", Some(id(2)), id(1), 2, true, 4, 3, Some(1), 0));
+    assert_eq!(about(4), ("write", Some(id(3)), id(1), 3, true, 1, 1, Some(1), 0));
+}
+
+/// The program jumps out of `inner` and `outer` (`longjmp`): they never return. A phase in a callback waits for the
+/// call that made it.
+#[test]
+fn phases_that_were_left_by_a_jump_end_with_what_they_held() {
+    let mut run = Run::new();
+    run.enter("outer", &call(0, 1, 0, 10, 10));
+    run.enter("inner", &call(0, 2, 1, 20, 20));
+    run.call("write", Call { got: Some(1), ..call(0, 3, 2, 30, 40) });
+    run.enter("outer", &call(0, 4, 0, 50, 50));
+    run.call("outer", call(0, 4, 0, 50, 60));
+    run.enter("inner", &call(0, 6, 1, 75, 75));
+    run.call("inner", call(0, 6, 1, 75, 85));
+    run.call("H5Fflush", call(0, 5, 0, 70, 90));
+    let rows = run.finish();
+    let about = |seq| {
+        let s = rows.span(0, seq);
+        (s.op, s.parent_id, s.root_id, s.dur_ns, s.self_ns, s.flags)
+    };
+    let id = |seq| span_id(0, seq);
+    assert_eq!(about(1), ("outer", None, id(1), 30, 10, flag::UNFINISHED));
+    assert_eq!(about(2), ("inner", Some(id(1)), id(1), 20, 10, flag::UNFINISHED));
+    assert_eq!(about(3), ("write", Some(id(2)), id(1), 10, 10, 0));
+    assert_eq!(about(4), ("outer", None, id(4), 10, 10, 0));
+    assert_eq!(about(6), ("inner", Some(id(5)), id(5), 10, 10, 0));
+    assert_eq!(about(5), ("H5Fflush", None, id(5), 20, 10, 0));
+    assert_eq!(rows.losses(), []);
+}
+
 fn request(req: u64, cmd_flags: u32, issued: u64, completed: u64) -> Event {
     let (queued, pid) = (issued - 1, 9);
     Event::Request(Request {
@@ -267,6 +326,24 @@ fn written_back_bytes_name_the_calls_that_wrote_them() {
         .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.op, b.class, b.dur_ns)) } else { None })
         .collect();
     assert_eq!(classes, [(50, "write", "sync", 8), (51, "write", "writeback", 4)]);
+}
+
+/// The root of a call inside a phase is known while the phase goes on.
+#[test]
+fn a_request_inside_a_phase_is_linked_at_once() {
+    let mut run = Run::new();
+    run.enter("outer", &call(0, 1, 0, 5, 5));
+    run.call("fsync", call(0, 2, 1, 10, 40));
+    run.push(bio(7, None, 0, 512, 20, Some((0, Some(2)))));
+    run.push(request(7, 1, 21, 30));
+    run.correlator.advance(100, &mut run.out);
+    let link = |r: &Row| if let Row::BlockLink(l) = r { Some((l.span_id, l.root_id)) } else { None };
+    assert_eq!(run.out.iter().find_map(link), Some((span_id(0, 2), span_id(0, 1))));
+    run.call("outer", call(0, 1, 0, 5, 200));
+    run.push(bio(8, None, 0, 512, 25, Some((0, Some(2)))));
+    run.push(request(8, 1, 26, 210));
+    let rows = run.finish();
+    assert_eq!(rows.links().iter().map(|l| l.root_id).collect::<Vec<_>>(), [span_id(0, 1); 2]);
 }
 
 #[test]

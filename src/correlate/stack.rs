@@ -24,7 +24,18 @@ pub struct Node {
     pub inside: bool,
 }
 
-/// The completed calls of a thread whose outermost call is still open.
+/// The calls that are known to enclose whatever completes now: the open phases of the thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Above {
+    /// Span ids of the innermost and the outermost one.
+    pub parent: Option<i64>,
+    pub root: Option<i64>,
+    pub depth: u8,
+    /// Their layers, a bit each.
+    pub layers: u16,
+}
+
+/// The completed calls of a thread that wait for the end of one that encloses them.
 ///
 /// Trees stand one behind the other, each with its root last: the tree of the node at `i` is
 /// `[i + 1 - size ..= i]`. So adopting is counting, and no node is moved or allocated.
@@ -74,16 +85,16 @@ impl Stack {
     }
 
     /// Takes the trees before `from` out: nothing can adopt them any more.
-    pub fn take_before(&mut self, from: usize, each: &mut impl FnMut(Node, Tree)) {
+    pub fn take_before(&mut self, from: usize, above: Above, each: &mut impl FnMut(Node, Tree)) {
         if from > 0 {
             let rest = self.nodes.split_off(from);
-            self.take(each);
+            self.take(above, each);
             self.nodes = rest;
         }
     }
 
-    /// Takes every tree out, parents before children, with depth, root and `layer_top` filled in.
-    pub fn take(&mut self, each: &mut impl FnMut(Node, Tree)) {
+    /// Takes every tree out, parents before children, with parent, depth, root and `layer_top` filled in.
+    pub fn take(&mut self, above: Above, each: &mut impl FnMut(Node, Tree)) {
         // Per enclosing call: where its tree begins, and the layers down to it.
         let mut enclosing: Vec<(usize, u16)> = Vec::new();
         let mut tree = Tree::default();
@@ -94,25 +105,26 @@ impl Stack {
             if enclosing.is_empty() {
                 let inside = self.nodes[from..].iter().map(|n| n.seq).max();
                 tree = Tree { root: node.seq, last: inside.unwrap_or(node.seq), id: node.span.span_id };
-                if node.depth > 0 {
+                node.span.parent_id = above.parent;
+                if node.depth != above.depth {
                     node.span.flags |= flag::INFERRED_PARENT;
                 }
             }
-            let above = enclosing.last().map_or(0, |e| e.1);
+            let layers = enclosing.last().map_or(above.layers, |e| e.1);
             let layer = 1 << node.span.layer as u16;
-            node.span.root_id = tree.id;
-            node.span.depth = enclosing.len().min(i8::MAX as usize) as i8;
-            node.span.layer_top = above & layer == 0;
-            node.inside = above & IO_LIBRARIES != 0;
+            node.span.root_id = above.root.unwrap_or(tree.id);
+            node.span.depth = (usize::from(above.depth) + enclosing.len()).min(i8::MAX as usize) as i8;
+            node.span.layer_top = layers & layer == 0;
+            node.inside = layers & IO_LIBRARIES != 0;
             if node.size > 1 {
-                enclosing.push((from, above | layer));
+                enclosing.push((from, layers | layer));
             }
             each(node, tree);
         }
     }
 }
 
-/// The tree a node belongs to.
+/// The tree a node belongs to, below what is above all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tree {
     /// Number of its root call.

@@ -3,8 +3,8 @@
 
 use super::rows::{BlockLink, File, Handle, Row, Span, span_id};
 use super::{Config, Correlator};
-use crate::catalog;
-use crate::event::{Call, Event, FileKey, TextKind};
+use crate::catalog::{self, Catalog};
+use crate::event::{Call, Enter, Event, FileKey, TextKind};
 
 /// A call of catalog row 0 from `start` to `end`.
 pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
@@ -32,9 +32,18 @@ pub fn key(ino: u64) -> FileKey {
     FileKey { dev: 0x10_0001, generation: 1, ino }
 }
 
+/// The built-in rows, then two phases, `outer` and `inner`.
+pub fn specs() -> Vec<catalog::Row> {
+    let mut catalog = Catalog::built_in();
+    for phase in ["outer", "inner"] {
+        catalog.add_phase(&phase.parse().expect(phase)).expect(phase);
+    }
+    catalog.rows().to_vec()
+}
+
 /// The number of the catalog row of a symbol.
 pub fn spec(symbol: &str) -> u16 {
-    catalog::rows().iter().position(|r| r.symbol == symbol).expect(symbol) as u16
+    specs().iter().position(|r| r.symbol == symbol).expect(symbol) as u16
 }
 
 /// A run under test, from process 0 with pid 100 and thread 0 with tid 100, ready to use.
@@ -45,7 +54,8 @@ pub struct Run {
 
 impl Run {
     pub fn new() -> Self {
-        let mut run = Self { correlator: Correlator::new(Config::default()), out: Vec::new() };
+        let config = Config { specs: specs(), ..Config::default() };
+        let mut run = Self { correlator: Correlator::new(config), out: Vec::new() };
         run.process(0, 0, None);
         run
     }
@@ -76,6 +86,12 @@ impl Run {
 
     pub fn call(&mut self, symbol: &str, call: Call) {
         self.push(Event::Call(Call { spec: spec(symbol), ..call }));
+    }
+
+    /// The beginning of a phase, whose call follows when it ends.
+    pub fn enter(&mut self, symbol: &str, call: &Call) {
+        let Call { thread, seq, depth, start, cpu, .. } = *call;
+        self.push(Event::Enter(Enter { spec: spec(symbol), thread, seq, depth, start, cpu }));
     }
 
     /// A path argument of the call.

@@ -46,6 +46,8 @@ pub struct Seen<'a> {
     pub texts: &'a [Text],
     /// The completed calls inside it.
     pub below: &'a [Node],
+    /// Of a phase, whose calls are gone: the one file that its system calls named.
+    pub phase_file: Option<i32>,
 }
 
 impl Seen<'_> {
@@ -98,7 +100,7 @@ impl Seen<'_> {
     /// The one file that all system calls inside this call name.
     fn file_below(&self) -> Option<i32> {
         let mut files = self.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.file_id);
-        let first = files.next()?;
+        let Some(first) = files.next() else { return self.phase_file };
         files.all(|f| f == first).then_some(first)
     }
 

@@ -43,6 +43,18 @@ pub struct Call {
     pub truncated: bool,
 }
 
+/// A phase was entered: its own call follows when it returns, which may be at the end of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enter {
+    /// As in the [`Call`] that follows.
+    pub spec: u16,
+    pub thread: u32,
+    pub seq: u32,
+    pub depth: u8,
+    pub start: u64,
+    pub cpu: u16,
+}
+
 /// Which text a [`Event::Text`] carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextKind {
@@ -115,6 +127,8 @@ pub struct Request {
 pub enum Event {
     /// A call ended.
     Call(Call),
+    /// A phase began.
+    Enter(Enter),
     /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
     /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
@@ -150,11 +164,12 @@ pub enum Event {
 }
 
 impl Event {
-    /// When it happened: the end of a call, the completion of a request.
+    /// When it happened: the end of a call, the beginning of a phase, the completion of a request.
     pub fn time(&self) -> u64 {
         match self {
             // Saturating: numbers from the kernel side are not trusted.
             Self::Call(c) => c.start.saturating_add(c.dur),
+            Self::Enter(e) => e.start,
             Self::Text { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }

@@ -4,7 +4,7 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Call, Event, FileKey, Request, TextKind};
+use super::{Bio, Call, Enter, Event, FileKey, Request, TextKind};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -14,6 +14,8 @@ use std::mem::size_of;
 unsafe impl Plain for t::iot_call {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_syscall {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_enter {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_text {}
 // SAFETY: as above.
@@ -57,6 +59,7 @@ const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 
 const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
+const _: () = assert!(size_of::<t::iot_enter>() == 24);
 const _: () = assert!(size_of::<t::iot_text>() == 32);
 const _: () = assert!(size_of::<t::iot_file>() == 64);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
@@ -196,6 +199,17 @@ impl Decoder {
                 let s: &t::iot_syscall = get(kind, bytes)?;
                 let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
                 Event::Call(call(&s.call, (s.call.flags & flags::FILE != 0).then_some(key)))
+            }
+            t::iot_type::IOT_T_ENTER => {
+                let e: &t::iot_enter = get(kind, bytes)?;
+                Event::Enter(Enter {
+                    spec: e.spec,
+                    thread: e.thread,
+                    seq: e.seq,
+                    depth: e.depth,
+                    start: e.start,
+                    cpu: e.cpu as u16 & ((1 << CPU_BITS) - 1),
+                })
             }
             t::iot_type::IOT_T_TEXT => return self.text(kind, bytes),
             t::iot_type::IOT_T_FILE => {
@@ -363,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..14) {
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..15) {
             let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
             if let Some(first) = raw.first_mut() {
                 *first = kind;

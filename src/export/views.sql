@@ -95,19 +95,38 @@ CREATE OR REPLACE VIEW v_ops AS
          quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
   FROM spans GROUP BY layer, op ORDER BY exclusive_ns DESC;
 
--- Calls that the program itself asked bytes of: its own reads and writes, and where such a call (or an application
--- phase) does not tell, the first calls below it that do.
+-- The program's own calls: the outermost ones that are no phases. A phase is a call of layer app and kind other.
+CREATE OR REPLACE VIEW v_own AS
+  WITH RECURSIVE phases AS (
+    SELECT span_id FROM spans WHERE parent_id IS NULL AND layer = 'app' AND kind = 'other'
+    UNION ALL
+    SELECT s.span_id FROM spans s JOIN phases p ON s.parent_id = p.span_id WHERE s.layer = 'app' AND s.kind = 'other')
+  FROM spans WHERE (layer <> 'app' OR kind <> 'other')
+    AND (parent_id IS NULL OR parent_id IN (SELECT span_id FROM phases));
+
+-- Which of these calls each span is part of, and the layer of that call; phases around them are part of none.
+CREATE OR REPLACE VIEW v_inside AS
+  WITH RECURSIVE below AS (
+    SELECT span_id, span_id AS call_id, layer AS called FROM v_own WHERE parent_id IS NOT NULL
+    UNION ALL
+    SELECT s.span_id, b.call_id, b.called FROM spans s JOIN below b ON s.parent_id = b.span_id)
+  SELECT s.span_id, s.root_id AS call_id, r.layer AS called
+  FROM spans s JOIN (FROM v_own WHERE parent_id IS NULL) r ON s.root_id = r.span_id
+  UNION ALL
+  FROM below;
+
+-- Calls that the program itself asked bytes of: its own reads and writes, and where such a call does not tell, the first
+-- calls below it that do.
 CREATE OR REPLACE VIEW v_asked AS
   WITH RECURSIVE opaque AS (
-    SELECT span_id FROM spans
-    WHERE parent_id IS NULL AND (layer = 'app' OR
-          (kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0))
+    SELECT span_id FROM v_own WHERE kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0
     UNION ALL
     SELECT s.span_id FROM spans s JOIN opaque o ON s.parent_id = o.span_id
-    WHERE s.layer = 'app' OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0))
+    WHERE (s.layer = 'app' AND s.kind = 'other')
+       OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0))
   SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
   WHERE kind IN ('read', 'write')
-    AND ((parent_id IS NULL AND layer <> 'app')
+    AND (span_id IN (SELECT span_id FROM v_own)
          OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL));
 
 -- What was asked and what each layer made of it, read and write apart. A device request counts once;
@@ -129,24 +148,27 @@ CREATE OR REPLACE VIEW v_amplification AS
 
 -- The same by the layer that the program called: what was asked, what each layer moved inside these calls, and (as
 -- layer 'block') what of it went to the device. Where the calls that wrote the data of a request are known, it counts
--- for them and not for the call that flushed it.
+-- for them and not for the call that flushed it. A phase counts where it submitted a request outside of any call.
 CREATE OR REPLACE VIEW v_amplification_by_called AS
-  WITH roots AS (SELECT span_id AS root_id, layer AS called FROM spans WHERE parent_id IS NULL),
-       requests AS (SELECT l.root_id, l.how, l.bytes, b.op,
+  WITH requests AS (SELECT l.root_id, l.span_id, l.how, l.bytes, b.op,
                            bool_or(l.how = 'writeback') OVER (PARTITION BY l.req_id) AS written
                     FROM block_links l JOIN block b USING (req_id) WHERE b.op IN ('read', 'write') AND b.status = 0),
+       -- The root of a call whose span is missing is known.
+       linked AS (SELECT r.*, coalesce(i.called, root.called, s.layer) AS called FROM requests r
+                  LEFT JOIN v_inside i ON i.span_id = r.span_id LEFT JOIN v_inside root ON root.span_id = r.root_id
+                  LEFT JOIN spans s ON s.span_id = r.span_id),
        steps AS (
          SELECT called, 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
                 count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
-         FROM v_asked JOIN roots USING (root_id) GROUP BY called, kind
+         FROM v_asked JOIN v_inside USING (span_id) GROUP BY called, kind
          UNION ALL
          SELECT called, layer_rank(layer), layer, kind, count(*), sum(bytes),
                 count(*) FILTER (bytes IS NULL AND errno = 0)
-         FROM spans JOIN roots USING (root_id) WHERE layer_top AND kind IN ('read', 'write')
+         FROM spans JOIN v_inside USING (span_id) WHERE layer_top AND kind IN ('read', 'write')
          GROUP BY called, layer, kind
          UNION ALL
          SELECT called, 11, 'block', op, count(*), sum(bytes), 0
-         FROM requests JOIN roots USING (root_id) WHERE op = 'read' OR how = 'writeback' OR NOT written
+         FROM linked WHERE called IS NOT NULL AND (op = 'read' OR how = 'writeback' OR NOT written)
          GROUP BY called, op)
   SELECT kind, called, layer, calls, bytes, unknown_calls,
          bytes / nullif(max(bytes) FILTER (layer = 'asked') OVER (PARTITION BY kind, called), 0)::DOUBLE AS to_asked
@@ -181,12 +203,12 @@ CREATE OR REPLACE VIEW v_bandwidth AS
 CREATE OR REPLACE VIEW v_ranks AS
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
          list(DISTINCT s.pid) AS pids, s.layer,
-         count(*) FILTER (s.layer_top) AS calls, count(*) FILTER (s.parent_id IS NULL) AS own_calls,
+         count(*) FILTER (s.layer_top) AS calls, count(o.span_id) AS own_calls,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
          coalesce(sum(s.dur_ns) FILTER (s.layer_top), 0) AS inclusive_ns, sum(s.self_ns) AS exclusive_ns,
-         coalesce(sum(s.dur_ns) FILTER (s.parent_id IS NULL), 0) AS own_inclusive_ns
-  FROM spans s LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+         coalesce(sum(o.dur_ns), 0) AS own_inclusive_ns
+  FROM spans s LEFT JOIN v_own o ON o.span_id = s.span_id LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
   GROUP BY 1, 2, 4 ORDER BY 1, 2, layer_rank(s.layer);
 
 -- How unevenly ranks (processes, where there are no ranks) share the time and the bytes of a layer; 1 is even.
@@ -201,39 +223,72 @@ CREATE OR REPLACE VIEW v_imbalance AS
          arg_max(who, exclusive_ns) AS slowest
   FROM chosen, everyone GROUP BY layer ORDER BY layer_rank(layer);
 
+-- What happens inside phases, on the same thread: of each phase a line for each layer, with its outermost calls. Phases in
+-- phases: each call counts for all of them, and once for each name.
+CREATE OR REPLACE VIEW v_phases AS
+  WITH RECURSIVE inside AS (
+    SELECT span_id AS phase_id, op AS phase, span_id, op, layer, kind, false AS in_app
+    FROM spans WHERE layer = 'app' AND kind = 'other'
+    UNION ALL
+    -- in_app: between the phase and the span there is a call of layer app that is no phase.
+    SELECT i.phase_id, i.phase, s.span_id, s.op, s.layer, s.kind, i.in_app OR (i.layer = 'app' AND i.kind <> 'other')
+    FROM spans s JOIN inside i ON s.parent_id = i.span_id),
+  nested AS (SELECT span_id FROM inside
+             WHERE span_id <> phase_id AND op = phase AND layer = 'app' AND kind = 'other'),
+  phases AS (SELECT op AS phase, count(*) AS calls, count(*) FILTER (flags & 64 <> 0) AS unfinished_calls,
+                    coalesce(sum(dur_ns) FILTER (span_id NOT IN (SELECT span_id FROM nested)), 0) AS inclusive_ns,
+                    sum(self_ns) AS exclusive_ns
+             FROM spans WHERE layer = 'app' AND kind = 'other' GROUP BY op),
+  held AS (SELECT phase, span_id, bool_and(in_app) AS in_app FROM inside
+           WHERE layer <> 'app' OR kind <> 'other' GROUP BY phase, span_id),
+  layers AS (SELECT h.phase, s.layer, count(*) AS layer_calls,
+                    sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
+                    count(*) FILTER (s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
+                    sum(s.dur_ns) AS time_ns
+             FROM held h JOIN spans s USING (span_id) WHERE s.layer_top OR (s.layer = 'app' AND NOT h.in_app)
+             GROUP BY h.phase, s.layer)
+  SELECT p.phase AS op, calls, unfinished_calls, inclusive_ns, exclusive_ns,
+         layer, layer_calls, bytes_read, bytes_written, unknown_calls, time_ns
+  FROM phases p LEFT JOIN layers l ON l.phase = p.phase ORDER BY inclusive_ns DESC, op, layer_rank(layer);
+
 -- The slowest calls of the program, with the call below them that kept the most time for itself.
 CREATE OR REPLACE VIEW v_slowest AS
-  WITH roots AS (FROM spans WHERE parent_id IS NULL ORDER BY dur_ns DESC, span_id LIMIT 50)
-  SELECT r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
+  WITH calls AS (FROM v_own ORDER BY dur_ns DESC, span_id LIMIT 50)
+  SELECT r.span_id AS root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          count(*) AS calls, arg_max(s.op, s.self_ns) AS worst_op, arg_max(s.layer, s.self_ns) AS worst_layer,
          max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
-  FROM roots r JOIN spans s ON s.root_id = r.root_id
-  GROUP BY r.root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
-  ORDER BY r.dur_ns DESC, r.root_id;
+  FROM calls r JOIN v_inside i ON i.call_id = r.span_id JOIN spans s ON s.span_id = i.span_id
+  GROUP BY r.span_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
+  ORDER BY r.dur_ns DESC, r.span_id;
 
--- One call down to the device: FROM call_tree(ROOT_ID).
-CREATE OR REPLACE MACRO call_tree(root) AS TABLE
-  SELECT repeat('  ', depth) || op AS call, layer, start_ns, dur_ns, self_ns, bytes, "offset", errno, span_id
-  FROM spans WHERE root_id = root
+-- One call down to the device: FROM call_tree(SPAN_ID). What is inside it is of the same thread, later and over sooner.
+CREATE OR REPLACE MACRO call_tree(call_id) AS TABLE
+  WITH top AS (FROM spans WHERE span_id = call_id),
+       tree AS (SELECT s.*, s.depth - top.depth AS level FROM spans s, top
+                WHERE s.root_id = top.root_id AND s.span_id >> 33 = top.span_id >> 33 AND s.span_id >= top.span_id
+                  AND s.start_ns + s.dur_ns <= top.start_ns + top.dur_ns)
+  SELECT repeat('  ', level) || op AS call, layer, start_ns, dur_ns, self_ns, bytes, "offset", errno, span_id
+  FROM tree
   UNION ALL
   SELECT 'block ' || b.op || ' ' || b.class || ' (' || l.how || ')', 'block', b.issue_ns, b.dur_ns, NULL, l.bytes,
          NULL, b.status, l.span_id
-  FROM block_links l JOIN block b USING (req_id) WHERE l.root_id = root
+  FROM block_links l JOIN block b USING (req_id)
+  WHERE l.root_id = call_id OR l.span_id IN (SELECT span_id FROM tree)
   ORDER BY start_ns, span_id;
 
--- Every library call with the system calls and device bytes it led to.
+-- Every call of the program with the system calls and device bytes it led to.
 CREATE OR REPLACE VIEW v_calls_to_device AS
-  WITH below AS (SELECT root_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
-                 FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY root_id),
+  WITH below AS (SELECT call_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
+                 FROM spans JOIN v_inside USING (span_id) WHERE layer = 'syscall' AND layer_top GROUP BY call_id),
        -- A request is linked to the call that submitted it and to those that wrote its data: it counts once.
-       requests AS (SELECT root_id, req_id, greatest(sum(bytes) FILTER (how = 'writeback'),
-                                                     sum(bytes) FILTER (how <> 'writeback')) AS b
-                    FROM block_links GROUP BY root_id, req_id),
-       device AS (SELECT root_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY root_id)
+       requests AS (SELECT coalesce(i.call_id, l.root_id) AS call_id, req_id,
+                           greatest(sum(bytes) FILTER (how = 'writeback'), sum(bytes) FILTER (how <> 'writeback')) AS b
+                    FROM block_links l LEFT JOIN v_inside i USING (span_id) GROUP BY 1, req_id),
+       device AS (SELECT call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY call_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
          sum(device.n) AS requests, sum(device.b) AS device_bytes
-  FROM spans r LEFT JOIN below ON below.root_id = r.span_id LEFT JOIN device ON device.root_id = r.span_id
-  WHERE r.parent_id IS NULL GROUP BY r.layer, r.op ORDER BY calls DESC;
+  FROM v_own r LEFT JOIN below ON below.call_id = r.span_id LEFT JOIN device ON device.call_id = r.span_id
+  GROUP BY r.layer, r.op ORDER BY calls DESC;
 
 -- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
 -- that have nothing to tell them apart have the same ids: `run` counts them.

@@ -1,15 +1,17 @@
 //! Carries out the plan: opens a mapped file, attaches its probes by the best tier, keeps the verdicts.
 
-use crate::catalog::{Family, Row};
+use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
 use crate::event::FileKey;
 use crate::loader::elf::Elf;
 use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
-use crate::loader::plan::{self, PlannedProbe};
+use crate::loader::missing::Missing;
+use crate::loader::plan::{Plan, PlannedProbe, Planner};
 use crate::loader::real;
+use crate::loader::returns::Place;
 use crate::loader::safety;
-use crate::loader::version::{self, Library};
+use crate::loader::version;
 use crate::skel::IotraceProgs;
 use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
@@ -43,7 +45,8 @@ struct Judged {
 
 /// Attaches to files, each once.
 pub struct Engine {
-    rows: Vec<Row>,
+    planner: Planner,
+    missing: Missing,
     layers: Vec<Layer>,
     tier: Option<LibTier>,
     kernel_release: String,
@@ -59,16 +62,17 @@ pub struct Engine {
     copies: HashMap<Family, usize>,
     coverage: Vec<Coverage>,
     covered: HashSet<Layer>,
-    libraries: Vec<Library>,
+    libraries: Vec<version::Library>,
     /// There was a program that could not be looked into.
     opaque: bool,
 }
 
 impl Engine {
     /// `layers` are the ones to trace; `tier` is the best one this kernel allows.
-    pub fn new(rows: Vec<Row>, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
+    pub fn new(catalog: Catalog, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
         Self {
-            rows,
+            missing: Missing::new(&catalog),
+            planner: Planner::new(catalog),
             layers,
             tier,
             kernel_release,
@@ -125,34 +129,39 @@ impl Engine {
     pub fn verdicts(&mut self) -> Vec<Coverage> {
         let new = std::mem::take(&mut self.coverage);
         self.covered.extend(new.iter().map(|c| c.layer));
-        self.opaque |= new.iter().any(|c| c.layer == Layer::App);
+        self.opaque |= new.iter().any(|c| c.layer == Layer::App && c.symbol.is_empty());
         new
     }
 
     /// Libraries found since the last call.
-    pub fn libraries(&mut self) -> Vec<Library> {
+    pub fn libraries(&mut self) -> Vec<version::Library> {
         std::mem::take(&mut self.libraries)
     }
 
     /// A verdict for every layer whose library nobody mapped: it is not covered.
+    /// A verdict for every layer whose library nobody mapped: it is not covered. And for every phase and library of the
+    /// user that was not found.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let without = |layer: &Layer| !self.covered.contains(layer) && !self.coverage.iter().any(|c| c.layer == *layer);
+        let layer = |l: &Library| self.covered.contains(&l.layer) || self.coverage.iter().any(|c| c.layer == l.layer);
+        let users = |l: &&Library| matches!(l.family, Family::User(_));
+        let all = self.planner.catalog().libraries();
         let mut libraries: BTreeMap<Layer, Vec<&str>> = BTreeMap::new();
-        for family in Family::LIBRARIES.into_iter().filter(|f| without(&f.layer())) {
-            let names = libraries.entry(family.layer()).or_default();
-            if !names.contains(&family.name()) {
-                names.push(family.name());
+        for library in all.iter().filter(|l| !users(l) && !layer(l)) {
+            let names = libraries.entry(library.layer).or_default();
+            if !names.contains(&library.name) {
+                names.push(library.name);
             }
         }
-        let mut rows = Vec::new();
-        for (layer, names) in libraries {
+        let unseen = all.iter().filter(|l| users(l) && !l.is_phases() && !self.missing.saw(l.family));
+        let unseen = unseen.map(|library| (library.layer, vec![library.name]));
+        let libraries = libraries.into_iter().chain(unseen).map(|(layer, names)| {
             let (status, reason) = if self.layers.contains(&layer) {
                 let unknown = if self.opaque { "; a program could not be looked into" } else { "" };
                 ("absent", format!("no traced process mapped such a library ({}){unknown}", names.join(", ")))
             } else {
                 ("skipped", "layer not selected".to_owned())
             };
-            rows.push(Coverage {
+            Coverage {
                 layer,
                 target: String::new(),
                 symbol: String::new(),
@@ -161,9 +170,9 @@ impl Engine {
                 reason: Some(reason),
                 offset: None,
                 insn: None,
-            });
-        }
-        rows
+            }
+        });
+        libraries.chain(self.missing.phases(self.planner.catalog())).collect()
     }
 
     /// Detaches everything.
@@ -198,13 +207,12 @@ impl Engine {
         judged: &mut Judged,
         progs: &IotraceProgs<'_>,
     ) {
-        let wanted = plan::wanted(&self.rows);
-        let elf = match Elf::parse(bytes, |symbol| wanted.contains(symbol)) {
+        let elf = match Elf::parse(bytes, |symbol| self.planner.takes(symbol)) {
             Ok(elf) => elf,
             Err(why) => return self.unreadable(name, &why.to_string()),
         };
-        let layers = self.layers.clone();
-        let mut plan = plan::plan(name, &elf, bytes, &self.rows, &|l| layers.contains(&l));
+        let mut plan = self.planner.plan(name, &elf, bytes, &|l| self.layers.contains(&l));
+        self.missing.judged(name, &elf, &plan, self.planner.catalog());
         let before = self.rewritten.remove(&(mapping.dev, mapping.inode));
         if !plan.probes.is_empty() || before.is_some() {
             let real = real::file(progs, pid, mapping);
@@ -219,9 +227,11 @@ impl Engine {
             }
             judged.probed = Some(real);
         }
-        self.libraries.extend(plan.families.iter().map(|family| Library {
-            family: *family,
-            version: version::of(*family, &elf, bytes),
+        let catalog = self.planner.catalog();
+        let libraries = plan.families.iter().filter_map(|f| catalog.library(*f)).filter(|l| !l.is_phases());
+        self.libraries.extend(libraries.map(|library| version::Library {
+            name: library.name,
+            version: version::of(library.family, &elf, bytes),
             path: name.to_owned(),
         }));
         self.coverage.append(&mut plan.settled);
@@ -245,8 +255,8 @@ impl Engine {
     /// no file with a family of it has.
     ///
     /// Where the numbers that fit on the wire are used up, they are given again.
-    fn number(&mut self, plan: &mut plan::Plan) {
-        let fit = (usize::from(u16::MAX) + 1) / self.rows.len().max(1);
+    fn number(&mut self, plan: &mut Plan) {
+        let fit = (usize::from(u16::MAX) + 1) / self.planner.catalog().rows().len().max(1);
         let fit = fit.clamp(1, usize::from(u8::MAX) + 1);
         let number = plan.families.iter().filter_map(|f| self.copies.get(f)).max().copied().unwrap_or(0);
         self.copies.extend(plan.families.iter().map(|f| (*f, number + 1)));
@@ -257,6 +267,7 @@ impl Engine {
 
     /// A file that may be a library and cannot be read is a gap, and said so.
     fn unreadable(&mut self, name: &str, why: &str) {
+        self.missing.unreadable(name, why, self.planner.catalog());
         let Some(base) = name.rsplit('/').next() else { return };
         let families = Family::LIBRARIES.iter().filter(|f| looks_like(base, **f));
         self.coverage.extend(families.map(|f| Coverage {
@@ -286,16 +297,16 @@ impl Engine {
         };
         if tier == LibTier::Single {
             let mut probes: Vec<&PlannedProbe> = probes.iter().collect();
-            probes.sort_by_key(|p| importance(&self.rows[usize::from(p.spec)]));
+            probes.sort_by_key(|p| self.planner.catalog().rows().get(usize::from(p.spec)).map(importance));
             for (n, probe) in probes.into_iter().enumerate() {
                 let outcome = if self.singles >= MAX_SINGLE {
                     Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
                 } else if n >= MAX_SINGLE_PER_FILE {
                     Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
                 } else {
-                    single(progs, path, probe).map(|pair| {
-                        judged.links.extend(pair);
-                        self.singles += 1;
+                    single(progs, path, probe).map(|links| {
+                        self.singles += links.len().div_ceil(2);
+                        judged.links.extend(links);
                         tier.name()
                     })
                 };
@@ -324,10 +335,12 @@ impl Engine {
     }
 }
 
-/// Which rows come first where there can only be few: data, then handles, then what makes data durable.
+/// Which rows come first where there can only be few: phases and data, then handles, then what makes data durable.
 fn importance(row: &Row) -> u8 {
+    if row.note.is_some() || row.is_phase() {
+        return 0;
+    }
     match row.kind {
-        _ if row.note.is_some() => 0,
         Kind::Read | Kind::Write => 0,
         Kind::Open | Kind::Close => 1,
         Kind::Sync | Kind::Wait => 2,
@@ -356,13 +369,14 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiOb1
         | Family::OmpiUcx
         | Family::Librt
-        | Family::Syscall => false,
+        | Family::Syscall
+        | Family::User(_) => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }
 }
 
 /// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
-fn open(pid: u32, m: &Mapping) -> Result<File, String> {
+pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
     let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
     // The name may mean something else by now, even something that blocks who opens it.
@@ -377,7 +391,7 @@ fn open(pid: u32, m: &Mapping) -> Result<File, String> {
     Ok(file)
 }
 
-fn content(mut file: &File) -> Result<Vec<u8>, String> {
+pub fn content(mut file: &File) -> Result<Vec<u8>, String> {
     let size = file.metadata().map_err(|e| e.to_string())?.len();
     if size > MAX_FILE {
         return Err(format!("{size} bytes are more than a library has"));
@@ -398,31 +412,67 @@ fn written(file: &File) -> Option<(i64, i64)> {
     file.metadata().ok().map(|m| (m.mtime(), m.mtime_nsec()))
 }
 
+/// `IOT_K_` of `bpf/spec.h` (macros do not reach the skeleton).
+mod cookie {
+    pub const PLACES: u64 = 1 << 25;
+    pub const LEAVE: u64 = 1 << 26;
+    pub const JUMP: u64 = 1 << 27;
+}
+
+/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe has.
+fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
+    let whole = probe.cookie();
+    let mut points = BTreeMap::from([(probe.offset, whole)]);
+    if let Some(places) = &probe.places {
+        *points.entry(probe.offset).or_default() |= cookie::PLACES;
+        for place in places {
+            let (Place::Leave(at) | Place::Jump(at)) = place;
+            let bit = if matches!(place, Place::Leave(_)) { cookie::LEAVE } else { cookie::JUMP };
+            *points.entry(*at).or_insert(whole) |= bit;
+        }
+    }
+    points
+}
+
 fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: LibTier) -> Result<Vec<Link>, String> {
     // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
-    let opts = |retprobe, session| UprobeMultiOpts {
-        offsets: probes.iter().map(|p| p.offset as usize).collect(),
-        cookies: probes.iter().map(PlannedProbe::cookie).collect(),
+    let opts = |points: Vec<(u64, u64)>, retprobe, session| UprobeMultiOpts {
+        offsets: points.iter().map(|(at, _)| *at as usize).collect(),
+        cookies: points.iter().map(|(_, cookie)| *cookie).collect(),
         retprobe,
         session,
         ..Default::default()
     };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let points: Vec<(u64, u64)> = probes.iter().flat_map(breakpoints).collect();
     if tier == LibTier::Session {
-        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(false, true));
+        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(points, false, true));
         return Ok(vec![link.map_err(say)?]);
     }
     // The return first: an entry without its return would leave its frame open.
-    let ret = progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(true, false)).map_err(say)?;
-    let entry = progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts(false, false)).map_err(say)?;
-    Ok(vec![entry, ret])
+    let with_return = probes.iter().filter(|p| p.places.is_none());
+    let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
+    let mut links = Vec::new();
+    if !returns.is_empty() {
+        let opts = opts(returns, true, false);
+        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
+    }
+    let opts = opts(points, false, false);
+    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
+    Ok(links)
 }
 
-fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<[Link; 2], String> {
-    let opts = |retprobe| UprobeOpts { cookie: probe.cookie(), retprobe, ..Default::default() };
+fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<Vec<Link>, String> {
+    let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
-    let at = probe.offset as usize;
-    let ret = progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts(true)).map_err(say)?;
-    let entry = progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at, opts(false)).map_err(say)?;
-    Ok([entry, ret])
+    let mut links = Vec::new();
+    if probe.places.is_none() {
+        let (at, opts) = (probe.offset as usize, opts(probe.cookie(), true));
+        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts).map_err(say)?);
+    }
+    for (at, cookie) in breakpoints(probe) {
+        let opts = opts(cookie, false);
+        links.push(progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at as usize, opts).map_err(say)?);
+    }
+    Ok(links)
 }

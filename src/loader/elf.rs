@@ -83,6 +83,14 @@ pub struct Elf {
     pub has_functions: bool,
     /// File offset of the entry point; `None` for most shared objects.
     pub entry: Option<u64>,
+    /// An executable, not a library.
+    pub program: bool,
+    /// Its code may be left by exceptions (C++) or panics (Rust).
+    pub unwinds: bool,
+    /// It has a table of all its functions, and not only of those that others use.
+    pub symtab: bool,
+    /// It has a table of the functions that it shares with other files.
+    pub dynamic: bool,
 }
 
 impl Elf {
@@ -96,10 +104,13 @@ impl Elf {
             return Err(ElfError::NoSections);
         }
         let mut symbols = BTreeMap::new();
-        let mut has_functions = false;
+        let (mut has_functions, mut unwinds) = (false, false);
         for table in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
-            has_functions |= collect(data, segments, &sections, table, &wanted, &mut symbols)?;
+            let (functions, unwinding) = collect(data, segments, &sections, table, &wanted, &mut symbols)?;
+            has_functions |= functions;
+            unwinds |= unwinding;
         }
+        let has = |table| sections.iter().any(|s| s.sh_type.get(LittleEndian) == table);
         for found in symbols.values_mut() {
             tidy(found);
         }
@@ -111,6 +122,10 @@ impl Elf {
             is_static,
             has_functions,
             entry: Some(header.e_entry(LittleEndian)).filter(|&e| e != 0).and_then(|e| file_offset(data, segments, e)),
+            program: is_program(header, data, segments),
+            unwinds,
+            symtab: has(elf::SHT_SYMTAB),
+            dynamic: has(elf::SHT_DYNSYM),
         })
     }
 }
@@ -145,7 +160,33 @@ fn header(data: &[u8]) -> Result<&Header, ElfError> {
     Ok(header)
 }
 
-/// Adds the wanted symbols of one table. A file without that table has none. Whether there is any function at all.
+/// Symbols of a file that throws or catches exceptions, or lets them pass with something to be cleaned up: the C++
+/// runtime's, and the functions that tell what the code of a language wants done when it is unwound.
+fn is_of_unwinding(name: &[u8]) -> bool {
+    // C code with the attribute `cleanup` names __gcc_personality_v0, and nothing catches anything there.
+    name == b"__cxa_throw"
+        || (name != b"__gcc_personality_v0"
+            && (name.ends_with(b"_personality_v0") || name.ends_with(b"_eh_personality")))
+}
+
+/// Executables are of type `ET_EXEC`, or shared objects that say so, or ones that are started (`PT_INTERP`) and that no
+/// one links with (no `DT_SONAME`).
+fn is_program(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
+    if header.e_type(LittleEndian) == elf::ET_EXEC {
+        return true;
+    }
+    let entries = segments.iter().find_map(|s| s.dynamic(LittleEndian, data).ok().flatten()).unwrap_or_default();
+    let value = |tag: elf::DynamicTag| {
+        let of_tag = entries.iter().find(|d| d.d_tag.get(LittleEndian).0 == tag.0);
+        of_tag.map(|d| d.d_val.get(LittleEndian))
+    };
+    let executable = value(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0);
+    let started = segments.iter().any(|s| s.p_type(LittleEndian) == elf::PT_INTERP);
+    executable || (started && value(elf::DT_SONAME).is_none())
+}
+
+/// Adds the wanted symbols of one table. A file without that table has none. Whether there is any function at all, and
+/// whether the table names what unwinding needs.
 fn collect(
     data: &[u8],
     segments: &[Segment],
@@ -153,17 +194,18 @@ fn collect(
     table: elf::SectionType,
     wanted: &impl Fn(&str) -> bool,
     symbols: &mut BTreeMap<String, Vec<Symbol>>,
-) -> Result<bool, ElfError> {
-    let mut functions = false;
+) -> Result<(bool, bool), ElfError> {
+    let (mut functions, mut unwinds) = (false, false);
     let found = sections.symbols(LittleEndian, data, table).map_err(damaged("symbol table"))?;
     for symbol in found.iter() {
+        let name = found.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
+        unwinds |= is_of_unwinding(name.split(|b| *b == b'@').next().unwrap_or(name));
         let section = symbol.st_shndx(LittleEndian);
         // Undefined here, or a number that is no address.
         if section == elf::SHN_UNDEF || section == elf::SHN_ABS || section == elf::SHN_COMMON {
             continue;
         }
         functions |= symbol.st_type() == elf::STT_FUNC;
-        let name = found.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
         let Ok(name) = std::str::from_utf8(name) else { continue };
         // A static linker leaves `fopen@@GLIBC_2.2.5` in `.symtab`.
         let name = name.split('@').next().unwrap_or(name);
@@ -184,7 +226,7 @@ fn collect(
         let symbol = Symbol { target, size: symbol.st_size(LittleEndian), vaddr, binding };
         symbols.entry(name.to_owned()).or_default().push(symbol);
     }
-    Ok(functions)
+    Ok((functions, unwinds))
 }
 
 /// The entries of the global offset table for the variables among the symbols.

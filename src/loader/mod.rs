@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `real`, `session`, `rings` and `launch`
-//! act.
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `real`, `session`, `rings` and
+//! `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -9,9 +9,11 @@ pub mod existing;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
+mod missing;
 pub mod plan;
 pub mod prologue;
 mod real;
+pub mod returns;
 pub mod rings;
 pub mod safety;
 pub mod session;

@@ -1,11 +1,13 @@
 //! Decides what to probe in a file: which libraries it is, and for every row of theirs a probe or the reason for none.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::{Family, Row, Src, Version};
+use crate::catalog::symbol::{Names, cold_part_of};
+use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
 use crate::correlate::rows::Coverage;
 use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
+use crate::loader::returns::{self, Place};
 use crate::words::Layer;
 
 /// A probe to attach.
@@ -16,6 +18,7 @@ pub struct PlannedProbe {
     /// Which copy of its library.
     pub copy: u8,
     pub layer: Layer,
+    /// As the catalog has it.
     pub symbol: &'static str,
     /// In the file, in bytes: where the breakpoint goes. A return probe may go there too.
     pub offset: u64,
@@ -24,6 +27,8 @@ pub struct PlannedProbe {
     pub class: InsnClass,
     /// The probed instruction.
     pub text: String,
+    /// Where its end is seen, when it must not have a return probe.
+    pub places: Option<Vec<Place>>,
 }
 
 /// Where a variable of the probed file is.
@@ -73,17 +78,8 @@ pub struct Plan {
     pub probes: Vec<PlannedProbe>,
     /// The verdicts that are final already: absent, refused, skipped.
     pub settled: Vec<Coverage>,
-}
-
-/// The names that `Elf::parse` must look for so that these rows can be planned.
-pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
-    let sentinels = Family::LIBRARIES.iter().flat_map(|f| f.sentinels().iter().chain(f.lacks())).copied();
-    let versions = Family::LIBRARIES.iter().filter_map(|f| match f.version() {
-        Version::Symbol(name) => Some(name),
-        Version::Text(..) | Version::Nowhere => None,
-    });
-    let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
-    sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).chain([C_START]).collect()
+    /// Phases that were looked for and that the file does not define: rows of the catalog.
+    pub missing: Vec<u16>,
 }
 
 /// The variable that a row needs.
@@ -98,54 +94,130 @@ fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
     Some(Variable { distance: address.wrapping_sub(breakpoint) as i64, indirect })
 }
 
-/// Plans the probes of the file `target_name`, whose content is `bytes`; `layers` says which layers are traced.
-pub fn plan(target_name: &str, elf: &Elf, bytes: &[u8], rows: &[Row], layers: &dyn Fn(Layer) -> bool) -> Plan {
-    let families: Vec<Family> = Family::LIBRARIES.into_iter().filter(|family| is(*family, elf)).collect();
-    let mut plan = Plan { families: families.clone(), ..Plan::default() };
-    if Family::LIBRARIES.iter().any(|f| layers(f.layer())) {
-        plan.settled.extend(opaque(target_name, elf));
+/// Plans by a catalog.
+pub struct Planner {
+    catalog: Catalog,
+    exact: HashSet<&'static str>,
+    user: Names,
+}
+
+impl Planner {
+    pub fn new(catalog: Catalog) -> Self {
+        let sentinels = catalog.libraries().iter().flat_map(|l| l.symbols.iter().chain(l.family.lacks()).copied());
+        let versions = catalog.libraries().iter().filter_map(|l| match l.family.version() {
+            Version::Symbol(name) => Some(name),
+            Version::Text(..) | Version::Nowhere => None,
+        });
+        let rows = catalog.rows().iter().filter(|r| r.family != Family::Syscall);
+        let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)]).flatten();
+        let exact = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
+        let user = Names::new(catalog.user_rows().map(|r| r.symbol));
+        Self { catalog, exact, user }
     }
-    let mut taken = BTreeMap::new();
-    // Row numbers have 16 bits on the wire.
-    for (spec, row) in (0_u16..).zip(rows).filter(|(_, row)| families.contains(&row.family)) {
-        let mut settle = |status, reason: String, offset: Option<u64>| {
-            plan.settled.push(Coverage {
-                layer: row.layer,
-                target: target_name.to_owned(),
-                symbol: row.symbol.to_owned(),
-                tier: None,
-                status,
-                reason: Some(reason),
-                offset: offset.map(|o| o as i64),
-                insn: None,
-            });
+
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Must `Elf::parse` keep this symbol of a file?
+    pub fn takes(&self, symbol: &str) -> bool {
+        let function = cold_part_of(symbol).unwrap_or(symbol);
+        self.exact.contains(symbol) || self.user.meant_by(function).is_some()
+    }
+
+    /// Plans the probes of the file `path`, whose content is `bytes`; `layers` says which layers are traced.
+    pub fn plan(&self, path: &str, elf: &Elf, bytes: &[u8], layers: &dyn Fn(Layer) -> bool) -> Plan {
+        let is = |l: &&Library| match l.family {
+            Family::User(_) => l.is(path, elf.program, |name| elf.symbols.contains_key(name)),
+            family => is(family, elf),
         };
-        if !row.layers().into_iter().any(layers) {
-            settle("skipped", "layer not selected".into(), None);
-        } else if elf.go {
-            settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
-        } else if let Some(symbols) = elf.symbols.get(row.symbol) {
-            for symbol in symbols {
-                match place(symbol, bytes, row.symbol, &mut taken) {
-                    Ok((offset, probe)) => plan.probes.push(PlannedProbe {
+        let libraries: Vec<_> = self.catalog.libraries().iter().filter(is).collect();
+        let mut plan = Plan { families: libraries.iter().map(|l| l.family).collect(), ..Plan::default() };
+        if self.catalog.libraries().iter().any(|l| layers(l.layer)) {
+            plan.settled.extend(opaque(path, elf));
+        }
+        let by_meaning = self.by_meaning(elf);
+        let mut taken = BTreeMap::new();
+        // Row numbers have 16 bits on the wire.
+        for (spec, row) in (0_u16..).zip(self.catalog.rows()) {
+            let Some(library) = libraries.iter().find(|l| l.family == row.family) else { continue };
+            let users = matches!(row.family, Family::User(_));
+            let names = if users { by_meaning.get(row.symbol).cloned().unwrap_or_default() } else { vec![row.symbol] };
+            let found: Vec<_> = names.iter().filter_map(|name| Some((*name, elf.symbols.get(*name)?))).collect();
+            let mut settle = |status, reason: String, offset: Option<u64>| {
+                plan.settled.push(Coverage {
+                    layer: row.layer,
+                    target: path.to_owned(),
+                    symbol: row.symbol.to_owned(),
+                    tier: None,
+                    status,
+                    reason: Some(reason),
+                    offset: offset.map(|o| o as i64),
+                    insn: None,
+                });
+            };
+            if !row.layers().into_iter().any(layers) {
+                settle("skipped", "layer not selected".into(), None);
+                continue;
+            }
+            if found.is_empty() && library.is_phases() {
+                plan.missing.push(spec);
+                continue;
+            }
+            if elf.go {
+                settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
+                continue;
+            }
+            if found.is_empty() {
+                settle("absent", "the file does not define it".into(), None);
+            }
+            for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
+                let planned = place(symbol, bytes, row.symbol, &mut taken).and_then(|(offset, probe)| {
+                    let places = if users && elf.unwinds { Some(in_place(elf, name, symbol, bytes)?) } else { None };
+                    let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
+                    Ok(PlannedProbe {
                         spec,
                         copy: 0,
                         layer: row.layer,
                         symbol: row.symbol,
                         offset,
-                        variable: variable(row)
-                            .and_then(|name| locate(elf, name, symbol.vaddr.wrapping_add(probe.skip.into()))),
+                        variable: variable(row).and_then(|name| locate(elf, name, breakpoint)),
                         class: probe.class,
                         text: probe.text,
-                    }),
+                        places,
+                    })
+                });
+                match planned {
+                    Ok(probe) => plan.probes.push(probe),
                     Err(No { status, reason, offset }) => settle(status, reason, offset),
                 }
             }
-        } else {
-            settle("absent", "the file does not define it".into(), None);
         }
+        plan
     }
-    plan
+
+    /// The symbols of a file that each name of the user stands for.
+    fn by_meaning<'a>(&self, elf: &'a Elf) -> HashMap<&'static str, Vec<&'a str>> {
+        let mut names: HashMap<&'static str, Vec<&str>> = HashMap::new();
+        for symbol in elf.symbols.keys() {
+            if let Some(name) = self.user.meant_by(symbol) {
+                names.entry(name).or_default().push(symbol);
+            }
+        }
+        names
+    }
+}
+
+/// Where a function that exceptions may pass through is left.
+fn in_place(elf: &Elf, name: &str, symbol: &Symbol, bytes: &[u8]) -> Result<Vec<Place>, No> {
+    let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
+    let cold = elf.symbols.iter().filter(|(other, _)| cold_part_of(other) == Some(name));
+    let parts: Vec<_> = std::iter::once(symbol).chain(cold.flat_map(|(_, all)| all)).filter_map(part).collect();
+    returns::places(bytes, &parts).map_err(|why| No {
+        status: "refused",
+        reason: format!("exceptions may pass through it, so it must not have a return probe, and {why}"),
+        offset: parts.first().map(|(offset, _)| *offset),
+    })
 }
 
 /// Does a file define what a family is known by? Where the first of the names is public, private ones do not count:
@@ -232,7 +304,6 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog;
 
     fn library(symbols: BTreeMap<String, Vec<Symbol>>) -> Elf {
         Elf {
@@ -243,6 +314,10 @@ mod tests {
             is_static: false,
             has_functions: true,
             entry: None,
+            program: false,
+            unwinds: false,
+            symtab: true,
+            dynamic: false,
         }
     }
 
@@ -263,8 +338,9 @@ mod tests {
         ];
         let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
         let elf = library(symbols);
-        let rows = catalog::rows();
-        let plan = plan("x", &elf, &bytes, &rows, &|_| true);
+        let planner = Planner::new(Catalog::built_in());
+        let rows = planner.catalog().rows();
+        let plan = planner.plan("x", &elf, &bytes, &|_| true);
         let probes: Vec<_> =
             plan.probes.iter().map(|p| (p.symbol, p.offset, rows[usize::from(p.spec)].symbol)).collect();
         assert_eq!(probes, [("fopen", 4, "fopen")]);

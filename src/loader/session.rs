@@ -1,6 +1,6 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
-use crate::catalog::{Family, Row, syscall_number};
+use crate::catalog::{Catalog, Family, Row, syscall_number};
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
@@ -105,9 +105,10 @@ impl<'obj> Session<'obj> {
     pub fn load(
         store: &'obj mut MaybeUninit<OpenObject>,
         caps: &Capabilities,
-        rows: &[Row],
+        catalog: Catalog,
         options: &Options,
     ) -> Result<(Self, Vec<MapHandle>)> {
+        let rows = catalog.rows();
         let tier = caps.lib_tier();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
         let layout = Layout::new(options.ring_bytes, cpus);
@@ -116,7 +117,7 @@ impl<'obj> Session<'obj> {
             .filter(|g| match g {
                 Group::Block => options.layers.contains(&Layer::Block),
                 Group::Library | Group::Question => {
-                    Family::LIBRARIES.iter().any(|f| options.layers.contains(&f.layer()))
+                    catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
                 }
                 // System calls also show mappings and carry handles up to the libraries' spans.
                 Group::Process | Group::Syscall => true,
@@ -134,7 +135,7 @@ impl<'obj> Session<'obj> {
         }
         let rings = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
-        let engine = Engine::new(rows.to_vec(), options.layers.clone(), tier, release.unwrap_or_default());
+        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default());
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {

@@ -29,6 +29,7 @@ mod bits {
     pub const ALL: u8 = 0x10;
     pub const AWAIT: u8 = 0x20;
     pub const STREAM: u8 = 0x40;
+    pub const PHASE: u8 = 0x80;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -77,6 +78,8 @@ fn src(from: Src) -> t::iot_src {
         Src::Pair(a, b) => (H::IOT_PAIR, a, b, 0),
         Src::PairNote(a, b) => (H::IOT_PAIR_NOTE, a, b, 0),
         Src::PairOut(a, b) => (H::IOT_PAIR_OUT, a, b, 0),
+        Src::Scaled(a, k) => (H::IOT_SCALED, a, 0, u32::from(k)),
+        Src::RetScaled(k) => (H::IOT_RET_SCALED, 0, 0, u32::from(k)),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -129,6 +132,9 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     if row.role != Role::Use && row.role != Role::None || row.kind == Kind::Open {
         bits |= bits::LIFE;
     }
+    if row.is_phase() {
+        bits |= bits::LIFE;
+    }
     if syscall {
         bits |= match row.role {
             Role::Use | Role::Close | Role::Dup => bits::FD,
@@ -153,6 +159,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         (bits::OUTER, row.outermost),
         (bits::ALL, row.asynchronous == Async::Wait),
         (bits::STREAM, stream),
+        (bits::PHASE, row.is_phase()),
         (bits::AWAIT, !layers.contains(&row.layer)),
     ] {
         more |= if on { bit } else { 0 };

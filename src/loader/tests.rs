@@ -7,9 +7,9 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use super::elf::{Binding, Elf, ElfError, Symbol, Target};
-use super::plan::{Plan, plan, wanted};
+use super::plan::{Plan, Planner};
 use super::prologue::InsnClass;
-use crate::catalog::{self, Family};
+use crate::catalog::{self, Catalog, Family};
 use crate::words::Layer;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
@@ -22,11 +22,14 @@ fn read(path: impl AsRef<Path>) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.as_ref().display()))
 }
 
+fn planner() -> Planner {
+    Planner::new(Catalog::built_in())
+}
+
 fn planned(bytes: &[u8]) -> (Elf, Plan) {
-    let rows = catalog::rows();
-    let names = wanted(&rows);
-    let elf = Elf::parse(bytes, |name| names.contains(name)).unwrap();
-    let plan = plan("the file", &elf, bytes, &rows, &|_| true);
+    let planner = planner();
+    let elf = Elf::parse(bytes, |name| planner.takes(name)).unwrap();
+    let plan = planner.plan("the file", &elf, bytes, &|_| true);
     (elf, plan)
 }
 
@@ -305,25 +308,22 @@ fn the_probed_instructions_are_those_that_objdump_shows() {
 #[test]
 fn layers_not_selected_and_go_programs_are_skipped() {
     let bytes = read(LIBHDF5);
-    let rows = catalog::rows();
-    let names = wanted(&rows);
-    let mut elf = Elf::parse(&bytes, |name| names.contains(name)).unwrap();
+    let planner = planner();
+    let mut elf = Elf::parse(&bytes, |name| planner.takes(name)).unwrap();
     let all_skipped = |plan: &Plan, why: &str| {
         assert_eq!(plan.families, [Family::Hdf5]);
         assert!(plan.probes.is_empty() && plan.settled.len() > 10);
         assert!(plan.settled.iter().all(|c| c.status == "skipped" && c.reason.as_deref() == Some(why)));
     };
-    all_skipped(&plan("x", &elf, &bytes, &rows, &|l| l != Layer::Hdf5), "layer not selected");
+    all_skipped(&planner.plan("x", &elf, &bytes, &|l| l != Layer::Hdf5), "layer not selected");
     elf.go = true;
-    let mut of_go = plan("x", &elf, &bytes, &rows, &|_| true);
+    let mut of_go = planner.plan("x", &elf, &bytes, &|_| true);
     let whole: Vec<_> = of_go.settled.extract_if(.., |c| c.symbol.is_empty()).collect();
     assert_eq!(whole.iter().map(|c| (c.layer, c.status)).collect::<Vec<_>>(), [(Layer::App, "skipped")]);
     all_skipped(&of_go, "Go program: return probes would corrupt its stacks");
     // Where no library is to be traced it is nothing to speak of.
-    assert_eq!(
-        plan("x", &elf, &bytes, &rows, &|l| l == Layer::Syscall).settled.iter().find(|c| c.layer == Layer::App),
-        None
-    );
+    let none = planner.plan("x", &elf, &bytes, &|l| l == Layer::Syscall);
+    assert_eq!(none.settled.iter().find(|c| c.layer == Layer::App), None);
 }
 
 #[test]
@@ -334,9 +334,9 @@ fn a_row_that_the_library_lacks_is_absent_and_a_data_symbol_is_refused() {
     rows.truncate(3);
     rows[1].symbol = "MPI_File_of_the_future";
     rows[2].symbol = "ompi_mpi_comm_world";
-    let names = wanted(&rows);
-    let elf = Elf::parse(&bytes, |name| names.contains(name)).unwrap();
-    let plan = plan("x", &elf, &bytes, &rows, &|_| true);
+    let planner = Planner::new(Catalog::of(rows));
+    let elf = Elf::parse(&bytes, |name| planner.takes(name)).unwrap();
+    let plan = planner.plan("x", &elf, &bytes, &|_| true);
     assert_eq!(plan.probes.iter().map(|p| (p.spec, p.symbol)).collect::<Vec<_>>(), [(0, "MPI_File_read")]);
     assert_eq!(
         settled(&plan),
@@ -580,14 +580,16 @@ fn files_of_another_kind_are_named() {
 /// Reads and plans, as the loader does; only that it ends without a panic counts.
 fn survives(bytes: &[u8]) -> Result<usize, ElfError> {
     let elf = Elf::parse(bytes, |_| true)?;
-    let rows = catalog::rows();
+    let planner = planner();
     let mut all = elf.clone();
     // All rows planned, each at some symbol of the file.
     let some = elf.symbols.values().cycle();
-    for (symbols, name) in some.zip(wanted(&rows)) {
+    let catalog = planner.catalog();
+    let names = catalog.libraries().iter().flat_map(|l| l.symbols.iter().copied());
+    for (symbols, name) in some.zip(names.chain(catalog.rows().iter().map(|row| row.symbol))) {
         all.symbols.insert(name.to_owned(), symbols.clone());
     }
-    Ok(plan("x", &all, bytes, &rows, &|_| true).probes.len())
+    Ok(planner.plan("x", &all, bytes, &|_| true).probes.len())
 }
 
 #[test]

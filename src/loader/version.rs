@@ -11,7 +11,7 @@ const LONGEST: usize = 64;
 /// A library that a traced process has mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
-    pub family: Family,
+    pub name: &'static str,
     /// `None`: it does not say.
     pub version: Option<String>,
     pub path: String,
@@ -20,7 +20,7 @@ pub struct Library {
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.version.as_deref().unwrap_or("of unknown version");
-        write!(f, "{} {version}: {}", self.family.name(), self.path)
+        write!(f, "{} {version}: {}", self.name, self.path)
     }
 }
 

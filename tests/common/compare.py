@@ -123,6 +123,26 @@ for key in keys("called", our_called, sql_called):
     if key[2] in ("syscall", "block"):
         same(f"{key} ratio", ours["ratio"], sql["to_asked"], 1e-9)
 
+# Phases.
+sql_phases = {}
+for row in rows("FROM v_phases"):
+    sql_phases.setdefault(row["op"], []).append(row)
+our_phases = {phase["op"]: phase for phase in report["phases"]}
+for op in keys("phase", our_phases, sql_phases):
+    ours, sql = our_phases[op], sql_phases[op]
+    for figure in ("calls", "unfinished_calls", "inclusive_ns", "exclusive_ns"):
+        same(f"phase {op} {figure}", ours[figure], sql[0][figure])
+    sql_inside = index([row for row in sql if row["layer"] is not None], "layer")
+    our_inside = index(ours["layers"], "layer")
+    for key in keys(f"phase {op}", our_inside, sql_inside):
+        layer, of = our_inside[key], sql_inside[key]
+        same(f"phase {op} {key} calls", layer["calls"], of["layer_calls"])
+        same(f"phase {op} {key} read", layer["read"]["sum"], of["bytes_read"])
+        same(f"phase {op} {key} written", layer["written"]["sum"], of["bytes_written"])
+        unknown = layer["read"]["unknown_calls"] + layer["written"]["unknown_calls"]
+        same(f"phase {op} {key} unknown", unknown, of["unknown_calls"])
+        same(f"phase {op} {key} time", layer["time_ns"], of["time_ns"])
+
 # Files.
 sql_files = index(rows("FROM v_files"), "file_id", "layer")
 our_files = {(file["file_id"], layer["layer"]): (file, layer) for file in report["files"] for layer in file["layers"]}

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::header::{LayerCoverage, Quality};
 use super::layers::{Bytes, is_data};
+use super::own::{Place, Places, is_phase};
 use super::source::Source;
-use crate::correlate::rows::{Block, SEQ_BITS, Span};
+use crate::correlate::rows::{Block, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Both directions, apart.
@@ -21,8 +22,8 @@ pub struct Amplification {
 /// What the program asked for, then what each layer moved, top to bottom.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chain {
-    /// Asked for by the program's own reads or writes (by what they moved where that is not known). Where such a call
-    /// does not tell its bytes, those of the first calls below it that do are taken.
+    /// Asked for by the program's own reads or writes (by what they moved where that is not known): the outermost calls
+    /// that are no phases. Where such a call does not tell its bytes, those of the first calls below it that do are taken.
     pub asked: Bytes,
     pub asked_calls: i64,
     /// False: something was lost, or a limit was reached and sums are too small.
@@ -101,16 +102,23 @@ pub struct Chains {
     layers: HashMap<(Kind, Layer), Sum>,
     classes: [BTreeMap<&'static str, (i64, i64)>; 2],
     asked: HashMap<(Kind, Layer), Sum>,
-    /// Bytes of a layer (second) inside calls that the program made at a layer (first).
+    /// Bytes of a layer (second) inside the program's own calls of a layer (first).
     moved: HashMap<(Kind, Layer, Layer), Bytes>,
-    /// The same while the layer of the root is not known: by root.
-    rootless: HashMap<(i64, Kind, Layer), Bytes>,
-    /// The last root that was seen of each thread.
-    roots: HashMap<i64, (i64, Layer)>,
+    /// Of device requests, while it is not known which call of the program its call is part of: by call.
+    linked: HashMap<(i64, Kind), Bytes>,
+    /// Roots that are phases.
+    phases: HashSet<i64>,
     requests: HashMap<i64, Request>,
-    /// Calls that leave it to the calls below to tell the bytes: the span, its parent and its layer.
-    opaque: HashMap<i64, (Option<i64>, Layer)>,
+    /// Calls that leave it to the calls below to tell the bytes.
+    opaque: HashMap<i64, Opaque>,
     overflow: bool,
+}
+
+struct Opaque {
+    /// None: the program's own call.
+    parent: Option<i64>,
+    /// The layer of the program's own call.
+    called: Layer,
 }
 
 /// What a data call asked for, as far as it tells.
@@ -118,27 +126,27 @@ pub fn asked(span: &Span) -> Option<i64> {
     span.req_bytes.or(span.bytes)
 }
 
-/// An application phase, or a data call of unknown size: what is asked for shows in the calls below.
+/// A phase inside a call, or a data call of unknown size: what is asked for shows in the calls below.
 fn is_opaque(span: &Span) -> bool {
-    span.layer == Layer::App || (is_data(span) && asked(span).is_none() && span.errno == 0)
+    is_phase(span) || (is_data(span) && asked(span).is_none() && span.errno == 0)
 }
 
 fn side(kind: Kind) -> usize {
     usize::from(kind == Kind::Write)
 }
 
-fn is_root(span: &Span) -> bool {
-    span.parent_id.is_none()
-}
-
 impl Chains {
-    pub fn span(&mut self, span: &Span) {
-        if is_root(span) {
-            self.roots.insert(span.span_id >> SEQ_BITS, (span.span_id, span.layer));
-        }
+    pub fn span(&mut self, span: &Span, place: &Place) {
+        let Some((_, called)) = place.call else {
+            if span.parent_id.is_none() && self.phases.len() < REMEMBERED_MAX {
+                self.phases.insert(span.span_id);
+            }
+            return;
+        };
         if is_opaque(span) {
             if self.opaque.len() < REMEMBERED_MAX {
-                self.opaque.insert(span.span_id, (span.parent_id, span.layer));
+                let parent = span.parent_id.filter(|_| !place.is_own(span));
+                self.opaque.insert(span.span_id, Opaque { parent, called });
             } else {
                 self.overflow = true;
             }
@@ -146,34 +154,20 @@ impl Chains {
         if !is_data(span) {
             return;
         }
-        if is_root(span) && span.layer != Layer::App {
-            self.ask(span, span.layer);
+        if place.is_own(span) {
+            self.ask(span, called);
         }
         if span.layer_top {
             let sum = self.layers.entry((span.kind, span.layer)).or_default();
             sum.calls += 1;
             sum.bytes.add(span.bytes, span.errno != 0);
-            let mut bytes = Bytes::default();
-            bytes.add(span.bytes, span.errno != 0);
-            match self.roots.get(&(span.root_id >> SEQ_BITS)) {
-                Some((root, layer)) if *root == span.root_id => {
-                    self.moved.entry((span.kind, *layer, span.layer)).or_default().merge(bytes);
-                }
-                _ => self.rootless((span.root_id, span.kind, span.layer), bytes),
-            }
+            let moved = self.moved.entry((span.kind, called, span.layer)).or_default();
+            moved.add(span.bytes, span.errno != 0);
         }
     }
 
-    fn rootless(&mut self, key: (i64, Kind, Layer), bytes: Bytes) {
-        if self.rootless.len() < REMEMBERED_MAX || self.rootless.contains_key(&key) {
-            self.rootless.entry(key).or_default().merge(bytes);
-        } else {
-            self.overflow = true;
-        }
-    }
-
-    fn ask(&mut self, span: &Span, root: Layer) {
-        let sum = self.asked.entry((span.kind, root)).or_default();
+    fn ask(&mut self, span: &Span, called: Layer) {
+        let sum = self.asked.entry((span.kind, called)).or_default();
         sum.calls += 1;
         sum.bytes.add(asked(span), span.errno != 0);
     }
@@ -198,18 +192,16 @@ impl Chains {
         }
     }
 
-    /// After all spans and requests: whom the requests belong to, what the calls below those of unknown size asked
-    /// for, and the layers of roots that came after what is below them. `each` gets every call that counts as asked by
-    /// the program besides the roots.
+    /// After all spans and requests: whom the requests belong to, and what the calls below those of unknown size asked
+    /// for. `each` gets every call that counts as asked by the program besides its own calls.
     pub fn resolve(&mut self, source: &mut dyn Source, each: &mut dyn FnMut(&Span)) -> Result<()> {
         self.links(source)?;
         let opaque = std::mem::take(&mut self.opaque);
-        // Opaque calls that are reached from the top through opaque calls only.
+        // Opaque calls that are reached from the program's own calls through opaque calls only.
         let mut reached = HashSet::new();
-        let mut fresh: Vec<i64> =
-            opaque.iter().filter(|(_, (parent, _))| parent.is_none()).map(|(id, _)| *id).collect();
+        let mut fresh: Vec<i64> = opaque.iter().filter(|(_, o)| o.parent.is_none()).map(|(id, _)| *id).collect();
         let mut children = HashMap::<i64, Vec<i64>>::new();
-        for (id, parent) in opaque.iter().filter_map(|(id, (parent, _))| parent.map(|p| (*id, p))) {
+        for (id, parent) in opaque.iter().filter_map(|(id, o)| o.parent.map(|p| (*id, p))) {
             children.entry(parent).or_default().push(id);
         }
         while let Some(id) = fresh.pop() {
@@ -217,34 +209,31 @@ impl Chains {
                 fresh.extend(children.remove(&id).unwrap_or_default());
             }
         }
-        let rootless: HashSet<i64> = self.rootless.keys().map(|(root, ..)| *root).collect();
-        if reached.is_empty() && rootless.is_empty() {
+        if reached.is_empty() && self.linked.is_empty() {
             return Ok(());
         }
+        let mut places = Places::default();
         source.spans(&mut |span| {
-            let below = span.parent_id.is_some_and(|parent| reached.contains(&parent));
-            if below && is_data(span) && asked(span).is_some() {
-                // The root of what is reached is opaque itself.
-                let root = opaque.get(&span.root_id).map_or(span.layer, |(_, layer)| *layer);
-                self.ask(span, root);
+            let called = places.of(span).call.map_or(span.layer, |(_, layer)| layer);
+            let above = span.parent_id.filter(|parent| reached.contains(parent)).and_then(|parent| opaque.get(&parent));
+            if let Some(above) = above
+                && is_data(span)
+                && asked(span).is_some()
+            {
+                self.ask(span, above.called);
                 each(span);
             }
-            if is_root(span) && rootless.contains(&span.span_id) {
-                self.root_known(span);
+            for kind in DIRECTIONS {
+                if let Some(bytes) = self.linked.remove(&(span.span_id, kind)) {
+                    self.moved.entry((kind, called, Layer::Block)).or_default().merge(bytes);
+                }
             }
             Ok(())
         })
     }
 
-    fn root_known(&mut self, root: &Span) {
-        for (kind, layer) in DIRECTIONS.into_iter().flat_map(|kind| LAYERS.map(|layer| (kind, layer))) {
-            if let Some(bytes) = self.rootless.remove(&(root.span_id, kind, layer)) {
-                self.moved.entry((kind, root.layer, layer)).or_default().merge(bytes);
-            }
-        }
-    }
-
-    /// Gives the bytes of requests to the roots of the calls they are linked to.
+    /// Gives the bytes of requests to the calls they are linked to: to the root, which stands for all inside it, unless
+    /// that is a phase.
     fn links(&mut self, source: &mut dyn Source) -> Result<()> {
         if self.requests.is_empty() {
             return Ok(());
@@ -260,8 +249,14 @@ impl Chains {
             // The data of one write would count twice otherwise: for who wrote it, and for who flushed it.
             let counts = |r: &&Request| r.kind == Kind::Read || !r.written || link.how == WRITTEN;
             if let Some(request) = requests.get(&link.req_id).filter(counts) {
-                let bytes = Bytes { sum: Some(link.bytes), unknown_calls: 0 };
-                self.rootless((link.root_id, request.kind, Layer::Block), bytes);
+                let of = if self.phases.contains(&link.root_id) { link.span_id } else { link.root_id };
+                let key = (of, request.kind);
+                if self.linked.len() < REMEMBERED_MAX || self.linked.contains_key(&key) {
+                    let bytes = Bytes { sum: Some(link.bytes), unknown_calls: 0 };
+                    self.linked.entry(key).or_default().merge(bytes);
+                } else {
+                    self.overflow = true;
+                }
             }
             Ok(())
         })

@@ -8,6 +8,8 @@ mod amplification;
 mod files;
 mod header;
 mod layers;
+mod own;
+mod phases;
 mod ranks;
 mod render;
 mod slowest;
@@ -24,6 +26,7 @@ pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
 pub use layers::{Bytes, LayerRow, OpRow};
+pub use phases::{PhaseLayer, PhaseRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
 pub use slowest::{BlockNode, CallTree, Node};
@@ -44,6 +47,8 @@ pub struct Report {
     pub coverage: Vec<LayerCoverage>,
     pub opaque: Vec<OpaqueProgram>,
     pub layers: Vec<LayerRow>,
+    /// Functions of layer `app` of kind `other`, and what happened inside them.
+    pub phases: Vec<PhaseRow>,
     pub amplification: Amplification,
     pub files: Vec<FileRow>,
     /// Programs, libraries, `/proc` and `/sys`: after all others in `files`.
@@ -52,8 +57,8 @@ pub struct Report {
     pub ranks: Ranks,
 }
 
-/// Reads a source once, and the spans of the slowest calls again. Memory grows with the number of functions, files
-/// and processes, not with the number of calls.
+/// Reads a source once, and the spans of the slowest calls again. Memory grows with the number of functions, files,
+/// processes and calls of phases, not with the number of other calls.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut header = header::header(source)?;
     let losses = header::losses(source)?;
@@ -64,17 +69,21 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut files = files::Files::default();
     let mut slowest = slowest::Slowest::default();
     let mut works = ranks::Works::default();
+    let mut phases = phases::Phases::default();
+    let mut places = own::Places::default();
     let mut last = 0;
     source.spans(&mut |span| {
+        let place = places.of(span);
         layers.span(span);
-        chains.span(span);
+        chains.span(span, &place);
         files.span(span);
-        slowest.span(span);
-        works.span(span);
+        slowest.span(span, &place);
+        works.span(span, &place);
+        phases.span(span, &place);
         last = last.max(span.start_ns.saturating_add(span.dur_ns));
         Ok(())
     })?;
-    let mut trees = slowest::Trees::read(source, slowest.roots())?;
+    let mut trees = slowest::Trees::read(source, &slowest.calls())?;
     source.blocks(&mut |block| {
         layers.block(block);
         chains.block(block);
@@ -93,6 +102,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     Ok(Report {
         complete: quality.all(),
         layers: layers.rows(&quality),
+        phases: phases.rows(&quality),
         amplification: chains.finish(&coverage, &quality),
         warnings: source.warnings(),
         header,

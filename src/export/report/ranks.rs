@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::amplification::asked;
 use super::header::{Header, Quality};
 use super::layers::is_data;
+use super::own::Place;
 use super::source::Source;
 use crate::correlate::rows::{Process, Span};
 use crate::words::{Kind, LAYERS, Layer};
@@ -27,7 +28,7 @@ pub struct RankRow {
     pub pids: Vec<i32>,
     /// The program, of the first process.
     pub exe: Option<String>,
-    /// Outermost calls of all layers: what the program itself called.
+    /// Outermost calls of all layers but phases: what the program itself called.
     pub calls: i64,
     /// Known bytes of those.
     pub asked_read: i64,
@@ -74,16 +75,16 @@ fn add(to: &mut i64, n: i64) {
 }
 
 impl Works {
-    pub fn span(&mut self, span: &Span) {
-        let root = span.parent_id.is_none();
-        if root && is_data(span) {
+    pub fn span(&mut self, span: &Span, place: &Place) {
+        let own = place.is_own(span);
+        if own && is_data(span) {
             self.ask(span);
         }
         let work = self.by_process.entry(span.process_ix).or_default();
         work.pid = span.pid;
         work.rank = span.rank.or(work.rank);
         add(&mut work.exclusive[span.layer as usize], span.self_ns);
-        if root {
+        if own {
             work.calls += 1;
             if (Layer::Netcdf..=Layer::Stdio).contains(&span.layer) {
                 add(&mut work.library, span.dur_ns);

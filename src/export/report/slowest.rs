@@ -1,13 +1,14 @@
 //! The slowest calls, each as a tree from the program's call down to its block requests.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap};
 
 use anyhow::Result;
 use serde::Serialize;
 
+use super::own::Place;
 use super::source::Source;
-use crate::correlate::rows::{Block, BlockLink, Span};
+use crate::correlate::rows::{Block, BlockLink, SEQ_BITS, Span};
 use crate::words::flag;
 
 /// Calls in the report, and how many of them may be of one function.
@@ -23,9 +24,10 @@ const CHILDREN_MAX: usize = 12;
 /// Nesting that is followed; the kernel side tracks less.
 const DEPTH_MAX: usize = 127;
 
-/// One slow call.
+/// One slow call of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallTree {
+    /// The call's own id.
     pub root_id: i64,
     pub start_ns: i64,
     pub pid: i32,
@@ -82,36 +84,58 @@ pub struct BlockNode {
     pub errors: i64,
 }
 
-/// Finds the slowest roots; memory grows with the number of functions.
+/// A call of the program, to be found again with all inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slow {
+    dur_ns: i64,
+    id: i64,
+    root_id: i64,
+    start_ns: i64,
+}
+
+impl Slow {
+    /// Is the span inside the call, or the call itself?
+    fn holds(&self, span: &Span) -> bool {
+        let end = |start: i64, dur: i64| start.saturating_add(dur);
+        span.root_id == self.root_id
+            && span.span_id >> SEQ_BITS == self.id >> SEQ_BITS
+            && span.span_id >= self.id
+            && end(span.start_ns, span.dur_ns) <= end(self.start_ns, self.dur_ns)
+    }
+}
+
+/// Finds the slowest calls of the program; memory grows with the number of functions.
 #[derive(Default)]
 pub struct Slowest {
-    by_op: HashMap<&'static str, BinaryHeap<Reverse<(i64, i64)>>>,
+    by_op: HashMap<&'static str, BinaryHeap<Reverse<Slow>>>,
 }
 
 impl Slowest {
-    pub fn span(&mut self, span: &Span) {
-        if span.parent_id.is_some() {
+    pub fn span(&mut self, span: &Span, place: &Place) {
+        if !place.is_own(span) {
             return;
         }
         let heap = self.by_op.entry(span.op).or_default();
-        heap.push(Reverse((span.dur_ns, span.span_id)));
+        let Span { dur_ns, span_id: id, root_id, start_ns, .. } = *span;
+        heap.push(Reverse(Slow { dur_ns, id, root_id, start_ns }));
         if heap.len() > TOP_OF_OP {
             heap.pop();
         }
     }
 
-    /// Root ids, the slowest first.
-    pub fn roots(self) -> Vec<i64> {
-        let mut all: Vec<_> = self.by_op.into_values().flatten().map(|Reverse(entry)| entry).collect();
-        all.sort_by_key(|(dur, id)| (Reverse(*dur), *id));
-        all.into_iter().take(TOP).map(|(_, id)| id).collect()
+    /// The slowest first.
+    pub fn calls(self) -> Vec<Slow> {
+        let mut all: Vec<_> = self.by_op.into_values().flatten().map(|Reverse(call)| call).collect();
+        all.sort_by_key(|call| (Reverse(call.dur_ns), call.id));
+        all.truncate(TOP);
+        all
     }
 }
 
 /// Block requests of a span.
 type Blocks = HashMap<i64, Vec<BlockNode>>;
 
-/// Everything below the chosen roots, read back from the source.
+/// Everything inside the chosen calls, read back from the source; by call.
 #[derive(Default)]
 pub struct Trees {
     order: Vec<i64>,
@@ -123,31 +147,35 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Reads the spans and links of these roots. Block requests follow through [`Trees::block`].
-    pub fn read(source: &mut dyn Source, roots: Vec<i64>) -> Result<Self> {
-        let wanted: BTreeSet<i64> = roots.iter().copied().collect();
-        let mut trees = Self { order: roots, ..Self::default() };
-        if wanted.is_empty() {
+    /// Reads the spans and links of these calls. Block requests follow through [`Trees::block`].
+    pub fn read(source: &mut dyn Source, calls: &[Slow]) -> Result<Self> {
+        let mut trees = Self { order: calls.iter().map(|call| call.id).collect(), ..Self::default() };
+        if calls.is_empty() {
             return Ok(trees);
         }
-        source.spans_of_roots(&wanted, &mut |span| {
-            let kept = trees.spans.entry(span.root_id).or_default();
-            // The root itself always has a place.
-            if kept.len() < SPANS_MAX || span.span_id == span.root_id {
+        let roots = calls.iter().map(|call| call.root_id).collect();
+        let mut inside = HashMap::<i64, i64>::new();
+        source.spans_of_roots(&roots, &mut |span| {
+            let Some(call) = calls.iter().find(|call| call.holds(span)) else { return Ok(()) };
+            let kept = trees.spans.entry(call.id).or_default();
+            // The call itself always has a place.
+            if kept.len() < SPANS_MAX || span.span_id == call.id {
                 kept.push(span.clone());
+                inside.insert(span.span_id, call.id);
             } else {
-                *trees.left_out.entry(span.root_id).or_default() += 1;
+                *trees.left_out.entry(call.id).or_default() += 1;
             }
             Ok(())
         })?;
         let mut kept = 0;
         source.links(&mut |link| {
-            if wanted.contains(&link.root_id) {
+            // Of a call that has no span the root is known.
+            if let Some(call) = inside.get(&link.span_id).or_else(|| inside.get(&link.root_id)) {
                 if kept < LINKS_MAX {
                     trees.links.entry(link.req_id).or_default().push(link.clone());
                     kept += 1;
                 } else {
-                    *trees.links_left_out.entry(link.root_id).or_default() += 1;
+                    *trees.links_left_out.entry(*call).or_default() += 1;
                 }
             }
             Ok(())
@@ -183,7 +211,7 @@ impl Trees {
             let mut top = None;
             for span in spans {
                 match span.parent_id {
-                    None if span.span_id == root => top = Some(span),
+                    _ if span.span_id == root => top = Some(span),
                     None => {}
                     Some(parent) => below.entry(parent).or_default().push(span),
                 }

@@ -3,6 +3,7 @@
 mod amplification;
 mod calls;
 mod files;
+mod phases;
 
 use std::collections::BTreeMap;
 
@@ -94,6 +95,7 @@ impl Report {
         self.head(&mut out);
         self.coverage(&mut out);
         self.layers(&mut out, width);
+        phases::text(&self.phases, &mut out, width);
         self.amplification(&mut out, width);
         calls::text(&self.slowest, &mut out, width);
         files::text(self, &mut out, width);
@@ -159,7 +161,8 @@ impl Report {
             // Verdicts on whole programs have lines of their own.
             let whole = if layer.layer == Layer::App.name() { self.opaque.len() } else { 0 };
             if layer.probes == whole && !seen {
-                without.push(layer.layer);
+                // Phases are there when someone asks for them.
+                without.extend(Some(layer.layer).filter(|layer| *layer != Layer::App.name()));
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
             }

@@ -1,0 +1,128 @@
+//! Which call of the program's own a span is part of, and which phase: phases are around the program's calls, and not
+//! calls that the program makes of a layer.
+
+use std::collections::HashMap;
+
+use crate::correlate::rows::{SEQ_BITS, Span};
+use crate::words::{Kind, Layer};
+
+/// A function that is known for what runs inside it.
+pub fn is_phase(span: &Span) -> bool {
+    span.layer == Layer::App && span.kind == Kind::Other
+}
+
+/// Where a span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The outermost call around it, itself included, that is no phase; none for a phase that no call is around.
+    pub call: Option<(i64, Layer)>,
+    /// The innermost phase around it.
+    pub phase: Option<i64>,
+    /// Within that phase there is a call of layer `app` around it.
+    pub in_app: bool,
+}
+
+impl Place {
+    /// Is the span a call that the program made itself?
+    pub fn is_own(&self, span: &Span) -> bool {
+        self.call.is_some_and(|(id, _)| id == span.span_id)
+    }
+
+    /// Does it count as a call of its layer within its phase? Phases are of layer `app` themselves.
+    pub fn counts(&self, span: &Span) -> bool {
+        !is_phase(span) && (span.layer_top || (span.layer == Layer::App && !self.in_app))
+    }
+}
+
+struct Around {
+    id: i64,
+    place: Place,
+    phase: bool,
+    app: bool,
+}
+
+/// Follows the spans of each thread in the order of the dataset: a call comes before the calls inside it. Only phases that
+/// no call is around come whenever they ended. Memory grows with the number of threads.
+#[derive(Default)]
+pub struct Places {
+    threads: HashMap<i64, Vec<Around>>,
+}
+
+impl Places {
+    pub fn of(&mut self, span: &Span) -> Place {
+        let around = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
+        let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
+        let phase = is_phase(span);
+        let (id, app) = (span.span_id, span.layer == Layer::App && !phase);
+        let place = match at.and_then(|at| around.get(at)) {
+            None => {
+                let call = (!phase).then_some((id, span.layer));
+                Place { call, phase: span.parent_id, in_app: false }
+            }
+            Some(above) if above.phase => Place { call: above.place.call, phase: Some(above.id), in_app: false },
+            Some(above) => Place { in_app: above.app || above.place.in_app, ..above.place },
+        };
+        if at.is_some() || !phase {
+            around.truncate(at.map_or(0, |at| at + 1));
+            around.push(Around { id, place, phase, app });
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::correlate::rows::span_id;
+
+    /// A span of thread 1: number, parent, layer, kind.
+    fn span(seq: u32, parent: Option<u32>, layer: Layer, kind: Kind) -> Span {
+        let parent_id = parent.map(|p| span_id(1, p));
+        Span { parent_id, layer, kind, ..crate::export::tests::span(1, seq, i64::from(seq)) }
+    }
+
+    #[test]
+    fn calls_are_inside_calls_and_phases_whenever_these_come() {
+        use Kind::{Other, Write};
+        use Layer::{App, Hdf5, Stdio, Syscall};
+        let phases = [span(1, None, App, Other), span(2, Some(1), App, Other)];
+        let calls = [
+            span(3, Some(2), Hdf5, Write),
+            span(4, Some(3), Syscall, Write),
+            span(5, Some(3), App, Other),
+            span(6, Some(5), App, Write),
+            span(7, Some(6), App, Write),
+            span(8, Some(3), Syscall, Write),
+            span(9, Some(1), Stdio, Write),
+            span(10, None, Stdio, Write),
+        ];
+        let id = |seq| span_id(1, seq);
+        let place = |call: Option<(u32, Layer)>, phase: Option<u32>, in_app| Place {
+            call: call.map(|(seq, layer)| (id(seq), layer)),
+            phase: phase.map(id),
+            in_app,
+        };
+        let expected = [
+            place(Some((3, Hdf5)), Some(2), false),
+            place(Some((3, Hdf5)), Some(2), false),
+            place(Some((3, Hdf5)), Some(2), false),
+            place(Some((3, Hdf5)), Some(5), false),
+            place(Some((3, Hdf5)), Some(5), true),
+            place(Some((3, Hdf5)), Some(2), false),
+            place(Some((9, Stdio)), Some(1), false),
+            place(Some((10, Stdio)), None, false),
+        ];
+        let [outer, inner] = [place(None, None, false), place(None, Some(1), false)];
+        for phases_at in 0..=calls.len() {
+            let mut places = Places::default();
+            let mut found = Vec::new();
+            for (n, call) in calls.iter().enumerate() {
+                if n == phases_at {
+                    assert_eq!(phases.each_ref().map(|p| places.of(p)), [outer, inner]);
+                }
+                found.push(places.of(call));
+            }
+            assert_eq!(found, expected, "phases at {phases_at}");
+        }
+    }
+}

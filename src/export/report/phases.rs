@@ -1,0 +1,143 @@
+//! What happened inside each phase, layer by layer.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::header::Quality;
+use super::layers::{Bytes, is_data};
+use super::own::{Place, is_phase};
+use crate::correlate::rows::Span;
+use crate::words::{Kind, LAYERS, Layer, flag};
+
+/// All calls of one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseRow {
+    pub op: &'static str,
+    pub calls: i64,
+    /// Of them those that were left by an exception or a jump, or were open when the trace ended.
+    pub unfinished_calls: i64,
+    /// Of calls that no call of the same phase is around.
+    pub inclusive_ns: i64,
+    /// Of all calls: what traced calls inside them do not cover.
+    pub exclusive_ns: i64,
+    /// What is inside, on the same thread and in whatever phases: each call once. Top to bottom.
+    pub layers: Vec<PhaseLayer>,
+    /// False: something was lost, or too much to be remembered.
+    pub complete: bool,
+}
+
+/// Outermost calls of one layer inside a phase.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PhaseLayer {
+    pub layer: &'static str,
+    pub calls: i64,
+    pub read: Bytes,
+    pub written: Bytes,
+    pub time_ns: i64,
+}
+
+/// Calls of phases, and layers inside them, that are remembered: 2 Mi each.
+const REMEMBERED_MAX: usize = 2 << 20;
+
+struct Phase {
+    op: &'static str,
+    place: Place,
+    dur_ns: i64,
+}
+
+/// Sums up by call of a phase, because the phase itself comes last.
+#[derive(Default)]
+pub struct Phases {
+    calls: HashMap<i64, Phase>,
+    sums: HashMap<(i64, Layer), PhaseLayer>,
+    rows: BTreeMap<&'static str, PhaseRow>,
+    overflow: bool,
+}
+
+impl Phases {
+    pub fn span(&mut self, span: &Span, place: &Place) {
+        if is_phase(span) {
+            self.call(span, place);
+        }
+        let Some(phase) = place.phase.filter(|_| place.counts(span)) else { return };
+        if self.sums.len() >= REMEMBERED_MAX && !self.sums.contains_key(&(phase, span.layer)) {
+            self.overflow = true;
+            return;
+        }
+        let sum = self.sums.entry((phase, span.layer)).or_default();
+        sum.calls += 1;
+        sum.time_ns = sum.time_ns.saturating_add(span.dur_ns);
+        if is_data(span) {
+            let bytes = if span.kind == Kind::Read { &mut sum.read } else { &mut sum.written };
+            bytes.add(span.bytes, span.errno != 0);
+        }
+    }
+
+    fn call(&mut self, span: &Span, place: &Place) {
+        let row = self.rows.entry(span.op).or_insert_with(|| PhaseRow {
+            op: span.op,
+            calls: 0,
+            unfinished_calls: 0,
+            inclusive_ns: 0,
+            exclusive_ns: 0,
+            layers: Vec::new(),
+            complete: true,
+        });
+        row.calls += 1;
+        row.unfinished_calls += i64::from(span.flags & flag::UNFINISHED != 0);
+        row.exclusive_ns = row.exclusive_ns.saturating_add(span.self_ns);
+        if self.calls.len() < REMEMBERED_MAX {
+            self.calls.insert(span.span_id, Phase { op: span.op, place: *place, dur_ns: span.dur_ns });
+        } else {
+            self.overflow = true;
+        }
+    }
+
+    /// A row for each phase, the longest first.
+    pub fn rows(self, quality: &Quality) -> Vec<PhaseRow> {
+        let Self { calls, sums, mut rows, overflow } = self;
+        // A phase may be inside itself: what is inside both counts once.
+        let around = |id: i64| std::iter::successors(calls.get(&id), |phase| calls.get(&phase.place.phase?));
+        for (id, call) in &calls {
+            let inside_itself = around(*id).skip(1).any(|outer| outer.op == call.op);
+            if let Some(row) = rows.get_mut(call.op).filter(|_| !inside_itself) {
+                row.inclusive_ns = row.inclusive_ns.saturating_add(call.dur_ns);
+            }
+        }
+        let mut layers = BTreeMap::<(&'static str, Layer), PhaseLayer>::new();
+        for ((id, layer), sum) in &sums {
+            let mut seen: Vec<&str> = Vec::new();
+            let mut in_app = false;
+            for phase in around(*id) {
+                if !(seen.contains(&phase.op) || in_app && *layer == Layer::App) {
+                    seen.push(phase.op);
+                    layers.entry((phase.op, *layer)).or_default().add(sum);
+                }
+                in_app |= phase.place.in_app;
+            }
+        }
+        for ((op, layer), sum) in layers {
+            if let Some(row) = rows.get_mut(op) {
+                row.layers.push(PhaseLayer { layer: layer.name(), ..sum });
+            }
+        }
+        let order = |l: &PhaseLayer| LAYERS.iter().position(|layer| layer.name() == l.layer);
+        let mut rows: Vec<PhaseRow> = rows.into_values().collect();
+        for row in &mut rows {
+            row.complete = !overflow && quality.all();
+            row.layers.sort_by_key(order);
+        }
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.inclusive_ns), row.op));
+        rows
+    }
+}
+
+impl PhaseLayer {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.read.merge(other.read);
+        self.written.merge(other.written);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+    }
+}

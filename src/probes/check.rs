@@ -1,0 +1,202 @@
+//! `iotrace-bpf probes check`: what would be attached to a process or to files, found out without attaching anything.
+
+use crate::catalog::{Catalog, Family};
+use crate::correlate::rows::Coverage;
+use crate::export::text::{Column, Set, escape, table};
+use crate::loader::elf::{Elf, ElfError};
+use crate::loader::plan::{PlannedProbe, Planner};
+use crate::loader::{attach, existing, maps, safety};
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What would come of one file.
+#[derive(Serialize)]
+pub struct File {
+    path: String,
+    /// What it was recognised as.
+    libraries: Vec<&'static str>,
+    functions: Vec<Function>,
+    /// Why it could not be looked into.
+    error: Option<String>,
+}
+
+/// What would come of one function.
+#[derive(Serialize)]
+struct Function {
+    layer: &'static str,
+    symbol: String,
+    /// `attach`, `alias`, `absent`, `refused` or `skipped`.
+    status: &'static str,
+    /// In the file, in bytes.
+    offset: Option<i64>,
+    /// The instruction under the probe.
+    instruction: Option<String>,
+    /// `emulated` by the kernel, or `stepped`, which costs about ten times as much.
+    cost: Option<&'static str>,
+    /// How its end is seen: by a return `probe`, or in `place`, at this many instructions.
+    returns: Option<&'static str>,
+    places: Option<usize>,
+    /// Why not.
+    reason: Option<String>,
+}
+
+/// The way out for a file without symbols.
+const ADVICE: &str = "use a build with symbols, or trace it with --layers syscall,block";
+
+/// What would come of files; each must be a program or library.
+pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
+    let planner = Planner::new(catalog);
+    let judge = |path: &PathBuf| {
+        let shown = path.display();
+        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
+        if !metadata.is_file() {
+            bail!("{shown} is no file");
+        }
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        // Phases name files by the path that the kernel shows.
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let real = real.to_string_lossy();
+        let elf = Elf::parse(&bytes, |symbol| planner.takes(symbol)).map_err(|why| match why {
+            ElfError::NoSections => anyhow!("{shown}: {why}; {ADVICE}"),
+            why => anyhow!("{shown}: {why}"),
+        })?;
+        if !elf.symtab && !elf.dynamic {
+            bail!(
+                "{shown} has no symbols: it is linked statically and stripped, so no function in it can be found; {ADVICE}"
+            );
+        }
+        Ok(file(path.to_string_lossy().into_owned(), &real, &elf, &bytes, &planner))
+    };
+    paths.iter().map(judge).collect()
+}
+
+/// What would come of the files that a process maps as code. Files that are nothing to the catalog are left out.
+pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
+    existing::check(&[pid])?;
+    let text = std::fs::read(format!("/proc/{pid}/maps")).with_context(|| format!("process {pid}"))?;
+    let status = std::fs::read(format!("/proc/{pid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
+    let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+    let allowed = safety::return_probes_allowed(&release, status.seccomp.unwrap_or(0));
+    let planner = Planner::new(catalog);
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for mapping in maps::mappings(&text).iter().filter(|m| m.is_code() && seen.insert((m.dev, m.inode))) {
+        let path = String::from_utf8_lossy(&mapping.path).into_owned();
+        let read = attach::open(pid, mapping)
+            .and_then(|file| attach::content(&file))
+            .and_then(|bytes| Ok((Elf::parse(&bytes, |s| planner.takes(s)).map_err(|e| e.to_string())?, bytes)));
+        let mut file = match read {
+            Ok((elf, bytes)) => file(path.clone(), &path, &elf, &bytes, &planner),
+            Err(error) => File { path, libraries: Vec::new(), functions: Vec::new(), error: Some(error) },
+        };
+        if let Err(why) = &allowed {
+            for function in file.functions.iter_mut().filter(|f| f.status == "attach") {
+                (function.status, function.reason) = ("skipped", Some(why.clone()));
+            }
+        }
+        if file.error.is_some() || !file.libraries.is_empty() {
+            found.push(file);
+        }
+    }
+    Ok(found)
+}
+
+fn file(shown: String, path: &str, elf: &Elf, bytes: &[u8], planner: &Planner) -> File {
+    let catalog = planner.catalog();
+    let plan = planner.plan(path, elf, bytes, &|_| true);
+    let mut functions: Vec<Function> = plan.probes.iter().map(Function::planned).collect();
+    functions.extend(plan.settled.into_iter().map(Function::settled));
+    let missing = plan.missing.iter().filter_map(|spec| catalog.rows().get(usize::from(*spec)));
+    functions.extend(missing.map(|row| {
+        let why = if elf.symtab {
+            "the file does not define it"
+        } else {
+            "the file is stripped of the names of its functions"
+        };
+        Function::without(row.layer.name(), row.symbol.to_owned(), "absent", why.to_owned())
+    }));
+    let order = |f: &Function| catalog.rows().iter().position(|row| row.symbol == f.symbol);
+    functions.sort_by_cached_key(|f| (order(f), f.offset));
+    let library = |family: &Family| catalog.library(*family).map(|l| l.name);
+    File { path: shown, libraries: plan.families.iter().filter_map(library).collect(), functions, error: None }
+}
+
+impl Function {
+    fn without(layer: &'static str, symbol: String, status: &'static str, reason: String) -> Self {
+        let (offset, instruction, cost, returns, places) = (None, None, None, None, None);
+        Self { layer, symbol, status, offset, instruction, cost, returns, places, reason: Some(reason) }
+    }
+
+    fn planned(probe: &PlannedProbe) -> Self {
+        Self {
+            offset: Some(probe.offset as i64),
+            instruction: Some(probe.text.clone()),
+            cost: Some(probe.class.name()),
+            returns: Some(if probe.places.is_some() { "place" } else { "probe" }),
+            places: probe.places.as_ref().map(Vec::len),
+            reason: None,
+            ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())
+        }
+    }
+
+    fn settled(c: Coverage) -> Self {
+        let reason = c.reason.unwrap_or_default();
+        let status = if reason.starts_with("alias of ") { "alias" } else { c.status };
+        Self { offset: c.offset, ..Self::without(c.layer.name(), c.symbol, status, reason) }
+    }
+}
+
+/// Writes what was found.
+pub fn show(files: &[File], json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        serde_json::to_writer_pretty(&mut *out, files)?;
+        return Ok(writeln!(out)?);
+    }
+    if files.is_empty() {
+        writeln!(out, "no library of the catalog is mapped, and no phase was asked for")?;
+    }
+    for (n, file) in files.iter().enumerate() {
+        let gap = if n > 0 { "\n" } else { "" };
+        let what = match &file.error {
+            Some(error) => format!("cannot be looked into: {}", escape(error)),
+            None if file.libraries.is_empty() => "nothing of the catalog".to_owned(),
+            None => file.libraries.join(", "),
+        };
+        writeln!(out, "{gap}{}: {what}", escape(&file.path))?;
+        if !file.functions.is_empty() {
+            out.write_all(functions(&file.functions).as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn functions(functions: &[Function]) -> String {
+    let name = |name| (name, Set::Name, 0);
+    let head: [Column; 8] = [
+        name("LAYER"),
+        name("FUNCTION"),
+        ("OFFSET", Set::Right, 0),
+        name("INSTRUCTION"),
+        name("COST"),
+        name("RETURN"),
+        name("STATUS"),
+        name("WHY NOT"),
+    ];
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let row = |f: &Function| {
+        vec![
+            f.layer.to_owned(),
+            escape(&f.symbol),
+            dash(f.offset.map(|at| format!("{at:#x}"))),
+            dash(f.instruction.clone()),
+            dash(f.cost.map(str::to_owned)),
+            dash(f.places.map(|n| format!("{n} places")).or_else(|| f.returns.map(str::to_owned))),
+            f.status.to_owned(),
+            f.reason.as_deref().map(escape).unwrap_or_default(),
+        ]
+    };
+    table(&head, &functions.iter().map(row).collect::<Vec<_>>(), usize::MAX, 2)
+}

@@ -1,0 +1,68 @@
+//! `iotrace-bpf probes`: the catalog as people read it, what would come of it, and catalogs for other libraries.
+
+mod check;
+
+use crate::catalog::{Catalog, Family};
+use crate::cli::{AddedArgs, ProbesAction};
+use crate::export::text::{Column, Set, escape, table};
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::io::Write;
+
+/// The built-in catalog with what the command line adds to it.
+pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
+    let mut catalog = Catalog::built_in();
+    for path in &added.probes {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        catalog.add_file(&name, &text)?;
+    }
+    added.phase.iter().try_for_each(|phase| catalog.add_phase(phase))?;
+    Ok(catalog)
+}
+
+/// Does what was asked for.
+pub fn run(action: &ProbesAction, out: &mut dyn Write) -> Result<()> {
+    match action {
+        ProbesAction::List { json, probes } => {
+            let added = AddedArgs { probes: probes.clone(), ..AddedArgs::default() };
+            list(&catalog(&added)?, *json, out)
+        }
+        ProbesAction::Check { pid, paths, added, json } => {
+            let catalog = catalog(added)?;
+            let files = match pid {
+                Some(pid) => check::process(*pid, catalog)?,
+                None => check::files(paths, catalog)?,
+            };
+            check::show(&files, *json, out)
+        }
+    }
+}
+
+/// A row of the catalog as it is listed.
+#[derive(Serialize)]
+struct Listed {
+    layer: &'static str,
+    library: &'static str,
+    symbol: &'static str,
+    op: &'static str,
+    kind: &'static str,
+}
+
+fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
+    let rows = catalog.rows().iter().map(|row| Listed {
+        layer: row.layer.name(),
+        library: catalog.library(row.family).map_or(Family::Syscall.name(), |library| library.name),
+        symbol: row.symbol,
+        op: row.op,
+        // An inner function has no calls of its own: it tells what the call is about that it runs in.
+        kind: if row.note.is_some() { "inner" } else { row.kind.name() },
+    });
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &rows.collect::<Vec<_>>())?;
+        return Ok(writeln!(out)?);
+    }
+    let head: [Column; 5] = ["LAYER", "LIBRARY", "FUNCTION", "OPERATION", "KIND"].map(|name| (name, Set::Name, 0));
+    let cells = rows.map(|r| [r.layer, r.library, r.symbol, r.op, r.kind].map(escape).to_vec());
+    Ok(out.write_all(table(&head, &cells.collect::<Vec<_>>(), usize::MAX, 0).as_bytes())?)
+}
