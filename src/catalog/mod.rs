@@ -11,10 +11,11 @@ mod stdio;
 pub mod symbol;
 mod syscall;
 mod user;
-mod value;
+pub mod value;
 
 pub use library::{Catalog, Library};
 pub use phase::Phase;
+pub use user::LIBRARY_LAYERS;
 
 use crate::words::{Kind, Layer};
 

@@ -1,6 +1,7 @@
 //! `iotrace-bpf probes`: the catalog as people read it, what would come of it, and catalogs for other libraries.
 
 mod check;
+mod generate;
 
 use crate::catalog::{Catalog, Family};
 use crate::cli::{AddedArgs, ProbesAction};
@@ -27,6 +28,16 @@ pub fn run(action: &ProbesAction, out: &mut dyn Write) -> Result<()> {
         ProbesAction::List { json, probes } => {
             let added = AddedArgs { probes: probes.clone(), ..AddedArgs::default() };
             list(&catalog(&added)?, *json, out)
+        }
+        ProbesAction::Generate { library, header, layer, output } => {
+            let options = generate::Options { library, header: header.as_deref(), layer: *layer };
+            let Some(path) = output else { return generate::run(&options, out) };
+            let mut text = Vec::new();
+            generate::run(&options, &mut text)?;
+            let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+            created
+                .and_then(|mut file| file.write_all(&text))
+                .with_context(|| format!("cannot write {}", path.display()))
         }
         ProbesAction::Check { pid, paths, added, json } => {
             let catalog = catalog(added)?;

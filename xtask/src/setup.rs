@@ -46,6 +46,8 @@ pub const PACKAGES: &[Package] = &[
     package("libopenmpi-dev", "openmpi-devel", Sign::Program("mpicc"), "compiles the demo"),
     package("libhdf5-openmpi-dev", "hdf5-openmpi-devel", Sign::Library("hdf5-openmpi"), "the demo's HDF5"),
     package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
+    package("dwz", "dwz", Sign::Program("dwz"), "the tests read debug information that it has shared"),
+    package("g++", "gcc-c++", Sign::Program("g++"), "builds the test programs with exceptions"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
