@@ -24,15 +24,22 @@ static __always_inline bool iot_returns_to_us(u64 sp)
 	return !bpf_probe_read_user(&address, sizeof(address), (void *)sp) && address == trampoline;
 }
 
+#define IOT_B_LOOK (IOT_B_PLACES | IOT_B_PHASE)
+
 /*
- * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
- * `sp`? Its return address must be where it was. At the same place another function is its tail call.
+ * Is a phase, or a function without return probe, still open while the function `spec` is entered (or a system call made:
+ * no row) at `sp`? Its return address must be where it was: exceptions, longjmp and jumps into other functions leave it
+ * unseen. A function entered at the same place is its tail call if it has just jumped.
  */
-static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
+static __always_inline bool iot_still_open(struct iot_frame *f, u64 sp, u32 spec)
 {
 	u64 back = 0;
 
-	if (sp > f->sp || (sp == f->sp && spec == f->spec))
+	if (sp > f->sp)
+		return false;
+	if (!(f->bits & IOT_B_PLACES))
+		return iot_returns_to_us(f->sp);
+	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_B_JUMPED)))
 		return false;
 	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
 }
@@ -51,8 +58,8 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	f = iot_frame_at(x->t, x->t->depth - 1);
 	if (!f->sp || (f->sp < x->sp ? x->sp - f->sp : f->sp - x->sp) > IOT_ONE_STACK)
 		return 1;
-	if (f->bits & IOT_B_PLACES) {
-		if (iot_places_open(f, x->sp, x->spec))
+	if (f->bits & IOT_B_LOOK) {
+		if (iot_still_open(f, x->sp, x->spec))
 			return 1;
 	} else if (f->sp > x->sp || (f->sp == x->sp && iot_returns_to_us(x->sp))) {
 		return 1;
@@ -66,18 +73,18 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (!t->depth || (f->sp > sp && !(f->bits & IOT_B_PLACES)))
+	if (!t->depth || (f->sp > sp && !(f->bits & IOT_B_LOOK)))
 		return;
 	x.now = bpf_ktime_get_ns();
 	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
 }
 
-/* The same before a system call, where only functions without return probe are looked at: exceptions leave them. */
+/* The same before a system call, where only phases and functions without return probe are looked at. */
 static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (t->depth && f->sp && (f->bits & IOT_B_PLACES))
+	if (t->depth && f->sp && (f->bits & IOT_B_LOOK))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 
@@ -128,8 +135,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
-	if (s->bits & IOT_S_PHASE)
+	if (s->bits & IOT_S_PHASE) {
+		f->bits |= IOT_B_PHASE;
 		iot_tell_phase(t, f);
+	}
 	return !!(cookie & IOT_K_PLACES);
 }
 
@@ -282,8 +291,12 @@ static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, PT_REGS_SP(ctx), now))
-		iot_frame_at(t, t->depth - 1)->left = now;
+	if (iot_at_place(t, PT_REGS_SP(ctx), now)) {
+		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+		f->left = now;
+		f->bits |= IOT_B_JUMPED;
+	}
 }
 
 /* An entry, or a place in a function that has no return probe. Returns 0 when the return is wanted. */

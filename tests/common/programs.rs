@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, Needs)] = &[
     ("first_call", Needs::Libc),
     ("first_h5", Needs::MpiAndHdf5),
     ("looper", Needs::Libc),
+    ("phases", Needs::Libc),
     ("posix_mix", Needs::StaticLibc),
     ("stdio_mix", Needs::Libc),
 ];
