@@ -3,7 +3,7 @@
 mod worker;
 
 use self::worker::Note;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Phase};
 use crate::cli::{RecordArgs, TRACEABLE};
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
@@ -299,6 +299,15 @@ impl Run<'_, '_> {
             ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
             ("ring_bytes", self.args.ring_size.to_string()),
         ]);
+        let added = &self.args.added;
+        let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
+        let phases: Vec<String> = added.phase.iter().map(named).collect();
+        let catalogs: Vec<String> = added.probes.iter().map(|p| p.display().to_string()).collect();
+        for (key, texts) in [("phases", phases), ("probes", catalogs)] {
+            if !texts.is_empty() {
+                self.meta(&[(key, texts.join(" "))]);
+            }
+        }
         self.clock_pair();
     }
 

@@ -66,17 +66,13 @@ fn sections<'a>(file: &File<'a>) -> Result<DwarfSections<Cow<'a, [u8]>>> {
     })
 }
 
-fn slice<'a>(section: &'a Cow<'_, [u8]>) -> Reader<'a> {
-    EndianSlice::new(section, LittleEndian)
-}
-
 fn read(file: &File<'_>, path: &Path, symbols: &[Symbol], root: &Path) -> Result<HashMap<String, Signature>> {
     let about = || format!("debug information of {}", path.display());
     let sup = shared(file, path, root);
     let sup = sup.as_deref().map(File::parse).transpose().with_context(about)?;
     let sup = sup.as_ref().map(sections).transpose().with_context(about)?;
     let sections = sections(file).with_context(about)?;
-    let dwarf = sections.borrow_with_sup(sup.as_ref(), |section| slice(section));
+    let dwarf = sections.borrow_with_sup(sup.as_ref(), |section| EndianSlice::new(section, LittleEndian));
     let main = Info::new(&dwarf).with_context(about)?;
     let sup = dwarf.sup().map(Info::new).transpose().with_context(about)?;
     Types { main, sup }.functions(symbols).with_context(about)
@@ -302,7 +298,7 @@ impl<'a> Types<'a> {
         for _ in 0..DEPTH {
             match self.entry(at)?.tag {
                 gimli::DW_TAG_typedef | gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type => {
-                    at = self.type_at(at)?
+                    at = self.type_at(at)?;
                 }
                 gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => return Some(at),
                 _ => return None,

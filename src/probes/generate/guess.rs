@@ -102,7 +102,7 @@ fn kind(function: &Function, prefix: Option<&str>) -> Option<Kind> {
     // gzread, H5Dwrite
     let ends = |word: &str, verb: &str| SUFFIXES.contains(&verb) && !NO_VERBS.contains(&word) && word.ends_with(verb);
     let has = |verb: &&str| words.iter().any(|word| word == verb || ends(word, verb));
-    let (kind, _) = VERBS.iter().find(|(_, verbs)| verbs.iter().any(|verb| has(&verb)))?;
+    let (kind, _) = VERBS.iter().find(|(_, verbs)| verbs.iter().any(has))?;
     let weak = has(&"get") || has(&"put");
     let moves = match (kind, &function.signature) {
         (Kind::Read | Kind::Write, Some(signature)) => signature.params.iter().any(|p| is_buffer(p, *kind)),
@@ -366,6 +366,7 @@ mod tests {
         }
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "it stands for the values of a guess")]
     fn text(value: &str) -> Option<String> {
         Some(value.to_owned())
     }

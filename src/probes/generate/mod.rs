@@ -5,7 +5,7 @@ mod guess;
 mod header;
 mod signature;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<()> {
         bail!("{shown} exports no functions");
     }
     let (functions, from) = functions(options, &bytes, &symbols)?;
-    let text = catalog(options, &functions, &from)?;
+    let text = catalog(options, &functions, &from);
     // What is written must be read again.
     Catalog::built_in().add_file("the catalog made", &text).context("this is a bug of iotrace-bpf")?;
     Ok(out.write_all(text.as_bytes())?)
@@ -73,14 +73,13 @@ fn functions(options: &Options, bytes: &[u8], symbols: &[Symbol]) -> Result<(Vec
     let (mut signatures, from) = if let Some(header) = options.header {
         let names = symbols.iter().map(|s| s.name.as_str()).collect::<HashSet<_>>();
         (header::signatures(header, &names)?, format!("types from {}", header.display()))
+    } else if let Some((signatures, path)) =
+        dwarf::signatures(options.library, bytes, symbols, Path::new(dwarf::DEBUG_ROOT))?
+    {
+        (signatures, format!("types from the debug information in {}", path.display()))
     } else {
-        match dwarf::signatures(options.library, bytes, symbols, Path::new(dwarf::DEBUG_ROOT))? {
-            Some((signatures, path)) => (signatures, format!("types from the debug information in {}", path.display())),
-            None => {
-                let none = "no debug information and no --header: kinds by name only, no arguments, bytes or paths";
-                (std::collections::HashMap::new(), none.to_owned())
-            }
-        }
+        let none = "no debug information and no --header: kinds by name only, no arguments, bytes or paths";
+        (HashMap::new(), none.to_owned())
     };
     let function = |symbol: &Symbol| Function {
         symbol: symbol.name.clone(),
@@ -90,7 +89,7 @@ fn functions(options: &Options, bytes: &[u8], symbols: &[Symbol]) -> Result<(Vec
     Ok((symbols.iter().map(function).collect(), from))
 }
 
-fn catalog(options: &Options, functions: &[Function], from: &str) -> Result<String> {
+fn catalog(options: &Options, functions: &[Function], from: &str) -> String {
     let name = options.library.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let guesses = guess::guess(functions);
     let many = functions.len() > MANY;
@@ -116,7 +115,7 @@ fn catalog(options: &Options, functions: &[Function], from: &str) -> Result<Stri
     for (function, guess) in taken {
         text += &row(function, guess);
     }
-    Ok(text)
+    text
 }
 
 fn row(function: &Function, guess: &Guess) -> String {
