@@ -15,13 +15,20 @@ struct iot_dead {
 };
 
 /* Does the return address at the stack pointer lead to the kernel's trampoline for return probes? */
-static __always_inline bool iot_returns_to_us(u64 sp)
+static __always_inline bool iot_returns_to_us(struct iot_task *t, u64 sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	u64 address = 0;
 
-	return !bpf_probe_read_user(&address, sizeof(address), (void *)sp) && address == trampoline;
+	if (bpf_probe_read_user(&address, sizeof(address), (void *)sp) || !address)
+		return false;
+	/* exec moves it, but what was left before exec is over */
+	if (address == t->trampoline)
+		return true;
+	if (address != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
+		return false;
+	t->trampoline = address;
+	return true;
 }
 
 #define IOT_B_LOOK (IOT_B_PLACES | IOT_B_PHASE)
@@ -31,14 +38,14 @@ static __always_inline bool iot_returns_to_us(u64 sp)
  * no row) at `sp`? Its return address must be where it was: exceptions, longjmp and jumps into other functions leave it
  * unseen. A function entered at the same place is its tail call if it has just jumped.
  */
-static __always_inline bool iot_still_open(struct iot_frame *f, u64 sp, u32 spec)
+static __always_inline bool iot_still_open(struct iot_task *t, struct iot_frame *f, u64 sp, u32 spec)
 {
 	u64 back = 0;
 
 	if (sp > f->sp)
 		return false;
 	if (!(f->bits & IOT_B_PLACES))
-		return iot_returns_to_us(f->sp);
+		return iot_returns_to_us(t, f->sp);
 	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_B_JUMPED)))
 		return false;
 	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
@@ -59,9 +66,9 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (!f->sp || (f->sp < x->sp ? x->sp - f->sp : f->sp - x->sp) > IOT_ONE_STACK)
 		return 1;
 	if (f->bits & IOT_B_LOOK) {
-		if (iot_still_open(f, x->sp, x->spec))
+		if (iot_still_open(x->t, f, x->sp, x->spec))
 			return 1;
-	} else if (f->sp > x->sp || (f->sp == x->sp && iot_returns_to_us(x->sp))) {
+	} else if (f->sp > x->sp || (f->sp == x->sp && iot_returns_to_us(x->t, x->sp))) {
 		return 1;
 	}
 	iot_give_up(x->t, x->now);
@@ -80,11 +87,15 @@ static __always_inline void iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 }
 
 /* The same before a system call, where only phases and functions without return probe are looked at. */
-static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
+static __always_inline void iot_drop_left(struct iot_task *t, struct pt_regs *regs)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	u64 sp;
 
-	if (t->depth && f->sp && (f->bits & IOT_B_LOOK))
+	if (!t->depth || !f->sp || !(f->bits & IOT_B_LOOK))
+		return;
+	sp = PT_REGS_SP_CORE(regs);
+	if (!iot_still_open(t, f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 

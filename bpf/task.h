@@ -37,7 +37,8 @@ struct iot_task {
 	u8 announced;
 	u8 owes; /* the end of a phase is still to be told */
 	u8 pad[6];
-	u64 now; /* end of the call whose record is being made; its texts and files carry it too */
+	u64 trampoline; /* where return probes lead to, once seen */
+	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_call owed;
 	struct iot_frame frames[IOT_DEPTH];
 };

@@ -3,8 +3,8 @@
 mod worker;
 
 use self::worker::Note;
-use crate::catalog::{Catalog, Phase};
-use crate::cli::{RecordArgs, TRACEABLE};
+use crate::catalog::Phase;
+use crate::cli::RecordArgs;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
@@ -73,7 +73,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight()?;
     existing::check(&args.pid)?;
     let catalog = probes::catalog(&args.added)?;
-    let layers = layers(&args.layers, &catalog)?;
+    let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
@@ -168,19 +168,6 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     // The time was over before the command: it runs on untraced, and its exit status is still ours.
     command.map_or(Ok(0), |mut command| wait_for(&mut command, &control))
-}
-
-/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
-fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
-    let added = || catalog.user_rows().map(|row| row.layer);
-    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
-    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
-        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
-    }
-    layers.extend(added());
-    layers.sort_unstable();
-    layers.dedup();
-    Ok(layers)
 }
 
 /// Waits for a command that is no longer traced. Signals are passed on; the second one ends the waiting.

@@ -240,6 +240,41 @@ fn a_phase_that_is_open_at_the_end_is_written() {
     assert!(steps.len() > 5 && steps.iter().all(|s| s.parent_id == Some(main.span_id)));
 }
 
+/// Records of phases are lost here, by the thousand; what is left must still be right.
+#[test]
+fn loss_never_puts_a_call_into_a_phase_that_is_over() {
+    let work = live::scratch();
+    let source = work.path().join("many.c");
+    let text = "
+        #include <fcntl.h>
+        #include <unistd.h>
+        __attribute__((noinline)) void idle(void) { __asm__ volatile(\"\"); }
+        __attribute__((noinline)) void one(int fd, long n) { idle(); pwrite(fd, \"x\", 1, n); idle(); }
+        __attribute__((noinline)) void all(int fd) { for (long n = 0; n < 100000; n++) one(fd, n); __asm__ volatile(\"\"); }
+        int main(int argc, char **argv) { all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600)); return 0; }";
+    fs::write(&source, text).unwrap();
+    let program = compile("cc", &["-O1"], source.to_str().unwrap(), &work.path().join("many"));
+    let options = ["--ring-size", "1M", "--layers", "syscall", "--phase", "all", "--phase", "one", "--phase", "idle"];
+    let traced = live::trace(work.path(), &options, &[program.as_path(), &work.path().join("out")]);
+    let data = traced.data();
+    let lost: i64 = data.losses.iter().map(|l| l.count).sum();
+    assert!(lost > 0 && data.losses.iter().all(|l| l.place == "ring"), "{:?}", data.losses);
+    let one = |s: &&Span| s.op == "one";
+    let mut writes: BTreeMap<i64, usize> = BTreeMap::new();
+    for write in data.calls("pwrite64") {
+        let parent = data.parent(write).unwrap();
+        assert!(["one", "all"].contains(&parent.op), "{parent:?}");
+        *writes.entry(parent.span_id).or_default() += usize::from(parent.op == "one");
+    }
+    assert!(writes.values().all(|n| *n <= 1), "two calls of pwrite in one phase that makes one");
+    for idle in data.calls("idle") {
+        let parent = data.parent(idle).unwrap();
+        assert!(parent.start_ns <= idle.start_ns && idle.start_ns + idle.dur_ns <= parent.start_ns + parent.dur_ns);
+    }
+    let all = data.calls("all").next().unwrap();
+    assert!(data.spans.iter().filter(one).all(|s| s.parent_id == Some(all.span_id)));
+}
+
 /// The library of store.h and a program that uses it.
 fn store(work: &Path) -> (PathBuf, PathBuf) {
     let library = compile("cc", &["-O1", "-shared", "-fPIC"], "store.c", &work.join("libstore.so"));

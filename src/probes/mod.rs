@@ -4,9 +4,10 @@ mod check;
 mod generate;
 
 use crate::catalog::{Catalog, Family};
-use crate::cli::{AddedArgs, ProbesAction};
+use crate::cli::{AddedArgs, ProbesAction, TRACEABLE};
 use crate::export::text::{Column, Set, escape, table};
-use anyhow::{Context as _, Result};
+use crate::words::Layer;
+use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use std::io::Write;
 
@@ -20,6 +21,19 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     }
     added.phase.iter().try_for_each(|phase| catalog.add_phase(phase))?;
     Ok(catalog)
+}
+
+/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
+pub fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
+    let added = || catalog.user_rows().map(|row| row.layer);
+    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
+    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
+        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
+    }
+    layers.extend(added());
+    layers.sort_unstable();
+    layers.dedup();
+    Ok(layers)
 }
 
 /// Does what was asked for.

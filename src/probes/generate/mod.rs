@@ -3,6 +3,7 @@
 mod dwarf;
 mod guess;
 mod header;
+mod passing;
 mod signature;
 
 use std::collections::{HashMap, HashSet};
