@@ -462,8 +462,10 @@ static __always_inline void iot_pop(struct iot_task *t, u64 end)
 
 	t->depth--;
 	f = iot_frame_at(t, t->depth - 1);
-	if (t->depth && f->left)
+	if (t->depth && f->left) {
 		f->left = end;
+		f->bits &= ~IOT_B_JUMPED;
+	}
 }
 
 /* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */

@@ -36,8 +36,8 @@ static __always_inline bool iot_on_main_stack(u64 sp)
 
 /*
  * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
- * `sp`? Its return address must be where it was. At the same place another function is its tail call. Far away is
- * another stack (signals, coroutines), which tells nothing.
+ * `sp`? Its return address must be where it was. At the same place another function is its tail call, if it has just
+ * jumped. Far away is another stack (signals, coroutines), which tells nothing.
  */
 static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
 {
@@ -45,7 +45,9 @@ static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spe
 
 	if ((f->sp < sp ? sp - f->sp : f->sp - sp) > IOT_ONE_STACK)
 		return true;
-	if (sp > f->sp || (sp == f->sp && spec == f->spec))
+	if (sp > f->sp)
+		return false;
+	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_B_JUMPED)))
 		return false;
 	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
 }
@@ -120,6 +122,19 @@ static __always_inline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 	if (t->depth && (f->bits & IOT_B_PLACES))
 		bpf_loop(IOT_DEPTH, iot_elsewhere_step, &x, 0);
 	return !x.elsewhere;
+}
+
+/* The same before a system call, where only phases and functions without return probe are looked at. */
+static __always_inline void iot_drop_left(struct iot_task *t, struct pt_regs *regs)
+{
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	u64 sp;
+
+	if (!t->depth || !f->sp || !(f->bits & (IOT_B_PLACES | IOT_B_PHASE)))
+		return;
+	sp = PT_REGS_SP_CORE(regs);
+	if (!(f->bits & IOT_B_PLACES) || !iot_places_open(f, sp, IOT_MAX_SPECS))
+		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
@@ -287,8 +302,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		t->now = f->start;
 		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
 	}
-	if (s->more & IOT_M_PHASE)
+	if (s->more & IOT_M_PHASE) {
+		f->bits |= IOT_B_PHASE;
 		iot_tell_phase(t, f);
+	}
 	return !!(cookie & IOT_K_PLACES);
 }
 
@@ -498,8 +515,12 @@ static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, PT_REGS_SP(ctx), now))
-		iot_frame_at(t, t->depth - 1)->left = now;
+	if (iot_at_place(t, PT_REGS_SP(ctx), now)) {
+		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+		f->left = now;
+		f->bits |= IOT_B_JUMPED;
+	}
 }
 
 /* An entry, or a place in a function that has no return probe. Returns 0 when the return is wanted. */

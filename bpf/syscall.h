@@ -171,6 +171,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		iot_lost(IOT_P_COMPAT, s->layer);
 		return 0;
 	}
+	iot_drop_left(t, regs);
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
 		iot_give_up(t, bpf_ktime_get_ns());

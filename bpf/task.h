@@ -8,8 +8,9 @@
 #define IOT_TOLD       16 /* streams that a thread remembers having told */
 #define IOT_PAGE_SHIFT 12 /* of x86_64 */
 
-/* Its return instructions have probes, and it has no return probe: see IOT_K_PLACES. */
-#define IOT_B_PLACES 0x01
+#define IOT_B_PLACES   0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
+#define IOT_B_JUMPED   0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
+#define IOT_B_PHASE    0x04
 
 /* A call that has entered and not returned. */
 struct iot_frame {

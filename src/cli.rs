@@ -1,6 +1,6 @@
 //! The command line, and nothing behind it.
 
-use crate::catalog::Phase;
+use crate::catalog::{LIBRARY_LAYERS, Phase};
 use crate::words::{LAYERS, Layer};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -109,6 +109,21 @@ pub enum ProbesAction {
         #[arg(long, value_name = "FILE.toml")]
         probes: Vec<PathBuf>,
     },
+    /// A catalog file for a library, from its exported functions, debug information or header
+    Generate {
+        /// The library
+        #[arg(value_name = "LIB.so")]
+        library: PathBuf,
+        /// Take types from this C header, preprocessed by cc (or the compiler in CC), and not from debug information
+        #[arg(long, value_name = "FILE.h")]
+        header: Option<PathBuf>,
+        /// The layer of its functions: app, netcdf, pnetcdf, hdf5, mpiio, mpi, stdio
+        #[arg(long, default_value = "app", value_parser = library_layer)]
+        layer: Layer,
+        /// Write this file, which must not exist
+        #[arg(short, long, value_name = "FILE.toml")]
+        output: Option<PathBuf>,
+    },
     /// What would be attached to a process or to files, where, and why not
     Check {
         /// A running process: the files that it maps
@@ -128,6 +143,11 @@ pub enum ProbesAction {
 /// Layers that have hooks.
 pub const TRACEABLE: [Layer; 8] =
     [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+
+fn library_layer(name: &str) -> Result<Layer, String> {
+    let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");
+    LIBRARY_LAYERS.into_iter().find(|l| l.name() == name).ok_or_else(|| format!("layers of libraries are: {}", known()))
+}
 
 fn phase(text: &str) -> Result<Phase, String> {
     let mut phase: Phase = text.parse()?;

@@ -3,8 +3,8 @@
 mod worker;
 
 use self::worker::Note;
-use crate::catalog::Catalog;
-use crate::cli::{RecordArgs, TRACEABLE};
+use crate::catalog::Phase;
+use crate::cli::RecordArgs;
 use crate::correlate::Config;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
@@ -74,7 +74,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight()?;
     existing::check(&args.pid)?;
     let catalog = probes::catalog(&args.added)?;
-    let layers = layers(&args.layers, &catalog)?;
+    let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
@@ -168,19 +168,6 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     // The time was over before the command: it runs on untraced, and its exit status is still ours.
     command.map_or(Ok(0), |mut command| wait_for(&mut command, &control))
-}
-
-/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
-fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
-    let added = || catalog.user_rows().map(|row| row.layer);
-    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
-    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
-        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
-    }
-    layers.extend(added());
-    layers.sort_unstable();
-    layers.dedup();
-    Ok(layers)
 }
 
 /// Waits for a command that is no longer traced. Signals are passed on; the second one ends the waiting.
@@ -300,6 +287,15 @@ impl Run<'_, '_> {
             ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
             ("ring_bytes", self.args.ring_size.to_string()),
         ]);
+        let added = &self.args.added;
+        let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
+        let phases: Vec<String> = added.phase.iter().map(named).collect();
+        let catalogs: Vec<String> = added.probes.iter().map(|p| p.display().to_string()).collect();
+        for (key, texts) in [("phases", phases), ("probes", catalogs)] {
+            if !texts.is_empty() {
+                self.meta(&[(key, texts.join(" "))]);
+            }
+        }
         self.clock_pair();
     }
 

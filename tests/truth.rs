@@ -116,6 +116,21 @@ fn stdio_all_leaves_the_bytes_it_says() {
 }
 
 #[test]
+fn phases_counts_what_strace_counts() {
+    let program = programs::build("phases");
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("strace");
+    let (out, calls) = strace::run(&trace, &["-e", "trace=pwrite64,read"], &[program.as_path(), dir.path()]);
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let moved = |name: &str, size: &str| -> i64 {
+        calls.iter().filter(|c| c.name == name && c.args[2] == size).map(|c| c.result).sum()
+    };
+    // The child writes a block that the parent does not count.
+    assert_eq!(truth["phases"]["save"]["written"].as_i64(), Some(moved("pwrite64", "4096") - 4096));
+    assert_eq!(truth["phases"]["load"]["read"].as_i64(), Some(moved("read", "4096")));
+}
+
+#[test]
 fn the_demo_verifies_its_own_data() {
     let dir = tempfile::tempdir().unwrap();
     let out_dir = dir.path().join("out");

@@ -15,11 +15,12 @@ mod stdio;
 pub mod symbol;
 mod syscall;
 mod user;
-mod value;
+pub mod value;
 pub mod variables;
 
 pub use library::{Catalog, Library};
 pub use phase::Phase;
+pub use user::LIBRARY_LAYERS;
 
 use self::hdf5::Tells;
 use self::variables::Meaning;

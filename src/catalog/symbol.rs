@@ -25,9 +25,7 @@ impl Names {
         let known = |name: &str| self.names.get(name).copied();
         let function = without_copy(symbol)?;
         // Taking apart a name takes a microsecond, and large programs have a million.
-        let mangled = (function.starts_with("_Z") || function.starts_with("_R")) && {
-            self.parts.iter().any(|part| function.contains(part.as_str()))
-        };
+        let mangled = is_mangled(function) && self.parts.iter().any(|part| function.contains(part.as_str()));
         known(function).or_else(|| if mangled { spellings(function).iter().find_map(|name| known(name)) } else { None })
     }
 }
@@ -56,6 +54,20 @@ fn without_copy(symbol: &str) -> Option<&str> {
 pub fn cold_part_of(symbol: &str) -> Option<&str> {
     let (function, number) = symbol.split_once(".cold")?;
     (number.is_empty() || number.starts_with('.')).then_some(function)
+}
+
+/// A symbol as people call the function: demangled, or as it is.
+pub fn plain_name(symbol: &str) -> String {
+    if is_mangled(symbol) { demangle(symbol).unwrap_or_else(|| symbol.to_owned()) } else { symbol.to_owned() }
+}
+
+/// Is it a copy of a function of the C++ library, as programs carry them?
+pub fn is_of_the_language(symbol: &str) -> bool {
+    ["_ZNSt", "_ZNKSt", "_ZSt", "_ZNS", "_ZNKS", "_ZdlPv", "_Znwm"].iter().any(|prefix| symbol.starts_with(prefix))
+}
+
+fn is_mangled(symbol: &str) -> bool {
+    symbol.starts_with("_Z") || symbol.starts_with("_R")
 }
 
 /// How people may write a mangled name: with and without arguments of templates and unnamed namespaces.

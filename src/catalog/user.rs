@@ -52,7 +52,7 @@ struct FunctionTable {
 }
 
 /// Layers that library functions may belong to.
-const LAYERS: [Layer; 7] =
+pub const LIBRARY_LAYERS: [Layer; 7] =
     [Layer::App, Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio];
 const ROLES: &[(&str, Role)] = &[
     ("none", Role::None),
@@ -104,9 +104,10 @@ impl Place<'_> {
         let about = format!("library {:?}", table.name.get_ref());
         let fail = |at: Range<usize>, what: String| self.error(Some(at), format!("{about}: {what}"));
         let layer = table.layer.as_ref().map_or(Ok(Layer::App), |layer| {
-            let known = LAYERS.into_iter().find(|known| known.name() == layer.get_ref());
-            known
-                .ok_or_else(|| fail(layer.span(), wrong("layer", layer.get_ref(), LAYERS.map(Layer::name).into_iter())))
+            let known = LIBRARY_LAYERS.into_iter().find(|known| known.name() == layer.get_ref());
+            known.ok_or_else(|| {
+                fail(layer.span(), wrong("layer", layer.get_ref(), LIBRARY_LAYERS.map(Layer::name).into_iter()))
+            })
         })?;
         if table.symbols.is_empty() && table.file.is_none() {
             let what = "needs symbols or file: a file that defines all symbols, and is called so, is the library";

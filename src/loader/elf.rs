@@ -15,13 +15,15 @@ const GO_MAGIC: &[u8] = b"\xff Go buildinf:";
 /// `debug/buildinfo` of Go: the information is aligned to this, near the start of the first writable segment.
 const GO_ALIGN: usize = 16;
 const GO_SEARCHED: usize = 1 << 20;
+/// Bytes of a section header of a 64-bit file (ELF-64 object file format, version 1.5).
+const SECTION_HEADER: u64 = 64;
 
 /// Why a file cannot be read as a program or library of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
     #[error("not an ELF file (scripts and archives have no symbols; name the program or library itself)")]
     NotElf,
-    #[error("the ELF file ends after {0} bytes, within its header: truncated")]
+    #[error("the ELF file ends after {0} bytes, before what its header tells of: truncated")]
     Truncated(usize),
     #[error("a 32-bit ELF file; only 64-bit programs and libraries can be probed")]
     Bits32,
@@ -152,6 +154,11 @@ fn header(data: &[u8]) -> Result<&Header, ElfError> {
     let machine = header.e_machine(LittleEndian);
     if machine != elf::EM_X86_64 {
         return Err(ElfError::Machine(machine.0));
+    }
+    // Section headers come last in what linkers write. A position beyond any file is damage of another kind.
+    let end = header.e_shoff(LittleEndian).saturating_add(u64::from(header.e_shnum(LittleEndian)) * SECTION_HEADER);
+    if end > data.len() as u64 && end < 1 << 48 {
+        return Err(ElfError::Truncated(data.len()));
     }
     let kind = header.e_type(LittleEndian);
     if kind != elf::ET_EXEC && kind != elf::ET_DYN {

@@ -36,7 +36,7 @@ struct Function {
     instruction: Option<String>,
     /// `emulated` by the kernel, or `stepped`, which costs about ten times as much.
     cost: Option<&'static str>,
-    /// How its end is seen: by a return `probe`, or in `place`, at this many instructions.
+    /// How its end is seen: by a return `probe`, or in `place` by probes on this many instructions.
     returns: Option<&'static str>,
     places: Option<usize>,
     /// Why not.
@@ -193,7 +193,7 @@ fn functions(functions: &[Function]) -> String {
             dash(f.offset.map(|at| format!("{at:#x}"))),
             dash(f.instruction.clone()),
             dash(f.cost.map(str::to_owned)),
-            dash(f.places.map(|n| format!("{n} places")).or_else(|| f.returns.map(str::to_owned))),
+            dash(f.places.map(|n| format!("in place: {n}")).or_else(|| f.returns.map(str::to_owned))),
             f.status.to_owned(),
             f.reason.as_deref().map(escape).unwrap_or_default(),
         ]

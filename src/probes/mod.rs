@@ -1,11 +1,13 @@
 //! `iotrace-bpf probes`: the catalog as people read it, what would come of it, and catalogs for other libraries.
 
 mod check;
+mod generate;
 
 use crate::catalog::{Catalog, Family};
-use crate::cli::{AddedArgs, ProbesAction};
+use crate::cli::{AddedArgs, ProbesAction, TRACEABLE};
 use crate::export::text::{Column, Set, escape, table};
-use anyhow::{Context as _, Result};
+use crate::words::Layer;
+use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use std::io::Write;
 
@@ -21,12 +23,35 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     Ok(catalog)
 }
 
+/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
+pub fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
+    let added = || catalog.user_rows().map(|row| row.layer);
+    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
+    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
+        return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
+    }
+    layers.extend(added());
+    layers.sort_unstable();
+    layers.dedup();
+    Ok(layers)
+}
+
 /// Does what was asked for.
 pub fn run(action: &ProbesAction, out: &mut dyn Write) -> Result<()> {
     match action {
         ProbesAction::List { json, probes } => {
             let added = AddedArgs { probes: probes.clone(), ..AddedArgs::default() };
             list(&catalog(&added)?, *json, out)
+        }
+        ProbesAction::Generate { library, header, layer, output } => {
+            let options = generate::Options { library, header: header.as_deref(), layer: *layer };
+            let Some(path) = output else { return generate::run(&options, out) };
+            let mut text = Vec::new();
+            generate::run(&options, &mut text)?;
+            let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+            created
+                .and_then(|mut file| file.write_all(&text))
+                .with_context(|| format!("cannot write {}", path.display()))
         }
         ProbesAction::Check { pid, paths, added, json } => {
             let catalog = catalog(added)?;

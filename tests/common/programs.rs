@@ -64,6 +64,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("netcdf_par", "netcdf_par.c", Needs::MpiAndNetcdf),
     ("parallel_f90", "parallel.f90", Needs::MpiAndHdf5Fortran),
     ("patterns", "patterns.c", Needs::Libc),
+    ("phases", "phases.c", Needs::Libc),
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
     ("seccomp", "seccomp.c", Needs::Libc),

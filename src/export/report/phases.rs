@@ -110,7 +110,8 @@ impl Phases {
             let mut seen: Vec<&str> = Vec::new();
             let mut in_app = false;
             for phase in around(*id) {
-                if !(seen.contains(&phase.op) || in_app && *layer == Layer::App) {
+                let nested = in_app && *layer == Layer::App;
+                if !nested && !seen.contains(&phase.op) {
                     seen.push(phase.op);
                     layers.entry((phase.op, *layer)).or_default().add(sum);
                 }
