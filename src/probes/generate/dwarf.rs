@@ -336,9 +336,9 @@ mod tests {
         let symbols = super::super::exported(&bytes).unwrap();
         let (signatures, _) = signatures(Path::new(library), &bytes, &symbols, root).unwrap()?;
         let text = |(name, signature): (&String, &Signature)| {
-            let registers = signature.registers();
-            let registers: Vec<String> = registers.iter().map(|r| r.map_or("-".into(), |r| r.to_string())).collect();
-            (name.clone(), format!("{} [{}]", signature.text(name), registers.join(" ")))
+            let positions = signature.positions();
+            let positions: Vec<String> = positions.iter().map(|r| r.map_or("-".into(), |r| r.to_string())).collect();
+            (name.clone(), format!("{} [{}]", signature.text(name), positions.join(" ")))
         };
         Some(signatures.iter().map(text).collect())
     }

@@ -180,8 +180,8 @@ impl Handles {
 fn one(function: &Function, kind: Option<Kind>, handles: &Handles) -> Guess {
     let mut guess = Guess { kind, ..Guess::default() };
     let Some(signature) = &function.signature else { return guess };
-    let registers = signature.registers();
-    let arg = |at: usize| registers.get(at).copied().flatten();
+    let positions = signature.positions();
+    let arg = |at: usize| positions.get(at).copied().flatten();
     let params = || signature.params.iter().enumerate().filter(|(at, _)| arg(*at).is_some());
     let source = |name: &str, at: usize| arg(at).map(|n| format!("{name}{n}"));
     guess.fails = fails(&signature.result, handles.codes);
@@ -265,11 +265,11 @@ fn open(opened: &Opened, source: &dyn Fn(&str, usize) -> Option<String>, guess: 
 }
 
 /// An argument as the source of a number.
-fn value(p: &Param, register: u8) -> Option<String> {
+fn value(p: &Param, position: u8) -> Option<String> {
     match p.ty.shape {
         // What is above the 32 bits of a number in its register is not defined.
-        Shape::Int { bytes: 4, .. } => Some(format!("int{register}")),
-        Shape::Int { .. } | Shape::Pointer { .. } => Some(format!("arg{register}")),
+        Shape::Int { bytes: 4, .. } => Some(format!("int{position}")),
+        Shape::Int { .. } | Shape::Pointer { .. } => Some(format!("arg{position}")),
         _ => None,
     }
 }
@@ -296,8 +296,8 @@ fn moved(signature: &Signature, kind: Kind, handles: &Handles, arg: &dyn Fn(usiz
         }
         _ => {
             let Some((at, p)) = find(LENGTHS).or_else(nameless) else { return };
-            let Some(register) = arg(at) else { return };
-            guess.len = if element > 1 { Some(format!("scaled({register},{element})")) } else { value(p, register) };
+            let Some(position) = arg(at) else { return };
+            guess.len = if element > 1 { Some(format!("scaled({position},{element})")) } else { value(p, position) };
             let ret = if element > 1 { format!("ret_scaled({element})") } else { "ret".to_owned() };
             guess.got = Some(if in_words { ret } else { "asked".to_owned() });
         }

@@ -242,9 +242,9 @@ mod tests {
     fn found(text: &str, name: &str) -> String {
         let signatures = declared(text, &HashSet::from([name])).unwrap();
         let signature = &signatures[name];
-        let registers: Vec<String> =
-            signature.registers().iter().map(|r| r.map_or("-".to_owned(), |r| r.to_string())).collect();
-        format!("{} [{}]", signature.text(name), registers.join(" "))
+        let positions: Vec<String> =
+            signature.positions().iter().map(|r| r.map_or("-".to_owned(), |r| r.to_string())).collect();
+        format!("{} [{}]", signature.text(name), positions.join(" "))
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let text = |name: &str| found[name].text(name);
         assert_eq!(found.len(), 4);
         assert!(text("fopen").starts_with("FILE *fopen(const char *"), "{}", text("fopen"));
-        assert_eq!(found["fread"].registers(), [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(found["fread"].positions(), [Some(0), Some(1), Some(2), Some(3)]);
         assert_eq!(found["fseek"].params[1].ty.shape, Shape::Int { bytes: 8, signed: true });
     }
 

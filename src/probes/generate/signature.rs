@@ -100,10 +100,14 @@ impl Signature {
         format!("{result}{gap}{name}({params})")
     }
 
-    /// The integer register of each argument that is in one, counted from 0: System V ABI for `x86_64`, 3.2.3.
-    pub fn registers(&self) -> Vec<Option<u8>> {
+    /// Where each argument is that can be read, as a catalog counts them: the integer registers, then the words of the stack
+    /// above the return address. System V ABI for `x86_64`, 3.2.3.
+    pub fn positions(&self) -> Vec<Option<u8>> {
+        const INTS: u8 = 6;
         const FLOATS: u8 = 8;
         let (mut ints, mut floats) = (0_u8, 0_u8);
+        // The next word of the stack, as long as the size of all that came before is known.
+        let mut stack = Some(INTS);
         let mut known = true;
         match self.result.shape {
             // The address of the result is a hidden first argument.
@@ -116,20 +120,30 @@ impl Signature {
                 Shape::Bool | Shape::Int { bytes: ..=8, .. } | Shape::Enum | Shape::Pointer { .. } => (1, 0),
                 Shape::Int { .. } => (2, 0),
                 Shape::Float { bytes: ..=8 } => (0, 1),
-                // `long double` is passed in memory.
-                Shape::Float { .. } | Shape::Struct(None) | Shape::Void => (0, 0),
+                // `long double` is passed in memory, like what is too large.
+                Shape::Float { .. } | Shape::Struct(None) | Shape::Void => {
+                    stack = None;
+                    return None;
+                }
                 Shape::Struct(Some(needs)) => needs,
                 Shape::Unknown => {
                     known = false;
-                    (0, 0)
+                    return None;
                 }
             };
-            if !known || ints + need_ints > ARGUMENTS || floats + need_floats > FLOATS {
+            if !known {
                 return None;
             }
-            let at = ints;
-            (ints, floats) = (ints + need_ints, floats + need_floats);
-            (need_ints == 1 && need_floats == 0).then_some(at)
+            let readable = need_ints == 1 && need_floats == 0;
+            if ints + need_ints <= INTS && floats + need_floats <= FLOATS {
+                let at = ints;
+                (ints, floats) = (ints + need_ints, floats + need_floats);
+                return readable.then_some(at);
+            }
+            // Only single words: those of more may have to begin at an even place.
+            let at = stack.filter(|_| need_ints + need_floats == 1);
+            stack = at.map(|at| at.saturating_add(1));
+            at.filter(|at| readable && *at < ARGUMENTS)
         };
         self.params.iter().map(&mut place).collect()
     }
@@ -171,26 +185,31 @@ pub mod tests {
     }
 
     #[test]
-    fn only_integers_and_pointers_take_integer_registers() {
+    fn only_integers_and_pointers_can_be_read() {
         let pair = |ints, floats| Type::new("struct pair", Shape::Struct(Some((ints, floats))));
-        let registers = |params: &[Type]| {
+        let positions = |params: &[Type]| {
             let named: Vec<(&str, Type)> = params.iter().map(|ty| ("", ty.clone())).collect();
-            signature(Type::void(), &named).registers()
+            signature(Type::void(), &named).positions()
         };
-        assert_eq!(registers(&[double(), int("int"), double(), to(Type::void())]), [None, Some(0), None, Some(1)]);
+        assert_eq!(positions(&[double(), int("int"), double(), to(Type::void())]), [None, Some(0), None, Some(1)]);
         // A structure of two registers, one in memory, one whose second register is a floating-point one.
         assert_eq!(
-            registers(&[pair(2, 0), int("int"), opaque("struct big"), int("long")]),
+            positions(&[pair(2, 0), int("int"), opaque("struct big"), int("long")]),
             [None, Some(2), None, Some(3)]
         );
-        assert_eq!(registers(&[pair(1, 1), int("int")]), [None, Some(1)]);
-        let seven = vec![int("int"); 7];
-        assert_eq!(registers(&seven), [Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), None]);
+        assert_eq!(positions(&[pair(1, 1), int("int")]), [None, Some(1)]);
+        // What has no register left is on the stack.
+        let many = vec![int("int"); 14];
+        let places = (0..12).map(Some).chain([None, None]);
+        assert_eq!(positions(&many), places.collect::<Vec<_>>());
+        let mixed = [vec![double(); 9], vec![int("int"); 7]].concat();
+        let places = [None; 9].into_iter().chain([0, 1, 2, 3, 4, 5, 7].map(Some));
+        assert_eq!(positions(&mixed), places.collect::<Vec<_>>());
         // What does not fit goes to memory as a whole, and leaves the last register to what comes after it.
-        let full = [vec![int("int"); 5], vec![pair(2, 0), int("int")]].concat();
-        assert_eq!(registers(&full), [Some(0), Some(1), Some(2), Some(3), Some(4), None, Some(5)]);
-        assert_eq!(registers(&[Type::new("?", Shape::Unknown), int("int")]), [None, None]);
-        assert_eq!(signature(opaque("struct big"), &[("a", int("int"))]).registers(), [Some(1)]);
+        let full = [vec![int("int"); 5], vec![pair(2, 0), int("int"), int("int")]].concat();
+        assert_eq!(positions(&full), [Some(0), Some(1), Some(2), Some(3), Some(4), None, Some(5), None]);
+        assert_eq!(positions(&[Type::new("?", Shape::Unknown), int("int")]), [None, None]);
+        assert_eq!(signature(opaque("struct big"), &[("a", int("int"))]).positions(), [Some(1)]);
     }
 
     #[test]
