@@ -14,6 +14,7 @@
 #include "event.h"
 #include "spec.h"
 #include "ring.h"
+#include "glibc.h"
 #include "task.h"
 #include "path.h"
 #include "stream.h"

@@ -134,6 +134,10 @@ impl<'obj> Session<'obj> {
         }
         let rings = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
+        let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
+            Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
+            None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
+        };
         let engine = Engine::new(rows.to_vec(), options.layers.clone(), tier, release.unwrap_or_default());
         let hooks = refused
             .into_iter()
@@ -455,7 +459,8 @@ fn usable_groups(
     let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
         let mut store = MaybeUninit::uninit();
         let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
-        open.load().map(drop).map_err(|e| format!("{e:#}\n{}", kernel::libbpf_said()))
+        kernel::libbpf_said();
+        open.load().map(drop).map_err(|e| kernel::reason(&e))
     };
     if loads(wanted).is_ok() {
         return Ok((wanted.clone(), Vec::new()));
