@@ -15,6 +15,7 @@
 #include "event.h"
 #include "spec.h"
 #include "ring.h"
+#include "glibc.h"
 #include "task.h"
 #include "path.h"
 #include "stream.h"

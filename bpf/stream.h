@@ -3,44 +3,7 @@
 #ifndef IOT_STREAM_H
 #define IOT_STREAM_H
 
-/*
- * struct _IO_FILE of the GNU C library (bits/types/struct_FILE.h). Part of its ABI: programs that were compiled with the
- * macros of older headers look inside.
- */
-struct iot_stdio {
-	u32 flags;
-	u32 pad;
-	u64 read_ptr;
-	u64 read_end;
-	u64 read_base;
-	u64 write_base;
-	u64 write_ptr;
-	u64 write_end;
-	u64 buf_base;
-	u64 buf_end;
-	u64 save_base;
-	u64 backup_base;
-	u64 save_end;
-	u64 markers;
-	u64 chain;
-	s32 fd;
-	u32 flags2;
-	u64 rest[9];
-	s32 mode; /* above 0: of wide characters */
-	u32 pad2;
-};
-
-_Static_assert(__builtin_offsetof(struct iot_stdio, fd) == 112, "_fileno");
-_Static_assert(__builtin_offsetof(struct iot_stdio, mode) == 192, "_mode");
-
-/* flags; libio/libio.h. Other C libraries have no such number there, and their streams are not looked into. */
-#define IOT_STDIO_MAGIC	     0xfbad0000
-#define IOT_STDIO_MAGIC_MASK 0xffff0000
-#define IOT_STDIO_ERROR	     0x0020
-#define IOT_STDIO_FILE	     0x2000 /* has a descriptor; the streams in memory have none */
-#define IOT_STDIO_BACKUP     0x0100 /* reads what was pushed back */
-
-#define O_APPEND	     00002000
+#define O_APPEND 00002000
 
 static __always_inline bool iot_stdio_read(u64 stream, struct iot_stdio *x)
 {
@@ -97,25 +60,29 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u3
  */
 static __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
 {
-	struct iot_stdio x;
+	struct iot_scratch *out = iot_scratch();
+	struct iot_stdio *x;
 	struct file *file;
 	bool unwritten;
 	s64 at;
 
-	if (!t || !iot_stdio_read(stream, &x) || !(x.flags & IOT_STDIO_FILE) || x.fd < 0)
+	if (!t || !out)
 		return -1;
-	file = iot_fd_file(bpf_get_current_task_btf(), x.fd);
-	if (!file || !iot_stream_wanted(t, stream, x.fd, file) || x.mode > 0)
+	x = &out->stream;
+	if (!iot_stdio_read(stream, x) || !(x->flags & IOT_STDIO_FILE) || x->fd < 0)
 		return -1;
-	unwritten = x.write_ptr > x.write_base;
+	file = iot_fd_file(bpf_get_current_task_btf(), x->fd);
+	if (!file || !iot_stream_wanted(t, stream, x->fd, file) || x->mode > 0)
+		return -1;
+	unwritten = x->write_ptr > x->write_base;
 	if (write && (BPF_CORE_READ(file, f_flags) & O_APPEND))
-		return BPF_CORE_READ(file, f_inode, i_size) + (unwritten ? x.write_ptr - x.write_base : 0);
+		return BPF_CORE_READ(file, f_inode, i_size) + (unwritten ? x->write_ptr - x->write_base : 0);
 	at = BPF_CORE_READ(file, f_pos);
 	if (unwritten)
-		return at + (s64)(x.write_ptr - x.read_end);
-	at -= x.read_end - x.read_ptr;
-	if (x.flags & IOT_STDIO_BACKUP)
-		at -= x.save_end - x.save_base;
+		return at + (s64)(x->write_ptr - x->read_end);
+	at -= x->read_end - x->read_ptr;
+	if (x->flags & IOT_STDIO_BACKUP)
+		at -= x->save_end - x->save_base;
 	return at;
 }
 

@@ -104,8 +104,8 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         hold: !args.run.is_empty(),
         reserved: args.pid.len().max(1) as u32,
     };
-    let mut store = MaybeUninit::uninit();
-    let (mut session, ring_maps) = Session::load(&mut store, &caps, catalog, &options)?;
+    let mut stores = [const { MaybeUninit::uninit() }; 2];
+    let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
 
     let t0 = now();
     let stop = Arc::new(AtomicBool::new(false));

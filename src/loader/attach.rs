@@ -48,7 +48,8 @@ pub struct Engine {
     planner: Planner,
     missing: Missing,
     layers: Vec<Layer>,
-    tier: Option<LibTier>,
+    /// How to probe libraries, or why not at all.
+    tier: Result<LibTier, String>,
     kernel_release: String,
     judged: HashMap<Inode, Judged>,
     /// Files that are to be judged again.
@@ -68,8 +69,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `layers` are the ones to trace; `tier` is the best one this kernel allows.
-    pub fn new(catalog: Catalog, layers: Vec<Layer>, tier: Option<LibTier>, kernel_release: String) -> Self {
+    /// `layers` are the ones to trace; `tier` is the best one this kernel allows, or why there is none.
+    pub fn new(catalog: Catalog, layers: Vec<Layer>, tier: Result<LibTier, String>, kernel_release: String) -> Self {
         Self {
             missing: Missing::new(&catalog),
             planner: Planner::new(catalog),
@@ -290,10 +291,12 @@ impl Engine {
         judged: &mut Judged,
         progs: &IotraceProgs<'_>,
     ) {
-        let Some(tier) = self.tier else {
-            let why = "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned();
-            self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
-            return;
+        let tier = match &self.tier {
+            Ok(tier) => *tier,
+            Err(why) => {
+                self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
+                return;
+            }
         };
         if tier == LibTier::Single {
             let mut probes: Vec<&PlannedProbe> = probes.iter().collect();

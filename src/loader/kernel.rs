@@ -74,6 +74,13 @@ pub fn libbpf_said() -> String {
     LIBBPF_LOG.lock().map(|mut log| std::mem::take(&mut *log).concat()).unwrap_or_default()
 }
 
+/// Why something failed, in the kernel's own words: libbpf prints them, and the error alone is often only EINVAL.
+pub fn reason(error: &libbpf_rs::Error) -> String {
+    let said = libbpf_said();
+    let line = said.lines().rev().find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)));
+    line.map_or_else(|| format!("{error:#}"), |line| format!("{error:#}: {line}"))
+}
+
 #[derive(Clone, Copy)]
 enum Trial {
     Session,
@@ -83,15 +90,7 @@ enum Trial {
 }
 
 fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
-    // libbpf prints the kernel's own words; the error alone is often only EINVAL.
-    let say = |e: libbpf_rs::Error| match libbpf_said()
-        .lines()
-        .rev()
-        .find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)))
-    {
-        Some(line) => format!("{e:#}: {line}"),
-        None => format!("{e:#}"),
-    };
+    let say = |e| reason(&e);
     libbpf_said();
     let mut store = MaybeUninit::uninit();
     let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(say)?;

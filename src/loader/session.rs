@@ -101,9 +101,10 @@ pub struct Session<'obj> {
 }
 
 impl<'obj> Session<'obj> {
-    /// Loads the programs and makes the rings; nothing is attached yet. `store` outlives the session.
+    /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session: the second one is for
+    /// the programs that are left when the kernel refuses some.
     pub fn load(
-        store: &'obj mut MaybeUninit<OpenObject>,
+        stores: &'obj mut [MaybeUninit<OpenObject>; 2],
         caps: &Capabilities,
         catalog: Catalog,
         options: &Options,
@@ -123,10 +124,18 @@ impl<'obj> Session<'obj> {
                 Group::Process | Group::Syscall => true,
             })
             .collect();
-        let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
-        let skel = open(store, &groups, tier, rows, options, layout)?
-            .load()
-            .map_err(|e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said()))?;
+        let [first, second] = stores;
+        let (skel, refused) = match open(first, &wanted, tier, rows, options, layout)?.load() {
+            Ok(skel) => (skel, Vec::new()),
+            Err(_) => {
+                let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
+                let skel = open(second, &groups, tier, rows, options, layout)?.load();
+                (
+                    skel.map_err(|e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said()))?,
+                    refused,
+                )
+            }
+        };
         for (i, row) in rows.iter().enumerate() {
             skel.maps
                 .iot_specs
@@ -135,6 +144,10 @@ impl<'obj> Session<'obj> {
         }
         let rings = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
+        let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
+            Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
+            None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
+        };
         let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default());
         let hooks = refused
             .into_iter()
@@ -456,11 +469,9 @@ fn usable_groups(
     let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
         let mut store = MaybeUninit::uninit();
         let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
-        open.load().map(drop).map_err(|e| format!("{e:#}\n{}", kernel::libbpf_said()))
+        kernel::libbpf_said();
+        open.load().map(drop).map_err(|e| kernel::reason(&e))
     };
-    if loads(wanted).is_ok() {
-        return Ok((wanted.clone(), Vec::new()));
-    }
     let mut usable = BTreeSet::new();
     let mut refused = Vec::new();
     for &group in wanted {
