@@ -387,7 +387,7 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 }
 
 /* Path argument i, and where it starts from if it is relative. Returns false when it could not be read. */
-static __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u32 i, s32 status)
+__noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u32 i, s32 status)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_scratch *out = iot_scratch();

@@ -106,12 +106,12 @@ static long iot_elsewhere_step(u64 i, struct iot_dead *x)
  * Gives up the calls that were left before the function `spec` was entered. False: the innermost one that has a return
  * probe may be open on another stack.
  */
-static __always_inline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
+__noinline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 {
 	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
 	struct iot_frame *f;
 
-	if (!t->depth)
+	if (!t || !t->depth)
 		return true;
 	f = iot_frame_at(t, t->depth - 1);
 	if (!(f->bits & IOT_B_PLACES) && f->sp >= sp && iot_returns_to_us(t, f->sp))
@@ -368,7 +368,7 @@ static __always_inline bool iot_inherited(void)
 }
 
 /* The innermost call has returned: it is sent, or told to the one it ran in. */
-static __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
+__noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 {
 	struct iot_frame *f;
 	struct iot_spec *s;

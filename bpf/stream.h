@@ -58,7 +58,7 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u3
  * Where in its file the next byte of a stream comes from or goes to; -1: it is on no regular file or block device, or
  * of wide characters. As do_ftell of libio/fileops.c computes it, but with the kernel's own file position.
  */
-static __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
+__noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
 {
 	struct iot_scratch *out = iot_scratch();
 	struct iot_stdio *x;

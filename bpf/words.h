@@ -124,44 +124,34 @@ static __noinline u32 iot_words_count(struct iot_words *w, struct iot_frame *f, 
 	return n < 0 ? 0 : n;
 }
 
-struct iot_send_words {
-	struct iot_task *t;
-	struct iot_spec *s;
-	struct iot_frame *f;
-	s64 ret;
-	u32 seq; /* of the call they go with */
-	u32 when;
-};
-
-/* Sends the arrays of a call that are read now. */
-static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
+/* Sends array i of a call. `place`: number of the call it goes with, and i below. */
+__noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 place)
 {
+	u32 i = (u32)place;
 	struct iot_pointers p = {};
 	struct iot_words *w;
 	bool untold;
 	u64 bytes;
 
-	if (!x || i >= IOT_WORDS_PER_CALL)
-		return;
-	w = &x->s->words[i];
-	if (w->when != x->when)
-		return;
+	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+		return 0;
+	w = &s->words[i];
 	p.a.out = iot_scratch();
-	p.base = p.a.base = iot_arg(x->f, w->arg);
+	p.base = p.a.base = iot_arg(f, w->arg);
 	/* the program does not want to know the number, for it knows it: the reader may, too */
-	untold = w->count == IOT_N_AT && !iot_arg(x->f, w->n);
-	p.count = untold ? IOT_RANK_MAX : iot_words_count(w, x->f, x->ret);
+	untold = w->count == IOT_N_AT && !iot_arg(f, w->n);
+	p.count = untold ? IOT_RANK_MAX : iot_words_count(w, f, ret);
 	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
 	if (p.a.base <= 1 || !p.count)
-		return;
+		return 0;
 	if (!p.a.out) {
-		iot_lost(IOT_P_TEXT, x->s->layer);
-		return;
+		iot_lost(IOT_P_TEXT, s->layer);
+		return 0;
 	}
-	p.a.t = x->t;
-	p.a.seq = x->seq;
-	p.a.layer = x->s->layer;
-	p.a.class = iot_call_class(x->s);
+	p.a.t = t;
+	p.a.seq = place >> 32;
+	p.a.layer = s->layer;
+	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK || untold;
 	if (w->deref) {
@@ -184,18 +174,17 @@ static __noinline void iot_send_one(struct iot_send_words *x, u32 i)
 		bpf_loop(IOT_PIECES, iot_piece_step, &p.a, 0);
 	}
 	if (p.a.bad)
-		iot_lost(IOT_P_TEXT, x->s->layer);
+		iot_lost(IOT_P_TEXT, s->layer);
+	return 0;
 }
 
+/* Sends the arrays of a call that are read now. */
 static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u32 seq,
 				      u32 when)
 {
-	struct iot_send_words x = {.t = t, .s = s, .f = f, .ret = ret, .seq = seq, .when = when};
-
-	iot_send_one(&x, 0);
-	iot_send_one(&x, 1);
-	iot_send_one(&x, 2);
-	iot_send_one(&x, 3);
+	for (u32 i = 0; i < IOT_WORDS_PER_CALL; i++)
+		if (s->words[i].when == when)
+			iot_send_one(t, s, f, ret, (u64)seq << 32 | i);
 }
 
 /* Requests that I/O calls made and that others wait for. */
@@ -252,7 +241,7 @@ static long iot_await_step(u64 i, struct iot_await *w)
 }
 
 /* Does this call wait for a request of an I/O call? */
-static __noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+__noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
 	struct iot_await w = {};
 

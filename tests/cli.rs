@@ -100,10 +100,10 @@ fn the_catalog_is_listed() {
 fn a_catalog_file_that_is_wrong_is_named_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("bad.toml");
-    std::fs::write(&path, "[[library]]\nname = 'x'\nfile = 'x'\n[[library.function]]\nsymbol = 'f'\nlen = 'arg9'\n")
+    std::fs::write(&path, "[[library]]\nname = 'x'\nfile = 'x'\n[[library.function]]\nsymbol = 'f'\nlen = 'arg12'\n")
         .unwrap();
     let path = path.to_str().unwrap();
-    let says = format!("{path}:6: function \"f\": len: argument 9 is not passed in a register");
+    let says = format!("{path}:6: function \"f\": len: argument 12 is not read: 0 to 11 are");
     run(&["probes", "list", "--probes", path]).code(125).stderr(contains(says)).stdout("");
     run(&["probes", "list", "--probes", "/no/such.toml"]).code(125).stderr(contains("cannot read /no/such.toml"));
 }

@@ -247,18 +247,26 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
     let source = work.path().join("many.c");
     let text = "
         #include <fcntl.h>
+        #include <sys/wait.h>
         #include <unistd.h>
         __attribute__((noinline)) void idle(void) { __asm__ volatile(\"\"); }
         __attribute__((noinline)) void one(int fd, long n) { idle(); pwrite(fd, \"x\", 1, n); idle(); }
-        __attribute__((noinline)) void all(int fd) { for (long n = 0; n < 100000; n++) one(fd, n); __asm__ volatile(\"\"); }
-        int main(int argc, char **argv) { all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600)); return 0; }";
+        __attribute__((noinline)) void all(int fd) { for (long n = 0; n < 40000; n++) one(fd, n); __asm__ volatile(\"\"); }
+        int main(int argc, char **argv) {
+            for (int n = 0; n < 2; n++) fork();
+            all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600));
+            while (wait(NULL) > 0) {}
+            return 0;
+        }";
     fs::write(&source, text).unwrap();
     let program = compile("cc", &["-O1"], source.to_str().unwrap(), &work.path().join("many"));
     let options = ["--ring-size", "1M", "--layers", "syscall", "--phase", "all", "--phase", "one", "--phase", "idle"];
     let traced = live::trace(work.path(), &options, &[program.as_path(), &work.path().join("out")]);
     let data = traced.data();
     let lost: i64 = data.losses.iter().map(|l| l.count).sum();
-    assert!(lost > 0 && data.losses.iter().all(|l| l.place == "ring"), "{:?}", data.losses);
+    // A reader that gets no time reads late.
+    let elsewhere: Vec<_> = data.losses.iter().filter(|l| !["ring", "late"].contains(&l.place)).collect();
+    assert!(lost > 0 && elsewhere.is_empty(), "{lost} lost; {elsewhere:?}");
     let one = |s: &&Span| s.op == "one";
     let mut writes: BTreeMap<i64, usize> = BTreeMap::new();
     for write in data.calls("pwrite64") {
@@ -271,8 +279,9 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
         let parent = data.parent(idle).unwrap();
         assert!(parent.start_ns <= idle.start_ns && idle.start_ns + idle.dur_ns <= parent.start_ns + parent.dur_ns);
     }
-    let all = data.calls("all").next().unwrap();
-    assert!(data.spans.iter().filter(one).all(|s| s.parent_id == Some(all.span_id)));
+    // When the beginning of `all` was lost too, they may have been written before its end, and then say so.
+    let inferred = |s: &Span| s.parent_id.is_none() && s.flags & flag::INFERRED_PARENT != 0;
+    assert!(data.spans.iter().filter(one).all(|s| inferred(s) || data.parent(s).is_some_and(|p| p.op == "all")));
 }
 
 /// The library of store.h and a program that uses it.

@@ -12,7 +12,7 @@ use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
 use crate::catalog::hdf5::Tells;
-use crate::catalog::{self, Role, Row};
+use crate::catalog::{self, Family, Role, Row};
 use crate::event::{Call, FileKey, TextKind};
 use crate::words::{Kind, Layer};
 
@@ -157,7 +157,8 @@ fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
 impl Things {
     pub fn call(&mut self, seen: &Seen) -> Found {
         let file = seen.call.file.map(|key| self.files.intern(key));
-        let netcdf = matches!(seen.row.layer, Layer::Netcdf | Layer::Pnetcdf);
+        // Of other libraries of these layers the user's catalog says all.
+        let netcdf = matches!(seen.row.family, Family::Netcdf | Family::Pnetcdf);
         if netcdf {
             self.netcdf.group(seen, &mut self.handles);
         }

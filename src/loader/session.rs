@@ -26,6 +26,9 @@ const LIB_JUDGED: u32 = 2;
 /// How often skipped runs are asked for.
 const MISSES_EVERY_NS: i64 = 1_000_000_000;
 
+/// How often the table of targets is emptied at the end.
+const FORGET_ROUNDS: u32 = 4;
+
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
@@ -277,10 +280,25 @@ impl<'obj> Session<'obj> {
 
     /// Ends the trace in the kernel: no hook fires after this, no process stays stopped.
     pub fn detach(&mut self) {
+        // All at once, or what runs on would be seen by some of the hooks only.
+        self.forget_targets();
         self.links.clear();
         self.engine.detach();
         self.misses_read = -MISSES_EVERY_NS; // the last count is still to be read
         release_all(&self.skel.maps.iot_held);
+    }
+
+    /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.
+    fn forget_targets(&self) {
+        for _ in 0..FORGET_ROUNDS {
+            let pids: Vec<_> = self.skel.maps.iot_targets.keys().collect();
+            if pids.is_empty() {
+                return;
+            }
+            for pid in pids {
+                let _ = self.skel.maps.iot_targets.delete(&pid);
+            }
+        }
     }
 
     /// Verdicts since the last call.
