@@ -36,6 +36,11 @@ pub fn tracer() -> Command {
     command
 }
 
+/// How many times as long as usual things may take: more where the processor is emulated.
+pub fn slower() -> u64 {
+    std::env::var("IOTRACE_TEST_SLOWER").map_or(1, |times| times.parse().unwrap())
+}
+
 /// A recorded command and what came of it.
 pub struct Traced {
     /// The dataset.
