@@ -41,8 +41,9 @@ pub const SUITE: &[Binary] = &[
     Binary { name: "live_syscalls", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_attach", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_tiers", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_mpi_hdf5", places: DISKS, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
     Binary {
         name: "live_errors",
         places: ONE,
