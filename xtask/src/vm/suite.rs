@@ -40,7 +40,13 @@ const ONE: &[&str] = &["ext4"];
 pub const SUITE: &[Binary] = &[
     Binary { name: "live_syscalls", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_attach", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary {
+        name: "live_attach",
+        places: ONE,
+        needs: Needs::Nothing,
+        need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
+        too_slow: &[],
+    },
     Binary { name: "live_tiers", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
