@@ -7,6 +7,12 @@
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
+/*
+ * 0 while library probes are set. Where entry and return have a probe each, a call can then meet the one for its
+ * return only: it is a call before the trace.
+ */
+u32 iot_settled = 1;
+
 struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
@@ -458,7 +464,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
 			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
-			    !iot_inherited())
+			    !iot_inherited() && iot_settled)
 				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}

@@ -15,11 +15,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `looper` for some seconds in a directory of its own; it is at work.
-fn looper(dir: &Path, seconds: &str) -> (Running, PathBuf) {
+/// `looper` for some seconds, longer than it takes to attach, in a directory of its own; it is at work.
+fn looper(dir: &Path, seconds: u64) -> (Running, PathBuf) {
     fs::create_dir_all(dir).unwrap();
     let truth = dir.join("truth");
-    let running = Running::spawn(Command::new(programs::build("looper")).args([dir, &truth]).arg(seconds));
+    let running = Running::spawn(Command::new(programs::build("looper")).args([dir, &truth]).arg(seconds.to_string()));
     live::until("looper", || live::truth(&truth).ready && live::truth(&truth).pwrites > 5);
     (running, truth)
 }
@@ -47,7 +47,7 @@ fn records<'a>(data: &'a Data, dir: &Path) -> Vec<&'a Span> {
 #[test]
 fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let work = live::scratch();
-    let (mut running, truth) = looper(work.path(), "5");
+    let (mut running, truth) = looper(work.path(), 5 * live::slower());
     let before: Truth = live::truth(&truth);
     let data = attach(work.path(), &[], &[running.pid()]);
     assert!(running.wait().success());
@@ -85,16 +85,16 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let process = data.processes.values().find(|p| p.pid == running.pid() as i32).unwrap();
     assert_eq!(process.exit_code, Some(0));
     assert!(process.exe.as_deref().unwrap().ends_with("/looper"));
-    assert_eq!(process.cmdline.last().map(String::as_str), Some("5"));
+    assert_eq!(process.cmdline.last().map(String::as_str), Some(&*(5 * live::slower()).to_string()));
 }
 
 #[test]
 fn two_processes_are_traced_for_as_long_as_was_said_and_go_on() {
     let work = live::scratch();
     let dirs = [work.path().join("a"), work.path().join("b")];
-    let loopers = [looper(&dirs[0], "60"), looper(&dirs[1], "60")];
+    let loopers = [looper(&dirs[0], 60 * live::slower()), looper(&dirs[1], 60 * live::slower())];
     let pids = [loopers[0].0.pid(), loopers[1].0.pid()];
-    let data = attach(work.path(), &["--duration", "1500ms"], &pids);
+    let data = attach(work.path(), &["--duration", &format!("{}ms", 1500 * live::slower())], &pids);
     for ((dir, (running, truth)), pid) in dirs.iter().zip(&loopers).zip(pids) {
         let calls = records(&data, dir);
         assert!(calls.iter().all(|s| s.pid == pid as i32));
@@ -114,7 +114,7 @@ fn children_forked_after_the_attach_are_traced() {
     shell.args(["-c", "while :; do sh -c 'echo x >> \"$0\"' \"$0\"; sleep 0.02; done"]).arg(&out);
     let shell = Running::spawn(&mut shell);
     live::until("the loop", || fs::metadata(&out).is_ok_and(|m| m.len() > 4));
-    let data = attach(work.path(), &["--duration", "2s"], &[shell.pid()]);
+    let data = attach(work.path(), &["--duration", &format!("{}s", 2 * live::slower())], &[shell.pid()]);
     let mut writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&out)).collect();
     writes.sort_by_key(|s| s.start_ns);
     assert!(writes.len() > 5, "{} writes", writes.len());

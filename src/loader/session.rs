@@ -221,7 +221,9 @@ impl<'obj> Session<'obj> {
         let before = self.engine.verdicts();
         if !asked.is_some_and(|file| self.engine.is_judged(pid, file)) {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
+            self.set_settled(false);
             let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
+            self.set_settled(true);
             if let Some(file) = asked {
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
                 self.engine.learn(file);
@@ -276,6 +278,13 @@ impl<'obj> Session<'obj> {
     /// The id of the table of stopped processes, for the guardian.
     pub fn held_map_id(&self) -> Result<u32> {
         Ok(self.skel.maps.iot_held.info().context("table of held processes")?.info.id)
+    }
+
+    /// Tells the kernel side whether library probes stay as they are now.
+    fn set_settled(&mut self, settled: bool) {
+        if let Some(data) = self.skel.maps.data_data.as_deref_mut() {
+            data.iot_settled = u32::from(settled);
+        }
     }
 
     /// Ends the trace in the kernel: no hook fires after this, no process stays stopped.

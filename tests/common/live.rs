@@ -7,20 +7,23 @@ use iotrace_bpf::correlate::rows::{
 };
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::words::Layer;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// No trace of these tests takes longer; one that does is killed and fails.
-const LIMIT: &str = "120";
+/// No trace of these tests takes longer, even where the processor is emulated; one that does is killed and fails.
+const LIMIT: &str = "240";
 
-/// A new directory on the disk (a test of the block layer needs one; /tmp may be in memory).
+/// A new directory on the disk (a test of the block layer needs one; /tmp may be in memory), or on the file system that
+/// `IOTRACE_TEST_DIR` names.
 pub fn scratch() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+    let dir = std::env::var_os("IOTRACE_TEST_DIR").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+    tempfile::tempdir_in(dir).unwrap()
 }
 
 /// The tracer, not under sudo, that cannot run for ever.
@@ -31,6 +34,11 @@ pub fn tracer() -> Command {
         command.env_remove(name);
     }
     command
+}
+
+/// How many times as long as usual things may take: more where the processor is emulated.
+pub fn slower() -> u64 {
+    std::env::var("IOTRACE_TEST_SLOWER").map_or(1, |times| times.parse().unwrap())
 }
 
 /// A recorded command and what came of it.
@@ -93,7 +101,7 @@ impl Data {
         let spans: Vec<Span> = rows(&set);
         let by_id: HashMap<i64, usize> = spans.iter().enumerate().map(|(at, s)| (s.span_id, at)).collect();
         assert_eq!(by_id.len(), spans.len(), "every span stands in the table once");
-        Self {
+        let data = Self {
             by_id,
             spans,
             files: set.last_by_id().unwrap(),
@@ -107,7 +115,34 @@ impl Data {
             losses: rows(&set),
             coverage: rows(&set),
             meta: rows::<Meta>(&set).into_iter().map(|m| (m.key, m.value)).collect(),
+        };
+        if let Some(file) = std::env::var_os("IOTRACE_TEST_TIERS") {
+            data.note_tiers(Path::new(&file));
         }
+        data
+    }
+
+    /// Notes how each layer was probed and what was seen of it: `cargo xtask` makes docs/kernels.md of these lines.
+    fn note_tiers(&self, file: &Path) {
+        let release = nix::sys::utsname::uname().unwrap().release().to_string_lossy().into_owned();
+        let test = std::thread::current().name().unwrap_or("unknown").to_owned();
+        let mut layers: BTreeMap<Layer, Vec<&Coverage>> = BTreeMap::new();
+        for verdict in &self.coverage {
+            layers.entry(verdict.layer).or_default().push(verdict);
+        }
+        let mut lines = String::new();
+        for (layer, verdicts) in layers {
+            let is = |status: &str| verdicts.iter().filter(|v| v.status == status).count();
+            let tiers: BTreeSet<&str> = verdicts.iter().filter_map(|v| v.tier).collect();
+            let tiers = tiers.into_iter().collect::<Vec<_>>().join("+");
+            let calls = if layer == Layer::Block { self.block.len() } else { self.layer(layer).count() };
+            let why = verdicts.iter().find(|v| v.status == "refused").and_then(|v| v.reason.as_deref()).unwrap_or("");
+            let [binary, layer, why] = [env!("CARGO_CRATE_NAME"), layer.name(), &why.replace(['\t', '\n'], " ")];
+            let (attached, refused) = (is("attached"), is("refused"));
+            lines += &format!("{binary}\t{test}\t{release}\t{layer}\t{tiers}\t{attached}\t{refused}\t{calls}\t{why}\n");
+        }
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        log.write_all(lines.as_bytes()).unwrap();
     }
 
     /// Nothing was lost.
@@ -200,7 +235,7 @@ impl Drop for Running {
 
 /// Waits until something is so; what takes longer than the limit of a trace fails.
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_mins(1);
+    let limit = Instant::now() + Duration::from_mins(3);
     while !so() {
         assert!(Instant::now() < limit, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(20));

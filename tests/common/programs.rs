@@ -100,6 +100,11 @@ pub fn build(name: &str) -> PathBuf {
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The names of all programs.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.iter().map(|(name, ..)| *name)
+}
+
 /// A command of Open MPI (`mpicc`, `mpirun`): where several MPI libraries are installed, Debian has it under a name that
 /// says whose it is, and the plain name may be another's.
 pub fn openmpi(command: &str) -> String {

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | demo | test | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | vm | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -10,6 +10,7 @@ mod setup;
 mod shell;
 mod test;
 mod venv;
+mod vm;
 mod vmlinux;
 
 use anyhow::{Context, Result};
@@ -39,6 +40,12 @@ enum Task {
         /// Passed on to the test runner, for example a part of a test's name
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
+    },
+    /// Run live tests on Debian's kernels in QEMU, and write docs/kernels.md; needs root
+    Vm {
+        /// 6.1, 6.12 or all
+        #[arg(default_value = "all")]
+        kernel: String,
     },
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
@@ -77,6 +84,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Demo => demo::run(&tree),
         Task::Test { no_live, args } => test::run(&tree, no_live, &args),
+        Task::Vm { kernel } => vm::run(&tree, &kernel),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }

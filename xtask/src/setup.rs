@@ -28,7 +28,7 @@ pub struct Package {
     pub purpose: &'static str,
 }
 
-const fn package(debian: &'static str, fedora: &'static str, sign: Sign, purpose: &'static str) -> Package {
+pub const fn package(debian: &'static str, fedora: &'static str, sign: Sign, purpose: &'static str) -> Package {
     Package { debian, fedora, sign, purpose }
 }
 

@@ -2,9 +2,14 @@
 
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use crate::vm::doc;
 use crate::{Tree, setup, shell, venv};
+
+/// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
+const NOTES: &str = "IOTRACE_TEST_TIERS";
 
 /// `args` go to the test runner. With `no_live` the tests that trace real programs are left out.
 pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
@@ -20,10 +25,15 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     if no_live {
         println!("\n*** LEFT OUT: the live tests, which alone show that tracing works: {}\n", live.join(" "));
     }
+    let notes = tree.target.join("live.tiers");
+    let _ = fs::remove_file(&notes);
     if shell::which("cargo-nextest").is_some() {
-        nextest(no_live, args)?;
+        nextest(no_live, args, &notes)?;
     } else {
-        cargo_test(&live, &plain, no_live, args)?;
+        cargo_test(&live, &plain, no_live, args, &notes)?;
+    }
+    if !no_live && args.is_empty() {
+        doc::write_running(&notes)?;
     }
     if no_live {
         println!("\n*** LEFT OUT: the live tests: {}", live.join(" "));
@@ -32,9 +42,9 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
 }
 
 /// One run; `.config/nextest.toml` keeps live tests from running beside each other.
-fn nextest(no_live: bool, args: &[String]) -> Result<()> {
+fn nextest(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
-    command.args(["nextest", "run", "--workspace", "--all-targets"]);
+    command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--all-targets"]);
     if no_live {
         command.args(["--filterset", "not binary(/^live_/)"]);
     }
@@ -42,7 +52,7 @@ fn nextest(no_live: bool, args: &[String]) -> Result<()> {
 }
 
 /// Two runs, because only one of them may use threads.
-fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String]) -> Result<()> {
+fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let tests = |names: &[String]| names.iter().flat_map(|n| ["--test".into(), n.clone()]).collect::<Vec<_>>();
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]).args(tests(plain));
@@ -51,6 +61,7 @@ fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String])
         return Ok(());
     }
     let mut command = Command::new("cargo");
+    command.env(NOTES, notes);
     command.args(["test", "--no-fail-fast"]).args(tests(live)).args(args).args(["--", "--test-threads=1"]);
     shell::run(&mut command)
 }

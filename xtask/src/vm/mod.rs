@@ -1,0 +1,305 @@
+//! `cargo xtask vm`: live tests on Debian's kernels, in QEMU.
+
+pub mod doc;
+mod image;
+mod kernels;
+mod qemu;
+mod suite;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::setup::{self, Package, Sign, package};
+use crate::{Tree, programs, shell, venv};
+use kernels::Kernel;
+use qemu::End;
+use suite::{Built, Said, Verdict};
+
+/// What this needs besides the packages of `cargo xtask setup`.
+const PACKAGES: &[Package] = &[
+    package("qemu-system-x86", "qemu-system-x86", Sign::Program("qemu-system-x86_64"), "runs the kernels"),
+    package("busybox-static", "busybox", Sign::Program("busybox"), "the first programs in them"),
+    package("kmod", "kmod", Sign::Program("modprobe"), "finds their modules"),
+    package("xz-utils", "xz", Sign::Program("xz"), "unpacks their modules"),
+    package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "makes a disk for them"),
+];
+
+/// A kernel that takes longer is stopped, and so is a file of tests: emulated, the suite takes five minutes to ten.
+const LIMIT: Duration = Duration::from_mins(14);
+const LIMIT_OF_A_FILE: u64 = 300;
+
+/// Runs the suite on the kernels of these versions, all at the same time, and writes their sections of docs/kernels.md.
+pub fn run(tree: &Tree, which: &str) -> Result<()> {
+    let versions: Vec<&'static str> =
+        kernels::VERSIONS.iter().copied().filter(|v| which == "all" || which == *v).collect();
+    if versions.is_empty() {
+        bail!("there is no kernel {which}: say {} or all", kernels::VERSIONS.join(", "));
+    }
+    if !shell::is_root() {
+        bail!("the virtual machines see this one's files as root; run: sudo -E env PATH=\"$PATH\" cargo xtask vm");
+    }
+    setup::packages(setup::PACKAGES)?;
+    setup::packages(PACKAGES)?;
+    venv::make(tree)?;
+    let dir = tree.target.join("vm");
+    fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let kernels = versions.iter().map(|v| kernels::get(v, &dir)).collect::<Result<Vec<Kernel>>>()?;
+    let built = build()?;
+    for name in programs::names() {
+        programs::compile(&tree.root, &tree.target, name).map_err(|e| anyhow!(e))?;
+    }
+    let results: Vec<Result<Outcome>> = thread::scope(|scope| {
+        let machines: Vec<_> = kernels.iter().map(|kernel| scope.spawn(|| one(tree, &dir, kernel, &built))).collect();
+        machines.into_iter().map(|m| m.join().unwrap_or_else(|_| Err(anyhow!("a thread of xtask panicked")))).collect()
+    });
+    let mut bad = Vec::new();
+    for (kernel, result) in kernels.iter().zip(results) {
+        let outcome = result.with_context(|| format!("kernel {}", kernel.release))?;
+        print!("{}", outcome.report(&kernel.release));
+        let problems = outcome.problems();
+        if problems.is_empty() {
+            let place = "Debian's, in QEMU with 2 emulated processors; ext4 and xfs on virtio disks, ext4 on null_blk";
+            doc::write(kernel.version, &doc::section(place, &outcome.notes, &outcome.left_out())?)?;
+        }
+        bad.extend(problems.into_iter().map(|p| format!("Linux {}: {p}", kernel.version)));
+    }
+    if !bad.is_empty() {
+        bail!(
+            "{}\nThe consoles are in {1}/KERNEL.console, what tests said in {1}/job-KERNEL",
+            bad.join("\n"),
+            dir.display()
+        );
+    }
+    Ok(())
+}
+
+/// Builds the tests of the suite.
+fn build() -> Result<Vec<Built>> {
+    let mut command = Command::new("cargo");
+    // The whole workspace, so that its features are those of `cargo xtask test` and nothing is built twice.
+    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    for binary in suite::SUITE {
+        command.args(["--test", binary.name]);
+    }
+    println!("+ building the tests");
+    let out = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    if !out.status.success() {
+        bail!("the tests cannot be built: {}", out.status);
+    }
+    let paths = executables(&String::from_utf8_lossy(&out.stdout));
+    let built = |binary: &'static suite::Binary| {
+        let path = paths.get(binary.name).with_context(|| format!("cargo built no {}", binary.name))?;
+        let list = shell::output(path, &["--list", "--format", "terse"])?;
+        let tests = list.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect();
+        Ok(Built { binary, path: path.clone(), tests })
+    };
+    suite::SUITE.iter().map(built).collect()
+}
+
+/// The paths of test binaries by name, of what cargo says in JSON.
+fn executables(said: &str) -> BTreeMap<String, String> {
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tests = messages.filter(|m| m["profile"]["test"] == true);
+    tests
+        .filter_map(|m| Some((m["target"]["name"].as_str()?.to_owned(), m["executable"].as_str()?.to_owned())))
+        .collect()
+}
+
+/// What came of a kernel.
+struct Outcome {
+    end: End,
+    took: Duration,
+    /// The script came to its end.
+    done: bool,
+    /// Place, file of tests, how long, verdicts.
+    ran: Vec<Ran>,
+    /// Place, test, reason.
+    not_run: Vec<[String; 3]>,
+    notes: Vec<doc::Note>,
+    /// The last lines of the console.
+    tail: Vec<String>,
+}
+
+struct Ran {
+    place: String,
+    name: String,
+    took: Option<Duration>,
+    verdicts: BTreeMap<String, Verdict>,
+    log: PathBuf,
+}
+
+/// Runs the suite on one kernel.
+fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outcome> {
+    let initramfs = image::make(kernel)?;
+    let job = dir.join(format!("job-{}", kernel.version));
+    if job.exists() {
+        fs::remove_dir_all(&job).with_context(|| format!("cannot remove {}", job.display()))?;
+    }
+    fs::create_dir_all(&job).with_context(|| format!("cannot make {}", job.display()))?;
+    let tracer = tree.target.join("debug/iotrace-bpf");
+    let script = suite::script(&tree.root, &job, &tracer.to_string_lossy(), LIMIT_OF_A_FILE, built);
+    fs::write(job.join("job.sh"), script).with_context(|| format!("cannot write to {}", job.display()))?;
+
+    let console = dir.join(format!("{}.console", kernel.version));
+    let start = Instant::now();
+    let mut began = start;
+    let mut outcome = Outcome {
+        end: End::Off,
+        took: Duration::ZERO,
+        done: false,
+        ran: Vec::new(),
+        not_run: Vec::new(),
+        notes: Vec::new(),
+        tail: Vec::new(),
+    };
+    let tell = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
+    let end = qemu::run(kernel, &initramfs, &job, &console, LIMIT, |line| {
+        outcome.tail.push(line.to_owned());
+        if outcome.tail.len() > 60 {
+            outcome.tail.remove(0);
+        }
+        match suite::said(line) {
+            Some(Said::Kernel(release)) => tell(&format!("kernel {release} is up")),
+            Some(Said::Begin { place, name }) => {
+                began = Instant::now();
+                tell(&format!("{name} on {place}"));
+                let log = job.join(format!("{place}.{name}.log"));
+                let (place, name) = (place.to_owned(), name.to_owned());
+                outcome.ran.push(Ran { place, name, took: None, verdicts: BTreeMap::new(), log });
+            }
+            Some(Said::End { .. }) => {
+                if let Some(ran) = outcome.ran.last_mut() {
+                    ran.took = Some(began.elapsed());
+                }
+            }
+            Some(Said::LeftOut { place, name, why }) => {
+                tell(&format!("{name} on {place}: not run: {why}"));
+                outcome.not_run.push([place, name, why].map(str::to_owned));
+            }
+            Some(Said::Done) => outcome.done = true,
+            Some(Said::Test(text)) => tell(&format!("  {text}")),
+            None => {}
+        }
+    })?;
+    outcome.end = end;
+    outcome.took = start.elapsed();
+    for ran in &mut outcome.ran {
+        let asked = built.iter().find(|b| b.binary.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
+        let prefix = format!("{}::", ran.name);
+        let skipped = |test: &String| {
+            outcome
+                .not_run
+                .iter()
+                .any(|[place, name, _]| *place == ran.place && name.strip_prefix(&prefix) == Some(test))
+        };
+        let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
+        ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
+    }
+    for place in suite::PLACES {
+        let text = fs::read_to_string(job.join(format!("{place}.tiers"))).unwrap_or_default();
+        outcome.notes.extend(doc::notes(&text)?);
+    }
+    Ok(outcome)
+}
+
+impl Outcome {
+    /// The table of what ran, by place and file, and how each layer was probed.
+    fn report(&self, release: &str) -> String {
+        let mut text = format!("\nLinux {release}: {} s\n", self.took.as_secs());
+        text += "  place     tests            passed  failed  unfinished    took\n";
+        for ran in &self.ran {
+            let count = |verdict: Verdict| ran.verdicts.values().filter(|v| **v == verdict).count();
+            let took = ran.took.map_or_else(|| "-".to_owned(), |t| format!("{} s", t.as_secs()));
+            let [passed, failed, unfinished] = [Verdict::Passed, Verdict::Failed, Verdict::Unfinished].map(count);
+            text += &format!("  {:9} {:16} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.place, ran.name);
+        }
+        for [place, name, why] in &self.not_run {
+            text += &format!("  {place:9} {name}: not run: {why}\n");
+        }
+        let mut tiers: BTreeMap<(&str, &str), (u64, usize)> = BTreeMap::new();
+        for note in self.notes.iter().filter(|n| n.attached > 0) {
+            let (most, traces) = tiers.entry((&note.layer, &note.tier)).or_default();
+            (*most, *traces) = ((*most).max(note.attached), *traces + 1);
+        }
+        for ((layer, tier), (most, traces)) in tiers {
+            text += &format!("  {layer:8} by {tier:15} up to {most} probes, in {traces} traces\n");
+        }
+        text
+    }
+
+    /// What went wrong; empty when all is well.
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let tail = || self.tail.join("\n    ");
+        match &self.end {
+            End::Panic(why) => problems.push(format!("{why}; the console's end:\n    {}", tail())),
+            End::TimeOut => {
+                problems.push(format!("no end within {} s; the console's end:\n    {}", LIMIT.as_secs(), tail()));
+            }
+            End::Off if !self.done => problems.push(format!("it stopped early; the console's end:\n    {}", tail())),
+            End::Off => {}
+        }
+        for ran in &self.ran {
+            for (test, verdict) in ran.verdicts.iter().filter(|(_, v)| **v != Verdict::Passed) {
+                let what = if *verdict == Verdict::Failed { "failed" } else { "did not come to its end" };
+                problems.push(format!("{}::{test} {what} on {}: {}", ran.name, ran.place, ran.log.display()));
+            }
+        }
+        problems
+    }
+
+    /// Tests that ran nowhere, with the reason.
+    fn left_out(&self) -> BTreeMap<String, String> {
+        self.not_run.iter().map(|[place, name, why]| (format!("{name} on {place}"), why.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_says_where_the_tests_are() {
+        let said = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live_a\"},\"profile\":{\"test\":true},\"executable\":\"/t/live_a-1\"}\n\
+                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"iotrace-bpf\"},\"profile\":{\"test\":false},\"executable\":\"/t/iotrace-bpf\"}\n\
+                    {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"lib\"},\"profile\":{\"test\":true},\"executable\":null}\nnoise\n";
+        assert_eq!(executables(said), BTreeMap::from([("live_a".to_owned(), "/t/live_a-1".to_owned())]));
+    }
+
+    fn outcome(end: End, done: bool, verdict: Verdict) -> Outcome {
+        let ran = Ran {
+            place: "ext4".into(),
+            name: "live_a".into(),
+            took: None,
+            verdicts: BTreeMap::from([("one".to_owned(), verdict)]),
+            log: PathBuf::from("/j/log"),
+        };
+        let not_run = vec![["xfs", "live_b", "too much"].map(str::to_owned)];
+        let tail = vec!["last words".to_owned()];
+        Outcome { end, took: Duration::ZERO, done, ran: vec![ran], not_run, notes: Vec::new(), tail }
+    }
+
+    #[test]
+    fn what_went_wrong_is_said() {
+        assert_eq!(outcome(End::Off, true, Verdict::Passed).problems(), Vec::<String>::new());
+        assert_eq!(outcome(End::Off, true, Verdict::Failed).problems(), ["live_a::one failed on ext4: /j/log"]);
+        for end in [End::Panic("Kernel panic - not syncing".into()), End::TimeOut, End::Off] {
+            let problems = outcome(end, false, Verdict::Unfinished).problems();
+            assert_eq!(problems.len(), 2, "{problems:?}");
+            assert!(problems[0].ends_with("last words"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn the_report_names_what_was_not_run() {
+        let report = outcome(End::Off, true, Verdict::Passed).report("6.1.0");
+        assert!(report.contains("xfs       live_b: not run: too much"), "{report}");
+        assert!(report.contains("ext4      live_a                1       0           0       -"), "{report}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Which live tests run in the virtual machines and where, the script that runs them there, and what came of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What a test needs of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Any kernel that the tracer runs on.
+    Nothing,
+    /// More probes on a library than the tracer sets one by one.
+    ManyProbes,
+}
+
+/// The line of `iotrace-bpf doctor` that says that there can be many probes.
+const MANY_PROBES: &str = "ok +uprobe\\.(multi|session)";
+const TOO_FEW: &str =
+    "needs more probes on a library than the 20 that are set one by one on a kernel without uprobe.multi";
+
+const TOO_SLOW: &str = "is about hundreds of thousands of calls, which take minutes in emulation";
+
+/// A file of tests.
+pub struct Binary {
+    pub name: &'static str,
+    /// Where it runs; the first place first.
+    pub places: &'static [&'static str],
+    pub needs: Needs,
+    /// Tests in it that need more than the others.
+    pub need_many_probes: &'static [&'static str],
+    /// Tests in it that are about so many calls that they take minutes in emulation.
+    pub too_slow: &'static [&'static str],
+}
+
+const ALL: &[&str] = &["ext4", "xfs", "null_blk"];
+const DISKS: &[&str] = &["ext4", "xfs"];
+const ONE: &[&str] = &["ext4"];
+
+/// In the order in which they run. Emulation is slow, so this is not all of them: one of each mechanism.
+pub const SUITE: &[Binary] = &[
+    Binary { name: "live_syscalls", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary {
+        name: "live_attach",
+        places: ONE,
+        needs: Needs::Nothing,
+        need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
+        too_slow: &[],
+    },
+    Binary { name: "live_tiers", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
+    Binary {
+        name: "live_errors",
+        places: ONE,
+        needs: Needs::Nothing,
+        need_many_probes: &[],
+        too_slow: &["a_full_disk_fails_the_trace_and_not_the_command", "calls_that_find_no_room_are_counted"],
+    },
+];
+
+/// The file systems that tests work on.
+pub const PLACES: &[&str] = ALL;
+
+/// A file of tests as it was built: its path, and the names of the tests.
+pub struct Built {
+    pub binary: &'static Binary,
+    pub path: String,
+    pub tests: Vec<String>,
+}
+
+/// The script that the machine runs. It says on the console where it is: lines that begin with `@`.
+pub fn script(root: &Path, job: &Path, tracer: &str, seconds: u64, built: &[Built]) -> String {
+    let job = job.display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut script = format!(
+        "export PATH='{path}' HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export IOTRACE_TEST_SLOWER=8
+cd '{root}'
+n=/sys/kernel/config/nullb/nullb0
+if mkdir $n 2>/dev/null && echo 256 >$n/size && echo 1 >$n/memory_backed && echo 1 >$n/power; then
+	mkfs.ext4 -qF /dev/nullb0 && mount /dev/nullb0 /mnt/null_blk
+fi
+echo \"@kernel $(uname -r)\"
+'{tracer}' doctor >'{job}/doctor' 2>&1
+many=no; grep -Eq '{MANY_PROBES}' '{job}/doctor' && many=yes
+run() {{ # place, name, file, options
+	local place=$1 name=$2 file=$3; shift 3
+	if ! mountpoint -q /mnt/$place && [ $place = null_blk ]; then
+		echo \"@left-out $place $name this kernel has no null_blk\"
+		return
+	fi
+	echo \"@begin $place $name\"
+	mountpoint /mnt/$place || return
+	export IOTRACE_TEST_DIR=/mnt/$place/work IOTRACE_TEST_TIERS='{job}'/$place.tiers
+	mkdir -p $IOTRACE_TEST_DIR
+	timeout {seconds} $file --test-threads=1 --exact \"$@\" 2>&1 | tee '{job}'/$place.$name.log
+	echo \"@end $place $name ${{PIPESTATUS[0]}}\"
+	rm -rf $IOTRACE_TEST_DIR
+}}
+",
+        root = root.display(),
+    );
+    for place in PLACES {
+        for Built { binary, path, .. } in built.iter().filter(|b| b.binary.places.contains(place)) {
+            let name = binary.name;
+            let left_out = |tests: &[&str], why: &str| -> String {
+                tests.iter().map(|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t")).collect()
+            };
+            let skip = |tests: &[&str]| tests.iter().map(|test| format!(" --skip {test}")).collect::<String>();
+            let slow = left_out(binary.too_slow, TOO_SLOW);
+            let all = format!("{slow}run {place} {name} '{path}'{}", skip(binary.too_slow));
+            let few = match binary.needs {
+                Needs::ManyProbes => format!("echo '@left-out {place} {name} {TOO_FEW}'"),
+                Needs::Nothing => {
+                    format!("{}{all}{}", left_out(binary.need_many_probes, TOO_FEW), skip(binary.need_many_probes))
+                }
+            };
+            let _ = writeln!(script, "if [ $many = yes ]; then\n\t{all}\nelse\n\t{few}\nfi");
+        }
+    }
+    script.push_str(
+        "echo @done\nsync\numount /mnt/null_blk /mnt/ext4 /mnt/xfs 2>/dev/null\nexec /bin/busybox poweroff -f\n",
+    );
+    script
+}
+
+/// What came of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Passed,
+    Failed,
+    /// It did not come to its end, or did not begin.
+    Unfinished,
+}
+
+/// The verdicts of a file of tests, from what it printed. Of `tests`, those that were left out are not asked for here.
+///
+/// A program that a test starts may write into the line of the test, so that the line is not what tells: it is the list of
+/// failures at the end, and that there is an end.
+pub fn verdicts(log: &str, tests: &[String]) -> BTreeMap<String, Verdict> {
+    let ended = log.lines().any(|line| line.starts_with("test result: "));
+    let failures = log.rsplit("\nfailures:\n").next().filter(|_| log.contains("\nfailures:\n")).unwrap_or_default();
+    let failed: Vec<&str> = failures.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    let verdict = |test: &String| {
+        let line = log.lines().find_map(|line| line.strip_prefix(&format!("test {test} ... ")));
+        match line {
+            Some("ok") => Verdict::Passed,
+            _ if failed.contains(&test.as_str()) || line == Some("FAILED") => Verdict::Failed,
+            Some(_) if ended => Verdict::Passed,
+            _ => Verdict::Unfinished,
+        }
+    };
+    tests.iter().map(|test| (test.clone(), verdict(test))).collect()
+}
+
+/// What a line of the console says of the run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    Kernel(&'a str),
+    Begin {
+        place: &'a str,
+        name: &'a str,
+    },
+    End {
+        place: &'a str,
+        name: &'a str,
+    },
+    LeftOut {
+        place: &'a str,
+        name: &'a str,
+        why: &'a str,
+    },
+    Done,
+    /// A test's own line.
+    Test(&'a str),
+}
+
+/// Reads a line of the console.
+pub fn said(line: &str) -> Option<Said<'_>> {
+    if line.starts_with("test ") && line.contains(" ... ") {
+        return Some(Said::Test(line));
+    }
+    let mut words = line.strip_prefix('@')?.splitn(4, ' ');
+    let mut next = || words.next().unwrap_or_default();
+    match next() {
+        "kernel" => Some(Said::Kernel(next())),
+        "begin" => Some(Said::Begin { place: next(), name: next() }),
+        "end" => Some(Said::End { place: next(), name: next() }),
+        "left-out" => Some(Said::LeftOut { place: next(), name: next(), why: next() }),
+        "done" => Some(Said::Done),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(tests: &[&str]) -> Vec<String> {
+        tests.iter().map(|t| (*t).to_owned()).collect()
+    }
+
+    #[test]
+    fn verdicts_come_from_what_a_test_file_prints() {
+        let log = "running 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... umount: busy\nok\n\nfailures:\n\n\
+                   ---- b stdout ----\nfailed\n\nfailures:\n    b\n\ntest result: FAILED. 2 passed; 1 failed\n";
+        let verdicts = verdicts(log, &names(&["a", "b", "c", "d"]));
+        let of = |test: &str| verdicts[test];
+        assert_eq!((of("a"), of("b"), of("c")), (Verdict::Passed, Verdict::Failed, Verdict::Passed));
+        assert_eq!(of("d"), Verdict::Unfinished);
+    }
+
+    #[test]
+    fn what_did_not_end_has_not_passed() {
+        let verdicts = verdicts("running 2 tests\ntest a ... ok\ntest b ... ", &names(&["a", "b", "c"]));
+        assert_eq!(verdicts["a"], Verdict::Passed);
+        assert_eq!((verdicts["b"], verdicts["c"]), (Verdict::Unfinished, Verdict::Unfinished));
+    }
+
+    #[test]
+    fn the_console_s_lines_are_read() {
+        assert_eq!(said("@kernel 6.1.0"), Some(Said::Kernel("6.1.0")));
+        assert_eq!(said("@begin xfs live_block"), Some(Said::Begin { place: "xfs", name: "live_block" }));
+        assert_eq!(said("@end xfs live_block 101"), Some(Said::End { place: "xfs", name: "live_block" }));
+        let left_out = Said::LeftOut { place: "xfs", name: "live_stdio", why: "needs more probes" };
+        assert_eq!(said("@left-out xfs live_stdio needs more probes"), Some(left_out));
+        assert_eq!(said("test a ... ok"), Some(Said::Test("test a ... ok")));
+        assert_eq!((said("@done"), said("[ 1.0] EXT4-fs"), said("test of it")), (Some(Said::Done), None, None));
+    }
+
+    #[test]
+    fn each_test_file_exists_and_runs_somewhere() {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
+        for binary in SUITE {
+            let text = std::fs::read_to_string(tests.join(format!("{}.rs", binary.name))).unwrap();
+            assert!(!binary.places.is_empty() && binary.places.iter().all(|p| PLACES.contains(p)), "{}", binary.name);
+            for test in binary.need_many_probes.iter().chain(binary.too_slow) {
+                assert!(text.contains(&format!("fn {test}()")), "{test} is not in {}", binary.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_script_runs_or_names_every_file() {
+        let built: Vec<Built> = SUITE
+            .iter()
+            .map(|binary| Built { binary, path: format!("/t/{}", binary.name), tests: Vec::new() })
+            .collect();
+        let script = script(Path::new("/r"), Path::new("/j"), "/t/iotrace-bpf", 60, &built);
+        for binary in SUITE {
+            for place in binary.places {
+                assert!(script.contains(&format!("run {place} {0} '/t/{0}'", binary.name)), "{}", binary.name);
+                let left_out = script.contains(&format!("@left-out {place} {} ", binary.name));
+                assert_eq!(left_out, binary.needs == Needs::ManyProbes, "{}", binary.name);
+            }
+        }
+        let checked = std::process::Command::new("bash").args(["-n", "-c", &script]).status().unwrap();
+        assert!(checked.success());
+    }
+}
