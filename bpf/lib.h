@@ -214,18 +214,20 @@ static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s,
 }
 
 /* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
-static __always_inline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
+static __noinline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
 {
 	struct iot_enter e = {
 		.type = IOT_T_ENTER,
-		.depth = f->depth,
-		.spec = f->spec + f->copy * iot_cfg.rows,
-		.seq = f->seq,
-		.thread = t->thread,
 		.cpu = bpf_get_smp_processor_id(),
-		.start = f->start,
 	};
 
+	if (!t || !f)
+		return;
+	e.depth = f->depth;
+	e.spec = f->spec + f->copy * iot_cfg.rows;
+	e.seq = f->seq;
+	e.thread = t->thread;
+	e.start = f->start;
 	iot_send(IOT_C_LIFE, IOT_LAYER_APP, &e, sizeof(e));
 }
 
@@ -378,10 +380,11 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 {
 	struct iot_frame *f;
 	struct iot_spec *s;
-	struct iot_call c;
+	struct iot_call *c;
 
 	if (!t || !t->depth)
 		return 0;
+	c = &t->call;
 	iot_pop(t, now);
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
@@ -400,43 +403,31 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
-	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
-	c.status = iot_status(s, ret);
-	iot_values(&c, s, f, ret);
-	iot_paths(t, &c, s, f);
-	if ((s->more & IOT_M_RETURN) && c.status >= 0)
+	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
+	c->status = iot_status(s, ret);
+	iot_values(c, s, f, ret);
+	iot_paths(t, c, s, f);
+	if ((s->more & IOT_M_RETURN) && c->status >= 0)
 		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
-	if ((s->bits & IOT_S_SUBMIT) && (c.flags & IOT_F_GOT))
-		iot_submitted(t, c.got);
-	iot_send_call(t, s, &c);
+	if ((s->bits & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
+		iot_submitted(t, c->got);
+	iot_send_call(t, s, c);
 	return 0;
 }
 
-struct iot_tails {
-	struct iot_task *t;
-	u64 sp;
-	u64 now;
-	s64 ret;
-};
-
-static long iot_tails_step(u64 i, struct iot_tails *x)
-{
-	struct iot_frame *f = iot_frame_at(x->t, x->t->depth - 1);
-
-	if (!x->t->depth || f->sp != x->sp || !(f->bits & IOT_B_PLACES))
-		return 1;
-	iot_finish(x->t, x->ret, x->now);
-	return 0;
-}
-
-/* A return from this place of the stack ends every function without return probe that was entered there: tail calls. */
+/*
+ * A return from this place of the stack ends every function without return probe that was entered there: tail calls. No
+ * bpf_loop: with one function more the stack is too small on Linux 6.1.
+ */
 static __always_inline void iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
 {
-	struct iot_tails x = {.t = t, .sp = sp, .now = now, .ret = ret};
-	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+	for (u32 i = 0; i < IOT_DEPTH; i++) {
+		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (t->depth && f->sp == sp && (f->bits & IOT_B_PLACES))
-		bpf_loop(IOT_DEPTH, iot_tails_step, &x, 0);
+		if (!t->depth || f->sp != sp || !(f->bits & IOT_B_PLACES))
+			return;
+		iot_finish(t, ret, now);
+	}
 }
 
 static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)

@@ -24,29 +24,30 @@ static __noinline bool iot_stream_failed(u64 stream)
  * Is the file of a stream one to be traced? If so, tells the reader the descriptor and the file of the stream, unless
  * this thread told it already.
  */
-static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u32 fd, struct file *file)
+static __always_inline bool iot_stream_wanted(struct iot_task *t, struct iot_stream *e, u64 stream, u32 fd,
+					      struct file *file)
 {
 	/* Streams are at least as far apart as the struct is long. */
 	struct iot_told *told = &t->told[(stream >> 8 ^ stream >> 12) & (IOT_TOLD - 1)];
 	struct iot_file_key key = {};
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct iot_stream e = {};
 
 	if (told->stream == stream && told->file == (u64)file && told->inode == (u64)inode)
 		return true;
 	if (!iot_file_wanted(inode))
 		return false;
 	iot_key_of(inode, &key);
-	e.type = IOT_T_STREAM;
-	e.fd = fd;
-	e.thread = t->thread;
-	e.stream = stream;
-	e.ino = key.ino;
-	e.dev = key.dev;
-	e.generation = key.generation;
-	e.time = t->now = bpf_ktime_get_ns();
+	__builtin_memset(e, 0, sizeof(*e));
+	e->type = IOT_T_STREAM;
+	e->fd = fd;
+	e->thread = t->thread;
+	e->stream = stream;
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->generation = key.generation;
+	e->time = t->now = bpf_ktime_get_ns();
 	iot_send_file(t, file);
-	if (!iot_send(IOT_C_LIFE, 0, &e, sizeof(e))) {
+	if (!iot_send(IOT_C_LIFE, 0, e, sizeof(*e))) {
 		told->stream = stream;
 		told->file = (u64)file;
 		told->inode = (u64)inode;
@@ -72,7 +73,7 @@ __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
 	if (!iot_stdio_read(stream, x) || !(x->flags & IOT_STDIO_FILE) || x->fd < 0)
 		return -1;
 	file = iot_fd_file(bpf_get_current_task_btf(), x->fd);
-	if (!file || !iot_stream_wanted(t, stream, x->fd, file) || x->mode > 0)
+	if (!file || !iot_stream_wanted(t, &out->told, stream, x->fd, file) || x->mode > 0)
 		return -1;
 	unwritten = x->write_ptr > x->write_base;
 	if (write && (BPF_CORE_READ(file, f_flags) & O_APPEND))

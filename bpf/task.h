@@ -59,6 +59,7 @@ struct iot_task {
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_call owed;
+	struct iot_call call; /* of a library, that returns now: the stack has no room for it */
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
@@ -91,6 +92,7 @@ struct iot_scratch {
 	struct iot_file file; /* the longest header; texts use its place too */
 	u8 bytes[IOT_TEXT_MAX + 256];
 	struct iot_stdio stream;
+	struct iot_stream told;
 };
 
 struct {

@@ -36,15 +36,12 @@ static long iot_word_step(u64 i, struct iot_array *a)
 	return bpf_probe_read_user(&a->out->bytes[at & (IOT_TEXT_MAX - 1)], 8, (void *)(a->base + i * 8)) != 0;
 }
 
-/* Reads one thing of a->each bytes, at most those of a rank. */
-static __noinline bool iot_read_ranked(struct iot_array *a)
+/* Reads one thing of a->each bytes, at most those of a rank. Inline: with one function more the stack is too small on Linux 6.1. */
+static __always_inline bool iot_read_ranked(struct iot_array *a)
 {
-	u32 n, at;
+	u32 n = a->each, at = a->pos & (IOT_TEXT_MAX - 1);
 
-	if (!a)
-		return false;
-	n = a->each;
-	at = a->pos & (IOT_TEXT_MAX - 1);
+	barrier_var(n); /* or the bound is set where older kernels do not see it */
 	if (n > IOT_RANK_MAX * 8)
 		n = IOT_RANK_MAX * 8;
 	if (!bpf_probe_read_user(&a->out->bytes[at], n, (void *)a->base))
@@ -201,11 +198,14 @@ struct {
 	__type(value, u8);
 } iot_promises SEC(".maps");
 
-static __always_inline void iot_submitted(struct iot_task *t, u64 value)
+static __noinline void iot_submitted(struct iot_task *t, u64 value)
 {
-	struct iot_promise key = {.value = value, .tgid = t->tgid};
+	struct iot_promise key = {.value = value};
 	u8 one = 1;
 
+	if (!t)
+		return;
+	key.tgid = t->tgid;
 	bpf_map_update_elem(&iot_promises, &key, &one, BPF_ANY);
 }
 
@@ -261,12 +261,16 @@ __noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_fr
 }
 
 /* A request that is complete does not stand where it stood: its name will be that of another. */
-static __always_inline void iot_fulfilled(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+static __noinline void iot_fulfilled(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
-	struct iot_promise key = {.value = f->in, .tgid = t->tgid};
+	struct iot_promise key = {};
 	u64 now = 0;
 	s32 number = 0;
 
+	if (!t || !s || !f)
+		return;
+	key.value = f->in;
+	key.tgid = t->tgid;
 	if (s->handle.how == IOT_IN_INT) {
 		if (bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a)))
 			return;
