@@ -104,10 +104,12 @@ run() {{ # place, name, file, options
     for place in PLACES {
         for Built { binary, path, .. } in built.iter().filter(|b| b.binary.places.contains(place)) {
             let name = binary.name;
-            let left_out = |tests: &[&str], why: &str| -> String {
-                tests.iter().map(|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t")).collect()
+            let each = |tests: &[&str], text: &dyn Fn(&str) -> String| -> String {
+                tests.iter().map(|test| text(test)).collect::<Vec<_>>().concat()
             };
-            let skip = |tests: &[&str]| tests.iter().map(|test| format!(" --skip {test}")).collect::<String>();
+            let left_out =
+                |tests, why| each(tests, &|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t"));
+            let skip = |tests| each(tests, &|test| format!(" --skip {test}"));
             let slow = left_out(binary.too_slow, TOO_SLOW);
             let all = format!("{slow}run {place} {name} '{path}'{}", skip(binary.too_slow));
             let few = match binary.needs {
