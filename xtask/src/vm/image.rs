@@ -61,7 +61,7 @@ fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
 fn module(path: &Path) -> Result<(String, Vec<u8>)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(plain) = name.strip_suffix(".xz") else {
-        if !name.ends_with(".ko") {
+        if path.extension().is_none_or(|extension| extension != "ko") {
             bail!("{} is packed in a way that is not known here", path.display());
         }
         return Ok((name, read(path)?));

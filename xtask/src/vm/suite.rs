@@ -81,6 +81,8 @@ n=/sys/kernel/config/nullb/nullb0
 if mkdir $n 2>/dev/null && echo 256 >$n/size && echo 1 >$n/memory_backed && echo 1 >$n/power; then
 	mkfs.ext4 -qF /dev/nullb0 && mount /dev/nullb0 /mnt/null_blk
 fi
+# A write takes so long here that the kernel would begin to write back what is still being written.
+echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 echo \"@kernel $(uname -r)\"
 '{tracer}' doctor >'{job}/doctor' 2>&1
 many=no; grep -Eq '{MANY_PROBES}' '{job}/doctor' && many=yes
@@ -104,10 +106,12 @@ run() {{ # place, name, file, options
     for place in PLACES {
         for Built { binary, path, .. } in built.iter().filter(|b| b.binary.places.contains(place)) {
             let name = binary.name;
-            let left_out = |tests: &[&str], why: &str| -> String {
-                tests.iter().map(|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t")).collect()
+            let each = |tests: &[&str], text: &dyn Fn(&str) -> String| -> String {
+                tests.iter().map(|test| text(test)).collect::<Vec<_>>().concat()
             };
-            let skip = |tests: &[&str]| tests.iter().map(|test| format!(" --skip {test}")).collect::<String>();
+            let left_out =
+                |tests, why| each(tests, &|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t"));
+            let skip = |tests| each(tests, &|test| format!(" --skip {test}"));
             let slow = left_out(binary.too_slow, TOO_SLOW);
             let all = format!("{slow}run {place} {name} '{path}'{}", skip(binary.too_slow));
             let few = match binary.needs {
