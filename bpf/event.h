@@ -91,7 +91,8 @@ struct iot_text {
 	u32 seq;
 	u64 time;
 	u64 root; /* of the process; absolute paths start there */
-		  /* len bytes follow */
+
+	/* len bytes follow */
 };
 
 struct iot_file {
@@ -108,7 +109,8 @@ struct iot_file {
 	u64 root;  /* as in iot_text */
 	u32 mount; /* the number of the mount it was opened through */
 	u32 tgid;  /* a process that sees this mount */
-		   /* len bytes of path components follow, innermost first, each ended by NUL */
+
+	/* len bytes of path components follow, innermost first, each ended by NUL */
 };
 
 struct iot_thread {
@@ -138,9 +140,8 @@ struct iot_process {
 
 struct iot_map {
 	u8 type;
-	u8 held;   /* the process was stopped and waits for SIGCONT */
-	u8 exec;   /* 1: by exec, 0: by mmap */
-	u8 caught; /* it should have been stopped, and was not, for someone would notice */
+	u8 held; /* the process was stopped and waits for SIGCONT */
+	u8 pad[2];
 	u32 tgid;
 	u64 time;
 	u64 ino;

@@ -118,7 +118,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	e.thread = t->thread;
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	iot_announce(t);
-	iot_mapped(file, true);
+	iot_mapped(file);
 	return 0;
 }
 

@@ -90,7 +90,7 @@ static __always_inline void iot_last_written(struct inode *inode, struct iot_lib
 }
 
 /* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
-static __noinline void iot_mapped(struct file *file, bool exec)
+static __noinline void iot_mapped(struct file *file)
 {
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct iot_lib_key key = {.ino = BPF_CORE_READ(inode, i_ino),
@@ -102,7 +102,6 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 	u64 now = bpf_ktime_get_ns();
 	struct iot_map *e;
 	void *ring;
-	bool caught;
 
 	iot_last_written(inode, &pending);
 	if (known && (known->sec != pending.sec || known->nsec != pending.nsec))
@@ -118,16 +117,13 @@ static __noinline void iot_mapped(struct file *file, bool exec)
 		return;
 	}
 	e->type = IOT_T_MAP;
-	e->exec = exec;
 	e->tgid = tgid;
 	e->time = now;
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;
-	caught = iot_would_notice(task);
-	e->caught = iot_cfg.hold && caught;
 	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
-	e->held = iot_cfg.hold && !caught && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) &&
+	e->held = iot_cfg.hold && !iot_would_notice(task) && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) &&
 		  !bpf_send_signal(SIGSTOP);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
@@ -272,7 +268,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
 
 			if (file)
-				iot_mapped(file, false);
+				iot_mapped(file);
 		}
 		return 0;
 	}

@@ -422,8 +422,7 @@ impl Run<'_, '_> {
     /// A target mapped a file that was not judged yet.
     fn mapped(&mut self, m: &Mapped) {
         let new = self.session.judge(m.pid, Some(m.file), m.held);
-        // An exec is told before the program runs; a mapping that nobody was stopped for is told while it runs.
-        if m.caught || !m.held && !m.exec {
+        if !m.held {
             // It went on while the probes were attached: its first calls may be missing.
             let t_ns = self.relative();
             let loss = |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", count: 1 };

@@ -1,4 +1,4 @@
-//! MPI-IO by two libraries and three implementations: every function, its bytes, hints, communicators, collective ids and
+//! MPI-IO by three libraries and both implementations: every function, its bytes, hints, communicators, collective ids and
 //! the communication below it.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
@@ -31,9 +31,13 @@ struct Run {
 }
 
 fn openmpi(ranks: i32, options: &[&str]) -> Vec<String> {
+    launcher(programs::openmpi("mpirun"), ranks, options)
+}
+
+fn launcher(mpirun: String, ranks: i32, options: &[&str]) -> Vec<String> {
     let own = ["--allow-run-as-root", "--oversubscribe", "-np", &ranks.to_string()].map(str::to_owned);
     let options = options.iter().map(ToString::to_string);
-    [programs::openmpi("mpirun")].into_iter().chain(own).chain(options).collect()
+    [mpirun].into_iter().chain(own).chain(options).collect()
 }
 
 fn mpich(ranks: i32) -> Vec<String> {
@@ -55,11 +59,12 @@ fn run(name: &'static str, launcher: &[String], program: &str, more: &[&str]) ->
 }
 
 /// One trace of each serves all tests of this file.
-static RUNS: LazyLock<[Run; 3]> = LazyLock::new(|| {
+static RUNS: LazyLock<[Run; 4]> = LazyLock::new(|| {
     [
         run("Open MPI, its own", &openmpi(RANKS, &[]), "mpiio_mix", &[]),
         run("Open MPI, ROMIO", &openmpi(RANKS, &["--mca", "io", "romio321"]), "mpiio_mix", &["no-iall"]),
         run("MPICH", &mpich(RANKS), "mpiio_mix_mpich", &[]),
+        run("Open MPI 5", &launcher(programs::openmpi5("mpirun"), RANKS, &[]), "mpiio_mix_openmpi5", &[]),
     ]
 });
 
@@ -133,7 +138,7 @@ fn every_function_of_the_catalog_is_called() {
         let rows = iotrace_bpf::catalog::rows();
         rows.into_iter().filter(move |r| r.family == family && r.layer == Layer::Mpiio && r.note.is_none())
     };
-    let [_, _, run] = &*RUNS;
+    let [_, _, run, _] = &*RUNS;
     let truth = numbers(&run.truth(0)["calls"]);
     for row in called(iotrace_bpf::catalog::Family::Mpich) {
         // It has nothing to do with a file.

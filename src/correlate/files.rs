@@ -173,11 +173,12 @@ impl Files {
             path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/')
         };
         let (mount, dev) = (self.get(id).mount, self.get(id).row.dev);
-        // A path leads through the mounts of whoever has it; only its own number or device tells of those elsewhere.
+        // A path leads through the mounts of whoever has it, and the numbers of mounts are used again. Some file systems
+        // (btrfs) have other device numbers for /proc than for the kernel.
         let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
-        let found = find(&|m| m.mount_id == mount)
+        let found = find(&|m| m.mount_id == mount && m.dev == dev)
             .or_else(|| find(&|m| m.dev == dev && holds(m)))
-            .or_else(|| find(&|m| mount == 0 && holds(m)))
+            .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m)))
             .map(|m| (m.mount_id, m.fstype.clone()));
         if let Some((mount, fstype)) = found {
             let row = &mut self.state(id).row;
@@ -369,18 +370,19 @@ mod tests {
 
     #[test]
     fn the_longest_mount_holds_a_file() {
-        let mount = |id: i32, path: &str| Mount {
+        let on = |dev: i64, id: i32, path: &str| Mount {
             mount_id: id,
             path: path.into(),
             fstype: format!("fs{id}"),
             source: String::new(),
             options: String::new(),
-            dev: 0,
+            dev,
             block_size: None,
             opt_io_size: None,
             rotational: None,
             scheduler: None,
         };
+        let mount = |id: i32, path: &str| on(0, id, path);
         let mut files = Files::default();
         let early = files.seen(0, key(1), 0, (0, b"/data/x"), 0);
         files.set_mounts(vec![mount(1, "/"), mount(2, "/data")]);
@@ -390,7 +392,11 @@ mod tests {
         // In another mount namespace: the path says nothing, the mount's number does as soon as it is known.
         let inside = files.seen(0, key(3), 0, (9, b"/data/y"), 7);
         assert_eq!(files.get(inside).row.mount_id, None);
-        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), mount(7, "/data")]);
+        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), on(1, 7, "/elsewhere")]);
         assert_eq!(files.get(inside).row.fstype.as_deref(), Some("fs7"));
+        // The number is another mount's by now.
+        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), on(5, 7, "/elsewhere")]);
+        let later = files.seen(0, key(4), 0, (9, b"/data/z"), 7);
+        assert_eq!((files.get(inside).row.mount_id, files.get(later).row.mount_id), (Some(7), None));
     }
 }

@@ -101,10 +101,6 @@ pub struct Mapped {
     pub file: FileKey,
     /// The process is stopped and waits for SIGCONT.
     pub held: bool,
-    /// By exec, not by mmap.
-    pub exec: bool,
-    /// It was not stopped though it should have been: it handles SIGCONT itself, or a shell watches it.
-    pub caught: bool,
 }
 
 /// What a record is for.
@@ -271,8 +267,6 @@ impl Decoder {
                     pid: m.tgid,
                     file: FileKey { dev: m.dev, generation: m.generation, ino: m.ino },
                     held: m.held != 0,
-                    exec: m.exec != 0,
-                    caught: m.caught != 0,
                 }));
             }
             t::iot_type::IOT_T_BIO => {

@@ -128,16 +128,13 @@ impl<'obj> Session<'obj> {
             })
             .collect();
         let [first, second] = stores;
-        let (skel, refused) = match open(first, &wanted, tier, rows, options, layout)?.load() {
-            Ok(skel) => (skel, Vec::new()),
-            Err(_) => {
-                let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
-                let skel = open(second, &groups, tier, rows, options, layout)?.load();
-                (
-                    skel.map_err(|e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said()))?,
-                    refused,
-                )
-            }
+        let (skel, refused) = if let Ok(skel) = open(first, &wanted, tier, rows, options, layout)?.load() {
+            (skel, Vec::new())
+        } else {
+            let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
+            let skel = open(second, &groups, tier, rows, options, layout)?.load();
+            let said = |e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said());
+            (skel.map_err(said)?, refused)
         };
         for (i, row) in rows.iter().enumerate() {
             skel.maps

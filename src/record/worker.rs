@@ -47,8 +47,8 @@ struct State {
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
     mounts: Vec<Mount>,
-    /// Mounts that were looked for, in the mount namespaces of the processes that use them.
-    sought: HashSet<i32>,
+    /// Mounts that were looked for, by number and device, in the mount namespaces of the processes that use them.
+    sought: HashSet<(i32, i64)>,
     undecoded: i64,
     rows: Vec<Row>,
     t0: u64,
@@ -67,7 +67,7 @@ fn run(worker: Worker) -> Result<Finished> {
         correlator,
         decoder: Decoder::default(),
         pids: HashMap::new(),
-        sought: mounts.iter().map(|m| m.mount_id).collect(),
+        sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
         mounts,
         undecoded: 0,
         rows: Vec::new(),
@@ -127,10 +127,10 @@ impl State {
             Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
                 *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
             }
-            Event::File { mount, pid, .. } => self.look_for(*mount, *pid),
-            Event::Preopened { process, mount, .. } => {
+            Event::File { mount, key, pid, .. } => self.look_for((*mount, key.dev.into()), *pid),
+            Event::Preopened { process, mount, key, .. } => {
                 if let Some(pid) = self.pids.get(process) {
-                    self.look_for(*mount, *pid);
+                    self.look_for((*mount, key.dev.into()), *pid);
                 }
             }
             Event::Exit { process, .. } => {
@@ -141,21 +141,21 @@ impl State {
         self.correlator.push(event);
     }
 
-    /// A mount that was made during the trace, or in another mount namespace.
-    fn look_for(&mut self, mount: i32, pid: u32) {
-        if mount == 0 || !self.sought.insert(mount) {
+    /// Reads the mounts of a process when it uses one that was made during the trace, or in another mount namespace.
+    fn look_for(&mut self, mount: (i32, i64), pid: u32) {
+        if mount.0 == 0 || !self.sought.insert(mount) {
             return;
         }
-        let new: Vec<Mount> = existing::mounts(pid)
-            .into_iter()
-            .filter(|m| self.mounts.iter().all(|k| k.mount_id != m.mount_id))
-            .collect();
-        if !new.is_empty() {
-            self.sought.extend(new.iter().map(|m| m.mount_id));
-            self.rows.extend(new.iter().cloned().map(Row::Mount));
-            self.mounts.extend(new);
-            self.correlator.set_mounts(self.mounts.clone());
+        let known = |m: &Mount| self.mounts.iter().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
+        let new: Vec<Mount> = existing::mounts(pid).into_iter().filter(|m| !known(m)).collect();
+        if new.is_empty() {
+            return;
         }
+        self.mounts.retain(|old| new.iter().all(|m| m.mount_id != old.mount_id));
+        self.sought.extend(new.iter().map(|m| (m.mount_id, m.dev)));
+        self.rows.extend(new.iter().cloned().map(Row::Mount));
+        self.mounts.extend(new);
+        self.correlator.set_mounts(self.mounts.clone());
     }
 
     fn write(&mut self) -> Result<()> {

@@ -21,6 +21,8 @@ enum Needs {
     Hdf5,
     MpiAndHdf5,
     OpenMpi,
+    /// Version 5, from the environment of Python packages.
+    OpenMpi5,
     Mpich,
     Cxx,
     OpenMpiFortran,
@@ -58,6 +60,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("mpiio_f_mpich", "mpiio_f.f90", Needs::MpichFortran),
     ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
     ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
+    ("mpiio_mix_openmpi5", "mpiio_mix.c", Needs::OpenMpi5),
     ("netcdf_f", "netcdf_f.f90", Needs::NetcdfFortran),
     ("netcdf_f90", "netcdf.f90", Needs::NetcdfFortran),
     ("netcdf_mix", "netcdf_mix.c", Needs::Netcdf),
@@ -109,6 +112,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// says whose it is, and the plain name may be another's.
 pub fn openmpi(command: &str) -> String {
     of("openmpi", command)
+}
+
+/// A command of Open MPI 5.
+pub fn openmpi5(command: &str) -> String {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin").join(command);
+    assert!(venv.exists(), "{} is missing: run `cargo xtask setup`", venv.display());
+    venv.display().to_string()
 }
 
 /// A command of MPICH.
@@ -171,6 +181,7 @@ fn compiler(needs: Needs, target: &Path) -> Command {
         Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 | Needs::Netcdf => with("cc", C_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
         Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
+        Needs::OpenMpi5 => with(&openmpi5("mpicc"), C_FLAGS),
         Needs::Mpich => with(&mpich("mpicc"), C_FLAGS),
         Needs::Cxx => with("c++", CXX_FLAGS),
         Needs::OpenMpiFortran => with(&openmpi("mpifort"), MPIF_FLAGS),
@@ -193,6 +204,7 @@ fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
         Needs::Libc
         | Needs::FortifiedLibc
         | Needs::OpenMpi
+        | Needs::OpenMpi5
         | Needs::Mpich
         | Needs::OpenMpiFortran
         | Needs::MpichFortran
