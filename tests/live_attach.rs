@@ -47,7 +47,7 @@ fn records<'a>(data: &'a Data, dir: &Path) -> Vec<&'a Span> {
 #[test]
 fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let work = live::scratch();
-    let (mut running, truth) = looper(work.path(), 5 * live::slower());
+    let (mut running, truth) = looper(work.path(), 10 * live::slower());
     let before: Truth = live::truth(&truth);
     let data = attach(work.path(), &[], &[running.pid()]);
     assert!(running.wait().success());
@@ -85,7 +85,7 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
     let process = data.processes.values().find(|p| p.pid == running.pid() as i32).unwrap();
     assert_eq!(process.exit_code, Some(0));
     assert!(process.exe.as_deref().unwrap().ends_with("/looper"));
-    assert_eq!(process.cmdline.last().map(String::as_str), Some(&*(5 * live::slower()).to_string()));
+    assert_eq!(process.cmdline.last().map(String::as_str), Some(&*(10 * live::slower()).to_string()));
 }
 
 #[test]

@@ -111,8 +111,11 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
     let total = BLOCK * COUNT;
     let linked = linked(&data, device.number);
     let of = |file: &str, op: &'static str, how: &'static str| linked.get(&(file.to_owned(), op, how)).copied();
-    assert_eq!(of("buffered", "write", "writeback"), Some(total), "{linked:?}");
-    assert_eq!(of("buffered", "fsync", "sync"), Some(total), "{linked:?}");
+    // What is written back while the call is still at it is linked to none; an emulated processor may be that slow.
+    let least = if live::slower() == 1 { total } else { 1 };
+    for (op, how) in [("write", "writeback"), ("fsync", "sync")] {
+        assert!(of("buffered", op, how).is_some_and(|bytes| (least..=total).contains(&bytes)), "{linked:?}");
+    }
     assert_eq!(of("direct", "write", "direct"), Some(total), "{linked:?}");
     let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
     assert_eq!(read, total, "{linked:?}");

@@ -142,8 +142,8 @@ impl Server {
         fs::create_dir_all(&seen).with_context(|| format!("cannot make {}", seen.display()))?;
         let options = ["-o", "sandbox=chroot", "-o", if read_only { "cache=always" } else { "cache=auto" }, "-f"];
         let mut command = if read_only {
-            // A view of its own that nobody can write through, gone with the process.
-            let script = "mount --make-rprivate / && mount --bind \"$1\" \"$2\" && mount -o remount,bind,ro \"$2\" && shift 2 && exec \"$@\"";
+            // A view of its own, gone with the process: of all that is mounted, the tree itself only to be read.
+            let script = "mount --make-rprivate / && mount --rbind \"$1\" \"$2\" && mount -o remount,bind,ro \"$2\" && shift 2 && exec \"$@\"";
             let mut unshare = Command::new("unshare");
             unshare.args(["-m", "sh", "-c", script, "sh"]).arg(source).arg(&seen).arg(program);
             unshare

@@ -81,8 +81,6 @@ n=/sys/kernel/config/nullb/nullb0
 if mkdir $n 2>/dev/null && echo 256 >$n/size && echo 1 >$n/memory_backed && echo 1 >$n/power; then
 	mkfs.ext4 -qF /dev/nullb0 && mount /dev/nullb0 /mnt/null_blk
 fi
-# A write takes so long here that the kernel would begin to write back what is still being written.
-echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 echo \"@kernel $(uname -r)\"
 '{tracer}' doctor >'{job}/doctor' 2>&1
 many=no; grep -Eq '{MANY_PROBES}' '{job}/doctor' && many=yes
