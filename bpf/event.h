@@ -19,6 +19,7 @@ enum iot_type {
 	IOT_T_BIO,	/* part of a request, at issue */
 	IOT_T_REQ,	/* a request, at completion */
 	IOT_T_STREAM,	/* a FILE is on a descriptor */
+	IOT_T_OPERATION = 14, /* an operation that outlived the call that submitted it is over */
 };
 
 enum iot_text_kind {
@@ -66,6 +67,22 @@ struct iot_syscall {
 	u64 ino;
 	u32 dev;
 	u32 generation;
+};
+
+/* The call is the operation itself: its thread is the one that submitted it. */
+struct iot_operation {
+	struct iot_call call;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+	u64 told; /* when its end became known */
+	u32 of;	  /* the call that submitted it */
+	u32 by_thread;
+	u32 by_seq; /* the call that its end was found in */
+	u8 in_call; /* `of` is valid */
+	u8 found;   /* `by_thread` and `by_seq` are */
+	u8 pad;
+	u8 pad2;
 };
 
 #define IOT_TEXT_MAX 4096
@@ -141,7 +158,7 @@ struct iot_bio {
 	u8 type;
 	u8 traced;  /* thread is valid */
 	u8 in_call; /* seq is valid */
-	u8 pad;
+	u8 operation; /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
 	u32 dev;  /* of the file; 0: none */
 	u64 time; /* of issue */
 	u64 req;
@@ -152,7 +169,7 @@ struct iot_bio {
 	u32 thread;
 	u32 seq;
 	u32 generation;
-	u32 pad2;
+	u32 of;
 };
 
 struct iot_req {

@@ -157,6 +157,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 
 	if (id < 0 || id >= IOT_MAX_SYSCALLS)
 		return 0;
+	if (id == IOT_NR_EXIT_GROUP)
+		iot_kaio_last();
 	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
 	if (!spec)
 		return 0;
@@ -219,6 +221,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		}
 	}
 	f->start = bpf_ktime_get_ns();
+	if (id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
+		iot_kaio_enter(t, f, id);
 	return 0;
 }
 
@@ -329,6 +333,9 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;
 	}
+	if ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS)
+		iot_kaio_exit(t, f, id, ret, now);
+	t->issuing = 0;
 	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return 0;
 }

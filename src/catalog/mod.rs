@@ -8,6 +8,7 @@ pub mod hdf5;
 mod mpi;
 mod mpiio;
 mod netcdf;
+mod operation;
 mod pnetcdf;
 mod stdio;
 mod syscall;
@@ -54,6 +55,10 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// Requests of `io_uring`.
+    Uring,
+    /// Control blocks of libaio.
+    Aio,
 }
 
 impl Family {
@@ -96,7 +101,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall => &[],
+            Self::Syscall | Self::Uring | Self::Aio => &[],
         }
     }
 
@@ -139,6 +144,8 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::Uring => "io_uring",
+            Self::Aio => "libaio",
         }
     }
 
@@ -153,7 +160,7 @@ impl Family {
                 Layer::Mpi
             }
             Self::Libc | Self::Librt => Layer::Stdio,
-            Self::Syscall => Layer::Syscall,
+            Self::Syscall | Self::Uring | Self::Aio => Layer::Syscall,
         }
     }
 }
@@ -775,12 +782,17 @@ pub fn rows() -> Vec<Row> {
     let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS, operation::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.
 pub fn syscall_number(name: &str) -> Option<u32> {
     syscall::NUMBERS.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
+}
+
+/// The number that the kernel knows an operation of `io_uring` or libaio by.
+pub fn opcode(name: &str) -> Option<u8> {
+    operation::OPCODES.iter().find(|(n, _)| *n == name).map(|(_, opcode)| *opcode)
 }
 
 #[cfg(test)]
@@ -801,6 +813,16 @@ mod tests {
         for row in rows().iter().filter(|r| r.family == Family::Syscall) {
             assert!(syscall_number(row.symbol).is_some(), "{} has no number", row.symbol);
         }
+    }
+
+    #[test]
+    fn every_operation_has_an_opcode_of_its_own() {
+        let mut seen = HashSet::new();
+        for row in rows().iter().filter(|r| matches!(r.family, Family::Uring | Family::Aio)) {
+            let opcode = opcode(row.symbol).unwrap_or_else(|| panic!("{} has no opcode", row.symbol));
+            assert!(seen.insert((row.family, opcode)), "{} has another's opcode", row.symbol);
+        }
+        assert_eq!(seen.len(), operation::OPCODES.len());
     }
 
     #[test]

@@ -48,10 +48,11 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Preopened { process, fd, .. } => (5, pair(*process, *fd), 0),
         Event::Stream { thread, fd, stream, .. } => (6, pair(*thread, *fd), *stream),
         // Of calls that end together, the inner one began later.
-        Event::Call(c) => (7, pair(c.thread, u32::MAX - c.seq), 0),
-        Event::Bio(_, bio) => (8, bio.req, bio.off),
-        Event::Request(r) => (9, r.req, 0),
-        Event::Exit { process, .. } => (10, u64::from(*process), 0),
+        Event::Operation(o) => (7, pair(o.call.thread, o.call.seq), 0),
+        Event::Call(c) => (8, pair(c.thread, u32::MAX - c.seq), 0),
+        Event::Bio(_, bio) => (9, bio.req, bio.off),
+        Event::Request(r) => (10, r.req, 0),
+        Event::Exit { process, .. } => (11, u64::from(*process), 0),
     };
     (event.time(), class, a, b)
 }

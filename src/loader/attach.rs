@@ -356,7 +356,9 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiOb1
         | Family::OmpiUcx
         | Family::Librt
-        | Family::Syscall => false,
+        | Family::Syscall
+        | Family::Uring
+        | Family::Aio => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }
 }

@@ -82,7 +82,7 @@ pub fn wanted(rows: &[Row]) -> HashSet<&'static str> {
         Version::Symbol(name) => Some(name),
         Version::Text(..) | Version::Nowhere => None,
     });
-    let symbols = rows.iter().filter(|r| r.family != Family::Syscall).map(|r| r.symbol);
+    let symbols = rows.iter().filter(|r| Family::LIBRARIES.contains(&r.family)).map(|r| r.symbol);
     sentinels.chain(versions).chain(symbols).chain(rows.iter().filter_map(variable)).chain([C_START]).collect()
 }
 
