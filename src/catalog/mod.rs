@@ -15,6 +15,7 @@ mod syscall;
 pub mod variables;
 
 use self::hdf5::Tells;
+pub use self::syscall::SPLICE_TO;
 use self::variables::Meaning;
 use crate::words::{Kind, Layer};
 

@@ -33,6 +33,9 @@ const fn submits(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None)
 }
 
+/// `splice` from a pipe to a file: the same system call, of another kind.
+pub const SPLICE_TO: &str = "splice to a file";
+
 const F_DUPFD: u32 = 0;
 const F_DUPFD_CLOEXEC: u32 = 1030;
 
@@ -53,6 +56,9 @@ pub(super) const ROWS: &[Row] = &[
     named_at("openat2", Kind::Open).role(Role::Open).handle(Ret),
     named("creat", Kind::Open).role(Role::Open).handle(Ret),
     fd("close", Kind::Close).role(Role::Close),
+    // One end is a pipe. The kernel side gives it these arguments, whichever end is a file (`bpf/syscall.h`).
+    fd("splice", Kind::Read).off(Arg(1)).len(Arg(4)).got(Ret),
+    fd(SPLICE_TO, Kind::Write).op("splice").off(Arg(1)).len(Arg(4)).got(Ret),
     fd("lseek", Kind::Seek).off(Ret),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),
@@ -122,6 +128,8 @@ pub(super) const NUMBERS: &[(&str, u32)] = &[
     ("dup2", 33),
     ("dup3", 292),
     ("fcntl", 72),
+    ("splice", 275),
+    (SPLICE_TO, 275),
     ("io_setup", 206),
     ("io_destroy", 207),
     ("io_getevents", 208),

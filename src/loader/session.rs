@@ -1,6 +1,6 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
-use crate::catalog::{Family, Row, opcode, syscall_number};
+use crate::catalog::{Family, Row, SPLICE_TO, opcode, syscall_number};
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
@@ -448,6 +448,10 @@ fn open<'obj>(
     ro.iot_cfg.hold = u8::from(options.hold);
     if options.layers.contains(&Layer::Syscall) {
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
+            if row.symbol == SPLICE_TO {
+                ro.iot_splice_to = i as u16 + 1;
+                continue;
+            }
             let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
             *slot.with_context(|| format!("system call {} has no number", row.symbol))? = i as u16 + 1;
         }

@@ -118,9 +118,13 @@ pub fn asked(span: &Span) -> Option<i64> {
     span.req_bytes.or(span.bytes)
 }
 
-/// An application phase, or a data call of unknown size: what is asked for shows in the calls below.
+/// Calls that hand operations over to the kernel, which are spans below them.
+const SUBMITS: [&str; 2] = ["io_submit", "io_uring_enter"];
+
+/// An application phase, a call that submits operations, or a data call of unknown size: what is asked for shows in what is
+/// below.
 fn is_opaque(span: &Span) -> bool {
-    span.layer == Layer::App || (is_data(span) && asked(span).is_none() && span.errno == 0)
+    span.layer == Layer::App || SUBMITS.contains(&span.op) || (is_data(span) && asked(span).is_none() && span.errno == 0)
 }
 
 fn side(kind: Kind) -> usize {
