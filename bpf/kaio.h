@@ -137,47 +137,61 @@ struct iot_blocks {
 	u64 nr;
 };
 
+/* Too large for the stack below a system call's hook; no text is made meanwhile. */
+struct iot_submitted {
+	struct iot_op op;
+	struct iot_iocb cb;
+};
+
 static long iot_submit_step(u64 i, struct iot_blocks *x)
 {
 	struct iot_op_key key = {.context = x->context, .process = x->t->process};
-	struct iot_op op = {};
+	struct iot_scratch *scratch = iot_scratch();
+	struct iot_submitted *new;
 	struct iot_spec *s;
-	struct iot_iocb cb;
 	struct file *file;
+	struct iot_op *op;
 	u16 row;
 
 	if (i >= x->nr)
 		return 1;
-	/* The kernel will not be able to read it either. */
+	if (!scratch) {
+		iot_lost(IOT_P_STORAGE, IOT_LAYER_SYSCALL);
+		return 1;
+	}
+	new = (void *)scratch->bytes;
+	op = &new->op;
+	__builtin_memset(op, 0, sizeof(*op));
+	/* What cannot be read here the kernel will not be able to read either. */
 	if (bpf_probe_read_user(&key.object, sizeof(key.object), (void *)(x->list + i * 8)) ||
-	    bpf_probe_read_user(&cb, sizeof(cb), (void *)key.object))
+	    bpf_probe_read_user(&new->cb, sizeof(new->cb), (void *)key.object))
 		return 1;
 	if (bpf_map_lookup_elem(&iot_ops, &key))
 		iot_uring_unseen(&key, bpf_ktime_get_ns());
-	row = cb.opcode < IOT_OPCODES ? iot_aio_rows[cb.opcode & (IOT_OPCODES - 1)] : 0;
+	row = new->cb.opcode < IOT_OPCODES ? iot_aio_rows[new->cb.opcode & (IOT_OPCODES - 1)] : 0;
 	s = row ? iot_spec_of(--row) : NULL;
-	file = iot_fd_file(bpf_get_current_task_btf(), cb.fd);
-	if (!s || (file && !iot_op_file(&op, file))) {
+	file = iot_fd_file(bpf_get_current_task_btf(), new->cb.fd);
+	if (!s || (file && !iot_op_file(op, file))) {
 		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
 		return 0;
 	}
-	iot_op_head(&op, x->t, row);
-	op.handle = cb.fd;
-	op.flags |= IOT_F_HANDLE;
+	iot_op_head(op, x->t, row);
+	op->handle = new->cb.fd;
+	op->flags |= IOT_F_HANDLE;
 	if (s->off.how) {
-		op.off = cb.offset;
-		op.flags |= IOT_F_OFF;
+		op->off = new->cb.offset;
+		op->flags |= IOT_F_OFF;
 	}
 	if (s->len.how == IOT_IOV) {
-		if (iot_iov_sum(cb.buf, cb.nbytes, &op.len))
-			op.flags |= IOT_F_LEN;
+		if (iot_iov_sum(new->cb.buf, new->cb.nbytes, &op->len))
+			op->flags |= IOT_F_LEN;
 		else
-			op.flags |= IOT_F_CUT;
+			op->flags |= IOT_F_CUT;
 	} else if (s->len.how) {
-		op.len = cb.nbytes;
-		op.flags |= IOT_F_LEN;
+		op->len = new->cb.nbytes;
+		op->flags |= IOT_F_LEN;
 	}
-	if (bpf_map_update_elem(&iot_ops, &key, &op, BPF_ANY))
+	if (bpf_map_update_elem(&iot_ops, &key, op, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
 	return 0;
 }

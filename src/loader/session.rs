@@ -53,7 +53,8 @@ enum Group {
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 6] = [Group::Process, Group::Syscall, Group::Uring, Group::Block, Group::Library, Group::Question];
+const GROUPS: [Group; 6] =
+    [Group::Process, Group::Syscall, Group::Uring, Group::Block, Group::Library, Group::Question];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[

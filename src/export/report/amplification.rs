@@ -124,7 +124,9 @@ const SUBMITS: [&str; 2] = ["io_submit", "io_uring_enter"];
 /// An application phase, a call that submits operations, or a data call of unknown size: what is asked for shows in what is
 /// below.
 fn is_opaque(span: &Span) -> bool {
-    span.layer == Layer::App || SUBMITS.contains(&span.op) || (is_data(span) && asked(span).is_none() && span.errno == 0)
+    span.layer == Layer::App
+        || SUBMITS.contains(&span.op)
+        || (is_data(span) && asked(span).is_none() && span.errno == 0)
 }
 
 fn side(kind: Kind) -> usize {
