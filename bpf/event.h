@@ -7,18 +7,18 @@
 #define IOT_EVENT_H
 
 enum iot_type {
-	IOT_T_CALL = 1, /* a library call */
-	IOT_T_SYSCALL,	/* a system call: a call and the file it was about */
-	IOT_T_TEXT,	/* text that belongs to a call, or to an exec */
-	IOT_T_FILE,	/* identity and path of a file */
-	IOT_T_THREAD,	/* a thread of a target was first seen */
-	IOT_T_FORK,	/* a process became a target */
-	IOT_T_EXEC,	/* a target executed a program; its texts went before */
-	IOT_T_EXIT,	/* a target ended */
-	IOT_T_MAP,	/* a target mapped a file that was not judged yet */
-	IOT_T_BIO,	/* part of a request, at issue */
-	IOT_T_REQ,	/* a request, at completion */
-	IOT_T_STREAM,	/* a FILE is on a descriptor */
+	IOT_T_CALL = 1,	      /* a library call */
+	IOT_T_SYSCALL,	      /* a system call: a call and the file it was about */
+	IOT_T_TEXT,	      /* text that belongs to a call, or to an exec */
+	IOT_T_FILE,	      /* identity and path of a file */
+	IOT_T_THREAD,	      /* a thread of a target was first seen */
+	IOT_T_FORK,	      /* a process became a target */
+	IOT_T_EXEC,	      /* a target executed a program; its texts went before */
+	IOT_T_EXIT,	      /* a target ended */
+	IOT_T_MAP,	      /* a target mapped a file that was not judged yet */
+	IOT_T_BIO,	      /* part of a request, at issue */
+	IOT_T_REQ,	      /* a request, at completion */
+	IOT_T_STREAM,	      /* a FILE is on a descriptor */
 	IOT_T_OPERATION = 14, /* an operation that outlived the call that submitted it is over */
 };
 
@@ -156,11 +156,11 @@ struct iot_map {
 
 struct iot_bio {
 	u8 type;
-	u8 traced;  /* thread is valid */
-	u8 in_call; /* seq is valid */
+	u8 traced;    /* thread is valid */
+	u8 in_call;   /* seq is valid */
 	u8 operation; /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
-	u32 dev;  /* of the file; 0: none */
-	u64 time; /* of issue */
+	u32 dev;      /* of the file; 0: none */
+	u64 time;     /* of issue */
 	u64 req;
 	u64 ino;
 	u64 off;

@@ -155,8 +155,7 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 	e->call.thread = op->thread;
 	e->call.status = 0;
 	e->call.start = op->start;
-	e->call.dur_cpu_depth = dur |
-				(u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+	e->call.dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
 				(u64)op->depth << (IOT_DUR_BITS + IOT_CPU_BITS);
 	e->call.handle = op->handle;
 	e->call.len = op->len;

@@ -3,12 +3,12 @@
 #ifndef IOT_SYSCALL_H
 #define IOT_SYSCALL_H
 
-#define IOT_NR_MMAP 9
+#define IOT_NR_MMAP   9
 #define IOT_NR_SPLICE 275
-#define PROT_EXEC   4
-#define SIGCONT	    18
-#define SIGSTOP	    19
-#define TS_COMPAT   0x0002 /* arch/x86/include/asm/thread_info.h */
+#define PROT_EXEC     4
+#define SIGCONT	      18
+#define SIGSTOP	      19
+#define TS_COMPAT     0x0002 /* arch/x86/include/asm/thread_info.h */
 
 /* System call number -> row of the catalog + 1. */
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};

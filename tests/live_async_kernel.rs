@@ -9,7 +9,7 @@ mod programs;
 
 use iotrace_bpf::correlate::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
-use live::{Data, Traced};
+use live::Traced;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -175,6 +175,10 @@ fn operations_and_bytes_of_every_engine_are_fios_own() {
     }
 }
 
+const READ: &str = "io_uring.read";
+const WRITE: &str = "io_uring.write";
+const FSYNC: &str = "io_uring.fsync";
+
 /// Results by line, as the program printed them; the tracer's report follows.
 fn printed(stdout: &str) -> BTreeMap<&str, Vec<i64>> {
     let numbers = |line: &str| line.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<i64>>>();
@@ -211,9 +215,6 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
         }
         some
     };
-    const READ: &str = "io_uring.read";
-    const WRITE: &str = "io_uring.write";
-    const FSYNC: &str = "io_uring.fsync";
     let broken = next("broken", &[READ, WRITE, FSYNC], &truth["broken"]);
     assert_eq!(broken.iter().map(|s| s.errno).collect::<Vec<_>>(), [9, 125, 125]);
     next("linked", &[WRITE, FSYNC, READ], &truth["linked"]);
@@ -245,7 +246,6 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
     next("cancelled", &[READ], &truth["cancelled"][1..2]);
     let overflown = next("overflown", &[WRITE; 40], &truth["overflown"]);
     assert!(overflown.iter().zip(0..).all(|(s, i)| (s.offset, s.bytes) == (Some(100 * i), Some(10 + i))));
-    drop(next);
 
     let silent: Vec<&Span> = operations.by_ref().take(4).collect();
     assert!(silent.iter().all(|s| (s.op, s.bytes) == (WRITE, None) && s.flags & flag::UNFINISHED != 0));
