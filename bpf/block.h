@@ -13,9 +13,11 @@ struct iot_queued {
 	u32 tgid;
 	u32 thread;
 	u32 seq;
+	u32 of;
 	u8 traced;
 	u8 in_call;
-	u8 pad[2];
+	u8 operation;
+	u8 pad;
 };
 
 /* Bios that were queued and not issued, by struct bio. */
@@ -49,6 +51,75 @@ struct {
 
 u64 iot_next_request = 1;
 
+/* Who is told that direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. Not there: 0. */
+extern const void iomap_dio_bio_end_io __ksym __weak;
+extern const void blkdev_bio_end_io __ksym __weak;
+extern const void blkdev_bio_end_io_async __ksym __weak;
+extern const void aio_complete_rw __ksym __weak;
+
+/* What the kernel keeps of a direct transfer on a block device (block/fops.c); its bio is part of it. */
+struct blkdev_dio___iot {
+	struct kiocb *iocb;
+	struct bio bio;
+} __attribute__((preserve_access_index));
+
+/* The control block of the direct I/O that a bio is part of. */
+static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
+{
+	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
+	void *dio = BPF_CORE_READ(bio, bi_private);
+	struct blkdev_dio___iot *blkdev = dio;
+	struct iomap_dio *iomap = dio;
+
+	if (!end)
+		return NULL;
+	if (end == (u64)&iomap_dio_bio_end_io)
+		return BPF_CORE_READ(iomap, iocb);
+	if (!bpf_core_field_exists(blkdev->bio))
+		return NULL;
+	if (end == (u64)&blkdev_bio_end_io)
+		return BPF_CORE_READ(blkdev, iocb);
+	if (end == (u64)&blkdev_bio_end_io_async) {
+		blkdev = (void *)bio - bpf_core_field_offset(struct blkdev_dio___iot, bio);
+		return BPF_CORE_READ(blkdev, iocb);
+	}
+	return NULL;
+}
+
+/* The operation that a bio is queued for, if that is one. */
+static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct iot_task *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct kiocb *kiocb = iot_bio_kiocb(bio);
+	struct iot_op_key key = {};
+	struct iot_op *op;
+
+	if (kiocb) {
+		/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
+		key.object = (u64)kiocb;
+		op = bpf_map_lookup_elem(&iot_ops, &key);
+		if (op)
+			return op;
+		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == (u64)&aio_complete_rw) {
+			struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
+
+			key.object = BPF_CORE_READ(aio, ki_res.obj);
+			key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
+			key.process = t->process;
+			return bpf_map_lookup_elem(&iot_ops, &key);
+		}
+		return NULL;
+	}
+	key.object = t->issuing;
+	if (task->flags & PF_IO_WORKER && bpf_core_field_exists(task->worker_private)) {
+		struct io_worker *worker = (void *)BPF_CORE_READ(task, worker_private);
+		u64 work = (u64)BPF_CORE_READ(worker, cur_work);
+
+		key.object = work ? work - bpf_core_field_offset(struct io_kiocb, work) : 0;
+	}
+	return key.object ? bpf_map_lookup_elem(&iot_ops, &key) : NULL;
+}
+
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(iot_bio_queue, struct bio *bio)
 {
@@ -58,9 +129,17 @@ int BPF_PROG(iot_bio_queue, struct bio *bio)
 	u64 key = (u64)bio;
 
 	if (t) {
+		struct iot_op *op = iot_bio_operation(bio, t);
+
 		q.traced = 1;
 		q.thread = t->thread;
-		if (t->depth) {
+		if (op) {
+			q.in_call = 1;
+			q.operation = 1;
+			q.thread = op->thread;
+			q.seq = op->seq;
+			q.of = op->of;
+		} else if (t->depth) {
 			q.in_call = 1;
 			q.seq = iot_frame_at(t, t->depth - 1)->seq;
 		}
@@ -170,6 +249,8 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 		e.in_call = q->in_call;
 		e.thread = q->thread;
 		e.seq = q->seq;
+		e.of = q->of;
+		e.operation = q->operation;
 		if (!c->r->queued) {
 			c->r->queued = q->time;
 			c->r->pid = q->tgid;

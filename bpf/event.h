@@ -7,19 +7,20 @@
 #define IOT_EVENT_H
 
 enum iot_type {
-	IOT_T_CALL = 1, /* a library call */
-	IOT_T_SYSCALL,	/* a system call: a call and the file it was about */
-	IOT_T_TEXT,	/* text that belongs to a call, or to an exec */
-	IOT_T_FILE,	/* identity and path of a file */
-	IOT_T_THREAD,	/* a thread of a target was first seen */
-	IOT_T_FORK,	/* a process became a target */
-	IOT_T_EXEC,	/* a target executed a program; its texts went before */
-	IOT_T_EXIT,	/* a target ended */
-	IOT_T_MAP,	/* a target mapped a file that was not judged yet */
-	IOT_T_BIO,	/* part of a request, at issue */
-	IOT_T_REQ,	/* a request, at completion */
-	IOT_T_STREAM,	/* a FILE is on a descriptor */
-	IOT_T_ENTER,	/* a phase was entered; its call follows when it returns */
+	IOT_T_CALL = 1,	 /* a library call */
+	IOT_T_SYSCALL,	 /* a system call: a call and the file it was about */
+	IOT_T_TEXT,	 /* text that belongs to a call, or to an exec */
+	IOT_T_FILE,	 /* identity and path of a file */
+	IOT_T_THREAD,	 /* a thread of a target was first seen */
+	IOT_T_FORK,	 /* a process became a target */
+	IOT_T_EXEC,	 /* a target executed a program; its texts went before */
+	IOT_T_EXIT,	 /* a target ended */
+	IOT_T_MAP,	 /* a target mapped a file that was not judged yet */
+	IOT_T_BIO,	 /* part of a request, at issue */
+	IOT_T_REQ,	 /* a request, at completion */
+	IOT_T_STREAM,	 /* a FILE is on a descriptor */
+	IOT_T_ENTER,	 /* a phase was entered; its call follows when it returns */
+	IOT_T_OPERATION, /* an operation that outlived the call that submitted it is over */
 };
 
 enum iot_text_kind {
@@ -77,6 +78,22 @@ struct iot_enter {
 	u32 thread;
 	u32 cpu;
 	u64 start;
+};
+
+/* The call is the operation itself: its thread is the one that submitted it. */
+struct iot_operation {
+	struct iot_call call;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+	u64 told; /* when its end became known */
+	u32 of;	  /* the call that submitted it */
+	u32 by_thread;
+	u32 by_seq; /* the call that its end was found in */
+	u8 in_call; /* `of` is valid */
+	u8 found;   /* `by_thread` and `by_seq` are */
+	u8 pad;
+	u8 pad2;
 };
 
 #define IOT_TEXT_MAX 4096
@@ -151,11 +168,11 @@ struct iot_map {
 
 struct iot_bio {
 	u8 type;
-	u8 traced;  /* thread is valid */
-	u8 in_call; /* seq is valid */
-	u8 pad;
-	u32 dev;  /* of the file; 0: none */
-	u64 time; /* of issue */
+	u8 traced;    /* thread is valid */
+	u8 in_call;   /* seq is valid */
+	u8 operation; /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
+	u32 dev;      /* of the file; 0: none */
+	u64 time;     /* of issue */
 	u64 req;
 	u64 ino;
 	u64 off;
@@ -164,7 +181,7 @@ struct iot_bio {
 	u32 thread;
 	u32 seq;
 	u32 generation;
-	u32 pad2;
+	u32 of;
 };
 
 struct iot_req {

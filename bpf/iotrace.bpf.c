@@ -22,6 +22,9 @@
 #include "call.h"
 #include "words.h"
 #include "lib.h"
+#include "operation.h"
+#include "uring.h"
+#include "kaio.h"
 #include "syscall.h"
 #include "process.h"
 #include "block.h"
@@ -36,6 +39,7 @@ const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
+const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
@@ -59,5 +63,6 @@ _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
+_Static_assert(sizeof(struct iot_operation) == 104, "operation");
 
 char LICENSE[] SEC("license") = "GPL";

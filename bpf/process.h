@@ -96,6 +96,8 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	if (!t)
 		return 0;
 	iot_flush_all(t);
+	iot_operations_gone(t->process);
+	t->submits = 0;
 	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->trampoline = 0;
 	t->now = bpf_ktime_get_ns();
@@ -135,6 +137,7 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 		iot_flush_all(t);
 	if (!target || BPF_CORE_READ(task, signal, live.counter))
 		return 0; /* not the last thread */
+	iot_operations_gone(target->process);
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);
 	e.status = BPF_CORE_READ(task, signal, group_exit_code) ?: BPF_CORE_READ(task, exit_code);
 	bpf_map_delete_elem(&iot_held, &tgid);

@@ -3,14 +3,17 @@
 #ifndef IOT_SYSCALL_H
 #define IOT_SYSCALL_H
 
-#define IOT_NR_MMAP 9
-#define PROT_EXEC   4
-#define SIGCONT	    18
-#define SIGSTOP	    19
-#define TS_COMPAT   0x0002 /* arch/x86/include/asm/thread_info.h */
+#define IOT_NR_MMAP   9
+#define IOT_NR_SPLICE 275
+#define PROT_EXEC     4
+#define SIGCONT	      18
+#define SIGSTOP	      19
+#define TS_COMPAT     0x0002 /* arch/x86/include/asm/thread_info.h */
 
 /* System call number -> row of the catalog + 1. */
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
+/* Row + 1 of splice from a pipe to a file; iot_sysno has that of the other direction. */
+const volatile u16 iot_splice_to = 0;
 
 enum {
 	IOT_LIB_PENDING = 1,
@@ -142,6 +145,34 @@ static __always_inline bool iot_stat_unwanted(struct task_struct *task, struct i
 	return file && !iot_file_wanted(BPF_CORE_READ(file, f_inode));
 }
 
+/*
+ * splice(fd_in, off_in, fd_out, off_out, len, flags): one of the two is a pipe. The frame of the call is given the file's
+ * descriptor as argument 0 and its offset, read now, as argument 1. True when it is written to.
+ */
+static __always_inline bool iot_splice_writes(struct task_struct *task, u64 in)
+{
+	struct file *file = iot_fd_file(task, in);
+
+	return file && !iot_file_wanted(BPF_CORE_READ(file, f_inode));
+}
+
+static __always_inline void iot_splice_args(struct task_struct *task, struct iot_frame *f, bool writes)
+{
+	struct file *file;
+	u64 at = 0;
+
+	if (writes) {
+		f->a[0] = f->a[2];
+		f->a[1] = f->a[3];
+	}
+	file = iot_fd_file(task, f->a[0]);
+	if (f->a[1])
+		bpf_probe_read_user(&at, sizeof(at), (void *)f->a[1]);
+	else if (file)
+		at = BPF_CORE_READ(file, f_pos);
+	f->a[1] = at;
+}
+
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {
@@ -149,10 +180,13 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	struct iot_spec *s;
 	struct iot_task *t;
 	struct iot_frame *f;
+	bool writes = false;
 	u16 spec;
 
 	if (id < 0 || id >= IOT_MAX_SYSCALLS)
 		return 0;
+	if (id == IOT_NR_EXIT_GROUP)
+		iot_kaio_last();
 	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
 	if (!spec)
 		return 0;
@@ -168,6 +202,13 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	}
 	iot_drop_left(t, regs);
+	if (id == IOT_NR_SPLICE && iot_splice_to && iot_splice_writes(task, PT_REGS_PARM1_CORE_SYSCALL(regs))) {
+		writes = true;
+		spec = iot_splice_to - 1;
+		s = iot_spec_of(spec);
+		if (!s)
+			return 0;
+	}
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
 		iot_give_up(t, bpf_ktime_get_ns());
@@ -182,6 +223,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	f->a[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
 	f->a[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
 	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
+	if (id == IOT_NR_SPLICE)
+		iot_splice_args(task, f, writes);
 	if ((s->bits & IOT_S_ONLY) && !iot_only(s, f)) {
 		t->depth--;
 		t->seq--;
@@ -216,6 +259,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		}
 	}
 	f->start = bpf_ktime_get_ns();
+	if (id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
+		iot_kaio_enter(t, f, id);
 	return 0;
 }
 
@@ -280,6 +325,8 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
 	spec--;
+	if (id == IOT_NR_SPLICE && iot_splice_to && f->spec == iot_splice_to - 1)
+		spec = f->spec;
 	if (f->sp != 0 || f->spec != spec)
 		return 0; /* excluded at entry, or entered before we came */
 	s = iot_spec_of(spec);
@@ -326,6 +373,9 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;
 	}
+	if ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS)
+		iot_kaio_exit(t, f, id, ret, now);
+	t->issuing = 0;
 	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return 0;
 }

@@ -54,8 +54,11 @@ struct iot_task {
 	u32 tgid;
 	u32 tid;
 	u8 announced;
-	u8 owes; /* the end of a phase is still to be told */
-	u8 pad[6];
+	u8 owes;    /* the end of a phase is still to be told */
+	u8 submits; /* the process is among iot_submitters */
+	u8 linked;  /* the last io_uring request goes on with the next one */
+	u8 pad[4];
+	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_call owed;

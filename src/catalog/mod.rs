@@ -9,6 +9,7 @@ pub mod library;
 mod mpi;
 mod mpiio;
 mod netcdf;
+mod operation;
 pub mod phase;
 mod pnetcdf;
 mod stdio;
@@ -23,6 +24,7 @@ pub use phase::Phase;
 pub use user::LIBRARY_LAYERS;
 
 use self::hdf5::Tells;
+pub use self::syscall::SPLICE_TO;
 use self::variables::Meaning;
 use crate::words::{Kind, Layer};
 
@@ -63,6 +65,10 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// Requests of `io_uring`.
+    Uring,
+    /// Control blocks of libaio.
+    Aio,
     /// A library (or the phases) of the user, by its number in the [`Catalog`].
     User(u8),
 }
@@ -107,7 +113,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall | Self::User(_) => &[],
+            Self::Syscall | Self::Uring | Self::Aio | Self::User(_) => &[],
         }
     }
 
@@ -150,6 +156,8 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::Uring => "io_uring",
+            Self::Aio => "libaio",
             Self::User(_) => "user",
         }
     }
@@ -165,7 +173,7 @@ impl Family {
                 Layer::Mpi
             }
             Self::Libc | Self::Librt => Layer::Stdio,
-            Self::Syscall => Layer::Syscall,
+            Self::Syscall | Self::Uring | Self::Aio => Layer::Syscall,
             Self::User(_) => Layer::App,
         }
     }
@@ -799,12 +807,17 @@ pub fn rows() -> Vec<Row> {
     let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS, operation::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.
 pub fn syscall_number(name: &str) -> Option<u32> {
     syscall::NUMBERS.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
+}
+
+/// The number that the kernel knows an operation of `io_uring` or libaio by.
+pub fn opcode(name: &str) -> Option<u8> {
+    operation::OPCODES.iter().find(|(n, _)| *n == name).map(|(_, opcode)| *opcode)
 }
 
 #[cfg(test)]
@@ -825,6 +838,16 @@ mod tests {
         for row in rows().iter().filter(|r| r.family == Family::Syscall) {
             assert!(syscall_number(row.symbol).is_some(), "{} has no number", row.symbol);
         }
+    }
+
+    #[test]
+    fn every_operation_has_an_opcode_of_its_own() {
+        let mut seen = HashSet::new();
+        for row in rows().iter().filter(|r| matches!(r.family, Family::Uring | Family::Aio)) {
+            let opcode = opcode(row.symbol).unwrap_or_else(|| panic!("{} has no opcode", row.symbol));
+            assert!(seen.insert((row.family, opcode)), "{} has another's opcode", row.symbol);
+        }
+        assert_eq!(seen.len(), operation::OPCODES.len());
     }
 
     #[test]

@@ -28,6 +28,14 @@ const fn vector(symbol: &'static str, kind: Kind) -> Row {
     fd(symbol, kind).len(Iov(1, 2)).got(Ret)
 }
 
+/// A call on operations, which are spans of their own (`operation.rs`).
+const fn submits(symbol: &'static str, kind: Kind) -> Row {
+    sys(symbol, kind).role(Role::None)
+}
+
+/// `splice` from a pipe to a file: the same system call, of another kind.
+pub const SPLICE_TO: &str = "splice to a file";
+
 const F_DUPFD: u32 = 0;
 const F_DUPFD_CLOEXEC: u32 = 1030;
 
@@ -48,6 +56,9 @@ pub(super) const ROWS: &[Row] = &[
     named_at("openat2", Kind::Open).role(Role::Open).handle(Ret),
     named("creat", Kind::Open).role(Role::Open).handle(Ret),
     fd("close", Kind::Close).role(Role::Close),
+    // One end is a pipe. The kernel side gives it these arguments, whichever end is a file (`bpf/syscall.h`).
+    fd("splice", Kind::Read).off(Arg(1)).len(Arg(4)).got(Ret),
+    fd(SPLICE_TO, Kind::Write).op("splice").off(Arg(1)).len(Arg(4)).got(Ret),
     fd("lseek", Kind::Seek).off(Ret),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),
@@ -67,6 +78,16 @@ pub(super) const ROWS: &[Row] = &[
     fd("dup", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
     fd("dup2", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
     fd("dup3", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
+    submits("io_setup", Kind::Other),
+    submits("io_destroy", Kind::Other),
+    submits("io_submit", Kind::Other),
+    submits("io_getevents", Kind::Wait),
+    submits("io_pgetevents", Kind::Wait),
+    submits("io_cancel", Kind::Other),
+    submits("io_uring_setup", Kind::Other),
+    submits("io_uring_register", Kind::Other),
+    // It submits and waits, often in one call.
+    submits("io_uring_enter", Kind::Wait),
     fd("fcntl", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).only(1, F_DUPFD, F_DUPFD_CLOEXEC),
 ];
 
@@ -107,4 +128,15 @@ pub(super) const NUMBERS: &[(&str, u32)] = &[
     ("dup2", 33),
     ("dup3", 292),
     ("fcntl", 72),
+    ("splice", 275),
+    (SPLICE_TO, 275),
+    ("io_setup", 206),
+    ("io_destroy", 207),
+    ("io_getevents", 208),
+    ("io_submit", 209),
+    ("io_cancel", 210),
+    ("io_pgetevents", 333),
+    ("io_uring_setup", 425),
+    ("io_uring_enter", 426),
+    ("io_uring_register", 427),
 ];

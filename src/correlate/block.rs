@@ -84,6 +84,11 @@ impl Blocks {
         }
     }
 
+    /// The root of a call that was written; `None` while it is open.
+    pub fn root(&self, thread: u32, seq: u32) -> Option<u32> {
+        self.roots.root(thread, seq)
+    }
+
     /// A write to the page cache returned.
     pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) {
         self.forgotten += self.dirty.wrote(file, off, bytes, writer, at);
@@ -108,7 +113,8 @@ impl Blocks {
         let mut links: BTreeMap<(Writer, &'static str), u64> = BTreeMap::new();
         for Sent { bio, file, writers } in &flight.bios {
             if let Some((thread, Some(seq))) = bio.submitter {
-                *links.entry(((thread, seq), submitted(flags, bio))).or_default() += bio.bytes;
+                let by = (thread, seq, bio.of.unwrap_or(seq));
+                *links.entry((by, submitted(flags, bio))).or_default() += bio.bytes;
             }
             if let (true, Some(file)) = (op == 1, file) {
                 for (writer, bytes) in writers {
@@ -154,11 +160,11 @@ impl Blocks {
             row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
-            for (((thread, seq), how), bytes) in links {
+            for (((thread, seq, of), how), bytes) in links {
                 let span = span_id(thread, seq);
                 self.link(
                     thread,
-                    seq,
+                    of,
                     BlockLink { req_id, span_id: span, root_id: span, bytes: bytes as i64, how },
                     out,
                 );
@@ -166,14 +172,15 @@ impl Blocks {
         }
     }
 
-    fn link(&mut self, thread: u32, seq: u32, mut link: BlockLink, out: &mut Vec<Row>) {
-        match self.roots.root(thread, seq) {
+    /// The root of its span is that of the call `of`.
+    fn link(&mut self, thread: u32, of: u32, mut link: BlockLink, out: &mut Vec<Row>) {
+        match self.roots.root(thread, of) {
             None if self.waiting_count < MAX_WAITING_LINKS => {
-                self.waiting.entry(thread).or_default().push((seq, link));
+                self.waiting.entry(thread).or_default().push((of, link));
                 self.waiting_count += 1;
             }
             root => {
-                link.root_id = span_id(thread, root.unwrap_or(seq));
+                link.root_id = span_id(thread, root.unwrap_or(of));
                 out.push(Row::BlockLink(link));
             }
         }
@@ -182,8 +189,8 @@ impl Blocks {
     fn resolve(&mut self, thread: u32, out: &mut Vec<Row>) {
         if let Some(links) = self.waiting.remove(&thread) {
             self.waiting_count -= links.len();
-            for (seq, link) in links {
-                self.link(thread, seq, link, out);
+            for (of, link) in links {
+                self.link(thread, of, link, out);
             }
         }
     }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 /// Ranges remembered; the oldest go first.
 const MAX_RANGES: usize = 256 << 10;
 
-/// A call: thread and number.
-pub type Writer = (u32, u32);
+/// A call or an operation: thread, number, and the number of the call whose tree it is in, which is its own or the one that
+/// submitted it.
+pub type Writer = (u32, u32, u32);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
@@ -106,8 +107,8 @@ impl Dirty {
 mod tests {
     use super::*;
 
-    const A: Writer = (0, 1);
-    const B: Writer = (0, 2);
+    const A: Writer = (0, 1, 1);
+    const B: Writer = (0, 2, 2);
 
     #[test]
     fn the_last_writer_owns_the_bytes() {

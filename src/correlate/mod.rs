@@ -13,6 +13,7 @@ pub mod hist;
 mod losses;
 mod netcdf;
 mod objects;
+mod operations;
 mod order;
 mod paths;
 mod phases;
@@ -35,6 +36,7 @@ use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
 use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
+use self::operations::{Operations, Over};
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 use self::rollup::Rollups;
@@ -43,7 +45,7 @@ use self::stack::{Above, Node, Stack, Tree};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use crate::catalog::{self, Role};
-use crate::event::{Call, Enter, Event, TextKind};
+use crate::event::{Call, Enter, Event, Operation, TextKind};
 use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
@@ -120,12 +122,15 @@ pub struct Correlator {
     things: Things,
     blocks: Blocks,
     asynchronous: Asynchronous,
+    operations: Operations,
     collectives: Collectives,
     rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
     /// Spans on their way out, when they were asynchronous; kept for its capacity.
     written: Vec<Done>,
+    /// Operations of the kernel on their way out; kept for its capacity.
+    over: Vec<Over>,
     /// Completed calls that wait, over all threads.
     waiting: usize,
     losses: Losses,
@@ -144,8 +149,10 @@ impl Correlator {
             things: Things::default(),
             blocks: Blocks::default(),
             asynchronous: Asynchronous::default(),
+            operations: Operations::default(),
             collectives: Collectives::default(),
             written: Vec::new(),
+            over: Vec::new(),
             rollups: Rollups::new(&config.specs),
             leaving: Vec::new(),
             specs: config.specs,
@@ -182,6 +189,7 @@ impl Correlator {
             self.end(thread, self.since_t0(now), out);
         }
         self.asynchronous.finish(&mut self.written);
+        self.operations.gone(|_| true, &mut self.over);
         self.write(out);
         self.blocks.finish(self.since_t0(now), out);
         self.things.finish(out);
@@ -208,6 +216,7 @@ impl Correlator {
         match event {
             Event::Call(call) => self.call(&call, late, out),
             Event::Enter(enter) => self.enter(enter, out),
+            Event::Operation(operation) => self.operation(&operation, out),
             Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
@@ -240,6 +249,7 @@ impl Correlator {
             Event::Exit { process, status, .. } => {
                 for thread in self.processes.exit(t_ns, process, status, out) {
                     self.end(thread, t_ns, out);
+                    self.operations.gone(|t| t == thread, &mut self.over);
                     self.processes.threads.remove(&thread);
                     self.blocks.thread_ends(thread, out);
                 }
@@ -327,6 +337,7 @@ impl Correlator {
         let caller = Caller { rank: thread.rank, run: &thread.run };
         let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
         let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
+        let first = self.operations.first((call.thread, call.seq)).filter(|_| spec.kind == Kind::Wait);
         if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
             (spec.layer, spec.kind, facts.bytes, call::succeeded(call))
         {
@@ -336,7 +347,7 @@ impl Correlator {
         if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
-            let writer = (call.thread, call.seq);
+            let writer = (call.thread, call.seq, call.seq);
             self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
         }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
@@ -355,7 +366,7 @@ impl Correlator {
                 | found.flags
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
-            async_id: effect.id,
+            async_id: effect.id.or(first),
             coll_id,
             ..thread.span(spec, id, call.cpu, (start_ns, dur_ns))
         };
@@ -487,6 +498,86 @@ impl Correlator {
         self.flush(thread, out);
     }
 
+    /// The kernel is done with something that a call submitted.
+    fn operation(&mut self, operation: &Operation, out: &mut Vec<Row>) {
+        let call = &operation.call;
+        let Some((row, copy)) = self.row_of(call.spec) else {
+            self.losses.add("spec_unknown", None, 1);
+            return;
+        };
+        let spec = &self.specs[row];
+        let start_ns = self.since_t0(call.start);
+        let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
+        let facts = call::facts(spec, call);
+        let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
+        let id = span_id(call.thread, call.seq);
+        let found = self.things.call(&Seen {
+            row: spec,
+            copy,
+            call,
+            owner: thread.owner,
+            pid: thread.pid,
+            span: id,
+            start_ns,
+            end_ns: start_ns.saturating_add(dur_ns),
+            texts: &[],
+            below: &[],
+            phase_file: None,
+        });
+        if let (Kind::Write, false, Some(file), Some(off), Some(bytes)) =
+            (spec.kind, call.direct, found.file, call.off, facts.bytes)
+        {
+            let writer = (call.thread, call.seq, operation.of.unwrap_or(call.seq));
+            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
+        }
+        if let Some(by) = operation.found_by {
+            self.operations.found(by, id);
+        }
+        let mut span = Span {
+            span_id: id,
+            parent_id: None,
+            root_id: id,
+            layer: spec.layer,
+            op: spec.op,
+            kind: spec.kind,
+            depth: call.depth.min(i8::MAX as u8) as i8,
+            // The call that submitted it moves nothing by itself.
+            layer_top: true,
+            process_ix: thread.owner.process_ix(),
+            pid: thread.pid,
+            tid: thread.tid,
+            rank: thread.rank,
+            cpu: call.cpu as i16,
+            start_ns,
+            dur_ns,
+            // No thread of the program spends it.
+            self_ns: 0,
+            file_id: found.file,
+            handle_id: found.handle,
+            object_id: found.object,
+            offset: facts.offset,
+            bytes: facts.bytes,
+            req_bytes: facts.req_bytes,
+            miss_bytes: None,
+            ret: facts.ret,
+            errno: facts.errno,
+            flags: facts.flags | found.flags,
+            async_id: Some(id),
+            coll_id: None,
+            stack_id: None,
+        };
+        let over = match operation.of.map(|of| (of, self.blocks.root(call.thread, of))) {
+            None => Some((span, row as u16)),
+            Some((of, Some(root))) => {
+                operations::below(&mut span, span_id(call.thread, of), span_id(call.thread, root));
+                Some((span, row as u16))
+            }
+            Some((of, None)) => self.operations.hold((call.thread, of), (span, row as u16)),
+        };
+        self.over.extend(over);
+        self.write(out);
+    }
+
     /// Writes the calls of the thread that keeps most waiting, with the parents known by now.
     fn relieve(&mut self, out: &mut Vec<Row>) {
         let fullest = self.processes.threads.iter().map(|(thread, t)| (t.stack.len(), *thread)).max();
@@ -514,6 +605,7 @@ impl Correlator {
         for (node, tree) in leaving.drain(..) {
             let thread = (node.span.span_id >> rows::SEQ_BITS) as u32;
             let row = &self.specs[usize::from(node.spec)];
+            self.operations.release((thread, node.seq), &node.span, &mut self.over);
             let (root, outermost) = (node.seq == tree.root, node.span.parent_id.is_none());
             if idle(row, &node, &tree) {
                 if outermost {
@@ -560,6 +652,11 @@ impl Correlator {
 
     /// Writes spans whose operations are complete.
     fn write(&mut self, out: &mut Vec<Row>) {
+        for (mut span, spec) in self.over.drain(..) {
+            self.things.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
+            self.rollups.add(&span, spec);
+            out.push(Row::Span(span));
+        }
         for Done { span, spec, tree } in self.written.drain(..) {
             if let Some(tree) = tree {
                 let tree = Tree { id: span.root_id, ..tree };

@@ -50,6 +50,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         // Of phases that begin together, the outer one began earlier; what is inside them ends later.
         Event::Enter(e) => (7, pair(e.thread, e.seq), 0),
         // Of calls that end together, the inner one began later.
+        Event::Operation(o) => (7, pair(o.call.thread, o.call.seq), 0),
         Event::Call(c) => (8, pair(c.thread, u32::MAX - c.seq), 0),
         Event::Bio(_, bio) => (9, bio.req, bio.off),
         Event::Request(r) => (10, r.req, 0),

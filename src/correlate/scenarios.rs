@@ -283,7 +283,7 @@ fn request(req: u64, cmd_flags: u32, issued: u64, completed: u64) -> Event {
 }
 
 fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter: Option<(u32, Option<u32>)>) -> Event {
-    Event::Bio(queued + 1, Bio { req, file: ino.map(key), off, bytes, queued, submitter })
+    Event::Bio(queued + 1, Bio { req, file: ino.map(key), off, bytes, queued, submitter, of: None })
 }
 
 /// Two writes inside library calls, then an `fsync` by another call: the request serves the `fsync` and both writes.

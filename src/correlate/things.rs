@@ -230,6 +230,13 @@ impl Things {
         if seen.row.role == Role::Close {
             known = known.or_else(|| self.of_below(seen, raw, |_| true));
         }
+        if matches!(seen.row.family, Family::Uring | Family::Aio) {
+            // Its descriptor may be closed, or another file's, since it was submitted.
+            let then = |id: &i32| self.handles.row(*id).is_some_and(|h| h.start_ns <= seen.start_ns);
+            return known
+                .filter(then)
+                .filter(|id| file.is_none() || self.handles.file(*id).is_none_or(|f| Some(f) == file));
+        }
         let other = |id: i32| matches!((self.handles.file(id), file), (Some(a), Some(b)) if a != b);
         match known {
             // The file says that a close and an open were lost in between.

@@ -99,6 +99,21 @@ pub struct Bio {
     /// When it was queued, and by whom: thread index and number of the innermost open call, if traced.
     pub queued: u64,
     pub submitter: Option<(u32, Option<u32>)>,
+    /// That number is the one of an operation, which this call submitted; its own if no call did.
+    pub of: Option<u32>,
+}
+
+/// An operation that the kernel carried out after the call that submitted it, and that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// Itself: its thread is the one that submitted it, and where that had a call open, its depth counts that.
+    pub call: Call,
+    /// When its end became known.
+    pub told: u64,
+    /// The call of its thread that submitted it; none where a thread of the kernel took it from a queue.
+    pub of: Option<u32>,
+    /// The call, by thread and number, in which it was found to be over.
+    pub found_by: Option<(u32, u32)>,
 }
 
 /// A request that completed.
@@ -129,6 +144,8 @@ pub enum Event {
     Call(Call),
     /// A phase began.
     Enter(Enter),
+    /// An operation is over.
+    Operation(Operation),
     /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
     /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
@@ -179,6 +196,7 @@ impl Event {
             | Self::Preopened { time, .. }
             | Self::Stream { time, .. }
             | Self::Bio(time, _) => *time,
+            Self::Operation(o) => o.told,
             Self::Request(r) => r.completed,
         }
     }

@@ -4,7 +4,7 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Call, Enter, Event, FileKey, Request, TextKind};
+use super::{Bio, Call, Enter, Event, FileKey, Operation, Request, TextKind};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -32,6 +32,8 @@ unsafe impl Plain for t::iot_bio {}
 unsafe impl Plain for t::iot_req {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_stream {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_operation {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
@@ -68,6 +70,7 @@ const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
 const _: () = assert!(size_of::<t::iot_req>() == 64);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
+const _: () = assert!(size_of::<t::iot_operation>() == 104);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 mod flags {
@@ -280,9 +283,20 @@ impl Decoder {
                         off: b.off,
                         bytes: b.bytes,
                         queued: b.queued,
+                        of: (b.operation != 0).then_some(b.of),
                         submitter: (b.traced != 0).then(|| (b.thread, (b.in_call != 0).then_some(b.seq))),
                     },
                 )
+            }
+            t::iot_type::IOT_T_OPERATION => {
+                let o: &t::iot_operation = get(kind, bytes)?;
+                let key = FileKey { dev: o.dev, generation: o.generation, ino: o.ino };
+                Event::Operation(Operation {
+                    call: call(&o.call, (o.call.flags & flags::FILE != 0).then_some(key)),
+                    told: o.told,
+                    of: (o.in_call != 0).then_some(o.of),
+                    found_by: (o.found != 0).then_some((o.by_thread, o.by_seq)),
+                })
             }
             t::iot_type::IOT_T_STREAM => {
                 let s: &t::iot_stream = get(kind, bytes)?;
@@ -359,7 +373,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in 1..=12u8 {
+        for kind in (1..=12u8).chain([14]) {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
@@ -371,7 +385,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..15) {
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..16) {
             let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
             if let Some(first) = raw.first_mut() {
                 *first = kind;

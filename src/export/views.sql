@@ -115,14 +115,16 @@ CREATE OR REPLACE VIEW v_inside AS
   UNION ALL
   FROM below;
 
--- Calls that the program itself asked bytes of: its own reads and writes, and where such a call does not tell, the first
--- calls below it that do.
+-- Calls that the program itself asked bytes of: its own reads and writes, and where such a call (or one that submits operations)
+-- does not tell, the first calls below it that do.
 CREATE OR REPLACE VIEW v_asked AS
   WITH RECURSIVE opaque AS (
-    SELECT span_id FROM v_own WHERE kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0
+    SELECT span_id FROM v_own
+    WHERE op IN ('io_submit', 'io_uring_enter') OR
+          (kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0)
     UNION ALL
     SELECT s.span_id FROM spans s JOIN opaque o ON s.parent_id = o.span_id
-    WHERE (s.layer = 'app' AND s.kind = 'other')
+    WHERE (s.layer = 'app' AND s.kind = 'other') OR s.op IN ('io_submit', 'io_uring_enter')
        OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0))
   SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
   WHERE kind IN ('read', 'write')

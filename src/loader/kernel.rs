@@ -5,6 +5,8 @@
 
 use crate::loader::elf::Elf;
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
 use std::mem::MaybeUninit;
@@ -116,6 +118,12 @@ fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
         Trial::TpBtf => progs.iot_trial_tp_btf.attach(),
     };
     link.map(drop).map_err(say)
+}
+
+/// Does the running kernel have a tracepoint of that name? Its types say so.
+pub fn has_tracepoint(name: &str) -> bool {
+    let types = Btf::from_vmlinux();
+    types.is_ok_and(|types| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
 }
 
 /// Tries every kind on our own executable.

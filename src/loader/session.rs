@@ -1,6 +1,6 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
-use crate::catalog::{Catalog, Family, Row, syscall_number};
+use crate::catalog::{Catalog, Family, Row, SPLICE_TO, opcode, syscall_number};
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
@@ -49,12 +49,15 @@ pub struct Options {
 enum Group {
     Process,
     Syscall,
+    /// Requests of `io_uring`.
+    Uring,
     Block,
     Library,
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 5] = [Group::Process, Group::Syscall, Group::Block, Group::Library, Group::Question];
+const GROUPS: [Group; 6] =
+    [Group::Process, Group::Syscall, Group::Uring, Group::Block, Group::Library, Group::Question];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -63,11 +66,20 @@ const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_exit", "sched_process_exit", Group::Process),
     ("iot_sys_enter", "sys_enter", Group::Syscall),
     ("iot_sys_exit", "sys_exit", Group::Syscall),
+    ("iot_uring_submit_req", "io_uring_submit_req", Group::Uring),
+    ("iot_uring_submit_sqe", "io_uring_submit_sqe", Group::Uring),
+    ("iot_uring_req_failed", "io_uring_req_failed", Group::Uring),
+    ("iot_uring_complete", "io_uring_complete", Group::Uring),
+    ("iot_uring_overflow", "io_uring_cqe_overflow", Group::Uring),
+    ("iot_uring_wait", "io_uring_cqring_wait", Group::Uring),
     ("iot_bio_queue", "block_bio_queue", Group::Block),
     ("iot_bio_split", "block_split", Group::Block),
     ("iot_rq_issue", "block_rq_issue", Group::Block),
     ("iot_rq_complete", "block_rq_complete", Group::Block),
 ];
+
+/// A tracepoint that has another name in older kernels (Linux 6.3).
+const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
 
 impl Group {
     fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
@@ -78,7 +90,13 @@ impl Group {
             (Self::Question, Some(_)) => return vec!["iot_real_file"],
             _ => {}
         }
-        HOOKS.iter().filter(|(_, _, g)| *g == self).map(|(p, _, _)| *p).collect()
+        self.hooks().map(|(program, _)| program).collect()
+    }
+
+    /// Its programs and what they hook into.
+    fn hooks(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let renamed = if kernel::has_tracepoint(RENAMED.0) { RENAMED.1 } else { RENAMED.0 };
+        HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != renamed).map(|(p, h, _)| (*p, *h))
     }
 
     /// The layer its hooks show; process life cycle serves all of them.
@@ -86,7 +104,7 @@ impl Group {
         match self {
             Self::Block => Layer::Block,
             Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall => Layer::Syscall,
+            Self::Process | Self::Syscall | Self::Uring => Layer::Syscall,
         }
     }
 }
@@ -119,6 +137,7 @@ impl<'obj> Session<'obj> {
         let wanted: BTreeSet<Group> = GROUPS
             .into_iter()
             .filter(|g| match g {
+                Group::Uring => options.layers.contains(&Layer::Syscall),
                 Group::Block => options.layers.contains(&Layer::Block),
                 Group::Library | Group::Question => {
                     catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
@@ -152,10 +171,7 @@ impl<'obj> Session<'obj> {
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {
-                HOOKS
-                    .iter()
-                    .filter(move |(_, _, g)| *g == group)
-                    .map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
+                group.hooks().map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
             })
             .collect();
         let mut session = Self {
@@ -471,8 +487,21 @@ fn open<'obj>(
     ro.iot_cfg.hold = u8::from(options.hold);
     if options.layers.contains(&Layer::Syscall) {
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
+            if row.symbol == SPLICE_TO {
+                ro.iot_splice_to = i as u16 + 1;
+                continue;
+            }
             let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
             *slot.with_context(|| format!("system call {} has no number", row.symbol))? = i as u16 + 1;
+        }
+        for (i, row) in rows.iter().enumerate() {
+            let table = match row.family {
+                Family::Uring => &mut ro.iot_uring_rows,
+                Family::Aio => &mut ro.iot_aio_rows,
+                _ => continue,
+            };
+            let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
+            *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
         }
     }
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;

@@ -41,6 +41,7 @@ enum Needs {
 /// Name, source, needs.
 const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("aio_mix", "aio_mix.c", Needs::Libc),
+    ("async_kernel", "async_kernel.c", Needs::Libc),
     ("callbacks", "callbacks.c", Needs::Libc),
     ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
     ("demo", "demo.c", Needs::MpiAndHdf5),

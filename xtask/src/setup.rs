@@ -64,6 +64,7 @@ pub const PACKAGES: &[Package] = &[
     package("libhdf5-dev", "hdf5-devel", Sign::Library("hdf5-serial"), "the tests' HDF5 without MPI"),
     package("hdf5-tools", "hdf5", Sign::Program("h5dump"), "reads what the demo wrote"),
     package("dwz", "dwz", Sign::Program("dwz"), "the tests read debug information that it has shared"),
+    package("fio", "fio", Sign::Program("fio"), "the tests compare with its own counts"),
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),

@@ -42,11 +42,15 @@ struct inode_operations;
 struct io_context;
 struct io_kiocb;
 struct io_ring_ctx;
+struct io_uring_sqe;
 struct io_uring_task;
+struct io_wq_work;
+struct io_wq_work_node;
 struct iov_iter;
 struct iovec;
 struct kernfs_node;
 struct kiocb;
+struct kioctx;
 struct kobject;
 struct kvec;
 struct list_head;
@@ -259,6 +263,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	int exit_code;
 	int exit_state;
+	void *worker_private;
 	struct mm_struct *mm;
 	unsigned int in_execve: 1;
 	u64 utime;
@@ -1228,6 +1233,24 @@ struct io_uring_cqe {
 	__u64 big_cqe[0];
 };
 
+struct io_wq_work_node {
+	struct io_wq_work_node *next;
+};
+
+struct io_wq_work {
+	struct io_wq_work_node list;
+	atomic_t flags;
+	int cancel_seq;
+};
+
+struct io_ring_ctx {
+	unsigned int flags;
+	u32 *sq_array;
+	struct io_uring_sqe *sq_sqes;
+	unsigned int cached_sq_head;
+	unsigned int sq_entries;
+};
+
 typedef u64 io_req_flags_t;
 
 struct io_cqe {
@@ -1247,6 +1270,7 @@ struct io_kiocb {
 	struct io_ring_ctx *ctx;
 	struct io_uring_task *tctx;
 	struct io_kiocb *link;
+	struct io_wq_work work;
 };
 
 typedef __kernel_ulong_t ino_t;
@@ -1555,6 +1579,26 @@ struct trace_event_raw_writeback_single_inode_template {
 	char __data[0];
 };
 
+struct io_event {
+	__u64 data;
+	__u64 obj;
+	__s64 res;
+	__s64 res2;
+};
+
+struct kioctx {
+	long unsigned int user_id;
+};
+
+struct aio_kiocb {
+	struct kioctx *ki_ctx;
+	struct io_event ki_res;
+};
+
+struct iomap_dio {
+	struct kiocb *iocb;
+};
+
 struct trace_event_raw_ext4__write_begin {
 	struct trace_entry ent;
 	dev_t dev;
@@ -1633,6 +1677,10 @@ struct trace_event_raw_block_bio {
 	char rwbs[10];
 	char comm[16];
 	char __data[0];
+};
+
+struct io_worker {
+	struct io_wq_work *cur_work;
 };
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX

@@ -126,9 +126,13 @@ pub fn asked(span: &Span) -> Option<i64> {
     span.req_bytes.or(span.bytes)
 }
 
-/// A phase inside a call, or a data call of unknown size: what is asked for shows in the calls below.
+/// Calls that hand operations over to the kernel, which are spans below them.
+const SUBMITS: [&str; 2] = ["io_submit", "io_uring_enter"];
+
+/// A phase inside a call, a call that submits operations, or a data call of unknown size: what is asked for shows in the
+/// calls below.
 fn is_opaque(span: &Span) -> bool {
-    is_phase(span) || (is_data(span) && asked(span).is_none() && span.errno == 0)
+    is_phase(span) || SUBMITS.contains(&span.op) || (is_data(span) && asked(span).is_none() && span.errno == 0)
 }
 
 fn side(kind: Kind) -> usize {

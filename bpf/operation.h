@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Operations that the kernel carries out for a call that need not wait for them (io_uring, libaio): a table of those that are
+ * not complete, and the record of one that is.
+ */
+#ifndef IOT_OPERATION_H
+#define IOT_OPERATION_H
+
+#define IOT_OPCODES 64
+
+/* io_uring: the request. libaio: the control block, which counts within a context of a process. */
+struct iot_op_key {
+	u64 object;
+	u64 context;
+	u32 process;
+	u32 pad;
+};
+
+struct iot_op {
+	u64 start;
+	u64 handle;
+	u64 len;
+	u64 off;
+	u64 ino;
+	u32 dev;
+	u32 generation;
+	u64 ring; /* io_uring: what its completion is called by when there is no room for it */
+	u64 name;
+	u32 process;
+	u32 thread; /* who submitted it */
+	u32 seq;
+	u32 of; /* the call that did */
+	u16 spec;
+	u8 flags; /* of iot_call */
+	u8 depth;
+	u8 in_call; /* `of` is valid */
+	u8 slot;    /* an open whose result is no descriptor: it stays in the ring's table of files */
+	u8 pad[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct iot_op_key);
+	__type(value, struct iot_op);
+} iot_ops SEC(".maps");
+
+/* Processes that have submitted one: of the others nothing has to be looked for when they end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} iot_submitters SEC(".maps");
+
+/* The call that an operation is found complete in. */
+struct iot_found {
+	u32 thread;
+	u32 seq;
+	u32 in_call;
+};
+
+/* How one ended. */
+struct iot_end {
+	s64 result;
+	u64 at;
+	u64 told; /* when that became known */
+	u64 off;  /* where it turned out to be, if it did not say so itself: at the file position */
+	struct iot_found by;
+	u32 unfinished; /* nobody will tell */
+};
+
+/* Makes the operation of the thread's innermost open call; its values are to follow. */
+static __always_inline void iot_op_head(struct iot_op *op, struct iot_task *t, u16 spec)
+{
+	op->start = bpf_ktime_get_ns();
+	op->process = t->process;
+	op->thread = t->thread;
+	op->seq = t->seq++;
+	op->of = op->seq;
+	op->spec = spec;
+	if (t->depth) {
+		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+		op->in_call = 1;
+		op->of = f->seq;
+		op->depth = f->depth + 1;
+	}
+	if (!t->submits) {
+		u32 process = t->process, yes = 1;
+
+		t->submits = !bpf_map_update_elem(&iot_submitters, &process, &yes, BPF_ANY);
+	}
+}
+
+/* The file an operation is on; false when it is one that is left out. */
+static __always_inline bool iot_op_file(struct iot_op *op, struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct iot_file_key key = {};
+
+	if (!iot_file_wanted(inode))
+		return false;
+	iot_key_of(inode, &key);
+	op->ino = key.ino;
+	op->dev = key.dev;
+	op->generation = key.generation;
+	op->flags |= IOT_F_FILE;
+	if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+		op->flags |= IOT_F_DIRECT;
+	return true;
+}
+
+/* The innermost open call of the current thread, if it is one of this process. */
+static __always_inline void iot_found_by(struct iot_found *by, u32 process)
+{
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!t || !t->depth || t->process != process)
+		return;
+	by->in_call = 1;
+	by->thread = t->thread;
+	by->seq = iot_frame_at(t, t->depth - 1)->seq;
+}
+
+/* Sends an operation and takes it out. Of several that do so at a time one succeeds. */
+static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
+{
+	struct iot_operation *e;
+	struct iot_spec *s;
+	struct iot_op *op;
+	void *ring;
+	u64 dur;
+
+	if (!key || !end)
+		return -1;
+	op = bpf_map_lookup_elem(&iot_ops, key);
+	s = op ? iot_spec_of(op->spec) : NULL;
+	if (!s)
+		return -1;
+	ring = iot_ring_of(iot_call_class(s));
+	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
+	if (!e) {
+		if (!bpf_map_delete_elem(&iot_ops, key))
+			iot_lost(IOT_P_RING, s->layer);
+		return -1;
+	}
+	dur = end->at > op->start ? end->at - op->start : 0;
+	if (dur >> IOT_DUR_BITS)
+		dur = (1ULL << IOT_DUR_BITS) - 1;
+	e->call.type = IOT_T_OPERATION;
+	e->call.flags = op->flags;
+	e->call.spec = op->spec;
+	e->call.seq = op->seq;
+	e->call.thread = op->thread;
+	e->call.status = 0;
+	e->call.start = op->start;
+	e->call.dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+				(u64)op->depth << (IOT_DUR_BITS + IOT_CPU_BITS);
+	e->call.handle = op->handle;
+	e->call.len = op->len;
+	e->call.got = 0;
+	e->call.off = op->off;
+	e->ino = op->ino;
+	e->dev = op->dev;
+	e->generation = op->generation;
+	e->told = end->told;
+	e->of = op->of;
+	e->in_call = op->in_call;
+	e->by_thread = end->by.thread;
+	e->by_seq = end->by.seq;
+	e->found = end->by.in_call;
+	e->pad = 0;
+	e->pad2 = 0;
+	if (end->unfinished) {
+		e->call.flags |= IOT_F_UNFINISHED;
+	} else if (end->result < 0) {
+		e->call.status = end->result < -4095 ? -1 : end->result;
+	} else {
+		if (s->got.how) {
+			e->call.got = end->result;
+			e->call.flags |= IOT_F_GOT;
+		}
+		if (s->handle.how == IOT_RET && !op->slot) {
+			e->call.handle = end->result;
+			e->call.flags |= IOT_F_HANDLE;
+		}
+	}
+	if (e->call.flags & IOT_F_OFF && e->call.off == (u64)-1) {
+		e->call.off = end->off;
+		if (end->off == (u64)-1)
+			e->call.flags &= ~IOT_F_OFF;
+	}
+	if (bpf_map_delete_elem(&iot_ops, key)) {
+		bpf_ringbuf_discard(e, 0);
+		return -1;
+	}
+	bpf_ringbuf_submit(e, iot_wakeup(ring));
+	return 0;
+}
+
+struct iot_sweep {
+	u64 context; /* 0: any */
+	u64 now;
+	u32 process;
+	u32 pad;
+};
+
+#endif

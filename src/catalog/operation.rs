@@ -1,0 +1,93 @@
+//! Operations that the kernel carries out after the call that submitted them: requests of `io_uring`, control blocks of
+//! libaio. Opcodes: Linux `include/uapi/linux/io_uring.h` and `aio_abi.h`.
+
+use super::Src::{Arg, Int, Iov, Ret};
+use super::{Family, Role, Row, row};
+use crate::words::{Kind, Layer, flag};
+
+const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {
+    row(family, Layer::Syscall, symbol, kind).flags(flag::ASYNC | flag::NONBLOCKING)
+}
+/// On an open file. The kernel side knows where requests have what: positions of arguments mean nothing here.
+const fn ring(symbol: &'static str, kind: Kind) -> Row {
+    operation(Family::Uring, symbol, kind).handle(Int(0))
+}
+/// Names files by paths, which are not read.
+const fn named(symbol: &'static str) -> Row {
+    operation(Family::Uring, symbol, Kind::Meta).role(Role::None)
+}
+const fn aio(symbol: &'static str, kind: Kind) -> Row {
+    operation(Family::Aio, symbol, kind).handle(Int(0))
+}
+const fn data(row: Row) -> Row {
+    row.len(Arg(0)).off(Arg(0)).got(Ret)
+}
+const fn vector(row: Row) -> Row {
+    row.len(Iov(0, 0)).off(Arg(0)).got(Ret)
+}
+
+pub(super) const ROWS: &[Row] = &[
+    vector(ring("io_uring.readv", Kind::Read)),
+    vector(ring("io_uring.writev", Kind::Write)),
+    data(ring("io_uring.read_fixed", Kind::Read)),
+    data(ring("io_uring.write_fixed", Kind::Write)),
+    data(ring("io_uring.read", Kind::Read)),
+    data(ring("io_uring.write", Kind::Write)),
+    vector(ring("io_uring.readv_fixed", Kind::Read)),
+    vector(ring("io_uring.writev_fixed", Kind::Write)),
+    // To a file: what comes from one goes to a pipe, which is left out.
+    data(ring("io_uring.splice", Kind::Write)),
+    ring("io_uring.fsync", Kind::Sync),
+    ring("io_uring.sync_file_range", Kind::Sync).len(Arg(0)).off(Arg(0)),
+    // Its length stands where others have a buffer.
+    ring("io_uring.fallocate", Kind::Meta).len(Int(0)).off(Arg(0)),
+    ring("io_uring.ftruncate", Kind::Meta).off(Arg(0)),
+    ring("io_uring.fadvise", Kind::Other).len(Arg(0)).off(Arg(0)),
+    ring("io_uring.openat", Kind::Open).role(Role::Open).handle(Ret),
+    ring("io_uring.openat2", Kind::Open).role(Role::Open).handle(Ret),
+    ring("io_uring.close", Kind::Close).role(Role::Close),
+    named("io_uring.statx"),
+    named("io_uring.renameat"),
+    named("io_uring.unlinkat"),
+    named("io_uring.mkdirat"),
+    named("io_uring.symlinkat"),
+    named("io_uring.linkat"),
+    data(aio("aio.pread", Kind::Read)),
+    data(aio("aio.pwrite", Kind::Write)),
+    vector(aio("aio.preadv", Kind::Read)),
+    vector(aio("aio.pwritev", Kind::Write)),
+    aio("aio.fsync", Kind::Sync),
+    aio("aio.fdsync", Kind::Sync),
+];
+
+pub(super) const OPCODES: &[(&str, u8)] = &[
+    ("io_uring.readv", 1),
+    ("io_uring.writev", 2),
+    ("io_uring.fsync", 3),
+    ("io_uring.read_fixed", 4),
+    ("io_uring.write_fixed", 5),
+    ("io_uring.sync_file_range", 8),
+    ("io_uring.fallocate", 17),
+    ("io_uring.openat", 18),
+    ("io_uring.close", 19),
+    ("io_uring.statx", 21),
+    ("io_uring.read", 22),
+    ("io_uring.write", 23),
+    ("io_uring.fadvise", 24),
+    ("io_uring.openat2", 28),
+    ("io_uring.splice", 30),
+    ("io_uring.renameat", 35),
+    ("io_uring.unlinkat", 36),
+    ("io_uring.mkdirat", 37),
+    ("io_uring.symlinkat", 38),
+    ("io_uring.linkat", 39),
+    ("io_uring.ftruncate", 55),
+    ("io_uring.readv_fixed", 60),
+    ("io_uring.writev_fixed", 61),
+    ("aio.pread", 0),
+    ("aio.pwrite", 1),
+    ("aio.fsync", 2),
+    ("aio.fdsync", 3),
+    ("aio.preadv", 7),
+    ("aio.pwritev", 8),
+];
