@@ -152,7 +152,9 @@ fn operations_and_bytes_of_every_engine_are_fios_own() {
             // Every byte went to the device, in requests below its operation.
             let ids: BTreeSet<i64> = operations.iter().map(|s| s.span_id).collect();
             let linked = data.links.iter().filter(|l| l.how == "direct" && ids.contains(&l.span_id));
-            assert_eq!(linked.map(|l| l.bytes).sum::<i64>(), truth[0].1 + truth[1].1, "{name}");
+            let (linked, all) = (linked.map(|l| l.bytes).sum::<i64>(), truth[0].1 + truth[1].1);
+            // Of a polled queue some are now and then not linked: docs/architecture.md, limits.
+            assert!(if polled { linked > 0 && linked <= all } else { linked == all }, "{name}: {linked} of {all}");
         }
         let read_ahead = data.links.iter().filter(|l| operations.iter().any(|s| s.span_id == l.span_id));
         for link in read_ahead {
