@@ -20,6 +20,8 @@ enum iot_type {
 	IOT_T_REQ,	/* a request, at completion */
 	IOT_T_STREAM,	/* a FILE is on a descriptor */
 	IOT_T_ENTER,	/* a phase was entered; its call follows when it returns */
+
+	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
 };
 
 enum iot_text_kind {
@@ -194,6 +196,20 @@ struct iot_stream {
 	u32 generation;
 	u32 thread;
 	u32 pad2;
+};
+
+/* Only where there is something to tell: a miss, read-ahead, a pause, or that it is not known. */
+struct iot_cache {
+	u8 type;
+	u8 known; /* miss and ahead are */
+	u8 pad[2];
+	u32 thread;
+	u32 seq;
+	u32 pad2;
+	u64 time;
+	u64 miss;      /* bytes of the call's own range that it added to the cache */
+	u64 ahead;     /* bytes of other pages of the file that it added */
+	u64 throttled; /* ns that it was told to wait, because too much is dirty */
 };
 
 /* Not a record: a question of user space (pid, address) and its answer. */

@@ -22,6 +22,7 @@
 #include "call.h"
 #include "words.h"
 #include "lib.h"
+#include "cache.h"
 #include "syscall.h"
 #include "process.h"
 #include "block.h"
@@ -37,6 +38,7 @@ const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
+const struct iot_cache *iot_unused_cache __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
 const enum iot_when *iot_unused_when __attribute__((unused));
@@ -59,5 +61,6 @@ _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
+_Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 
 char LICENSE[] SEC("license") = "GPL";

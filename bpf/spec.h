@@ -140,6 +140,8 @@ struct iot_spec {
 	u8 names;		      /* path[0] is a name that the call fills in, if it succeeds */
 	u8 every;		      /* notes do not fill it: the arrays of all of them are sent */
 	struct iot_words words[IOT_WORDS_PER_CALL];
+	u8 reads; /* a system call that may read through the page cache */
+	u8 pad[3];
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */

@@ -326,7 +326,8 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;
 	}
-	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+	if (iot_send_cache(t, s, f, ret))
+		iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return 0;
 }
 

@@ -30,6 +30,11 @@ struct iot_frame {
 	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
+	u64 from;		      /* system calls: see bpf/cache.h */
+	u64 to;
+	u64 miss;
+	u64 ahead;
+	u64 throttled;
 	u64 ino;
 	u32 dev;
 	u32 generation;
@@ -37,6 +42,8 @@ struct iot_frame {
 	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;    /* which copy of the library */
 	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
+	u8 range;   /* system calls: is from .. to known? */
+	u8 pad[7];
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */

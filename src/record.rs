@@ -308,6 +308,7 @@ impl Run<'_, '_> {
     /// Until the command ends, the targets end, the time is over or a signal says so.
     fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
+        let _ = self.notes.send(Note::Watched(self.session.watched()));
         if self.args.run.is_empty() {
             self.attach_existing()?;
         } else if let Some(code) = self.launch()? {

@@ -63,6 +63,8 @@ fn span(number: usize, some: bool) -> Span {
         bytes: some.then_some(0),
         req_bytes: some.then_some(4096),
         miss_bytes: some.then_some(5),
+        ahead_bytes: some.then_some(9),
+        throttle_ns: some.then_some(10),
         ret: some.then_some(i64::MIN),
         errno: -1,
         flags: flag::COLLECTIVE | flag::READAHEAD,

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod block;
+mod cache;
 mod call;
 mod collectives;
 mod dirty;
@@ -33,6 +34,7 @@ mod testing;
 
 use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
+pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::order::{Order, Timed};
@@ -130,6 +132,7 @@ pub struct Correlator {
     waiting: usize,
     losses: Losses,
     unknown: Unknown,
+    cache: Watched,
 }
 
 impl Correlator {
@@ -152,12 +155,18 @@ impl Correlator {
             waiting: 0,
             losses: Losses::default(),
             unknown: Unknown::default(),
+            cache: Watched::default(),
         }
     }
 
     /// The mounts that files are looked up in; may be called again when they change.
     pub fn set_mounts(&mut self, mounts: Vec<Mount>) {
         self.things.files.set_mounts(mounts);
+    }
+
+    /// What of the page cache is watched.
+    pub fn set_watched(&mut self, watched: Watched) {
+        self.cache = watched;
     }
 
     /// Takes an event, in any order.
@@ -216,6 +225,10 @@ impl Correlator {
                 } else if !state.keep(Text { seq, what, bytes, root, cut }) {
                     self.losses.add("text", None, 1);
                 }
+            }
+            Event::Cached { thread, seq, cached, .. } => {
+                let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                state.cached = Some((seq, cached));
             }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
@@ -339,6 +352,8 @@ impl Correlator {
             let writer = (call.thread, call.seq);
             self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
         }
+        let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
+        let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
             // Waiting for file I/O is file I/O.
@@ -349,10 +364,14 @@ impl Correlator {
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
+            miss_bytes: cached.miss,
+            ahead_bytes: cached.ahead,
+            throttle_ns: cached.throttle,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
                 | found.flags
+                | if cached.ahead.is_some_and(|n| n > 0) { flag::READAHEAD } else { 0 }
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id,

@@ -47,6 +47,10 @@ pub struct Span {
     pub req_bytes: Option<i64>,
     /// Bytes of a read that were not in the page cache.
     pub miss_bytes: Option<i64>,
+    /// Bytes of other pages that a read brought into the page cache.
+    pub ahead_bytes: Option<i64>,
+    /// How long a write was made to wait because too much was dirty.
+    pub throttle_ns: Option<i64>,
     /// The call's result as it returned it; `None` for unfinished calls and pointers.
     pub ret: Option<i64>,
     /// System calls: the error number, 0 for success. Libraries: 0 for success, -1 for a failed call.

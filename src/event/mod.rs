@@ -86,6 +86,17 @@ impl TextKind {
     }
 }
 
+/// What the page cache had to do with a system call. Of most calls nothing is told: there was no miss and no wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cached {
+    /// Bytes of the call's range that were not there.
+    pub miss: Option<u64>,
+    /// Bytes beyond it that the call read ahead.
+    pub ahead: Option<u64>,
+    /// How long the call was made to wait because too much was dirty, in ns.
+    pub throttled: u64,
+}
+
 /// A bio as it was when its request was issued; neighbours of one file in one request are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bio {
@@ -131,6 +142,8 @@ pub enum Event {
     Enter(Enter),
     /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
+    /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
+    Cached { time: u64, thread: u32, seq: u32, cached: Cached },
     /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
     /// opened through, and a process that sees it.
     File {
@@ -171,6 +184,7 @@ impl Event {
             Self::Call(c) => c.start.saturating_add(c.dur),
             Self::Enter(e) => e.start,
             Self::Text { time, .. }
+            | Self::Cached { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }
             | Self::Process { time, .. }

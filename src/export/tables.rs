@@ -33,6 +33,8 @@ table!("spans", Span, sorted by pid, tid, start_ns, span_id {
     bytes: Option<i64> => Dict,
     req_bytes: Option<i64> => Dict,
     miss_bytes: Option<i64> => Dict,
+    ahead_bytes: Option<i64> => Dict,
+    throttle_ns: Option<i64> => Dict,
     ret: Option<i64> => Dict,
     errno: i16 => Dict,
     flags: i32 => Dict,

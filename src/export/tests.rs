@@ -66,6 +66,8 @@ pub(super) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         bytes: None,
         req_bytes: None,
         miss_bytes: None,
+        ahead_bytes: None,
+        throttle_ns: None,
         ret: None,
         errno: 0,
         flags: 0,

@@ -1,6 +1,7 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
 use crate::catalog::{Catalog, Family, Row, syscall_number};
+use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
@@ -50,11 +51,16 @@ enum Group {
     Process,
     Syscall,
     Block,
+    /// Page cache: what is read into it.
+    Pages,
+    /// Page cache: who waits because too much is dirty.
+    Throttling,
     Library,
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 5] = [Group::Process, Group::Syscall, Group::Block, Group::Library, Group::Question];
+const GROUPS: [Group; 7] =
+    [Group::Process, Group::Syscall, Group::Block, Group::Pages, Group::Throttling, Group::Library, Group::Question];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -67,6 +73,8 @@ const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_bio_split", "block_split", Group::Block),
     ("iot_rq_issue", "block_rq_issue", Group::Block),
     ("iot_rq_complete", "block_rq_complete", Group::Block),
+    ("iot_page_added", "mm_filemap_add_to_page_cache", Group::Pages),
+    ("iot_throttled", "balance_dirty_pages", Group::Throttling),
 ];
 
 impl Group {
@@ -81,12 +89,18 @@ impl Group {
         HOOKS.iter().filter(|(_, _, g)| *g == self).map(|(p, _, _)| *p).collect()
     }
 
+    /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
+    /// record are read instead, which have names.
+    fn tier(self) -> &'static str {
+        if self == Self::Throttling { "tracepoint" } else { "tp_btf" }
+    }
+
     /// The layer its hooks show; process life cycle serves all of them.
     fn layer(self) -> Layer {
         match self {
             Self::Block => Layer::Block,
             Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall => Layer::Syscall,
+            Self::Process | Self::Syscall | Self::Pages | Self::Throttling => Layer::Syscall,
         }
     }
 }
@@ -120,6 +134,7 @@ impl<'obj> Session<'obj> {
             .into_iter()
             .filter(|g| match g {
                 Group::Block => options.layers.contains(&Layer::Block),
+                Group::Pages | Group::Throttling => options.layers.contains(&Layer::Syscall),
                 Group::Library | Group::Question => {
                     catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
                 }
@@ -197,6 +212,15 @@ impl<'obj> Session<'obj> {
             );
         }
         Ok(())
+    }
+
+    /// Which hooks on the page cache are attached.
+    pub fn watched(&self) -> Watched {
+        let is = |group| {
+            let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
+            self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
+        };
+        Watched { pages: is(Group::Pages), throttling: is(Group::Throttling) }
     }
 
     /// Makes a process a target; `armed: false` means from its next exec on.
@@ -441,7 +465,7 @@ fn verdict(group: Group, hook: &str, outcome: Result<(), String>) -> Coverage {
         layer: group.layer(),
         target: "kernel".into(),
         symbol: hook.to_owned(),
-        tier: outcome.is_ok().then_some("tp_btf"),
+        tier: outcome.is_ok().then_some(group.tier()),
         status: if outcome.is_ok() { "attached" } else { "refused" },
         reason: outcome.err(),
         offset: None,

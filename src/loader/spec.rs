@@ -192,6 +192,8 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         names: u8::from(row.names),
         every: u8::from(row.every),
         words: row.words.map(words),
+        reads: u8::from(syscall && row.kind == Kind::Read),
+        ..Default::default()
     }
 }
 
