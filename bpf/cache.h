@@ -31,10 +31,14 @@ static __always_inline struct iot_frame *iot_open_syscall(void)
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	struct iot_frame *f;
 
-	if (!t || !t->depth)
+	if (!t)
 		return NULL;
-	f = iot_frame_at(t, t->depth - 1);
-	return f->sp ? NULL : f;
+	for (u32 i = 0; i < IOT_KERNEL_DEPTH && i < t->depth; i++) {
+		f = iot_frame_at(t, t->depth - 1 - i);
+		if (f->sp != IOT_SP_KERNEL)
+			return f->sp ? NULL : f;
+	}
+	return NULL;
 }
 
 static __always_inline u64 iot_folio_bytes(struct folio *folio)

@@ -23,6 +23,7 @@
 #include "words.h"
 #include "lib.h"
 #include "cache.h"
+#include "vfs.h"
 #include "syscall.h"
 #include "process.h"
 #include "block.h"
@@ -41,6 +42,7 @@ const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_cache *iot_unused_cache __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
+const enum iot_about_how *iot_unused_about __attribute__((unused));
 const enum iot_when *iot_unused_when __attribute__((unused));
 const enum iot_count *iot_unused_count __attribute__((unused));
 const enum iot_fails *iot_unused_fails __attribute__((unused));

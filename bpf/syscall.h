@@ -279,6 +279,12 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!t || !t->depth)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
+	if (f->sp == IOT_SP_KERNEL) {
+		iot_leave_kernel(t, now);
+		if (!t->depth)
+			return 0;
+		f = iot_frame_at(t, t->depth - 1);
+	}
 	spec--;
 	if (f->sp != 0 || f->spec != spec)
 		return 0; /* excluded at entry, or entered before we came */

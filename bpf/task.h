@@ -3,19 +3,22 @@
 #ifndef IOT_TASK_H
 #define IOT_TASK_H
 
-#define IOT_DEPTH      32
-#define IOT_ARGS       12
-#define IOT_TOLD       16 /* streams that a thread remembers having told */
-#define IOT_PAGE_SHIFT 12 /* of x86_64 */
+#define IOT_DEPTH	 32
+#define IOT_ARGS	 12
+#define IOT_TOLD	 16 /* streams that a thread remembers having told */
+#define IOT_PAGE_SHIFT	 12 /* of x86_64 */
 
-#define IOT_B_PLACES   0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
-#define IOT_B_JUMPED   0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
-#define IOT_B_PHASE    0x04
+#define IOT_SP_KERNEL	 1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
+#define IOT_KERNEL_DEPTH 8 /* such functions inside each other */
+
+#define IOT_B_PLACES	 0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
+#define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
+#define IOT_B_PHASE	 0x04
 
 /* A call that has entered and not returned. */
 struct iot_frame {
 	u64 start;
-	u64 sp; /* libraries: the stack pointer at entry; system calls: 0 */
+	u64 sp; /* libraries: the stack pointer at entry; system calls: 0; kernel functions: IOT_SP_KERNEL */
 	u32 seq;
 	u16 spec;
 	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_B_ */

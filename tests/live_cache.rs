@@ -216,3 +216,60 @@ fn writers_that_are_not_made_to_wait_say_so() {
         data.calls("write").filter(|s| s.req_bytes == Some(65536)).map(|s| s.throttle_ns).collect();
     assert_eq!(writes, [told; 4]);
 }
+
+/// The kernel's own record of who was made to wait for a device: a trace of its tracepoint.
+struct Pauses {
+    tracefs: PathBuf,
+    instance: PathBuf,
+}
+
+impl Pauses {
+    fn of(work: &Path, device: &str) -> Self {
+        let tracefs = work.join("tracing");
+        fs::create_dir(&tracefs).unwrap();
+        run("mount", &["-t", "tracefs", "none", tracefs.to_str().unwrap()]);
+        let instance = tracefs.join(format!("instances/iotrace-{}", std::process::id()));
+        fs::create_dir(&instance).unwrap();
+        let hook = instance.join("events/writeback/balance_dirty_pages");
+        fs::write(hook.join("filter"), format!("bdi == \"{device}\"")).unwrap();
+        fs::write(hook.join("enable"), "1").unwrap();
+        Self { tracefs, instance }
+    }
+
+    /// In ms, of a process.
+    fn sum(&self, pid: i32) -> i64 {
+        let text = fs::read_to_string(self.instance.join("trace")).unwrap();
+        let of_it = text.lines().filter(|line| line.split_whitespace().next().unwrap().ends_with(&format!("-{pid}")));
+        let pause = |line: &str| line.split_once(" pause=").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        of_it.map(pause).filter(|ms: &i64| *ms > 0).sum()
+    }
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.instance);
+        let _ = Command::new("umount").arg(&self.tracefs).status();
+    }
+}
+
+#[test]
+fn writers_are_made_to_wait_as_long_as_the_kernel_s_own_trace_says() {
+    let work = live::scratch();
+    let device = Device::new(work.path());
+    let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name.rsplit('/').next().unwrap())).unwrap();
+    let limits = Path::new("/sys/class/bdi").join(number.trim());
+    // Little of this device may be dirty. Before Linux 6.2 that cannot be said of one device, and nobody has to wait.
+    let limited = fs::write(limits.join("strict_limit"), "1").is_ok();
+    if limited {
+        fs::write(limits.join("max_bytes"), "1048576").unwrap();
+    }
+    let pauses = Pauses::of(work.path(), number.trim());
+    let file = device.mount.join("data");
+    let command = ["dd", "if=/dev/zero", &format!("of={}", file.display()), "bs=64k", "count=256"];
+    let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
+    let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&file)).collect();
+    assert_eq!(writes.len(), 256);
+    let told: i64 = writes.iter().map(|s| s.throttle_ns.unwrap()).sum();
+    assert_eq!(told, pauses.sum(writes[0].pid) * 1_000_000);
+    assert!(!limited || told > 0, "nobody had to wait");
+}

@@ -17,6 +17,7 @@ mod syscall;
 mod user;
 pub mod value;
 pub mod variables;
+mod vfs;
 
 pub use library::{Catalog, Library};
 pub use phase::Phase;
@@ -63,6 +64,8 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// Functions inside the kernel.
+    Kernel,
     /// A library (or the phases) of the user, by its number in the [`Catalog`].
     User(u8),
 }
@@ -107,7 +110,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall | Self::User(_) => &[],
+            Self::Syscall | Self::Kernel | Self::User(_) => &[],
         }
     }
 
@@ -150,6 +153,7 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::Kernel => "kernel functions",
             Self::User(_) => "user",
         }
     }
@@ -166,6 +170,7 @@ impl Family {
             }
             Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
+            Self::Kernel => Layer::Vfs,
             Self::User(_) => Layer::App,
         }
     }
@@ -322,6 +327,28 @@ impl Src {
             | Self::StreamMoved => 0,
         }
     }
+}
+
+/// How the arguments of a function inside the kernel name a file, and what part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    Nothing,
+    /// A `struct file`.
+    File,
+    /// A `struct file`, then a buffer, its size, and where the position is.
+    Buffer,
+    /// A `struct file`, then a `struct iov_iter`, and where the position is.
+    Iter,
+    /// A `struct kiocb`, then a `struct iov_iter`.
+    Kiocb,
+    /// A `struct path`.
+    Path,
+    /// The second argument is a `struct dentry`.
+    Dentry,
+    /// The third is.
+    Entry,
+    /// The result is a `struct file`.
+    Opened,
 }
 
 /// How many elements an array of the program has.
@@ -596,6 +623,8 @@ pub struct Row {
     pub tells: Tells,
     /// What it says of variables; the same.
     pub meaning: Meaning,
+    /// Functions inside the kernel: which file.
+    pub about: About,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -634,6 +663,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         descriptor: false,
         tells: Tells::Nothing,
         meaning: Meaning::Nothing,
+        about: About::Nothing,
     }
 }
 
@@ -768,6 +798,10 @@ impl Row {
         self.tells = what;
         self
     }
+    const fn about(mut self, what: About) -> Self {
+        self.about = what;
+        self
+    }
     const fn meaning(mut self, what: Meaning) -> Self {
         self.meaning = what;
         self
@@ -799,7 +833,7 @@ pub fn rows() -> Vec<Row> {
     let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS, vfs::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

@@ -106,8 +106,10 @@ const EINTR: i16 = 4;
 fn errno(row: &Row, call: &Call) -> i16 {
     match (call.status < 0, row.layer) {
         (false, _) => 0,
-        (true, Layer::Syscall) if RESTART.contains(&call.status.saturating_neg()) => EINTR,
-        (true, Layer::Syscall) => i16::try_from(call.status.saturating_neg()).unwrap_or(i16::MAX),
+        (true, Layer::Syscall | Layer::Vfs | Layer::Fs) if RESTART.contains(&call.status.saturating_neg()) => EINTR,
+        (true, Layer::Syscall | Layer::Vfs | Layer::Fs) => {
+            i16::try_from(call.status.saturating_neg()).unwrap_or(i16::MAX)
+        }
         (true, _) => -1,
     }
 }

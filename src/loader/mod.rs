@@ -6,6 +6,7 @@
 pub mod attach;
 pub mod elf;
 pub mod existing;
+mod functions;
 pub mod kernel;
 pub mod launch;
 pub mod maps;

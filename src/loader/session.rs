@@ -5,6 +5,7 @@ use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
+use crate::loader::functions;
 use crate::loader::kernel::{self, Capabilities, LibTier};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
@@ -33,6 +34,9 @@ const FORGET_ROUNDS: u32 = 4;
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
+/// Layers of functions inside the kernel.
+const INNER: [Layer; 2] = [Layer::Vfs, Layer::Fs];
+
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -55,12 +59,22 @@ enum Group {
     Pages,
     /// Page cache: who waits because too much is dirty.
     Throttling,
+    /// Functions inside the kernel.
+    Functions,
     Library,
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 7] =
-    [Group::Process, Group::Syscall, Group::Block, Group::Pages, Group::Throttling, Group::Library, Group::Question];
+const GROUPS: [Group; 8] = [
+    Group::Process,
+    Group::Syscall,
+    Group::Block,
+    Group::Pages,
+    Group::Throttling,
+    Group::Functions,
+    Group::Library,
+    Group::Question,
+];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -83,6 +97,7 @@ impl Group {
             (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session"],
             (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
             (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
+            (Self::Functions, _) => return functions::PROGRAMS.to_vec(),
             (Self::Question, Some(_)) => return vec!["iot_real_file"],
             _ => {}
         }
@@ -99,6 +114,7 @@ impl Group {
     fn layer(self) -> Layer {
         match self {
             Self::Block => Layer::Block,
+            Self::Functions => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
             Self::Process | Self::Syscall | Self::Pages | Self::Throttling => Layer::Syscall,
         }
@@ -109,6 +125,8 @@ impl Group {
 pub struct Session<'obj> {
     skel: IotraceSkel<'obj>,
     engine: Engine,
+    rows: Vec<Row>,
+    layers: Vec<Layer>,
     links: Vec<Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
@@ -135,6 +153,7 @@ impl<'obj> Session<'obj> {
             .filter(|g| match g {
                 Group::Block => options.layers.contains(&Layer::Block),
                 Group::Pages | Group::Throttling => options.layers.contains(&Layer::Syscall),
+                Group::Functions => INNER.iter().any(|l| options.layers.contains(l)),
                 Group::Library | Group::Question => {
                     catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
                 }
@@ -163,7 +182,10 @@ impl<'obj> Session<'obj> {
             Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
             None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
         };
+        let rows = rows.to_vec();
         let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default());
+        let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
+        let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {
@@ -172,10 +194,13 @@ impl<'obj> Session<'obj> {
                     .filter(move |(_, _, g)| *g == group)
                     .map(move |(_, hook, _)| verdict(group, hook, Err(why.clone())))
             })
+            .chain(functions.into_iter().flatten())
             .collect();
         let mut session = Self {
             skel,
             engine,
+            rows,
+            layers: options.layers.clone(),
             links: Vec::new(),
             hooks,
             seen_losses: HashMap::new(),
@@ -201,6 +226,11 @@ impl<'obj> Session<'obj> {
                 }
                 Err(e) => self.hooks.push(verdict(*group, hook, Err(format!("{e:#}")))),
             }
+        }
+        if self.skel.progs.iot_kprobe.autoload() {
+            let (links, verdicts) = functions::attach(&self.skel.progs, &self.rows, &self.layers);
+            self.links.extend(links);
+            self.hooks.extend(verdicts);
         }
         let missing: Vec<&Coverage> =
             self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
@@ -345,7 +375,17 @@ impl<'obj> Session<'obj> {
 
     /// Verdicts on layers that no probe was tried for, at the end of a trace.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        self.engine.uncovered()
+        let unasked = INNER.iter().filter(|l| !self.layers.contains(l)).map(|layer| Coverage {
+            layer: *layer,
+            target: String::new(),
+            symbol: String::new(),
+            tier: None,
+            status: "skipped",
+            reason: Some("layer not selected".to_owned()),
+            offset: None,
+            insn: None,
+        });
+        self.engine.uncovered().into_iter().chain(unasked).collect()
     }
 
     /// Are there processes left to trace?
