@@ -124,6 +124,11 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		struct inode *inode = BPF_CORE_READ(file, f_inode);
 		struct iot_file_key key = {};
 
+		if (!iot_file_wanted(inode)) { /* nor is the system call recorded, which counts it */
+			if (t->seq == f->seq + 1)
+				t->seq--;
+			return 0;
+		}
 		iot_key_of(inode, &key);
 		f->file = ret;
 		f->ino = key.ino;

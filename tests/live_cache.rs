@@ -50,12 +50,12 @@ impl Drop for Device {
 /// touches, which pages are there; it prints what was asked, the bytes of these pages that were not there before, and the
 /// bytes of other pages that came in.
 const READER: &str = "
-import ctypes, mmap, os, sys
+import ctypes, mmap, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-path, PAGE = sys.argv[1], 4096
+path, inflight, PAGE = sys.argv[1], sys.argv[2], 4096
 fd = os.open(path, os.O_RDONLY)
 size = os.fstat(fd).st_size
 pages = -(-size // PAGE)
@@ -68,10 +68,17 @@ def forget():
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     assert not any(cached())
+def settled():
+    # mincore shows pages that have come: what is still being read ahead has to, first
+    while True:
+        before = cached()
+        time.sleep(0.05 * int(os.environ.get('IOTRACE_TEST_SLOWER', '1')))
+        if open(inflight).read().split() == ['0', '0'] and cached() == before:
+            return before
 def say(how, offset, asked, read):
     before = cached()
     got = read()
-    after = cached()
+    after = settled()
     miss = ahead = 0
     for page in range(pages):
         start, end = page * PAGE, (page + 1) * PAGE
@@ -147,8 +154,10 @@ fn misses_and_read_ahead_are_those_that_mincore_shows() {
     let work = live::scratch();
     let device = Device::new(work.path());
     let file = device.mount.join("data");
-    fs::write(&file, vec![7_u8; 4 << 20 | 1234]).unwrap();
-    let traced = live::trace(work.path(), &["--layers", "syscall"], &["python3", "-c", READER, file.to_str().unwrap()]);
+    fs::write(&file, vec![7_u8; (4 << 20) + 1234]).unwrap();
+    let inflight = format!("/sys/block/{}/inflight", device.name.rsplit('/').next().unwrap());
+    let command = ["python3", "-c", READER, file.to_str().unwrap(), &inflight];
+    let traced = live::trace(work.path(), &["--layers", "syscall"], &command);
     let truth = truth(&traced.stdout);
     let data = traced.data().lossless();
     let seen: Vec<Read> = reads(&data, &file).map(as_read).collect();
