@@ -125,7 +125,7 @@ fn system_calls_have_the_kernel_functions_that_they_go_through() {
         assert_eq!(data.calls("do_filp_open").count(), opens);
         assert!(data.calls("do_filp_open").any(|s| s.errno == 2));
     }
-    let renames = if attached("vfs_rename") { 1 } else { 0 };
+    let renames = usize::from(attached("vfs_rename"));
     assert_eq!(data.calls("vfs_rename").count(), renames);
     // What is missed is the system call's, whatever is open inside it.
     let misses: Vec<Option<i64>> = data.calls("pread64").filter(on_file).map(|s| s.miss_bytes).collect();
