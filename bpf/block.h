@@ -60,10 +60,7 @@ int BPF_PROG(iot_bio_queue, struct bio *bio)
 	if (t) {
 		q.traced = 1;
 		q.thread = t->thread;
-		if (t->depth) {
-			q.in_call = 1;
-			q.seq = iot_frame_at(t, t->depth - 1)->seq;
-		}
+		q.in_call = iot_inside(t, &q.seq);
 	}
 	bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY);
 	return 0;

@@ -7,19 +7,20 @@
 #define IOT_EVENT_H
 
 enum iot_type {
-	IOT_T_CALL = 1, /* a library call */
-	IOT_T_SYSCALL,	/* a system call: a call and the file it was about */
-	IOT_T_TEXT,	/* text that belongs to a call, or to an exec */
-	IOT_T_FILE,	/* identity and path of a file */
-	IOT_T_THREAD,	/* a thread of a target was first seen */
-	IOT_T_FORK,	/* a process became a target */
-	IOT_T_EXEC,	/* a target executed a program; its texts went before */
-	IOT_T_EXIT,	/* a target ended */
-	IOT_T_MAP,	/* a target mapped a file that was not judged yet */
-	IOT_T_BIO,	/* part of a request, at issue */
-	IOT_T_REQ,	/* a request, at completion */
-	IOT_T_STREAM,	/* a FILE is on a descriptor */
-	IOT_T_ENTER,	/* a phase was entered; its call follows when it returns */
+	IOT_T_CALL = 1,	  /* a library call */
+	IOT_T_SYSCALL,	  /* a system call: a call and the file it was about */
+	IOT_T_TEXT,	  /* text that belongs to a call, or to an exec */
+	IOT_T_FILE,	  /* identity and path of a file */
+	IOT_T_THREAD,	  /* a thread of a target was first seen */
+	IOT_T_FORK,	  /* a process became a target */
+	IOT_T_EXEC,	  /* a target executed a program; its texts went before */
+	IOT_T_EXIT,	  /* a target ended */
+	IOT_T_MAP,	  /* a target mapped a file that was not judged yet */
+	IOT_T_BIO,	  /* part of a request, at issue */
+	IOT_T_REQ,	  /* a request, at completion */
+	IOT_T_STREAM,	  /* a FILE is on a descriptor */
+	IOT_T_ENTER,	  /* a phase was entered; its call follows when it returns */
+	IOT_T_DIRTY = 20, /* pages of a file became dirty */
 };
 
 enum iot_text_kind {
@@ -183,6 +184,21 @@ struct iot_req {
 	u32 pad;
 };
 
+struct iot_dirty {
+	u8 type;
+	u8 in_call; /* seq is valid */
+	u8 pad[2];
+	u32 dev;
+	u64 time;
+	u64 ino;
+	u64 off;
+	u64 bytes;
+	u32 thread;
+	u32 seq;
+	u32 generation;
+	u32 pad2;
+};
+
 struct iot_stream {
 	u8 type;
 	u8 pad[3];
@@ -216,6 +232,7 @@ enum iot_place {
 	IOT_P_MAP_FULL,	 /* a table was full */
 	IOT_P_COMPAT,	 /* a 32-bit system call */
 	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
+	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
 	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
 	IOT_P_MAX,
 };

@@ -10,6 +10,7 @@
 #define IOT_LAYER_NETCDF  1 /* the I/O libraries: from here ... */
 #define IOT_LAYER_MPIIO	  4 /* ... to here */
 #define IOT_LAYER_SYSCALL 7
+#define IOT_LAYER_VFS	  8
 #define IOT_LAYER_BLOCK	  10
 
 #include "event.h"
@@ -24,6 +25,7 @@
 #include "lib.h"
 #include "syscall.h"
 #include "process.h"
+#include "fault.h"
 #include "block.h"
 #include "real.h"
 
@@ -35,6 +37,7 @@ const struct iot_thread *iot_unused_thread __attribute__((unused));
 const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
+const struct iot_dirty *iot_unused_dirty __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
@@ -58,6 +61,7 @@ _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
+_Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 
 char LICENSE[] SEC("license") = "GPL";

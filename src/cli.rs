@@ -40,7 +40,7 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block; phases and layers of --probes
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, vfs, block; phases and layers of --probes
     /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
@@ -141,8 +141,17 @@ pub enum ProbesAction {
 }
 
 /// Layers that have hooks.
-pub const TRACEABLE: [Layer; 8] =
-    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+pub const TRACEABLE: [Layer; 9] = [
+    Layer::Netcdf,
+    Layer::Pnetcdf,
+    Layer::Hdf5,
+    Layer::Mpiio,
+    Layer::Mpi,
+    Layer::Stdio,
+    Layer::Syscall,
+    Layer::Vfs,
+    Layer::Block,
+];
 
 fn library_layer(name: &str) -> Result<Layer, String> {
     let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");

@@ -20,6 +20,7 @@ use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -232,7 +233,8 @@ fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
 #[derive(Default)]
 struct Totals {
     lost: u64,
-    excluded: u64,
+    /// Left out on purpose.
+    excluded: BTreeMap<Layer, u64>,
     attached: usize,
     probes: usize,
     libraries: usize,
@@ -460,14 +462,14 @@ impl Run<'_, '_> {
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
         let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
         rows.extend(losses.into_iter().map(Row::Loss));
-        if !excluded.is_empty() {
-            self.totals.excluded += excluded.iter().map(|l| l.count as u64).sum::<u64>();
-            rows.push(Row::Metric(Metric {
-                t_ns,
-                name: "excluded_calls",
-                label: Some(Layer::Syscall.name().to_owned()),
-                value: self.totals.excluded as f64,
-            }));
+        for (name, layer) in [("excluded_calls", Layer::Syscall), ("excluded_faults", Layer::Vfs)] {
+            let new = excluded.iter().filter(|l| l.layer == Some(layer)).map(|l| l.count as u64).sum::<u64>();
+            if new > 0 {
+                let total = self.totals.excluded.entry(layer).or_default();
+                *total += new;
+                let (label, value) = (Some(layer.name().to_owned()), *total as f64);
+                rows.push(Row::Metric(Metric { t_ns, name, label, value }));
+            }
         }
         if !rows.is_empty() {
             self.send(rows);

@@ -35,7 +35,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["-p", "1,x"], "'x'"),
         (&["-p", "0"], "expected the number of a process"),
         (&["-p", "1", "--", "true"], "cannot be used with"),
-        (&["--layers", "vfs", "--", "true"], "no probes for that layer"),
+        (&["--layers", "fs", "--", "true"], "no probes for that layer"),
         (&["--layers", "disk", "--", "true"], "layers are: netcdf"),
         (&["--phase", "f@", "--", "true"], "expected FUNCTION or FUNCTION@BINARY"),
         (&["--phase", "", "--", "true"], "expected FUNCTION or FUNCTION@BINARY"),

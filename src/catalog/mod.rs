@@ -4,6 +4,7 @@
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
 mod aio;
+mod fault;
 pub mod hdf5;
 pub mod library;
 mod mpi;
@@ -63,6 +64,8 @@ pub enum Family {
     Librt,
     /// Not a library: the kernel's system calls.
     Syscall,
+    /// Not a library either: page faults on mapped files.
+    Fault,
     /// A library (or the phases) of the user, by its number in the [`Catalog`].
     User(u8),
 }
@@ -107,7 +110,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall | Self::User(_) => &[],
+            Self::Syscall | Self::Fault | Self::User(_) => &[],
         }
     }
 
@@ -150,6 +153,7 @@ impl Family {
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
             Self::Syscall => "system calls",
+            Self::Fault => "page faults",
             Self::User(_) => "user",
         }
     }
@@ -166,6 +170,7 @@ impl Family {
             }
             Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall => Layer::Syscall,
+            Self::Fault => Layer::Vfs,
             Self::User(_) => Layer::App,
         }
     }
@@ -799,7 +804,7 @@ pub fn rows() -> Vec<Row> {
     let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS].concat()
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS, fault::ROWS].concat()
 }
 
 /// The number of a system call on this machine, by name.

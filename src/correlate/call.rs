@@ -2,7 +2,7 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{Async, Fails, Hints, Role, Row, Src};
+use crate::catalog::{Async, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -52,7 +52,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
         flags: row.flags
             | set(call.direct, flag::DIRECT)
             | set(call.truncated, flag::TRUNCATED)
-            | set(call.unfinished, flag::UNFINISHED),
+            | set(call.unfinished, flag::UNFINISHED)
+            | set(row.family == Family::Fault && call.status > 0, flag::MAJOR),
     }
 }
 

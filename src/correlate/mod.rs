@@ -224,7 +224,7 @@ impl Correlator {
                 }
             }
             Event::Thread { thread, process, pid, tid, comm, .. } => {
-                self.blocks.thread_begins(thread);
+                self.blocks.thread_begins(thread, Owner::Process(process).process_ix());
                 let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
                 if let Some(before) = before {
                     self.things.handles.belong(before, Owner::Process(process));
@@ -263,6 +263,10 @@ impl Correlator {
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));
                 self.blocks.bio(time, bio, file);
+            }
+            Event::Dirty(dirty) => {
+                let file = self.things.files.intern(dirty.file);
+                self.blocks.dirtied(file, &dirty);
             }
             Event::Request(request) => {
                 let t0 = self.t0;
@@ -333,10 +337,10 @@ impl Correlator {
             self.unknown.add(spec.layer, hdf5::unknown(spec));
         }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
-        if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
+        if let (Layer::Syscall | Layer::Vfs, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
-            let writer = (call.thread, call.seq);
+            let writer = (call.thread, Some(call.seq));
             self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
         }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);

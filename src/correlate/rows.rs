@@ -97,6 +97,18 @@ pub struct BlockLink {
     pub how: &'static str,
 }
 
+/// Whose some bytes of a request are; each byte of it is in one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockBytes {
+    pub req_id: i64,
+    pub process_ix: Option<i32>,
+    pub file_id: Option<i32>,
+    pub span_id: Option<i64>,
+    pub bytes: i64,
+    /// `range`, `page`, `inode`, `submitted`, `journal`, `meta` or `none`.
+    pub known_by: &'static str,
+}
+
 /// A file, known by (device, inode, generation).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
@@ -306,6 +318,7 @@ pub enum Row {
     Span(Span),
     Block(Block),
     BlockLink(BlockLink),
+    BlockBytes(BlockBytes),
     File(File),
     FilePath(FilePath),
     Handle(Handle),

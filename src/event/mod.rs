@@ -101,6 +101,18 @@ pub struct Bio {
     pub submitter: Option<(u32, Option<u32>)>,
 }
 
+/// Pages of a file became dirty, and no call says which bytes of them it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dirtied {
+    pub time: u64,
+    pub file: FileKey,
+    pub off: u64,
+    pub bytes: u64,
+    pub thread: u32,
+    /// The page fault or innermost call that did it; none outside of traced calls.
+    pub seq: Option<u32>,
+}
+
 /// A request that completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
@@ -159,6 +171,8 @@ pub enum Event {
     Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.
     Bio(u64, Bio),
+    /// Pages became dirty.
+    Dirty(Dirtied),
     /// A request completed.
     Request(Request),
 }
@@ -179,6 +193,7 @@ impl Event {
             | Self::Preopened { time, .. }
             | Self::Stream { time, .. }
             | Self::Bio(time, _) => *time,
+            Self::Dirty(d) => d.time,
             Self::Request(r) => r.completed,
         }
     }

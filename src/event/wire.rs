@@ -4,7 +4,7 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Call, Enter, Event, FileKey, Request, TextKind};
+use super::{Bio, Call, Dirtied, Enter, Event, FileKey, Request, TextKind};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -28,6 +28,8 @@ unsafe impl Plain for t::iot_process {}
 unsafe impl Plain for t::iot_map {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_bio {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_dirty {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
 // SAFETY: as above.
@@ -66,6 +68,7 @@ const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
+const _: () = assert!(size_of::<t::iot_dirty>() == 56);
 const _: () = assert!(size_of::<t::iot_req>() == 64);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
 
@@ -289,6 +292,17 @@ impl Decoder {
                 let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
                 Event::Stream { time: s.time, thread: s.thread, stream: s.stream, fd: s.fd, key }
             }
+            t::iot_type::IOT_T_DIRTY => {
+                let d: &t::iot_dirty = get(kind, bytes)?;
+                Event::Dirty(Dirtied {
+                    time: d.time,
+                    file: FileKey { dev: d.dev, generation: d.generation, ino: d.ino },
+                    off: d.off,
+                    bytes: d.bytes,
+                    thread: d.thread,
+                    seq: (d.in_call != 0).then_some(d.seq),
+                })
+            }
             t::iot_type::IOT_T_REQ => {
                 let r: &t::iot_req = get(kind, bytes)?;
                 Event::Request(Request {
@@ -359,7 +373,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in 1..=12u8 {
+        for kind in (1..=12u8).chain([20]) {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
@@ -371,7 +385,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..15) {
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..22) {
             let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
             if let Some(first) = raw.first_mut() {
                 *first = kind;

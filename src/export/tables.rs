@@ -4,8 +4,8 @@
 
 use super::table::table;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Span,
-    Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Rollup, Span, Stack, Thread,
 };
 use crate::words::{Kind, Layer};
 
@@ -64,6 +64,15 @@ table!("block_links", BlockLink {
     root_id: i64 => Delta,
     bytes: i64 => Dict,
     how: &'static str => Dict,
+});
+
+table!("block_bytes", BlockBytes {
+    req_id: i64 => Delta,
+    process_ix: Option<i32> => Dict,
+    file_id: Option<i32> => Dict,
+    span_id: Option<i64> => Delta,
+    bytes: i64 => Dict,
+    known_by: &'static str => Dict,
 });
 
 table!("files", File {

@@ -373,6 +373,7 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiUcx
         | Family::Librt
         | Family::Syscall
+        | Family::Fault
         | Family::User(_) => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }

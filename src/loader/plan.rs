@@ -108,7 +108,7 @@ impl Planner {
             Version::Symbol(name) => Some(name),
             Version::Text(..) | Version::Nowhere => None,
         });
-        let rows = catalog.rows().iter().filter(|r| r.family != Family::Syscall);
+        let rows = catalog.rows().iter().filter(|r| !matches!(r.family, Family::Syscall | Family::Fault));
         let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)]).flatten();
         let exact = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let user = Names::new(catalog.user_rows().map(|r| r.symbol));

@@ -5,6 +5,7 @@ use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::kernel::{self, Capabilities, LibTier};
+use crate::loader::perf;
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
 use crate::loader::version::Library;
@@ -50,11 +51,16 @@ enum Group {
     Process,
     Syscall,
     Block,
+    /// Page faults on mapped files: what tells that one is over is no tracepoint.
+    Fault,
+    /// What becomes dirty otherwise than by a write.
+    Dirty,
     Library,
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 5] = [Group::Process, Group::Syscall, Group::Block, Group::Library, Group::Question];
+const GROUPS: [Group; 7] =
+    [Group::Process, Group::Syscall, Group::Block, Group::Fault, Group::Dirty, Group::Library, Group::Question];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -67,7 +73,15 @@ const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_bio_split", "block_split", Group::Block),
     ("iot_rq_issue", "block_rq_issue", Group::Block),
     ("iot_rq_complete", "block_rq_complete", Group::Block),
+    ("iot_fault_user", "page_fault_user", Group::Fault),
+    ("iot_fault_kernel", "page_fault_kernel", Group::Fault),
+    ("iot_fault_minor", "page-faults:min", Group::Fault),
+    ("iot_fault_major", "page-faults:maj", Group::Fault),
+    ("iot_dirty_folio", "writeback_dirty_folio", Group::Dirty),
 ];
+
+/// Programs that are attached to events that the kernel counts.
+const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
 
 impl Group {
     fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
@@ -84,7 +98,8 @@ impl Group {
     /// The layer its hooks show; process life cycle serves all of them.
     fn layer(self) -> Layer {
         match self {
-            Self::Block => Layer::Block,
+            Self::Block | Self::Dirty => Layer::Block,
+            Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
             Self::Process | Self::Syscall => Layer::Syscall,
         }
@@ -119,7 +134,8 @@ impl<'obj> Session<'obj> {
         let wanted: BTreeSet<Group> = GROUPS
             .into_iter()
             .filter(|g| match g {
-                Group::Block => options.layers.contains(&Layer::Block),
+                Group::Block | Group::Dirty => options.layers.contains(&Layer::Block),
+                Group::Fault => options.layers.contains(&Layer::Vfs),
                 Group::Library | Group::Question => {
                     catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
                 }
@@ -173,19 +189,21 @@ impl<'obj> Session<'obj> {
 
     /// Attaches the kernel hooks, each with its verdict. Fails when nothing could be traced at all.
     pub fn attach_hooks(&mut self) -> Result<()> {
+        let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
         for prog in self.skel.object_mut().progs_mut() {
             let name = prog.name().to_string_lossy();
             let Some((_, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
             if !prog.autoload() {
                 continue;
             }
-            match prog.attach() {
-                Ok(link) => {
-                    self.links.push(link);
-                    self.hooks.push(verdict(*group, hook, Ok(())));
-                }
-                Err(e) => self.hooks.push(verdict(*group, hook, Err(format!("{e:#}")))),
-            }
+            let event = EVENTS.iter().find(|(p, _)| *p == name);
+            let attached = match event {
+                Some((_, event)) => perf::attach(&prog, *event, cpus),
+                None => prog.attach().map(|link| vec![link]).map_err(|e| format!("{e:#}")),
+            };
+            let tier = if event.is_some() { "perf_event" } else { "tp_btf" };
+            let attached = attached.map(|links| self.links.extend(links));
+            self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
         }
         let missing: Vec<&Coverage> =
             self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
@@ -430,18 +448,19 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
         iot_place::IOT_P_COMPAT => "compat_syscall",
+        iot_place::IOT_P_MAPPING => "mapping",
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
     }
 }
 
-fn verdict(group: Group, hook: &str, outcome: Result<(), String>) -> Coverage {
+fn verdict(group: Group, hook: &str, outcome: Result<&'static str, String>) -> Coverage {
     Coverage {
         layer: group.layer(),
         target: "kernel".into(),
         symbol: hook.to_owned(),
-        tier: outcome.is_ok().then_some("tp_btf"),
+        tier: outcome.as_ref().ok().copied(),
         status: if outcome.is_ok() { "attached" } else { "refused" },
         reason: outcome.err(),
         offset: None,
@@ -473,6 +492,12 @@ fn open<'obj>(
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
             let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
             *slot.with_context(|| format!("system call {} has no number", row.symbol))? = i as u16 + 1;
+        }
+    }
+    if options.layers.contains(&Layer::Vfs) {
+        let faults = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Fault);
+        for (slot, (row, _)) in ro.iot_fault_rows.iter_mut().zip(faults) {
+            *slot = row as u16 + 1;
         }
     }
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;

@@ -3,7 +3,7 @@
 mod check;
 mod generate;
 
-use crate::catalog::{Catalog, Family};
+use crate::catalog::Catalog;
 use crate::cli::{AddedArgs, ProbesAction, TRACEABLE};
 use crate::export::text::{Column, Set, escape, table};
 use crate::words::Layer;
@@ -77,7 +77,7 @@ struct Listed {
 fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
     let rows = catalog.rows().iter().map(|row| Listed {
         layer: row.layer.name(),
-        library: catalog.library(row.family).map_or(Family::Syscall.name(), |library| library.name),
+        library: catalog.library(row.family).map_or(row.family.name(), |library| library.name),
         symbol: row.symbol,
         op: row.op,
         // An inner function has no calls of its own: it tells what the call is about that it runs in.
