@@ -49,6 +49,12 @@ struct {
 
 u64 iot_next_request = 1;
 
+/*
+ * Zero, which the verifier does not know. Before Linux 6.8 it looks at the first round of a loop only, and takes out what
+ * cannot happen in it: what later rounds change must not begin as a known value.
+ */
+u64 iot_none SEC(".data") = 0;
+
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(iot_bio_queue, struct bio *bio)
 {
@@ -192,6 +198,7 @@ static __always_inline int iot_issue(struct request *rq)
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 	struct iot_inflight r = {
 		.req = __sync_fetch_and_add(&iot_next_request, 1),
+		.queued = iot_none,
 		.issued = now,
 		.sector = BPF_CORE_READ(rq, __sector),
 		.bytes = BPF_CORE_READ(rq, __data_len),
@@ -200,7 +207,7 @@ static __always_inline int iot_issue(struct request *rq)
 	};
 	struct iot_inflight *again = bpf_map_lookup_elem(&iot_requests, &key);
 	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
-	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r};
+	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r, .part.bytes = iot_none};
 
 	if (disk)
 		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);

@@ -190,11 +190,11 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 	if (!t)
 		return 0;
 	err = bpf_find_vma(task, address, iot_vma_step, &m, 0);
-	if (err)
-		iot_lost(IOT_P_MAPPING, IOT_LAYER_VFS);
 	/* Memory without a file is none of ours, unless it is read from a device. */
-	else if (m.file || x->numbered)
+	if (m.file || x->numbered)
 		iot_fault_tell(t, x, &m, major);
+	else if (err)
+		iot_lost(IOT_P_MAPPING, IOT_LAYER_VFS);
 	x->start = 0;
 	return 0;
 }

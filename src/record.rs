@@ -12,7 +12,7 @@ use crate::event::wire::Mapped;
 use crate::export::{self, DatasetWriter, text};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{self, now};
-use crate::loader::session::{EXCLUDED, Options, Session};
+use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
 use crate::loader::{existing, kernel};
 use crate::probes;
 use crate::tui::status::Status;
@@ -234,7 +234,7 @@ fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
 struct Totals {
     lost: u64,
     /// Left out on purpose.
-    excluded: BTreeMap<Layer, u64>,
+    excluded: BTreeMap<&'static str, u64>,
     attached: usize,
     probes: usize,
     libraries: usize,
@@ -458,14 +458,19 @@ impl Run<'_, '_> {
             self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
         }
         let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
-            self.session.losses(t_ns).into_iter().partition(|l| l.place == EXCLUDED);
+            self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
         let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
         rows.extend(losses.into_iter().map(Row::Loss));
-        for (name, layer) in [("excluded_calls", Layer::Syscall), ("excluded_faults", Layer::Vfs)] {
-            let new = excluded.iter().filter(|l| l.layer == Some(layer)).map(|l| l.count as u64).sum::<u64>();
+        for (name, layer, place) in [
+            ("excluded_calls", Layer::Syscall, EXCLUDED),
+            ("excluded_faults", Layer::Vfs, EXCLUDED),
+            ("unplaced_faults", Layer::Vfs, UNPLACED),
+        ] {
+            let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
+            let new = of.map(|l| l.count as u64).sum::<u64>();
             if new > 0 {
-                let total = self.totals.excluded.entry(layer).or_default();
+                let total = self.totals.excluded.entry(name).or_default();
                 *total += new;
                 let (label, value) = (Some(layer.name().to_owned()), *total as f64);
                 rows.push(Row::Metric(Metric { t_ns, name, label, value }));

@@ -33,6 +33,10 @@ const FORGET_ROUNDS: u32 = 4;
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
+/// The place of page faults that are not looked at because another thread changes the mappings meanwhile: most of them are
+/// on memory without a file, so they are counted, and no loss.
+pub const UNPLACED: &str = "mapping";
+
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -448,7 +452,7 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
         iot_place::IOT_P_COMPAT => "compat_syscall",
-        iot_place::IOT_P_MAPPING => "mapping",
+        iot_place::IOT_P_MAPPING => UNPLACED,
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
