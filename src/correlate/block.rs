@@ -92,8 +92,8 @@ impl Blocks {
     }
 
     /// A write to the page cache returned.
-    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) {
-        self.forgotten += self.dirty.wrote(file, off, bytes, writer, at);
+    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, during: [u64; 2]) {
+        self.forgotten += self.dirty.wrote(file, off, bytes, writer, during);
     }
 
     /// Pages became dirty, through a mapping or by a call that does not say where it wrote.
@@ -114,12 +114,18 @@ impl Blocks {
     }
 
     pub fn request(&mut self, request: Request, relative: impl Fn(u64) -> i64, out: &mut Vec<Row>) {
-        let flight = self.in_flight.remove(&request.req).unwrap_or_default();
+        let mut flight = self.in_flight.remove(&request.req).unwrap_or_default();
         self.issues.remove(&(flight.issued, request.req));
         let flags = request.cmd_flags;
         let op = flags & req::OP;
         let mut links: BTreeMap<((u32, u32), &'static str), u64> = BTreeMap::new();
         let class = class(flags, &flight.bios);
+        for Sent { bio, file, parts } in &mut flight.bios {
+            // Written back while the call that wrote it went on: by now it may have returned.
+            if let (1, Some(file), true) = (op, *file, parts.iter().any(|p| p.known == Known::No)) {
+                *parts = self.dirty.parts_begun(file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
+            }
+        }
         let owners = owners(&request, class, &flight.bios);
         for Sent { bio, file, parts } in &flight.bios {
             if let Some((thread, Some(seq))) = bio.submitter {

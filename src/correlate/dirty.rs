@@ -50,7 +50,8 @@ pub struct Part {
 struct Range {
     end: u64,
     writer: Writer,
-    /// When the write returned.
+    /// When the write began, and returned.
+    began: u64,
     at: u64,
     /// Whole pages are meant.
     pages: bool,
@@ -69,22 +70,28 @@ pub struct Dirty {
 
 impl Dirty {
     /// A write returned; the last writer owns the bytes. Returns how many old ranges had to be forgotten.
-    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) -> usize {
-        self.add(file, off, bytes, (writer, at, false))
+    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, [began, at]: [u64; 2]) -> usize {
+        self.add(file, off, bytes, (writer, [began, at], false))
     }
 
     /// Pages became dirty; which of their bytes were written is not known.
     pub fn dirtied(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) -> usize {
-        self.add(file, off, bytes, (writer, at, true))
+        self.add(file, off, bytes, (writer, [at; 2], true))
     }
 
-    fn add(&mut self, file: i32, off: u64, bytes: u64, (writer, at, pages): (Writer, u64, bool)) -> usize {
+    fn add(
+        &mut self,
+        file: i32,
+        off: u64,
+        bytes: u64,
+        (writer, [began, at], pages): (Writer, [u64; 2], bool),
+    ) -> usize {
         let end = off.saturating_add(bytes);
         if off == end {
             return 0;
         }
         self.clear(file, off, end, u64::MAX);
-        self.insert(file, off, Range { end, writer, at, pages });
+        self.insert(file, off, Range { end, writer, began, at, pages });
         let mut dropped = 0;
         while self.count > MAX_RANGES {
             let Some((file, start, writer)) = self.oldest.pop_front() else { break };
@@ -99,10 +106,19 @@ impl Dirty {
 
     /// Whose the bytes of a range are, by the writes that returned by `until`: each byte in one part.
     pub fn parts(&self, file: i32, off: u64, end: u64, until: u64) -> Vec<Part> {
+        self.divide(file, off, end, &self.overlapping(file, off, end, |r| r.at <= until))
+    }
+
+    /// The same, once writes have returned that were still going on then.
+    pub fn parts_begun(&self, file: i32, off: u64, end: u64, until: u64) -> Vec<Part> {
+        self.divide(file, off, end, &self.overlapping(file, off, end, |r| r.began <= until))
+    }
+
+    fn divide(&self, file: i32, off: u64, end: u64, ranges: &[(u64, Range)]) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut from = off;
         let mut last: Option<(u64, Writer)> = None;
-        for (start, range) in self.overlapping(file, off, end, until) {
+        for &(start, range) in ranges {
             let start = start.max(off);
             self.gap(file, from..start, [last, Some((start, range.writer))], &mut parts);
             from = range.end.min(end);
@@ -138,7 +154,7 @@ impl Dirty {
 
     /// Forgets what of the range was written by `until`.
     pub fn clear(&mut self, file: i32, off: u64, end: u64, until: u64) {
-        for (start, range) in self.overlapping(file, off, end, until) {
+        for (start, range) in self.overlapping(file, off, end, |r| r.at <= until) {
             self.remove(file, start);
             if start < off {
                 self.insert(file, start, Range { end: off, ..range });
@@ -149,14 +165,14 @@ impl Dirty {
         }
     }
 
-    fn overlapping(&self, file: i32, off: u64, end: u64, until: u64) -> Vec<(u64, Range)> {
+    fn overlapping(&self, file: i32, off: u64, end: u64, is: impl Fn(&Range) -> bool) -> Vec<(u64, Range)> {
         let Some(ranges) = self.files.get(&file) else { return Vec::new() };
         // Ranges do not overlap each other, so only the last one that begins before can reach in.
         let first = ranges.range(..off).next_back().filter(|(_, r)| r.end > off).map_or(off, |(start, _)| *start);
         if first >= end {
             return Vec::new();
         }
-        let inside = ranges.range(first..end).filter(|(_, r)| r.at <= until);
+        let inside = ranges.range(first..end).filter(|(_, r)| is(r));
         inside.map(|(start, range)| (*start, *range)).collect()
     }
 
@@ -202,8 +218,8 @@ mod tests {
     #[test]
     fn the_last_writer_owns_the_bytes() {
         let mut dirty = Dirty::default();
-        dirty.wrote(1, 0, 100, A, 10);
-        dirty.wrote(1, 40, 20, B, 20);
+        dirty.wrote(1, 0, 100, A, [10; 2]);
+        dirty.wrote(1, 40, 20, B, [20; 2]);
         assert_eq!(writers(&dirty, 0, 200, 99), [(A, 40), (B, 20), (A, 40)]);
         assert_eq!(writers(&dirty, 50, 70, 99), [(B, 10), (A, 10)]);
         assert_eq!(writers(&dirty, 0, 200, 15), [(A, 40), (A, 40)]);
@@ -211,11 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_had_not_returned_is_known_later() {
+        let mut dirty = Dirty::default();
+        dirty.wrote(1, 0, PAGE, A, [10, 30]);
+        assert_eq!(dirty.parts(1, 0, PAGE, 20), [Part { writer: None, known: Known::No, bytes: PAGE }]);
+        assert_eq!(dirty.parts_begun(1, 0, PAGE, 20), [Part { writer: Some(A), known: Known::Range, bytes: PAGE }]);
+        assert_eq!(dirty.parts_begun(1, 0, PAGE, 9)[0].writer, None);
+    }
+
+    #[test]
     fn each_byte_is_in_one_part() {
         let part = |writer: Option<Writer>, known: Known, bytes: u64| Part { writer, known, bytes };
         let mut dirty = Dirty::default();
         assert_eq!(dirty.parts(1, 0, 4096, 99), [part(None, Known::No, 4096)]);
-        dirty.wrote(1, 100, 50, A, 10);
+        dirty.wrote(1, 100, 50, A, [10; 2]);
         dirty.dirtied(1, 3 * PAGE, PAGE, B, 20);
         let parts = [
             part(Some(A), Known::Beside, 100),
@@ -227,7 +252,7 @@ mod tests {
         ];
         assert_eq!(dirty.parts(1, 0, 5 * PAGE, 99), parts);
         // Two writers in one page share what neither wrote: the first has it.
-        dirty.wrote(1, 300, 20, B, 10);
+        dirty.wrote(1, 300, 20, B, [10; 2]);
         assert_eq!(dirty.parts(1, 150, 300, 99), [part(None, Known::No, 150)]);
         assert_eq!(dirty.parts(1, 120, 310, 99)[1], part(Some(A), Known::Beside, 150));
     }
@@ -235,8 +260,8 @@ mod tests {
     #[test]
     fn only_what_was_written_before_is_cleared() {
         let mut dirty = Dirty::default();
-        dirty.wrote(1, 0, 100, A, 10);
-        dirty.wrote(1, 0, 50, B, 30);
+        dirty.wrote(1, 0, 100, A, [10; 2]);
+        dirty.wrote(1, 0, 50, B, [30; 2]);
         dirty.clear(1, 0, 80, 20);
         assert_eq!(writers(&dirty, 0, 100, 99), [(B, 50), (A, 20)]);
         dirty.clear(1, 0, 100, 99);
@@ -248,7 +273,7 @@ mod tests {
         let mut dirty = Dirty::default();
         let mut dropped = 0;
         for n in 0..MAX_RANGES as u64 + 3 {
-            dropped += dirty.wrote(1, n * 10, 5, A, n);
+            dropped += dirty.wrote(1, n * 10, 5, A, [n; 2]);
         }
         assert_eq!(dropped, 3);
         assert_eq!(writers(&dirty, 0, 40, u64::MAX), [(A, 5)]);

@@ -341,7 +341,7 @@ impl Correlator {
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
             let writer = (call.thread, Some(call.seq));
-            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
+            self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
