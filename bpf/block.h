@@ -119,6 +119,11 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 	}
 	return key.object ? bpf_map_lookup_elem(&iot_ops, &key) : NULL;
 }
+/*
+ * Zero, which the verifier does not know. Before Linux 6.8 it looks at the first round of a loop only, and takes out what
+ * cannot happen in it: what later rounds change must not begin as a known value.
+ */
+u64 iot_none SEC(".data") = 0;
 
 SEC("?tp_btf/block_bio_queue")
 int BPF_PROG(iot_bio_queue, struct bio *bio)
@@ -139,9 +144,8 @@ int BPF_PROG(iot_bio_queue, struct bio *bio)
 			q.thread = op->thread;
 			q.seq = op->seq;
 			q.of = op->of;
-		} else if (t->depth) {
-			q.in_call = 1;
-			q.seq = iot_frame_at(t, t->depth - 1)->seq;
+		} else {
+			q.in_call = iot_inside(t, &q.seq);
 		}
 	}
 	bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY);
@@ -276,6 +280,7 @@ static __always_inline int iot_issue(struct request *rq)
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 	struct iot_inflight r = {
 		.req = __sync_fetch_and_add(&iot_next_request, 1),
+		.queued = iot_none,
 		.issued = now,
 		.sector = BPF_CORE_READ(rq, __sector),
 		.bytes = BPF_CORE_READ(rq, __data_len),
@@ -284,7 +289,7 @@ static __always_inline int iot_issue(struct request *rq)
 	};
 	struct iot_inflight *again = bpf_map_lookup_elem(&iot_requests, &key);
 	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
-	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r};
+	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r, .part.bytes = iot_none};
 
 	if (disk)
 		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);

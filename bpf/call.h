@@ -106,6 +106,8 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->end = -1;
 	f->file = 0;
 	f->dev = 0;
+	f->miss = f->ahead = f->throttled = 0;
+	f->range = 0;
 	return f;
 }
 

@@ -21,6 +21,9 @@ enum iot_type {
 	IOT_T_STREAM,	 /* a FILE is on a descriptor */
 	IOT_T_ENTER,	 /* a phase was entered; its call follows when it returns */
 	IOT_T_OPERATION, /* an operation that outlived the call that submitted it is over */
+
+	IOT_T_DIRTY = 20, /* pages of a file became dirty */
+	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
 };
 
 enum iot_text_kind {
@@ -200,6 +203,21 @@ struct iot_req {
 	u32 pad;
 };
 
+struct iot_dirty {
+	u8 type;
+	u8 in_call; /* seq is valid */
+	u8 pad[2];
+	u32 dev;
+	u64 time;
+	u64 ino;
+	u64 off;
+	u64 bytes;
+	u32 thread;
+	u32 seq;
+	u32 generation;
+	u32 pad2;
+};
+
 struct iot_stream {
 	u8 type;
 	u8 pad[3];
@@ -211,6 +229,20 @@ struct iot_stream {
 	u32 generation;
 	u32 thread;
 	u32 pad2;
+};
+
+/* Only where there is something to tell: a miss, read-ahead, a pause, or that it is not known. */
+struct iot_cache {
+	u8 type;
+	u8 known; /* miss and ahead are */
+	u8 pad[2];
+	u32 thread;
+	u32 seq;
+	u32 pad2;
+	u64 time;
+	u64 miss;      /* bytes of the call's own range that it added to the cache */
+	u64 ahead;     /* bytes of other pages of the file that it added */
+	u64 throttled; /* ns that it was told to wait, because too much is dirty */
 };
 
 /* Not a record: a question of user space (pid, address) and its answer. */
@@ -233,6 +265,7 @@ enum iot_place {
 	IOT_P_MAP_FULL,	 /* a table was full */
 	IOT_P_COMPAT,	 /* a 32-bit system call */
 	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
+	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
 	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
 	IOT_P_MAX,
 };

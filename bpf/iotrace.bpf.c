@@ -10,6 +10,7 @@
 #define IOT_LAYER_NETCDF  1 /* the I/O libraries: from here ... */
 #define IOT_LAYER_MPIIO	  4 /* ... to here */
 #define IOT_LAYER_SYSCALL 7
+#define IOT_LAYER_VFS	  8
 #define IOT_LAYER_BLOCK	  10
 
 #include "event.h"
@@ -25,8 +26,11 @@
 #include "operation.h"
 #include "uring.h"
 #include "kaio.h"
+#include "cache.h"
+#include "vfs.h"
 #include "syscall.h"
 #include "process.h"
+#include "fault.h"
 #include "block.h"
 #include "real.h"
 
@@ -38,11 +42,14 @@ const struct iot_thread *iot_unused_thread __attribute__((unused));
 const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
+const struct iot_dirty *iot_unused_dirty __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
+const struct iot_cache *iot_unused_cache __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
+const enum iot_about_how *iot_unused_about __attribute__((unused));
 const enum iot_when *iot_unused_when __attribute__((unused));
 const enum iot_count *iot_unused_count __attribute__((unused));
 const enum iot_fails *iot_unused_fails __attribute__((unused));
@@ -62,7 +69,9 @@ _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
 _Static_assert(sizeof(struct iot_req) == 64, "request");
+_Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");
+_Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 
 char LICENSE[] SEC("license") = "GPL";

@@ -67,6 +67,19 @@ enum iot_fails {
 	IOT_FAILS_EOF_INT,
 };
 
+/* How the arguments of a function inside the kernel name a file, and what part of it. See catalog::About. */
+enum iot_about_how {
+	IOT_ABOUT_NOTHING = 0,
+	IOT_ABOUT_FILE,	  /* struct file */
+	IOT_ABOUT_BUFFER, /* struct file, buffer, size, position */
+	IOT_ABOUT_ITER,	  /* struct file, struct iov_iter, position */
+	IOT_ABOUT_KIOCB,  /* struct kiocb, struct iov_iter */
+	IOT_ABOUT_PATH,	  /* struct path */
+	IOT_ABOUT_DENTRY, /* the second argument is a struct dentry */
+	IOT_ABOUT_ENTRY,  /* the third is */
+	IOT_ABOUT_OPENED, /* the result is a struct file */
+};
+
 /* When words are read. */
 enum iot_when {
 	IOT_W_NEVER = 0,
@@ -140,6 +153,9 @@ struct iot_spec {
 	u8 names;		      /* path[0] is a name that the call fills in, if it succeeds */
 	u8 every;		      /* notes do not fill it: the arrays of all of them are sent */
 	struct iot_words words[IOT_WORDS_PER_CALL];
+	u8 reads; /* a system call that may read through the page cache */
+	u8 about; /* a function inside the kernel: how its arguments name a file */
+	u8 pad[2];
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */

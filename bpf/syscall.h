@@ -324,6 +324,12 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!t || !t->depth)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
+	if (f->sp == IOT_SP_KERNEL) {
+		iot_leave_kernel(t, now);
+		if (!t->depth)
+			return 0;
+		f = iot_frame_at(t, t->depth - 1);
+	}
 	spec--;
 	if (id == IOT_NR_SPLICE && iot_splice_to && f->spec == iot_splice_to - 1)
 		spec = f->spec;
@@ -376,7 +382,8 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS)
 		iot_kaio_exit(t, f, id, ret, now);
 	t->issuing = 0;
-	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+	if (iot_send_cache(t, s, f, ret))
+		iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return 0;
 }
 

@@ -3,19 +3,22 @@
 #ifndef IOT_TASK_H
 #define IOT_TASK_H
 
-#define IOT_DEPTH      32
-#define IOT_ARGS       12
-#define IOT_TOLD       16 /* streams that a thread remembers having told */
-#define IOT_PAGE_SHIFT 12 /* of x86_64 */
+#define IOT_DEPTH	 32
+#define IOT_ARGS	 12
+#define IOT_TOLD	 16 /* streams that a thread remembers having told */
+#define IOT_PAGE_SHIFT	 12 /* of x86_64 */
 
-#define IOT_B_PLACES   0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
-#define IOT_B_JUMPED   0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
-#define IOT_B_PHASE    0x04
+#define IOT_SP_KERNEL	 1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
+#define IOT_KERNEL_DEPTH 8 /* such functions inside each other */
+
+#define IOT_B_PLACES	 0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
+#define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
+#define IOT_B_PHASE	 0x04
 
 /* A call that has entered and not returned. */
 struct iot_frame {
 	u64 start;
-	u64 sp; /* libraries: the stack pointer at entry; system calls: 0 */
+	u64 sp; /* libraries: the stack pointer at entry; system calls: 0; kernel functions: IOT_SP_KERNEL */
 	u32 seq;
 	u16 spec;
 	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_B_ */
@@ -30,6 +33,11 @@ struct iot_frame {
 	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
+	u64 from;		      /* system calls: see bpf/cache.h */
+	u64 to;
+	u64 miss;
+	u64 ahead;
+	u64 throttled;
 	u64 ino;
 	u32 dev;
 	u32 generation;
@@ -37,6 +45,8 @@ struct iot_frame {
 	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
 	u8 copy;    /* which copy of the library */
 	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
+	u8 range;   /* system calls: is from .. to known? */
+	u8 pad[7];
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */

@@ -1,7 +1,7 @@
 //! The command line, and nothing behind it.
 
 use crate::catalog::{LIBRARY_LAYERS, Phase};
-use crate::words::{LAYERS, Layer};
+use crate::words::Layer;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block; phases and layers of --probes
-    /// files are added
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, vfs, block (all of these when nothing is
+    /// said), fs; phases and layers of --probes files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
     #[command(flatten)]
@@ -140,9 +140,32 @@ pub enum ProbesAction {
     },
 }
 
-/// Layers that have hooks.
-pub const TRACEABLE: [Layer; 8] =
-    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+/// Layers that have probes.
+pub const TRACEABLE: [Layer; 10] = [
+    Layer::Netcdf,
+    Layer::Pnetcdf,
+    Layer::Hdf5,
+    Layer::Mpiio,
+    Layer::Mpi,
+    Layer::Stdio,
+    Layer::Syscall,
+    Layer::Vfs,
+    Layer::Fs,
+    Layer::Block,
+];
+
+/// Those that are traced when nobody says which: functions inside the kernel make each system call dearer, and few ask for them.
+pub const USUAL: [Layer; 9] = [
+    Layer::Netcdf,
+    Layer::Pnetcdf,
+    Layer::Hdf5,
+    Layer::Mpiio,
+    Layer::Mpi,
+    Layer::Stdio,
+    Layer::Syscall,
+    Layer::Vfs,
+    Layer::Block,
+];
 
 fn library_layer(name: &str) -> Result<Layer, String> {
     let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");
@@ -161,12 +184,8 @@ fn phase(text: &str) -> Result<Phase, String> {
 
 fn layer(name: &str) -> Result<Layer, String> {
     let known = || TRACEABLE.map(Layer::name).join(", ");
-    match LAYERS.into_iter().find(|l| l.name() == name) {
-        // Only what the user adds is of the last.
-        Some(l) if TRACEABLE.contains(&l) || l == Layer::App => Ok(l),
-        Some(_) => Err(format!("this version has no probes for that layer; it has: {}", known())),
-        None => Err(format!("no such layer; layers are: {}", known())),
-    }
+    // Only what the user adds is of the layer `app`.
+    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", known()))
 }
 
 fn pid(text: &str) -> Result<u32, String> {

@@ -12,7 +12,7 @@ use crate::event::wire::Mapped;
 use crate::export::{self, DatasetWriter, text};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{self, now};
-use crate::loader::session::{EXCLUDED, Options, Session};
+use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
 use crate::loader::{existing, kernel};
 use crate::probes;
 use crate::tui::status::Status;
@@ -20,6 +20,7 @@ use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -232,7 +233,8 @@ fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
 #[derive(Default)]
 struct Totals {
     lost: u64,
-    excluded: u64,
+    /// Left out on purpose.
+    excluded: BTreeMap<&'static str, u64>,
     attached: usize,
     probes: usize,
     libraries: usize,
@@ -308,6 +310,7 @@ impl Run<'_, '_> {
     /// Until the command ends, the targets end, the time is over or a signal says so.
     fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
+        let _ = self.notes.send(Note::Watched(self.session.watched()));
         if self.args.run.is_empty() {
             self.attach_existing()?;
         } else if let Some(code) = self.launch()? {
@@ -456,18 +459,23 @@ impl Run<'_, '_> {
             self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
         }
         let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
-            self.session.losses(t_ns).into_iter().partition(|l| l.place == EXCLUDED);
+            self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
         let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
         rows.extend(losses.into_iter().map(Row::Loss));
-        if !excluded.is_empty() {
-            self.totals.excluded += excluded.iter().map(|l| l.count as u64).sum::<u64>();
-            rows.push(Row::Metric(Metric {
-                t_ns,
-                name: "excluded_calls",
-                label: Some(Layer::Syscall.name().to_owned()),
-                value: self.totals.excluded as f64,
-            }));
+        for (name, layer, place) in [
+            ("excluded_calls", Layer::Syscall, EXCLUDED),
+            ("excluded_faults", Layer::Vfs, EXCLUDED),
+            ("unplaced_faults", Layer::Vfs, UNPLACED),
+        ] {
+            let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
+            let new = of.map(|l| l.count as u64).sum::<u64>();
+            if new > 0 {
+                let total = self.totals.excluded.entry(name).or_default();
+                *total += new;
+                let (label, value) = (Some(layer.name().to_owned()), *total as f64);
+                rows.push(Row::Metric(Metric { t_ns, name, label, value }));
+            }
         }
         if !rows.is_empty() {
             self.send(rows);

@@ -160,6 +160,8 @@ pub mod flag {
     pub const UNFINISHED: i32 = 1 << 6;
     /// Read-ahead.
     pub const READAHEAD: i32 = 1 << 7;
+    /// A page fault that the kernel counts as a major one: it waited for a device.
+    pub const MAJOR: i32 = 1 << 8;
 }
 
 /// Names that `intern` takes at most: far more than there are functions to trace.

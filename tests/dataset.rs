@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::Result;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Row,
-    Span, Stack, Thread, span_id,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Rollup, Row, Span, Stack, Thread, span_id,
 };
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
 use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
@@ -20,6 +20,7 @@ struct Sample {
     spans: Vec<Span>,
     block: Vec<Block>,
     block_links: Vec<BlockLink>,
+    block_bytes: Vec<BlockBytes>,
     files: Vec<File>,
     file_paths: Vec<FilePath>,
     handles: Vec<Handle>,
@@ -63,6 +64,8 @@ fn span(number: usize, some: bool) -> Span {
         bytes: some.then_some(0),
         req_bytes: some.then_some(4096),
         miss_bytes: some.then_some(5),
+        ahead_bytes: some.then_some(9),
+        throttle_ns: some.then_some(10),
         ret: some.then_some(i64::MIN),
         errno: -1,
         flags: flag::COLLECTIVE | flag::READAHEAD,
@@ -93,6 +96,14 @@ fn sample() -> Sample {
             qdepth: 5,
         }],
         block_links: vec![BlockLink { req_id: 1, span_id: 2, root_id: 3, bytes: 4, how: "writeback" }],
+        block_bytes: vec![BlockBytes {
+            req_id: 1,
+            process_ix: Some(2),
+            file_id: None,
+            span_id: Some(3),
+            bytes: 4,
+            known_by: "range",
+        }],
         files: vec![
             File {
                 file_id: 1,
@@ -260,7 +271,7 @@ fn write(path: &Path, sample: &Sample) -> Vec<(&'static str, u64)> {
             })+
         };
     }
-    push!(spans: Span, block: Block, block_links: BlockLink, files: File, file_paths: FilePath, handles: Handle,
+    push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, files: File, file_paths: FilePath, handles: Handle,
         objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, hist: Hist, stacks: Stack,
         metrics: Metric, losses: Loss, coverage: Coverage, meta: Meta);
     writer.finish().unwrap().rows
@@ -288,6 +299,7 @@ fn every_table_comes_back_as_written() {
     comes_back(&dataset, &sample.spans);
     comes_back(&dataset, &sample.block);
     comes_back(&dataset, &sample.block_links);
+    comes_back(&dataset, &sample.block_bytes);
     comes_back(&dataset, &sample.files);
     comes_back(&dataset, &sample.file_paths);
     comes_back(&dataset, &sample.handles);

@@ -2,63 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
+#[path = "common/device.rs"]
+mod device;
 #[path = "common/live.rs"]
 mod live;
 
+use device::Device;
 use iotrace_bpf::correlate::rows::Block;
 use live::Data;
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const BLOCK: i64 = 64 * 1024;
 const COUNT: i64 = 32;
-
-fn run(program: &str, args: &[&str]) -> String {
-    let out = Command::new(program).args(args).output().unwrap_or_else(|e| panic!("{program}: {e}"));
-    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).trim().to_owned()
-}
-
-/// A file system on a device that nobody else uses.
-struct Device {
-    name: String,
-    mount: PathBuf,
-    number: i32,
-}
-
-impl Device {
-    fn new(work: &Path) -> Self {
-        let (image, mount) = (work.join("image"), work.join("mount"));
-        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-        fs::create_dir(&mount).unwrap();
-        let name = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
-        let number = fs::metadata(&name).unwrap().rdev();
-        let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
-        let device = Self { name, mount, number: (major << 20 | minor) as i32 };
-        // Nothing is left for the kernel to write later, or to read ahead of time.
-        run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device.name]);
-        run("mount", &["-o", "no_prefetch_block_bitmaps", &device.name, device.mount.to_str().unwrap()]);
-        run("sync", &[]);
-        device
-    }
-
-    /// The kernel's counters, Documentation/block/stat.rst.
-    fn counters(&self) -> Vec<i64> {
-        let name = self.name.rsplit('/').next().unwrap();
-        let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.mount).status();
-        let _ = Command::new("losetup").args(["--detach", &self.name]).status();
-    }
-}
 
 /// Linked bytes by (file name, operation, how).
 fn linked(data: &Data, device: i32) -> BTreeMap<(String, &'static str, &'static str), i64> {
@@ -83,7 +39,7 @@ fn linked(data: &Data, device: i32) -> BTreeMap<(String, &'static str, &'static 
 #[test]
 fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
     let work = live::scratch();
-    let device = Device::new(work.path());
+    let device = Device::new(work.path(), "ext4");
     let script = format!(
         "set -e; cd {}
          dd if=/dev/zero of=buffered bs={BLOCK} count={COUNT} conv=fsync
@@ -111,11 +67,12 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
     let total = BLOCK * COUNT;
     let linked = linked(&data, device.number);
     let of = |file: &str, op: &'static str, how: &'static str| linked.get(&(file.to_owned(), op, how)).copied();
-    // What is written back while the call is still at it is linked to none; an emulated processor may be that slow.
-    let least = if live::slower() == 1 { total } else { 1 };
-    for (op, how) in [("write", "writeback"), ("fsync", "sync")] {
-        assert!(of("buffered", op, how).is_some_and(|bytes| (least..=total).contains(&bytes)), "{linked:?}");
-    }
+    // What is written back while the call is still at it is linked to none; an emulated processor may be that slow, and where
+    // others dirty a lot the kernel does not wait. What it wrote back before, fsync did not submit.
+    let least = if live::slower() == 1 { total * 3 / 4 } else { 1 };
+    let written = of("buffered", "write", "writeback");
+    assert!(written.is_some_and(|bytes| (least..=total).contains(&bytes)), "{linked:?}");
+    assert!(of("buffered", "fsync", "sync") <= Some(total), "{linked:?}");
     assert_eq!(of("direct", "write", "direct"), Some(total), "{linked:?}");
     let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
     assert_eq!(read, total, "{linked:?}");

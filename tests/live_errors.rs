@@ -33,7 +33,6 @@ fn wrong_usage() {
     fails(2, &[], "COMMAND");
     fails(2, &["--nonsense", "--", "true"], "--nonsense");
     fails(2, &["--layers", "bogus", "--", "true"], "no such layer");
-    fails(2, &["--layers", "vfs", "--", "true"], "no probes for that layer");
     fails(2, &["--duration", "soon", "--", "true"], "30s");
     fails(2, &["--ring-size", "7", "--", "true"], "1M to 64G");
     fails(2, &["-p", "1", "--", "true"], "cannot be used with");

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use arrow_schema::DataType;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Span,
-    Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Rollup, Span, Stack, Thread,
 };
 use iotrace_bpf::export::{Encoding, TABLES, Table, schema};
 
@@ -62,6 +62,7 @@ fn of_the_code() -> Tables {
     add::<Span>(&mut tables);
     add::<Block>(&mut tables);
     add::<BlockLink>(&mut tables);
+    add::<BlockBytes>(&mut tables);
     add::<File>(&mut tables);
     add::<FilePath>(&mut tables);
     add::<Handle>(&mut tables);

@@ -4,6 +4,7 @@
 //! the `spec` of every event. Adding a function adds a row here and nothing in `bpf/`.
 
 mod aio;
+mod fault;
 pub mod hdf5;
 pub mod library;
 mod mpi;
@@ -18,6 +19,7 @@ mod syscall;
 mod user;
 pub mod value;
 pub mod variables;
+mod vfs;
 
 pub use library::{Catalog, Library};
 pub use phase::Phase;
@@ -69,6 +71,10 @@ pub enum Family {
     Uring,
     /// Control blocks of libaio.
     Aio,
+    /// Functions inside the kernel.
+    Kernel,
+    /// Not a library either: page faults on mapped files.
+    Fault,
     /// A library (or the phases) of the user, by its number in the [`Catalog`].
     User(u8),
 }
@@ -113,7 +119,7 @@ impl Family {
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
             Self::Libc => &["fopen", "fwrite", "fclose"],
             Self::Librt => &["aio_write", "lio_listio"],
-            Self::Syscall | Self::Uring | Self::Aio | Self::User(_) => &[],
+            Self::Syscall | Self::Uring | Self::Aio | Self::Kernel | Self::Fault | Self::User(_) => &[],
         }
     }
 
@@ -158,6 +164,8 @@ impl Family {
             Self::Syscall => "system calls",
             Self::Uring => "io_uring",
             Self::Aio => "libaio",
+            Self::Kernel => "kernel functions",
+            Self::Fault => "page faults",
             Self::User(_) => "user",
         }
     }
@@ -174,6 +182,7 @@ impl Family {
             }
             Self::Libc | Self::Librt => Layer::Stdio,
             Self::Syscall | Self::Uring | Self::Aio => Layer::Syscall,
+            Self::Kernel | Self::Fault => Layer::Vfs,
             Self::User(_) => Layer::App,
         }
     }
@@ -330,6 +339,28 @@ impl Src {
             | Self::StreamMoved => 0,
         }
     }
+}
+
+/// How the arguments of a function inside the kernel name a file, and what part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    Nothing,
+    /// A `struct file`.
+    File,
+    /// A `struct file`, then a buffer, its size, and where the position is.
+    Buffer,
+    /// A `struct file`, then a `struct iov_iter`, and where the position is.
+    Iter,
+    /// A `struct kiocb`, then a `struct iov_iter`.
+    Kiocb,
+    /// A `struct path`.
+    Path,
+    /// The second argument is a `struct dentry`.
+    Dentry,
+    /// The third is.
+    Entry,
+    /// The result is a `struct file`.
+    Opened,
 }
 
 /// How many elements an array of the program has.
@@ -604,6 +635,8 @@ pub struct Row {
     pub tells: Tells,
     /// What it says of variables; the same.
     pub meaning: Meaning,
+    /// Functions inside the kernel: which file.
+    pub about: About,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -642,6 +675,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         descriptor: false,
         tells: Tells::Nothing,
         meaning: Meaning::Nothing,
+        about: About::Nothing,
     }
 }
 
@@ -776,6 +810,10 @@ impl Row {
         self.tells = what;
         self
     }
+    const fn about(mut self, what: About) -> Self {
+        self.about = what;
+        self
+    }
     const fn meaning(mut self, what: Meaning) -> Self {
         self.meaning = what;
         self
@@ -807,7 +845,8 @@ pub fn rows() -> Vec<Row> {
     let (netcdf, pnetcdf) = (netcdf::rows(), pnetcdf::rows());
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), syscall::ROWS, operation::ROWS].concat()
+    let kernel = [syscall::ROWS, operation::ROWS, vfs::ROWS, fault::ROWS].concat();
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), &kernel].concat()
 }
 
 /// The number of a system call on this machine, by name.

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
-use super::dirty::{Dirty, Writer};
+use super::dirty::{Dirty, Known, Part, Writer};
 use super::roots::Roots;
-use super::rows::{Block, BlockLink, Metric, Row, span_id};
+use super::rows::{Block, BlockBytes, BlockLink, Metric, Row, span_id};
 use super::stack::Tree;
-use crate::event::{Bio, Request};
+use crate::event::{Bio, Dirtied, Request};
 
 /// Linux `include/linux/blk_types.h`.
 mod req {
@@ -26,12 +26,15 @@ const HOLD_NS: u64 = 1_000_000_000;
 /// Links that wait for the root of their span.
 const MAX_WAITING_LINKS: usize = 64 << 10;
 
-/// A bio on its way, with the calls that wrote what it carries.
+/// A bio on its way, with whose bytes it carries.
 struct Sent {
     bio: Bio,
     file: Option<i32>,
-    writers: Vec<(Writer, u64)>,
+    parts: Vec<Part>,
 }
+
+/// Of whom and of which file some bytes are, and how that is known.
+type Owner = (Option<Writer>, Option<i32>, &'static str);
 
 #[derive(Default)]
 struct InFlight {
@@ -42,7 +45,8 @@ struct InFlight {
 struct Done {
     request: Request,
     row: Block,
-    links: BTreeMap<(Writer, &'static str), u64>,
+    links: BTreeMap<((u32, u32, u32), &'static str), u64>,
+    owners: BTreeMap<Owner, u64>,
 }
 
 /// Requests in flight, and what links them to spans.
@@ -56,6 +60,8 @@ pub struct Blocks {
     devices: HashMap<u32, BinaryHeap<Reverse<u64>>>,
     dirty: Dirty,
     roots: Roots,
+    /// Process of each thread, also of those that have ended: what they dirtied is written back later.
+    processes: HashMap<u32, i32>,
     waiting: HashMap<u32, Vec<(u32, BlockLink)>>,
     waiting_count: usize,
     /// Written ranges dropped because there were too many.
@@ -63,8 +69,9 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    pub fn thread_begins(&mut self, thread: u32) {
+    pub fn thread_begins(&mut self, thread: u32, process_ix: i32) {
         self.roots.begin(thread);
+        self.processes.insert(thread, process_ix);
     }
 
     pub fn thread_ends(&mut self, thread: u32, out: &mut Vec<Row>) {
@@ -90,35 +97,52 @@ impl Blocks {
     }
 
     /// A write to the page cache returned.
-    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, at: u64) {
-        self.forgotten += self.dirty.wrote(file, off, bytes, writer, at);
+    pub fn wrote(&mut self, file: i32, off: u64, bytes: u64, writer: Writer, during: [u64; 2]) {
+        self.forgotten += self.dirty.wrote(file, off, bytes, writer, during);
+    }
+
+    /// Pages became dirty, through a mapping or by a call that does not say where it wrote.
+    pub fn dirtied(&mut self, file: i32, dirty: &Dirtied) {
+        let writer = (dirty.thread, dirty.seq.map(|seq| (seq, seq)));
+        self.forgotten += self.dirty.dirtied(file, dirty.off, dirty.bytes, writer, dirty.time);
     }
 
     pub fn bio(&mut self, time: u64, bio: Bio, file: Option<i32>) {
         let end = bio.off.saturating_add(bio.bytes);
-        let writers = file.map_or_else(Vec::new, |f| self.dirty.writers(f, bio.off, end, bio.queued));
+        let parts = file.map_or_else(Vec::new, |f| self.dirty.parts(f, bio.off, end, bio.queued));
         let flight = self.in_flight.entry(bio.req).or_default();
         if flight.bios.is_empty() {
             flight.issued = time;
             self.issues.insert((time, bio.req));
         }
-        flight.bios.push(Sent { bio, file, writers });
+        flight.bios.push(Sent { bio, file, parts });
     }
 
     pub fn request(&mut self, request: Request, relative: impl Fn(u64) -> i64, out: &mut Vec<Row>) {
-        let flight = self.in_flight.remove(&request.req).unwrap_or_default();
+        let mut flight = self.in_flight.remove(&request.req).unwrap_or_default();
         self.issues.remove(&(flight.issued, request.req));
         let flags = request.cmd_flags;
         let op = flags & req::OP;
-        let mut links: BTreeMap<(Writer, &'static str), u64> = BTreeMap::new();
-        for Sent { bio, file, writers } in &flight.bios {
+        let mut links: BTreeMap<((u32, u32, u32), &'static str), u64> = BTreeMap::new();
+        let class = class(flags, &flight.bios);
+        for Sent { bio, file, parts } in &mut flight.bios {
+            // Written back while the call that wrote it went on: by now it may have returned.
+            if let (1, Some(file), true) = (op, *file, parts.iter().any(|p| p.known == Known::No)) {
+                *parts = self.dirty.parts_begun(file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
+            }
+        }
+        let owners = owners(&request, class, &flight.bios);
+        for Sent { bio, file, parts } in &flight.bios {
             if let Some((thread, Some(seq))) = bio.submitter {
                 let by = (thread, seq, bio.of.unwrap_or(seq));
                 *links.entry((by, submitted(flags, bio))).or_default() += bio.bytes;
             }
             if let (true, Some(file)) = (op == 1, file) {
-                for (writer, bytes) in writers {
-                    *links.entry((*writer, "writeback")).or_default() += bytes;
+                for part in parts {
+                    // What only shares a page with what a call wrote is not the call's.
+                    if let (Some((thread, Some((seq, of)))), Known::Range | Known::Page) = (part.writer, part.known) {
+                        *links.entry(((thread, seq, of), "writeback")).or_default() += part.bytes;
+                    }
                 }
                 self.dirty.clear(*file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
             }
@@ -127,7 +151,7 @@ impl Blocks {
             req_id: request.req as i64,
             dev: request.dev as i32,
             op: operation(op),
-            class: class(flags, &flight.bios),
+            class,
             req_flags: (flags & 0x7fff_ffff) as i32,
             sector: request.sector as i64,
             bytes: i32::try_from(request.bytes).unwrap_or(i32::MAX),
@@ -139,7 +163,7 @@ impl Blocks {
             nr_bios: i16::try_from(request.nr_bios).unwrap_or(i16::MAX),
             qdepth: 0,
         };
-        self.done.insert((request.issued, request.req), Done { request, row, links });
+        self.done.insert((request.issued, request.req), Done { request, row, links, owners });
         self.write(Some(request.completed), out);
     }
 
@@ -151,7 +175,7 @@ impl Blocks {
             if now.is_some_and(|now| open && now.saturating_sub(issued) < HOLD_NS) {
                 return;
             }
-            let Done { request, mut row, links } = entry.remove();
+            let Done { request, mut row, links, owners } = entry.remove();
             let device = self.devices.entry(request.dev).or_default();
             while device.peek().is_some_and(|end| end.0 <= request.issued) {
                 device.pop();
@@ -160,6 +184,16 @@ impl Blocks {
             row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
+            for ((writer, file_id, known_by), bytes) in owners {
+                out.push(Row::BlockBytes(BlockBytes {
+                    req_id,
+                    process_ix: writer.and_then(|(thread, _)| self.processes.get(&thread).copied()),
+                    file_id,
+                    span_id: writer.and_then(|(thread, call)| Some(span_id(thread, call?.0))),
+                    bytes: bytes as i64,
+                    known_by,
+                }));
+            }
             for (((thread, seq, of), how), bytes) in links {
                 let span = span_id(thread, seq);
                 self.link(
@@ -210,6 +244,37 @@ impl Blocks {
             self.thread_ends(thread, out);
         }
     }
+}
+
+/// Whose the bytes of a request are: each of them once.
+fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64> {
+    let mut owners: BTreeMap<Owner, u64> = BTreeMap::new();
+    let mut left = u64::from(request.bytes);
+    let mut give = |owner: Owner, bytes: u64| {
+        let bytes = bytes.min(left);
+        left -= bytes;
+        if bytes > 0 {
+            *owners.entry(owner).or_default() += bytes;
+        }
+    };
+    for Sent { bio, file, parts } in bios {
+        let other = match class {
+            "journal" => "journal",
+            "meta" => "meta",
+            _ if bio.submitter.is_some() => "submitted",
+            _ => Known::No.name(),
+        };
+        match (request.cmd_flags & req::OP, file) {
+            (1, Some(_)) => parts.iter().for_each(|p| give((p.writer, *file, p.known.name()), p.bytes)),
+            (1, None) if bio.file.is_some() => give((None, None, Known::No.name()), bio.bytes),
+            _ => {
+                let by = bio.submitter.map(|(thread, seq)| (thread, seq.map(|seq| (seq, bio.of.unwrap_or(seq)))));
+                give((by, *file, other), bio.bytes);
+            }
+        }
+    }
+    give((None, None, Known::No.name()), u64::MAX);
+    owners
 }
 
 fn submitted(flags: u32, bio: &Bio) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{Async, Fails, Hints, Role, Row, Src};
+use crate::catalog::{Async, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -52,7 +52,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
         flags: row.flags
             | set(call.direct, flag::DIRECT)
             | set(call.truncated, flag::TRUNCATED)
-            | set(call.unfinished, flag::UNFINISHED),
+            | set(call.unfinished, flag::UNFINISHED)
+            | set(row.family == Family::Fault && call.status > 0, flag::MAJOR),
     }
 }
 
@@ -106,8 +107,10 @@ const EINTR: i16 = 4;
 fn errno(row: &Row, call: &Call) -> i16 {
     match (call.status < 0, row.layer) {
         (false, _) => 0,
-        (true, Layer::Syscall) if RESTART.contains(&call.status.saturating_neg()) => EINTR,
-        (true, Layer::Syscall) => i16::try_from(call.status.saturating_neg()).unwrap_or(i16::MAX),
+        (true, Layer::Syscall | Layer::Vfs | Layer::Fs) if RESTART.contains(&call.status.saturating_neg()) => EINTR,
+        (true, Layer::Syscall | Layer::Vfs | Layer::Fs) => {
+            i16::try_from(call.status.saturating_neg()).unwrap_or(i16::MAX)
+        }
         (true, _) => -1,
     }
 }

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod block;
+mod cache;
 mod call;
 mod collectives;
 mod dirty;
@@ -34,6 +35,7 @@ mod testing;
 
 use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
+pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::operations::{Operations, Over};
@@ -135,6 +137,7 @@ pub struct Correlator {
     waiting: usize,
     losses: Losses,
     unknown: Unknown,
+    cache: Watched,
 }
 
 impl Correlator {
@@ -159,12 +162,18 @@ impl Correlator {
             waiting: 0,
             losses: Losses::default(),
             unknown: Unknown::default(),
+            cache: Watched::default(),
         }
     }
 
     /// The mounts that files are looked up in; may be called again when they change.
     pub fn set_mounts(&mut self, mounts: Vec<Mount>) {
         self.things.files.set_mounts(mounts);
+    }
+
+    /// What of the page cache is watched.
+    pub fn set_watched(&mut self, watched: Watched) {
+        self.cache = watched;
     }
 
     /// Takes an event, in any order.
@@ -226,6 +235,10 @@ impl Correlator {
                     self.losses.add("text", None, 1);
                 }
             }
+            Event::Cached { thread, seq, cached, .. } => {
+                let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                state.cached = Some((seq, cached));
+            }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
                 if let Some(parent) = parent {
@@ -233,7 +246,7 @@ impl Correlator {
                 }
             }
             Event::Thread { thread, process, pid, tid, comm, .. } => {
-                self.blocks.thread_begins(thread);
+                self.blocks.thread_begins(thread, Owner::Process(process).process_ix());
                 let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
                 if let Some(before) = before {
                     self.things.handles.belong(before, Owner::Process(process));
@@ -273,6 +286,10 @@ impl Correlator {
             Event::Bio(time, bio) => {
                 let file = bio.file.and_then(|key| self.things.files.known(key));
                 self.blocks.bio(time, bio, file);
+            }
+            Event::Dirty(dirty) => {
+                let file = self.things.files.intern(dirty.file);
+                self.blocks.dirtied(file, &dirty);
             }
             Event::Request(request) => {
                 let t0 = self.t0;
@@ -344,12 +361,14 @@ impl Correlator {
             self.unknown.add(spec.layer, hdf5::unknown(spec));
         }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
-        if let (Layer::Syscall, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
+        if let (Layer::Syscall | Layer::Vfs, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
-            let writer = (call.thread, call.seq, call.seq);
-            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
+            let writer = (call.thread, Some((call.seq, call.seq)));
+            self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
+        let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
+        let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
             // Waiting for file I/O is file I/O.
@@ -360,10 +379,14 @@ impl Correlator {
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
+            miss_bytes: cached.miss,
+            ahead_bytes: cached.ahead,
+            throttle_ns: cached.throttle,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
                 | found.flags
+                | if cached.ahead.is_some_and(|n| n > 0) { flag::READAHEAD } else { 0 }
                 | if cut { flag::TRUNCATED } else { 0 }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id.or(first),
@@ -527,8 +550,8 @@ impl Correlator {
         if let (Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
-            let writer = (call.thread, call.seq, operation.of.unwrap_or(call.seq));
-            self.blocks.wrote(file, off, bytes as u64, writer, call.start.saturating_add(call.dur));
+            let writer = (call.thread, Some((call.seq, operation.of.unwrap_or(call.seq))));
+            self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
         if let Some(by) = operation.found_by {
             self.operations.found(by, id);
@@ -559,6 +582,8 @@ impl Correlator {
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
             miss_bytes: None,
+            ahead_bytes: None,
+            throttle_ns: None,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags | found.flags,

@@ -45,6 +45,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Exec { process, .. } => (2, u64::from(*process), 0),
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
         Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), what.number()),
+        Event::Cached { thread, seq, .. } => (4, pair(*thread, *seq), u64::MAX),
         Event::Preopened { process, fd, .. } => (5, pair(*process, *fd), 0),
         Event::Stream { thread, fd, stream, .. } => (6, pair(*thread, *fd), *stream),
         // Of phases that begin together, the outer one began earlier; what is inside them ends later.
@@ -53,6 +54,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Operation(o) => (7, pair(o.call.thread, o.call.seq), 0),
         Event::Call(c) => (8, pair(c.thread, u32::MAX - c.seq), 0),
         Event::Bio(_, bio) => (9, bio.req, bio.off),
+        Event::Dirty(d) => (9, pair(d.thread, d.seq.unwrap_or(0)), d.off),
         Event::Request(r) => (10, r.req, 0),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
     };

@@ -8,7 +8,7 @@ use super::phases::Phases;
 use super::rows::{Process, Row, Span, Thread};
 use super::stack::Stack;
 use crate::catalog;
-use crate::event::TextKind;
+use crate::event::{Cached, TextKind};
 
 /// Whose handles a call uses: a process, or a thread whose process is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +50,8 @@ pub struct ThreadState {
     pub phases: Phases,
     pub stack: Stack,
     pub texts: Vec<Text>,
+    /// What was told of the page cache for the call of this number, which comes next.
+    pub cached: Option<(u32, Cached)>,
 }
 
 impl ThreadState {
@@ -63,6 +65,7 @@ impl ThreadState {
             phases: Phases::default(),
             stack: Stack::default(),
             texts: Vec::new(),
+            cached: None,
         }
     }
 
@@ -92,6 +95,8 @@ impl ThreadState {
             bytes: None,
             req_bytes: None,
             miss_bytes: None,
+            ahead_bytes: None,
+            throttle_ns: None,
             ret: None,
             errno: 0,
             flags: 0,

@@ -47,6 +47,10 @@ pub struct Span {
     pub req_bytes: Option<i64>,
     /// Bytes of a read that were not in the page cache.
     pub miss_bytes: Option<i64>,
+    /// Bytes of other pages that a read brought into the page cache.
+    pub ahead_bytes: Option<i64>,
+    /// How long a write was made to wait because too much was dirty.
+    pub throttle_ns: Option<i64>,
     /// The call's result as it returned it; `None` for unfinished calls and pointers.
     pub ret: Option<i64>,
     /// System calls: the error number, 0 for success. Libraries: 0 for success, -1 for a failed call.
@@ -95,6 +99,18 @@ pub struct BlockLink {
     pub bytes: i64,
     /// `direct`, `sync`, `readahead`, `writeback` or `inferred`.
     pub how: &'static str,
+}
+
+/// Whose some bytes of a request are; each byte of it is in one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockBytes {
+    pub req_id: i64,
+    pub process_ix: Option<i32>,
+    pub file_id: Option<i32>,
+    pub span_id: Option<i64>,
+    pub bytes: i64,
+    /// `range`, `page`, `inode`, `submitted`, `journal`, `meta` or `none`.
+    pub known_by: &'static str,
 }
 
 /// A file, known by (device, inode, generation).
@@ -306,6 +322,7 @@ pub enum Row {
     Span(Span),
     Block(Block),
     BlockLink(BlockLink),
+    BlockBytes(BlockBytes),
     File(File),
     FilePath(FilePath),
     Handle(Handle),

@@ -86,6 +86,17 @@ impl TextKind {
     }
 }
 
+/// What the page cache had to do with a system call. Of most calls nothing is told: there was no miss and no wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cached {
+    /// Bytes of the call's range that were not there.
+    pub miss: Option<u64>,
+    /// Bytes beyond it that the call read ahead.
+    pub ahead: Option<u64>,
+    /// How long the call was made to wait because too much was dirty, in ns.
+    pub throttled: u64,
+}
+
 /// A bio as it was when its request was issued; neighbours of one file in one request are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bio {
@@ -114,6 +125,18 @@ pub struct Operation {
     pub of: Option<u32>,
     /// The call, by thread and number, in which it was found to be over.
     pub found_by: Option<(u32, u32)>,
+}
+
+/// Pages of a file became dirty, and no call says which bytes of them it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dirtied {
+    pub time: u64,
+    pub file: FileKey,
+    pub off: u64,
+    pub bytes: u64,
+    pub thread: u32,
+    /// The page fault or innermost call that did it; none outside of traced calls.
+    pub seq: Option<u32>,
 }
 
 /// A request that completed.
@@ -148,6 +171,8 @@ pub enum Event {
     Operation(Operation),
     /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
+    /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
+    Cached { time: u64, thread: u32, seq: u32, cached: Cached },
     /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
     /// opened through, and a process that sees it.
     File {
@@ -176,6 +201,8 @@ pub enum Event {
     Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.
     Bio(u64, Bio),
+    /// Pages became dirty.
+    Dirty(Dirtied),
     /// A request completed.
     Request(Request),
 }
@@ -188,6 +215,7 @@ impl Event {
             Self::Call(c) => c.start.saturating_add(c.dur),
             Self::Enter(e) => e.start,
             Self::Text { time, .. }
+            | Self::Cached { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }
             | Self::Process { time, .. }
@@ -197,6 +225,7 @@ impl Event {
             | Self::Stream { time, .. }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
+            Self::Dirty(d) => d.time,
             Self::Request(r) => r.completed,
         }
     }

@@ -4,7 +4,7 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Call, Enter, Event, FileKey, Operation, Request, TextKind};
+use super::{Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Operation, Request, TextKind};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -29,11 +29,14 @@ unsafe impl Plain for t::iot_map {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_bio {}
 // SAFETY: as above.
+unsafe impl Plain for t::iot_dirty {}
+// SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_operation {}
+unsafe impl Plain for t::iot_cache {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
@@ -57,7 +60,7 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
     unsafe { plain::as_bytes(spec) }
 }
 
-const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8);
+const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 4);
 const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
@@ -68,9 +71,11 @@ const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
+const _: () = assert!(size_of::<t::iot_dirty>() == 56);
 const _: () = assert!(size_of::<t::iot_req>() == 64);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
+const _: () = assert!(size_of::<t::iot_cache>() == 48);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 mod flags {
@@ -303,6 +308,23 @@ impl Decoder {
                 let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
                 Event::Stream { time: s.time, thread: s.thread, stream: s.stream, fd: s.fd, key }
             }
+            t::iot_type::IOT_T_CACHE => {
+                let c: &t::iot_cache = get(kind, bytes)?;
+                let known = |n: u64| (c.known != 0).then_some(n);
+                let cached = Cached { miss: known(c.miss), ahead: known(c.ahead), throttled: c.throttled };
+                Event::Cached { time: c.time, thread: c.thread, seq: c.seq, cached }
+            }
+            t::iot_type::IOT_T_DIRTY => {
+                let d: &t::iot_dirty = get(kind, bytes)?;
+                Event::Dirty(Dirtied {
+                    time: d.time,
+                    file: FileKey { dev: d.dev, generation: d.generation, ino: d.ino },
+                    off: d.off,
+                    bytes: d.bytes,
+                    thread: d.thread,
+                    seq: (d.in_call != 0).then_some(d.seq),
+                })
+            }
             t::iot_type::IOT_T_REQ => {
                 let r: &t::iot_req = get(kind, bytes)?;
                 Event::Request(Request {
@@ -373,7 +395,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in (1..=12u8).chain([14]) {
+        for kind in (1..=12u8).chain([14, 20, 28]) {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
@@ -385,7 +407,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..16) {
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..30) {
             let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
             if let Some(first) = raw.first_mut() {
                 *first = kind;

@@ -10,8 +10,8 @@ use super::directory::Directory;
 use super::names;
 use super::table::{Table, batch, properties, schema};
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Row,
-    Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Rollup, Row, Span, Stack, Thread,
 };
 
 /// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
@@ -176,6 +176,7 @@ streams! {
     spans: Span,
     block: Block,
     block_links: BlockLink,
+    block_bytes: BlockBytes,
     files: File,
     file_paths: FilePath,
     handles: Handle,

@@ -4,8 +4,8 @@
 
 use super::table::table;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Span,
-    Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Rollup, Span, Stack, Thread,
 };
 use crate::words::{Kind, Layer};
 
@@ -33,6 +33,8 @@ table!("spans", Span, sorted by pid, tid, start_ns, span_id {
     bytes: Option<i64> => Dict,
     req_bytes: Option<i64> => Dict,
     miss_bytes: Option<i64> => Dict,
+    ahead_bytes: Option<i64> => Dict,
+    throttle_ns: Option<i64> => Dict,
     ret: Option<i64> => Dict,
     errno: i16 => Dict,
     flags: i32 => Dict,
@@ -64,6 +66,15 @@ table!("block_links", BlockLink {
     root_id: i64 => Delta,
     bytes: i64 => Dict,
     how: &'static str => Dict,
+});
+
+table!("block_bytes", BlockBytes {
+    req_id: i64 => Delta,
+    process_ix: Option<i32> => Dict,
+    file_id: Option<i32> => Dict,
+    span_id: Option<i64> => Delta,
+    bytes: i64 => Dict,
+    known_by: &'static str => Dict,
 });
 
 table!("files", File {

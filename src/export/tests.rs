@@ -66,6 +66,8 @@ pub(super) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         bytes: None,
         req_bytes: None,
         miss_bytes: None,
+        ahead_bytes: None,
+        throttle_ns: None,
         ret: None,
         errno: 0,
         flags: 0,
@@ -433,7 +435,7 @@ fn a_planted_link_is_not_followed() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, path.join("block_links-00002.parquet.inprogress")).unwrap();
     let error = format!("{:#}", writer.push(link(1)).unwrap_err());
-    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("17 closed parts"), "{error}");
+    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("18 closed parts"), "{error}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 

@@ -17,6 +17,7 @@
 -- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only.
 CREATE OR REPLACE VIEW spans       AS FROM read_parquet('spans-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block       AS FROM read_parquet('block-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('block_bytes-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block_links AS FROM read_parquet('block_links-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('rollup-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW hist        AS FROM read_parquet('hist-*.parquet', union_by_name = true);

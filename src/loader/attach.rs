@@ -375,6 +375,8 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::Syscall
         | Family::Uring
         | Family::Aio
+        | Family::Kernel
+        | Family::Fault
         | Family::User(_) => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }

@@ -1,15 +1,17 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `real`, `session`, `rings` and
-//! `launch` act.
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `perf`, `real`, `session`, `rings`
+//! and `launch` act.
 
 pub mod attach;
 pub mod elf;
 pub mod existing;
+mod functions;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
 mod missing;
+mod perf;
 pub mod plan;
 pub mod prologue;
 mod real;

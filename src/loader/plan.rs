@@ -108,7 +108,7 @@ impl Planner {
             Version::Symbol(name) => Some(name),
             Version::Text(..) | Version::Nowhere => None,
         });
-        let kernel = [Family::Syscall, Family::Uring, Family::Aio];
+        let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
         let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)]).flatten();
         let exact = sentinels.chain(versions).chain(needed).chain([C_START]).collect();

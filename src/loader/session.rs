@@ -1,10 +1,13 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
 use crate::catalog::{Catalog, Family, Row, SPLICE_TO, opcode, syscall_number};
+use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
+use crate::loader::functions;
 use crate::loader::kernel::{self, Capabilities, LibTier};
+use crate::loader::perf;
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
 use crate::loader::version::Library;
@@ -32,6 +35,10 @@ const FORGET_ROUNDS: u32 = 4;
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
+/// The place of page faults that are not looked at because another thread changes the mappings meanwhile: most of them are
+/// on memory without a file, so they are counted, and no loss.
+pub const UNPLACED: &str = "mapping";
+
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -52,12 +59,33 @@ enum Group {
     /// Requests of `io_uring`.
     Uring,
     Block,
+    /// Page cache: what is read into it.
+    Pages,
+    /// Page cache: who waits because too much is dirty.
+    Throttling,
+    /// Functions inside the kernel.
+    Functions,
+    /// Page faults on mapped files: what tells that one is over is no tracepoint.
+    Fault,
+    /// What becomes dirty otherwise than by a write.
+    Dirty,
     Library,
     /// What user space asks the kernel.
     Question,
 }
-const GROUPS: [Group; 6] =
-    [Group::Process, Group::Syscall, Group::Uring, Group::Block, Group::Library, Group::Question];
+const GROUPS: [Group; 11] = [
+    Group::Process,
+    Group::Syscall,
+    Group::Uring,
+    Group::Block,
+    Group::Pages,
+    Group::Throttling,
+    Group::Functions,
+    Group::Fault,
+    Group::Dirty,
+    Group::Library,
+    Group::Question,
+];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
 const HOOKS: &[(&str, &str, Group)] = &[
@@ -76,7 +104,17 @@ const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_bio_split", "block_split", Group::Block),
     ("iot_rq_issue", "block_rq_issue", Group::Block),
     ("iot_rq_complete", "block_rq_complete", Group::Block),
+    ("iot_page_added", "mm_filemap_add_to_page_cache", Group::Pages),
+    ("iot_throttled", "balance_dirty_pages", Group::Throttling),
+    ("iot_fault_user", "page_fault_user", Group::Fault),
+    ("iot_fault_kernel", "page_fault_kernel", Group::Fault),
+    ("iot_fault_minor", "page-faults:min", Group::Fault),
+    ("iot_fault_major", "page-faults:maj", Group::Fault),
+    ("iot_dirty_folio", "writeback_dirty_folio", Group::Dirty),
 ];
+
+/// Programs that are attached to events that the kernel counts.
+const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
 
 /// A tracepoint that has another name in older kernels (Linux 6.3).
 const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
@@ -87,6 +125,7 @@ impl Group {
             (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session"],
             (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
             (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
+            (Self::Functions, _) => return functions::PROGRAMS.to_vec(),
             (Self::Question, Some(_)) => return vec!["iot_real_file"],
             _ => {}
         }
@@ -99,12 +138,19 @@ impl Group {
         HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != renamed).map(|(p, h, _)| (*p, *h))
     }
 
+    /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
+    /// record are read instead, which have names.
+    fn tier(self) -> &'static str {
+        if self == Self::Throttling { "tracepoint" } else { "tp_btf" }
+    }
+
     /// The layer its hooks show; process life cycle serves all of them.
     fn layer(self) -> Layer {
         match self {
-            Self::Block => Layer::Block,
+            Self::Block | Self::Dirty => Layer::Block,
+            Self::Functions | Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall | Self::Uring => Layer::Syscall,
+            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling => Layer::Syscall,
         }
     }
 }
@@ -113,6 +159,8 @@ impl Group {
 pub struct Session<'obj> {
     skel: IotraceSkel<'obj>,
     engine: Engine,
+    rows: Vec<Row>,
+    layers: Vec<Layer>,
     links: Vec<Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
@@ -137,8 +185,10 @@ impl<'obj> Session<'obj> {
         let wanted: BTreeSet<Group> = GROUPS
             .into_iter()
             .filter(|g| match g {
-                Group::Uring => options.layers.contains(&Layer::Syscall),
-                Group::Block => options.layers.contains(&Layer::Block),
+                Group::Uring | Group::Pages | Group::Throttling => options.layers.contains(&Layer::Syscall),
+                Group::Block | Group::Dirty => options.layers.contains(&Layer::Block),
+                Group::Functions => options.layers.contains(&Layer::Fs),
+                Group::Fault => options.layers.contains(&Layer::Vfs),
                 Group::Library | Group::Question => {
                     catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
                 }
@@ -167,16 +217,22 @@ impl<'obj> Session<'obj> {
             Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
             None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
         };
+        let rows = rows.to_vec();
         let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default());
+        let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
+        let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {
                 group.hooks().map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
             })
+            .chain(functions.into_iter().flatten())
             .collect();
         let mut session = Self {
             skel,
             engine,
+            rows,
+            layers: options.layers.clone(),
             links: Vec::new(),
             hooks,
             seen_losses: HashMap::new(),
@@ -189,19 +245,26 @@ impl<'obj> Session<'obj> {
 
     /// Attaches the kernel hooks, each with its verdict. Fails when nothing could be traced at all.
     pub fn attach_hooks(&mut self) -> Result<()> {
+        let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
         for prog in self.skel.object_mut().progs_mut() {
             let name = prog.name().to_string_lossy();
             let Some((_, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
             if !prog.autoload() {
                 continue;
             }
-            match prog.attach() {
-                Ok(link) => {
-                    self.links.push(link);
-                    self.hooks.push(verdict(*group, hook, Ok(())));
-                }
-                Err(e) => self.hooks.push(verdict(*group, hook, Err(format!("{e:#}")))),
-            }
+            let event = EVENTS.iter().find(|(p, _)| *p == name);
+            let attached = match event {
+                Some((_, event)) => perf::attach(&prog, *event, cpus),
+                None => prog.attach().map(|link| vec![link]).map_err(|e| format!("{e:#}")),
+            };
+            let tier = if event.is_some() { "perf_event" } else { group.tier() };
+            let attached = attached.map(|links| self.links.extend(links));
+            self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
+        }
+        if self.skel.progs.iot_kprobe.autoload() {
+            let (links, verdicts) = functions::attach(&self.skel.progs, &self.rows, &self.layers);
+            self.links.extend(links);
+            self.hooks.extend(verdicts);
         }
         let missing: Vec<&Coverage> =
             self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
@@ -213,6 +276,15 @@ impl<'obj> Session<'obj> {
             );
         }
         Ok(())
+    }
+
+    /// Which hooks on the page cache are attached.
+    pub fn watched(&self) -> Watched {
+        let is = |group| {
+            let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
+            self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
+        };
+        Watched { pages: is(Group::Pages), throttling: is(Group::Throttling) }
     }
 
     /// Makes a process a target; `armed: false` means from its next exec on.
@@ -337,7 +409,17 @@ impl<'obj> Session<'obj> {
 
     /// Verdicts on layers that no probe was tried for, at the end of a trace.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        self.engine.uncovered()
+        let unasked = (!self.layers.contains(&Layer::Fs)).then(|| Coverage {
+            layer: Layer::Fs,
+            target: String::new(),
+            symbol: String::new(),
+            tier: None,
+            status: "skipped",
+            reason: Some("layer not selected".to_owned()),
+            offset: None,
+            insn: None,
+        });
+        self.engine.uncovered().into_iter().chain(unasked).collect()
     }
 
     /// Are there processes left to trace?
@@ -446,18 +528,19 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
         iot_place::IOT_P_COMPAT => "compat_syscall",
+        iot_place::IOT_P_MAPPING => UNPLACED,
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
     }
 }
 
-fn verdict(group: Group, hook: &str, outcome: Result<(), String>) -> Coverage {
+fn verdict(group: Group, hook: &str, outcome: Result<&'static str, String>) -> Coverage {
     Coverage {
         layer: group.layer(),
         target: "kernel".into(),
         symbol: hook.to_owned(),
-        tier: outcome.is_ok().then_some("tp_btf"),
+        tier: outcome.as_ref().ok().copied(),
         status: if outcome.is_ok() { "attached" } else { "refused" },
         reason: outcome.err(),
         offset: None,
@@ -502,6 +585,12 @@ fn open<'obj>(
             };
             let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
             *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
+        }
+    }
+    if options.layers.contains(&Layer::Vfs) {
+        let faults = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Fault);
+        for (slot, (row, _)) in ro.iot_fault_rows.iter_mut().zip(faults) {
+            *slot = row as u16 + 1;
         }
     }
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;

@@ -1,6 +1,6 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{Async, Count, Fails, Role, Row, Src, When, Words, syscall_number};
+use crate::catalog::{About, Async, Count, Fails, Family, Role, Row, Src, When, Words, syscall_number};
 use crate::skel::types as t;
 use crate::words::{Kind, Layer};
 
@@ -98,6 +98,22 @@ fn fails(fails: Fails) -> u8 {
     wire.0 as u8
 }
 
+fn about(about: About) -> u8 {
+    use t::iot_about_how as a;
+    let wire = match about {
+        About::Nothing => a::IOT_ABOUT_NOTHING,
+        About::File => a::IOT_ABOUT_FILE,
+        About::Buffer => a::IOT_ABOUT_BUFFER,
+        About::Iter => a::IOT_ABOUT_ITER,
+        About::Kiocb => a::IOT_ABOUT_KIOCB,
+        About::Path => a::IOT_ABOUT_PATH,
+        About::Dentry => a::IOT_ABOUT_DENTRY,
+        About::Entry => a::IOT_ABOUT_ENTRY,
+        About::Opened => a::IOT_ABOUT_OPENED,
+    };
+    wire.0 as u8
+}
+
 fn words(words: Option<Words>) -> t::iot_words {
     use t::iot_count as C;
     let Some(w) = words else { return t::iot_words::default() };
@@ -127,9 +143,9 @@ fn words(words: Option<Words>) -> t::iot_words {
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
-    let syscall = syscall_number(row.symbol).is_some() && row.family == crate::catalog::Family::Syscall;
+    let syscall = syscall_number(row.symbol).is_some() && row.family == Family::Syscall;
     let mut bits = 0;
-    if row.role != Role::Use && row.role != Role::None || row.kind == Kind::Open {
+    if row.role != Role::Use && row.role != Role::None {
         bits |= bits::LIFE;
     }
     if row.is_phase() {
@@ -192,6 +208,9 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         names: u8::from(row.names),
         every: u8::from(row.every),
         words: row.words.map(words),
+        reads: u8::from(syscall && row.kind == Kind::Read),
+        about: about(row.about),
+        ..Default::default()
     }
 }
 

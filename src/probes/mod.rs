@@ -4,7 +4,7 @@ mod check;
 mod generate;
 
 use crate::catalog::Catalog;
-use crate::cli::{AddedArgs, ProbesAction, TRACEABLE};
+use crate::cli::{AddedArgs, ProbesAction, TRACEABLE, USUAL};
 use crate::export::text::{Column, Set, escape, table};
 use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
@@ -26,11 +26,15 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
 /// The layers to trace. What the user adds is wanted, whatever `--layers` says.
 pub fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
     let added = || catalog.user_rows().map(|row| row.layer);
-    let mut layers = if asked.is_empty() { TRACEABLE.to_vec() } else { asked.to_vec() };
+    let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.to_vec() };
     if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
         return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
     }
     layers.extend(added());
+    // Functions inside the kernel are seen inside the system calls that are recorded.
+    if layers.iter().any(|l| matches!(l, Layer::Vfs | Layer::Fs)) {
+        layers.push(Layer::Syscall);
+    }
     layers.sort_unstable();
     layers.dedup();
     Ok(layers)

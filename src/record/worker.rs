@@ -1,7 +1,7 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
 use crate::correlate::rows::{Loss, Mount, Row};
-use crate::correlate::{Config, Correlator};
+use crate::correlate::{Config, Correlator, Watched};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{DatasetWriter, Finished};
@@ -21,6 +21,8 @@ pub enum Note {
     Events(Vec<Event>),
     /// Rows that need no correlation: verdicts, losses, facts.
     Rows(Vec<Row>),
+    /// Which hooks on the page cache are there.
+    Watched(Watched),
 }
 
 /// What the worker needs.
@@ -95,6 +97,7 @@ impl State {
     fn note(&mut self, note: Note) -> Result<()> {
         match note {
             Note::Events(events) => events.into_iter().for_each(|e| self.event(e)),
+            Note::Watched(watched) => self.correlator.set_watched(watched),
             Note::Rows(rows) => rows.into_iter().try_for_each(|r| self.writer.push(r))?,
         }
         Ok(())

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use iotrace_bpf::correlate::rows::{
-    Block, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, Span, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, Span, Thread,
 };
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::words::Layer;
@@ -81,6 +81,7 @@ pub struct Data {
     pub paths: Vec<FilePath>,
     pub block: Vec<Block>,
     pub links: Vec<BlockLink>,
+    pub owners: Vec<BlockBytes>,
     pub losses: Vec<Loss>,
     pub coverage: Vec<Coverage>,
     pub meta: BTreeMap<String, String>,
@@ -112,6 +113,7 @@ impl Data {
             paths: rows(&set),
             block: rows(&set),
             links: rows(&set),
+            owners: rows(&set),
             losses: rows(&set),
             coverage: rows(&set),
             meta: rows::<Meta>(&set).into_iter().map(|m| (m.key, m.value)).collect(),

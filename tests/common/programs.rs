@@ -54,6 +54,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("hdf5_mix_mpi", "hdf5_mix.c", Needs::MpiAndHdf5),
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
+    ("mapped", "mapped.c", Needs::Libc),
     ("mpi_io", "mpi_io.c", Needs::Mpich),
     ("mpiio_async", "mpiio_async.c", Needs::OpenMpi),
     ("mpiio_async_mpich", "mpiio_async.c", Needs::Mpich),

@@ -64,6 +64,8 @@ impl Trace {
             bytes: None,
             req_bytes: None,
             miss_bytes: None,
+            ahead_bytes: None,
+            throttle_ns: None,
             ret: None,
             errno: 0,
             flags: 0,

@@ -68,6 +68,7 @@ pub const PACKAGES: &[Package] = &[
     package("strace", "strace", Sign::Program("strace"), "the tests compare with it"),
     package("python3-venv", "python3", Sign::Python("ensurepip"), "runs DuckDB and pandas in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
+    package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "the tests of write-back make a file system"),
     package("mount", "util-linux", Sign::Program("losetup"), "the tests of the block layer make a device"),
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 const PATH: &str = "docs/kernels.md";
-const LAYERS: &[&str] = &["netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio", "syscall", "block"];
+const LAYERS: &[&str] = &["netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio", "syscall", "vfs", "fs", "block"];
 
 /// What one test noted of one layer; `tests/common/live.rs` writes these lines.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Page cache: what a read did not find there, what it read ahead, and how long a write was made to wait. */
+#ifndef IOT_CACHE_H
+#define IOT_CACHE_H
+
+#define OVERLAYFS_SUPER_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
+#define S_DAX		      (1 << 13)	 /* include/linux/fs.h: its data is never in the page cache */
+#define IOT_PAGE_MASK	      ((1ULL << IOT_PAGE_SHIFT) - 1)
+#define IOT_NS_PER_MS	      1000000
+
+/* iot_frame.range */
+enum {
+	IOT_RANGE_NEW = 0, /* no page was added yet */
+	IOT_RANGE_KNOWN,
+	IOT_RANGE_UNKNOWN
+};
+
+/* Before Linux 6.6 a folio's order had a byte of its own (include/linux/mm_types.h). */
+struct folio___order {
+	unsigned char _folio_order;
+} __attribute__((preserve_access_index));
+
+/* include/trace/events/writeback.h: in ms; not positive when the task is not made to wait. */
+struct trace_event_raw_balance_dirty_pages___pause {
+	long pause;
+} __attribute__((preserve_access_index));
+
+/* The system call that the current task is in, if it is traced and no library call is inside it. */
+static __always_inline struct iot_frame *iot_open_syscall(void)
+{
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
+	struct iot_frame *f;
+
+	if (!t)
+		return NULL;
+	for (u32 i = 0; i < IOT_KERNEL_DEPTH && i < t->depth; i++) {
+		f = iot_frame_at(t, t->depth - 1 - i);
+		if (f->sp != IOT_SP_KERNEL)
+			return f->sp ? NULL : f;
+	}
+	return NULL;
+}
+
+static __always_inline u64 iot_folio_bytes(struct folio *folio)
+{
+	unsigned long flags = 0;
+	u8 order = 0;
+
+	/* The first word in every kernel; see iot_written_back. */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1) {
+		struct folio___order *old = (void *)folio;
+
+		if (bpf_core_field_exists(old->_folio_order)) {
+			order = BPF_CORE_READ(old, _folio_order);
+		} else {
+			/* the lowest byte of the second page's flags: folio_order, include/linux/mm.h */
+			bpf_probe_read_kernel(&order, sizeof(order), (void *)folio + bpf_core_type_size(struct page));
+		}
+	}
+	return 1ULL << (IOT_PAGE_SHIFT + (order & 31));
+}
+
+static __always_inline u64 iot_overlap(u64 a, u64 a_end, u64 b, u64 b_end)
+{
+	u64 from = a > b ? a : b, to = a_end < b_end ? a_end : b_end;
+
+	return to > from ? to - from : 0;
+}
+
+/* The bytes that a read asks for, the first time that they are needed. */
+static __always_inline bool iot_range(struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_src pos = {.how = IOT_POS};
+	u64 from = 0, len = 0;
+
+	if (f->range != IOT_RANGE_NEW)
+		return f->range == IOT_RANGE_KNOWN;
+	f->range = IOT_RANGE_UNKNOWN;
+	if (!iot_eval(&s->len, f, 0, &len) || !iot_eval(&s->off, f, 0, &from))
+		return false;
+	/* preadv2 takes -1 for the file position */
+	if (from == (u64)-1 && !iot_eval(&pos, f, 0, &from))
+		return false;
+	f->from = from;
+	f->to = from + len;
+	f->range = IOT_RANGE_KNOWN;
+	return true;
+}
+
+/* A folio was added to the page cache by the task that needs it, or that reads ahead. */
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(iot_page_added, struct folio *folio)
+{
+	struct iot_frame *f = iot_open_syscall();
+	u64 start, end, whole_from, whole_to, size;
+	struct address_space *mapping;
+	struct inode *host;
+	struct iot_spec *s;
+	struct file *file;
+
+	if (!f || !f->file)
+		return 0;
+	s = iot_spec_of(f->spec);
+	if (!s || !s->reads)
+		return 0;
+	file = (void *)f->file;
+	mapping = BPF_CORE_READ(folio, mapping);
+	host = BPF_CORE_READ(mapping, host);
+	/* What the file system reads of itself is not the call's, but overlayfs has the pages of the file below. */
+	if (mapping != BPF_CORE_READ(file, f_mapping) &&
+	    (BPF_CORE_READ(file, f_inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC ||
+	     (BPF_CORE_READ(host, i_mode) & S_IFMT) != S_IFREG))
+		return 0;
+	if (!iot_range(s, f))
+		return 0;
+	start = (u64)BPF_CORE_READ(folio, index) << IOT_PAGE_SHIFT;
+	end = start + iot_folio_bytes(folio);
+	size = BPF_CORE_READ(host, i_size);
+	f->miss += iot_overlap(start, end, f->from, f->to < size ? f->to : size);
+	whole_from = f->from & ~IOT_PAGE_MASK;
+	whole_to = (f->to + IOT_PAGE_MASK) & ~IOT_PAGE_MASK;
+	f->ahead += end - start - iot_overlap(start, end, whole_from, whole_to);
+	return 0;
+}
+
+/* A task that dirties pages faster than they can be written is about to sleep. */
+SEC("?tracepoint/writeback/balance_dirty_pages")
+int iot_throttled(struct trace_event_raw_balance_dirty_pages___pause *ctx)
+{
+	struct iot_frame *f = iot_open_syscall();
+	s64 pause = ctx->pause;
+
+	if (f && pause > 0)
+		f->throttled += (u64)pause * IOT_NS_PER_MS;
+	return 0;
+}
+
+/* Does nothing of the file pass through the page cache? A file that was read through it has pages there. */
+static __always_inline bool iot_uncached(struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	if (BPF_CORE_READ(inode, i_flags) & S_DAX)
+		return true;
+	return !BPF_CORE_READ(file, f_mapping, nrpages) && BPF_CORE_READ(inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC;
+}
+
+/*
+ * Tells what is to be told of the page cache in a system call that returns; nothing for a read that found everything there.
+ * False when there was no room: without this record the call's own would say something wrong.
+ */
+__noinline bool iot_send_cache(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret)
+{
+	struct iot_cache e = {.type = IOT_T_CACHE};
+
+	if (!t || !s || !f)
+		return false;
+	e.known = !s->reads || f->range != IOT_RANGE_UNKNOWN;
+	if (s->reads && ret > 0 && f->range == IOT_RANGE_NEW && f->file && iot_uncached((void *)f->file))
+		e.known = 0;
+	if (e.known && !f->miss && !f->ahead && !f->throttled)
+		return true;
+	e.thread = t->thread;
+	e.seq = f->seq;
+	e.time = t->now;
+	e.miss = f->miss;
+	e.ahead = f->ahead;
+	e.throttled = f->throttled;
+	return !iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+}
+
+#endif
