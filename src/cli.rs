@@ -40,8 +40,9 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, vfs, block (all of these when nothing is
-    /// said), fs; phases and layers of --probes files are added
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
+    /// said), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers of --probes
+    /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
     #[command(flatten)]
@@ -154,18 +155,9 @@ pub const TRACEABLE: [Layer; 10] = [
     Layer::Block,
 ];
 
-/// Those that are traced when nobody says which: functions inside the kernel make each system call dearer, and few ask for them.
-pub const USUAL: [Layer; 9] = [
-    Layer::Netcdf,
-    Layer::Pnetcdf,
-    Layer::Hdf5,
-    Layer::Mpiio,
-    Layer::Mpi,
-    Layer::Stdio,
-    Layer::Syscall,
-    Layer::Vfs,
-    Layer::Block,
-];
+/// Those that are traced when nobody says which: the others make each page fault or system call dearer, and few ask for them.
+pub const USUAL: [Layer; 8] =
+    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 
 fn library_layer(name: &str) -> Result<Layer, String> {
     let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");

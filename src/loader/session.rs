@@ -409,8 +409,8 @@ impl<'obj> Session<'obj> {
 
     /// Verdicts on layers that no probe was tried for, at the end of a trace.
     pub fn uncovered(&self) -> Vec<Coverage> {
-        let unasked = (!self.layers.contains(&Layer::Fs)).then(|| Coverage {
-            layer: Layer::Fs,
+        let unasked = [Layer::Vfs, Layer::Fs].into_iter().filter(|l| !self.layers.contains(l)).map(|layer| Coverage {
+            layer,
             target: String::new(),
             symbol: String::new(),
             tier: None,
