@@ -248,29 +248,3 @@ fn a_static_program_without_symbols_is_not_seen_into_and_that_is_said() {
     let dir = work.path().join("mix");
     ways::as_strace_sees(&data, work.path(), &dir, |dir| vec![program.clone(), dir.into()]);
 }
-
-#[test]
-fn a_static_program_that_an_attached_process_executes_may_lose_its_first_calls_and_that_is_said() {
-    let work = live::scratch();
-    let dir = work.path().join("mix");
-    fs::create_dir(&dir).unwrap();
-    let script = "echo -n $$ > \"$0/pid\"; while [ ! -e \"$0/go\" ]; do sleep 0.01; done; exec \"$1\" \"$0/mix\"";
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(work.path()).arg(programs::build("stdio_static")).stdout(Stdio::piped());
-    let mut shell = Running::spawn(&mut shell);
-    let tracer = Attached::to(work.path(), &[], ways::waits(work.path()));
-    ways::go(work.path());
-    let out = std::io::read_to_string(shell.0.stdout.take().unwrap()).unwrap();
-    assert!(shell.wait().success());
-    let truth: Value = serde_json::from_str(&out).unwrap();
-    let data = tracer.data();
-    let losses: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
-    assert_eq!(losses, [(Some(Layer::Stdio), "not_held", 1)]);
-    let seen = data.layer(Layer::Stdio).filter(|s| s.layer_top && s.pid == shell.pid() as i32).count() as i64;
-    let calls: i64 = truth["calls"].as_object().unwrap().values().map(|n| n.as_i64().unwrap()).sum();
-    assert!(seen <= calls, "{seen} of {calls}");
-    // The kernel's view begins with the first call.
-    let counts = Counts::of(&data);
-    assert_eq!(counts.get("openat", &dir.join("blocks.dat")), 2);
-    assert_eq!(counts.get("openat", &dir.join("lines.txt")), 4);
-}
