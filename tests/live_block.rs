@@ -59,19 +59,28 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
         // An interrupt in the middle of a program makes the kernel skip the same program's run for it, which is counted; on
         // an emulated processor programs take long enough for that.
         let skipped = data.losses.iter().any(|l| l.place == "recursion");
-        if !skipped || tries == 0 {
+        if !skipped {
             break (before, data.lossless(), after);
         }
+        if tries == 0 {
+            assert!(live::slower() > 1 && data.losses.iter().all(|l| l.place == "recursion"), "{:?}", data.losses);
+            break (before, data, after);
+        }
+    };
+    // What was skipped is missing, and nothing else may be wrong.
+    let complete = data.losses.is_empty();
+    let agrees = |what: &str, seen: i64, truth: i64| {
+        assert!(seen == truth || (!complete && seen < truth), "{what}: {seen} of {truth}");
     };
 
     let sum = |op: &str, of: fn(&Block) -> i64| -> i64 {
         data.block.iter().filter(|b| b.dev == device.number && b.op == op).map(of).sum()
     };
     let grown = |at: usize| after[at] - before[at];
-    assert_eq!(sum("read", |_| 1), grown(0), "reads");
-    assert_eq!(sum("read", |b| i64::from(b.bytes)), grown(2) * 512, "bytes read");
-    assert_eq!(sum("write", |b| i64::from(b.bytes)), grown(6) * 512, "bytes written");
-    assert_eq!(sum("flush", |_| 1), grown(15), "flushes");
+    agrees("reads", sum("read", |_| 1), grown(0));
+    agrees("bytes read", sum("read", |b| i64::from(b.bytes)), grown(2) * 512);
+    agrees("bytes written", sum("write", |b| i64::from(b.bytes)), grown(6) * 512);
+    agrees("flushes", sum("flush", |_| 1), grown(15));
 
     let total = BLOCK * COUNT;
     let linked = linked(&data, device.number);
@@ -82,9 +91,9 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
     let written = of("buffered", "write", "writeback");
     assert!(written.is_some_and(|bytes| (least..=total).contains(&bytes)), "{linked:?}");
     assert!(of("buffered", "fsync", "sync") <= Some(total), "{linked:?}");
-    assert_eq!(of("direct", "write", "direct"), Some(total), "{linked:?}");
+    agrees("direct writes", of("direct", "write", "direct").unwrap_or(0), total);
     let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
-    assert_eq!(read, total, "{linked:?}");
+    agrees("read", read, total);
 
     for request in data.block.iter().filter(|b| b.dev == device.number) {
         assert!(request.queue_ns <= request.issue_ns && request.dur_ns >= 0 && request.qdepth >= 1, "{request:?}");
