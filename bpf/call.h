@@ -317,6 +317,16 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	case IOT_CONST:
 		*out = src->k;
 		return true;
+	case IOT_CLOEXEC: {
+		struct files_struct *files = bpf_get_current_task_btf()->files;
+		struct fdtable *fdt = files ? files->fdt : NULL;
+		u32 fd = src->b ? ret : iot_arg(f, 0);
+
+		if (!fdt || fd >= fdt->max_fds || bpf_probe_read_kernel(&v, sizeof(v), fdt->close_on_exec + fd / 64))
+			return false;
+		*out = v >> (fd & 63) & 1;
+		return true;
+	}
 	case IOT_STREAM_POS:
 		*out = f->pos;
 		return f->pos >= 0;
@@ -402,6 +412,9 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 		return false;
 	i &= 1;
 	user = iot_arg(f, s->path[i]);
+	/* the call is about the descriptor alone */
+	if (s->layer == IOT_LAYER_SYSCALL && !user && f->file)
+		return true;
 	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
 	if (s->layer != IOT_LAYER_SYSCALL && (!user || (s->names && !i && status < 0)))
 		return true;

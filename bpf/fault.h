@@ -4,11 +4,9 @@
 #define IOT_FAULT_H
 
 #define X86_PF_WRITE 2	  /* arch/x86/include/asm/trap_pf.h */
-#define VM_SHARED    8	  /* include/linux/mm.h */
 #define S_IXUGO	     0111 /* include/linux/stat.h */
 #define TMPFS_MAGIC  0x01021994
 #define IOT_USER_END (1ULL << 56) /* above are the kernel's own addresses */
-#define IOT_PAGE     (1ULL << IOT_PAGE_SHIFT)
 
 /* Rows of the catalog + 1: reading, writing. */
 const volatile u16 iot_fault_rows[2] = {};
@@ -98,22 +96,6 @@ static __always_inline bool iot_inside(struct iot_task *t, u32 *seq)
 		return false;
 	*seq = iot_frame_at(t, t->depth - 1)->seq;
 	return true;
-}
-
-struct iot_mapping {
-	u64 address;
-	struct file *file;
-	u64 off;
-	u64 shared;
-};
-
-static long iot_vma_step(struct task_struct *task, struct vm_area_struct *vma, struct iot_mapping *m)
-{
-	m->file = BPF_CORE_READ(vma, vm_file);
-	m->off = (m->address & ~(IOT_PAGE - 1)) - BPF_CORE_READ(vma, vm_start) +
-		 (BPF_CORE_READ(vma, vm_pgoff) << IOT_PAGE_SHIFT);
-	m->shared = BPF_CORE_READ(vma, vm_flags) & VM_SHARED;
-	return 0;
 }
 
 /*

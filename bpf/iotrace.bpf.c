@@ -28,6 +28,7 @@
 #include "kaio.h"
 #include "cache.h"
 #include "vfs.h"
+#include "mapping.h"
 #include "syscall.h"
 #include "process.h"
 #include "fault.h"

@@ -105,7 +105,8 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	if (parent == dentry)
+	/* what is in no directory, such as memfd_create makes, still has a name */
+	if (parent == dentry && i)
 		return 1;
 	if (pos >= IOT_TEXT_MAX) {
 		w->cut = 1;

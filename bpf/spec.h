@@ -47,6 +47,7 @@ enum iot_how {
 	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
 	IOT_SCALED,	/* argument a times k */
 	IOT_RET_SCALED, /* the result times k */
+	IOT_CLOEXEC,	/* is the descriptor that is the result, or else argument 0, closed by an exec? */
 };
 
 struct iot_src {
@@ -133,6 +134,10 @@ struct iot_words {
 #define IOT_M_STREAM 0x40 /* the handle is a FILE, looked at at entry */
 #define IOT_M_PHASE  0x80 /* a phase: its beginning is told, too */
 
+/* iot_spec.call: system calls */
+#define IOT_Y_OTHERWISE 0x01 /* those that IOT_S_ONLY leaves out are of the next row */
+#define IOT_Y_MAPPED	0x02 /* argument 0 is an address: about the file that is mapped there */
+
 struct iot_spec {
 	struct iot_src handle;
 	struct iot_src len;
@@ -155,7 +160,8 @@ struct iot_spec {
 	struct iot_words words[IOT_WORDS_PER_CALL];
 	u8 reads; /* a system call that may read through the page cache */
 	u8 about; /* a function inside the kernel: how its arguments name a file */
-	u8 pad[2];
+	u8 call;  /* IOT_Y_ */
+	u8 pad;
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */

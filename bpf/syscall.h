@@ -6,6 +6,7 @@
 #define IOT_NR_MMAP   9
 #define IOT_NR_SPLICE 275
 #define PROT_EXEC     4
+#define MAP_ANONYMOUS 0x20
 #define SIGCONT	      18
 #define SIGSTOP	      19
 #define TS_COMPAT     0x0002 /* arch/x86/include/asm/thread_info.h */
@@ -14,6 +15,8 @@
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
 /* Row + 1 of splice from a pipe to a file; iot_sysno has that of the other direction. */
 const volatile u16 iot_splice_to = 0;
+
+#define IOT_VARIANTS 4 /* rows of one system call */
 
 enum {
 	IOT_LIB_PENDING = 1,
@@ -131,18 +134,59 @@ static __noinline void iot_mapped(struct file *file)
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Is it fstat by another name, newfstatat or statx with an empty path, of a pipe or the like? */
-static __always_inline bool iot_stat_unwanted(struct task_struct *task, struct iot_spec *s, struct iot_frame *f)
+/*
+ * Is the call about the descriptor that a path would start from: newfstatat and its like with an empty path, utimensat with
+ * none?
+ */
+static __always_inline bool iot_without_path(struct iot_spec *s, struct iot_frame *f)
 {
-	struct file *file;
+	u64 user;
 	u8 first;
 
-	if (!(s->bits & (IOT_S_STAT | IOT_S_STATX)) || s->base[0] < 0 || s->path[0] < 0 ||
-	    (s32)iot_arg(f, s->base[0]) < 0 ||
-	    bpf_probe_read_user(&first, sizeof(first), (void *)iot_arg(f, s->path[0])) || first)
+	if (s->bits & IOT_S_LIFE || s->base[0] < 0 || s->path[0] < 0 || (s32)iot_arg(f, s->base[0]) < 0)
 		return false;
-	file = iot_fd_file(task, iot_arg(f, s->base[0]));
-	return file && !iot_file_wanted(BPF_CORE_READ(file, f_inode));
+	user = iot_arg(f, s->path[0]);
+	return !user || (!bpf_probe_read_user(&first, sizeof(first), (void *)user) && !first);
+}
+
+/* Does the path of a call lead to /proc or /sys? */
+static __noinline bool iot_path_unwanted(u64 user)
+{
+	char path[8] = {};
+
+	/* what is shorter than this ends before a page does, or is not looked at */
+	if (bpf_probe_read_user(path, 6, (void *)user))
+		return false;
+	if (path[0] != '/')
+		return false;
+	if (path[1] == 's')
+		return path[2] == 'y' && path[3] == 's' && path[4] == '/';
+	return path[1] == 'p' && path[2] == 'r' && path[3] == 'o' && path[4] == 'c' && path[5] == '/';
+}
+
+/* The call is not recorded, and gives its number back. */
+static __always_inline void iot_leave_out(struct iot_task *t)
+{
+	t->depth--;
+	t->seq--;
+}
+
+/* The file that a call is about; false when it is one that is left out. */
+static __always_inline bool iot_about_file(struct iot_frame *f, struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct iot_file_key key = {};
+
+	if (!iot_file_wanted(inode))
+		return false;
+	iot_key_of(inode, &key);
+	f->file = (u64)file;
+	f->ino = key.ino;
+	f->dev = key.dev;
+	f->generation = key.generation;
+	if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+		f->bits |= IOT_F_DIRECT;
+	return true;
 }
 
 /*
@@ -180,6 +224,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	struct iot_spec *s;
 	struct iot_task *t;
 	struct iot_frame *f;
+	struct file *file = NULL;
 	bool writes = false;
 	u16 spec;
 
@@ -187,6 +232,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	if (id == IOT_NR_EXIT_GROUP)
 		iot_kaio_last();
+	if (id == IOT_NR_MMAP && PT_REGS_PARM4_CORE_SYSCALL(regs) & MAP_ANONYMOUS)
+		return 0;
 	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
 	if (!spec)
 		return 0;
@@ -225,38 +272,29 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
 	if (id == IOT_NR_SPLICE)
 		iot_splice_args(task, f, writes);
-	if ((s->bits & IOT_S_ONLY) && !iot_only(s, f)) {
-		t->depth--;
-		t->seq--;
-		return 0;
-	}
-	if (iot_stat_unwanted(task, s, f)) {
-		iot_lost(IOT_P_EXCLUDED, s->layer);
-		t->depth--;
-		t->seq--;
-		return 0;
-	}
-	if (s->bits & IOT_S_FD) {
-		struct file *file = iot_fd_file(task, f->a[0]);
-
-		if (file) {
-			struct inode *inode = BPF_CORE_READ(file, f_inode);
-			struct iot_file_key key = {};
-
-			if (!iot_file_wanted(inode)) {
-				iot_lost(IOT_P_EXCLUDED, s->layer);
-				t->depth--;
-				t->seq--;
-				return 0;
-			}
-			iot_key_of(inode, &key);
-			f->file = (u64)file;
-			f->ino = key.ino;
-			f->dev = key.dev;
-			f->generation = key.generation;
-			if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
-				f->bits |= IOT_F_DIRECT;
+	f->nr = id;
+	for (u32 i = 0; i < IOT_VARIANTS && s->bits & IOT_S_ONLY && !iot_only(s, f); i++) {
+		s = s->call & IOT_Y_OTHERWISE ? iot_spec_of(++spec) : NULL;
+		if (!s) {
+			iot_leave_out(t);
+			return 0;
 		}
+		f->spec = spec;
+	}
+	if (s->bits & IOT_S_FD)
+		file = iot_fd_file(task, iot_arg(f, s->handle.a));
+	else if (s->call & IOT_Y_MAPPED)
+		file = iot_mapped_file(f);
+	else if (iot_without_path(s, f))
+		file = iot_fd_file(task, iot_arg(f, s->base[0]));
+	if (s->call & IOT_Y_MAPPED && !file) {
+		iot_leave_out(t);
+		return 0;
+	}
+	if (file && !iot_about_file(f, file)) {
+		iot_lost(IOT_P_EXCLUDED, s->layer);
+		iot_leave_out(t);
+		return 0;
 	}
 	f->start = bpf_ktime_get_ns();
 	if (id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
@@ -299,7 +337,6 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	struct iot_spec *s;
 	struct iot_task *t;
 	long id = BPF_CORE_READ(regs, orig_ax);
-	u16 spec;
 
 	if (id < 0 || id >= IOT_MAX_SYSCALLS)
 		return 0;
@@ -307,18 +344,17 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		/* Arguments stay in the registers; a mapping without a file has a negative descriptor. */
 		s32 fd = PT_REGS_PARM5_CORE_SYSCALL(regs);
 
-		if (fd < 0 || !(PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC) || (u64)ret >= -4095UL)
+		if (fd < 0)
 			return 0;
-		if (iot_self() && !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)) {
+		if (PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self() &&
+		    !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
 
 			if (file)
 				iot_mapped(file);
 		}
-		return 0;
 	}
-	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
-	if (!spec)
+	if (!iot_sysno[id & (IOT_MAX_SYSCALLS - 1)])
 		return 0;
 	t = iot_self();
 	if (!t || !t->depth)
@@ -330,12 +366,9 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 			return 0;
 		f = iot_frame_at(t, t->depth - 1);
 	}
-	spec--;
-	if (id == IOT_NR_SPLICE && iot_splice_to && f->spec == iot_splice_to - 1)
-		spec = f->spec;
-	if (f->sp != 0 || f->spec != spec)
+	if (f->sp != 0 || f->nr != id)
 		return 0; /* excluded at entry, or entered before we came */
-	s = iot_spec_of(spec);
+	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
 	task = bpf_get_current_task_btf();
@@ -368,7 +401,11 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 			iot_send_file(t, file);
 		}
 	}
-	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0)
+	if (s->path[0] >= 0 && iot_path_unwanted(iot_arg(f, s->path[0]))) {
+		iot_lost(IOT_P_EXCLUDED, s->layer);
+		return 0;
+	}
+	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file)
 		iot_stat_file(&e, s, iot_arg(f, s->stat_arg));
 	iot_values(&e.call, s, f, ret);
 	iot_paths(t, &e.call, s, f);

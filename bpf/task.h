@@ -46,7 +46,8 @@ struct iot_frame {
 	u8 copy;    /* which copy of the library */
 	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
 	u8 range;   /* system calls: is from .. to known? */
-	u8 pad[7];
+	u16 nr;	    /* system calls: its number */
+	u8 pad[5];
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */

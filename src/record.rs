@@ -467,6 +467,7 @@ impl Run<'_, '_> {
             ("excluded_calls", Layer::Syscall, EXCLUDED),
             ("excluded_faults", Layer::Vfs, EXCLUDED),
             ("unplaced_faults", Layer::Vfs, UNPLACED),
+            ("unplaced_calls", Layer::Syscall, UNPLACED),
         ] {
             let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
             let new = of.map(|l| l.count as u64).sum::<u64>();

@@ -10,6 +10,7 @@ pub mod library;
 mod mpi;
 mod mpiio;
 mod netcdf;
+mod number;
 mod operation;
 pub mod phase;
 mod pnetcdf;
@@ -288,6 +289,8 @@ pub enum Src {
     Scaled(u8, u16),
     /// The result times a number.
     RetScaled(u16),
+    /// Whether the descriptor that the call makes (else its first argument) is closed by an exec (system calls).
+    Cloexec,
 }
 
 impl Src {
@@ -336,7 +339,8 @@ impl Src {
             | Self::Global(_)
             | Self::StreamPos
             | Self::StreamEnd
-            | Self::StreamMoved => 0,
+            | Self::StreamMoved
+            | Self::Cloexec => 0,
         }
     }
 }
@@ -490,18 +494,22 @@ pub enum Role {
     /// Uses `handle`.
     Use,
     /// Makes `handle`; `len` is the mode argument, `off` the handle it is opened in (dataset in file, path below dirfd),
-    /// `got` the number of processes that open it together.
+    /// `got` the number of processes that open it together; of a system call, whether an exec closes it.
     Open,
     /// Ends `handle`.
     Close,
     /// Ends the handle in `off`, successful or not, and opens `handle`.
     Reopen,
-    /// Makes `handle` another name of the handle in `off`.
+    /// Makes `handle` another name of the handle in `off`; `got` as of `Open`.
     Dup,
     /// Ends the file's name (unlink); the file is known by path.
     Unlink,
     /// Moves a name from path to path2.
     Rename,
+    /// Ends the descriptors from `off` to `len`, or has them closed by an exec: `got` are its flags.
+    CloseRange,
+    /// `got` says whether an exec closes `handle`.
+    Inherit,
 }
 
 /// What a call does to a set of hints (`MPI_Info`).
@@ -637,6 +645,10 @@ pub struct Row {
     pub meaning: Meaning,
     /// Functions inside the kernel: which file.
     pub about: About,
+    /// System calls that the row's `only` leaves out are those of the next row.
+    pub otherwise: bool,
+    /// The first argument is an address: it is about the file that is mapped there, and left out where none is.
+    pub mapped: bool,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -676,6 +688,8 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         tells: Tells::Nothing,
         meaning: Meaning::Nothing,
         about: About::Nothing,
+        otherwise: false,
+        mapped: false,
     }
 }
 
@@ -814,6 +828,14 @@ impl Row {
         self.about = what;
         self
     }
+    const fn otherwise(mut self) -> Self {
+        self.otherwise = true;
+        self
+    }
+    const fn mapped(mut self) -> Self {
+        self.mapped = true;
+        self
+    }
     const fn meaning(mut self, what: Meaning) -> Self {
         self.meaning = what;
         self
@@ -851,7 +873,7 @@ pub fn rows() -> Vec<Row> {
 
 /// The number of a system call on this machine, by name.
 pub fn syscall_number(name: &str) -> Option<u32> {
-    syscall::NUMBERS.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
+    number::NUMBERS.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
 }
 
 /// The number that the kernel knows an operation of `io_uring` or libaio by.

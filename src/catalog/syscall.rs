@@ -1,6 +1,6 @@
-//! System call rows and their numbers on `x86_64`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
+//! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use super::Src::{Arg, Int, Iov, Pos, Ret};
+use super::Src::{Arg, Cloexec, Field, Int, Iov, Pos, Ret};
 use super::{Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
@@ -28,6 +28,19 @@ const fn vector(symbol: &'static str, kind: Kind) -> Row {
     fd(symbol, kind).len(Iov(1, 2)).got(Ret)
 }
 
+/// A call that makes a descriptor, its result.
+const fn opens(row: Row) -> Row {
+    row.role(Role::Open).handle(Ret).got(Cloexec)
+}
+/// A call that makes another descriptor of a file, its result.
+const fn dups(symbol: &'static str) -> Row {
+    fd(symbol, Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).got(Cloexec)
+}
+/// A call on a mapping: the kernel side puts the offset in the file in place of the address.
+const fn mapping(symbol: &'static str, kind: Kind) -> Row {
+    sys(symbol, kind).role(Role::None).mapped().off(Arg(0)).len(Arg(1))
+}
+
 /// A call on operations, which are spans of their own (`operation.rs`).
 const fn submits(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None)
@@ -37,6 +50,7 @@ const fn submits(symbol: &'static str, kind: Kind) -> Row {
 pub const SPLICE_TO: &str = "splice to a file";
 
 const F_DUPFD: u32 = 0;
+const F_SETFD: u32 = 2;
 const F_DUPFD_CLOEXEC: u32 = 1030;
 
 pub(super) const ROWS: &[Row] = &[
@@ -51,17 +65,32 @@ pub(super) const ROWS: &[Row] = &[
     // An offset of -1 means the file position (preadv2(2)); the kernel side turns it into that.
     vector("preadv2", Kind::Read).off(Arg(3)),
     vector("pwritev2", Kind::Write).off(Arg(3)),
-    named("open", Kind::Open).role(Role::Open).handle(Ret).len(Int(1)),
-    named_at("openat", Kind::Open).role(Role::Open).handle(Ret).len(Int(2)),
-    named_at("openat2", Kind::Open).role(Role::Open).handle(Ret),
-    named("creat", Kind::Open).role(Role::Open).handle(Ret),
+    opens(named("open", Kind::Open)).len(Int(1)),
+    opens(named_at("openat", Kind::Open)).len(Int(2)),
+    // The flags are the first member of struct open_how.
+    opens(named_at("openat2", Kind::Open)).len(Field(2, 0)),
+    opens(named("creat", Kind::Open)),
+    opens(sys("open_by_handle_at", Kind::Open)).len(Int(2)),
+    opens(sys("memfd_create", Kind::Open)),
     fd("close", Kind::Close).role(Role::Close),
+    sys("close_range", Kind::Close).role(Role::CloseRange).off(Int(0)).len(Int(1)).got(Int(2)),
     // One end is a pipe. The kernel side gives it these arguments, whichever end is a file (`bpf/syscall.h`).
     fd("splice", Kind::Read).off(Arg(1)).len(Arg(4)).got(Ret),
     fd(SPLICE_TO, Kind::Write).op("splice").off(Arg(1)).len(Arg(4)).got(Ret),
     fd("lseek", Kind::Seek).off(Ret),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),
+    fd("syncfs", Kind::Sync),
+    sys("sync", Kind::Sync).role(Role::None),
+    fd("sync_file_range", Kind::Sync).off(Arg(1)).len(Arg(2)),
+    fd("readahead", Kind::Other).off(Arg(1)).len(Arg(2)),
+    fd("fadvise64", Kind::Other).off(Arg(1)).len(Arg(2)),
+    // Memory without a file is left out.
+    fd("mmap", Kind::Mmap).handle(Int(4)).off(Arg(5)).len(Arg(1)),
+    mapping("munmap", Kind::Mmap),
+    mapping("mremap", Kind::Mmap),
+    mapping("madvise", Kind::Other),
+    mapping("msync", Kind::Sync),
     named("truncate", Kind::Meta).off(Arg(1)),
     fd("ftruncate", Kind::Meta).off(Arg(1)),
     fd("fallocate", Kind::Meta).off(Arg(2)).len(Arg(3)),
@@ -70,14 +99,68 @@ pub(super) const ROWS: &[Row] = &[
     named_at("renameat2", Kind::Meta).role(Role::Rename).base2(2).path2(3),
     named("unlink", Kind::Meta).role(Role::Unlink),
     named_at("unlinkat", Kind::Meta).role(Role::Unlink),
+    named("rmdir", Kind::Meta).role(Role::Unlink),
+    named("link", Kind::Meta).path2(1),
+    named_at("linkat", Kind::Meta).base2(2).path2(3),
+    // What a symbolic link says is no path yet.
+    sys("symlink", Kind::Meta).role(Role::None).path(1),
+    sys("symlinkat", Kind::Meta).role(Role::None).base(1).path(2),
+    named("readlink", Kind::Meta).len(Arg(2)).got(Ret),
+    named_at("readlinkat", Kind::Meta).len(Arg(3)).got(Ret),
+    named("mkdir", Kind::Meta),
+    named_at("mkdirat", Kind::Meta),
+    named("mknod", Kind::Meta),
+    named_at("mknodat", Kind::Meta),
+    named("chmod", Kind::Meta),
+    fd("fchmod", Kind::Meta),
+    named_at("fchmodat", Kind::Meta),
+    named_at("fchmodat2", Kind::Meta),
+    named("chown", Kind::Meta),
+    fd("fchown", Kind::Meta),
+    named("lchown", Kind::Meta),
+    named_at("fchownat", Kind::Meta),
+    named("utime", Kind::Meta),
+    named("utimes", Kind::Meta),
+    named_at("futimesat", Kind::Meta),
+    named_at("utimensat", Kind::Meta),
+    named("access", Kind::Meta),
+    named_at("faccessat", Kind::Meta),
+    named_at("faccessat2", Kind::Meta),
+    named("chdir", Kind::Meta),
+    fd("fchdir", Kind::Meta),
     named("stat", Kind::Meta).stat(1, false),
     named("lstat", Kind::Meta).stat(1, false),
     fd("fstat", Kind::Meta),
     named_at("newfstatat", Kind::Meta).stat(2, false),
     named_at("statx", Kind::Meta).stat(4, true),
-    fd("dup", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
-    fd("dup2", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
-    fd("dup3", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)),
+    named("statfs", Kind::Meta),
+    fd("fstatfs", Kind::Meta),
+    named_at("name_to_handle_at", Kind::Meta),
+    fd("getdents", Kind::Meta).len(Arg(2)).got(Ret),
+    fd("getdents64", Kind::Meta).len(Arg(2)).got(Ret),
+    named("setxattr", Kind::Meta).len(Arg(3)),
+    named("lsetxattr", Kind::Meta).len(Arg(3)),
+    fd("fsetxattr", Kind::Meta).len(Arg(3)),
+    named("getxattr", Kind::Meta).len(Arg(3)).got(Ret),
+    named("lgetxattr", Kind::Meta).len(Arg(3)).got(Ret),
+    fd("fgetxattr", Kind::Meta).len(Arg(3)).got(Ret),
+    named("listxattr", Kind::Meta).len(Arg(2)).got(Ret),
+    named("llistxattr", Kind::Meta).len(Arg(2)).got(Ret),
+    fd("flistxattr", Kind::Meta).len(Arg(2)).got(Ret),
+    named("removexattr", Kind::Meta),
+    named("lremovexattr", Kind::Meta),
+    fd("fremovexattr", Kind::Meta),
+    named_at("setxattrat", Kind::Meta),
+    named_at("getxattrat", Kind::Meta).got(Ret),
+    named_at("listxattrat", Kind::Meta).len(Arg(4)).got(Ret),
+    named_at("removexattrat", Kind::Meta),
+    fd("flock", Kind::Other),
+    dups("dup"),
+    dups("dup2"),
+    dups("dup3"),
+    dups("fcntl").only(1, F_DUPFD, F_DUPFD_CLOEXEC).otherwise(),
+    fd("fcntl F_SETFD", Kind::Other).op("fcntl").role(Role::Inherit).got(Cloexec).only(1, F_SETFD, F_SETFD).otherwise(),
+    fd("fcntl on locks and flags", Kind::Other).op("fcntl"),
     submits("io_setup", Kind::Other),
     submits("io_destroy", Kind::Other),
     submits("io_submit", Kind::Other),
@@ -88,55 +171,4 @@ pub(super) const ROWS: &[Row] = &[
     submits("io_uring_register", Kind::Other),
     // It submits and waits, often in one call.
     submits("io_uring_enter", Kind::Wait),
-    fd("fcntl", Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).only(1, F_DUPFD, F_DUPFD_CLOEXEC),
-];
-
-/// Linux `arch/x86/entry/syscalls/syscall_64.tbl`.
-pub(super) const NUMBERS: &[(&str, u32)] = &[
-    ("read", 0),
-    ("write", 1),
-    ("pread64", 17),
-    ("pwrite64", 18),
-    ("readv", 19),
-    ("writev", 20),
-    ("preadv", 295),
-    ("pwritev", 296),
-    ("preadv2", 327),
-    ("pwritev2", 328),
-    ("open", 2),
-    ("openat", 257),
-    ("openat2", 437),
-    ("creat", 85),
-    ("close", 3),
-    ("lseek", 8),
-    ("fsync", 74),
-    ("fdatasync", 75),
-    ("truncate", 76),
-    ("ftruncate", 77),
-    ("fallocate", 285),
-    ("rename", 82),
-    ("renameat", 264),
-    ("renameat2", 316),
-    ("unlink", 87),
-    ("unlinkat", 263),
-    ("stat", 4),
-    ("lstat", 6),
-    ("fstat", 5),
-    ("newfstatat", 262),
-    ("statx", 332),
-    ("dup", 32),
-    ("dup2", 33),
-    ("dup3", 292),
-    ("fcntl", 72),
-    ("splice", 275),
-    (SPLICE_TO, 275),
-    ("io_setup", 206),
-    ("io_destroy", 207),
-    ("io_getevents", 208),
-    ("io_submit", 209),
-    ("io_cancel", 210),
-    ("io_pgetevents", 333),
-    ("io_uring_setup", 425),
-    ("io_uring_enter", 426),
-    ("io_uring_register", 427),
 ];

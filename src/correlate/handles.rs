@@ -154,6 +154,25 @@ impl Handles {
         Some(id)
     }
 
+    /// The descriptors of a process in this range.
+    pub fn descriptors(&self, owner: Owner, first: u32, last: u32) -> Vec<u64> {
+        let range = u64::from(first)..=u64::from(last);
+        let all = self.tables.get(&owner).into_iter().flat_map(HashMap::keys);
+        let mut found: Vec<u64> = all
+            .filter(|(layer, _, raw)| *layer == Layer::Syscall && range.contains(raw))
+            .map(|(_, _, raw)| *raw)
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Says whether a descriptor survives an exec.
+    pub fn inherit(&mut self, owner: Owner, name: Name, survives: bool) {
+        if let Some(state) = self.find(owner, name).and_then(|id| self.all.get_mut(&id)) {
+            state.close_on_exec = !survives;
+        }
+    }
+
     /// A call that closed it is written: it can be forgotten once nobody holds it.
     pub fn retire(&mut self, id: i32) {
         self.retired.push(id);

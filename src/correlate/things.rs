@@ -18,6 +18,8 @@ use crate::words::{Kind, Layer};
 
 const O_CLOEXEC: u64 = 0o2_000_000;
 const EBADF: i32 = 9;
+/// include/uapi/linux/close_range.h.
+const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
 /// Files, handles and objects, which refer to each other.
 #[derive(Default)]
@@ -113,6 +115,12 @@ impl Seen<'_> {
         }
     }
 
+    /// Will the descriptor that the call made be closed by an exec? Operations of the kernel only tell how they were asked.
+    fn close_on_exec(&self) -> bool {
+        let asked = || self.row.role == Role::Open && self.call.len.is_some_and(|mode| mode & O_CLOEXEC != 0);
+        self.row.layer == Layer::Syscall && self.call.got.map_or_else(asked, |closed| closed != 0)
+    }
+
     pub fn newly(&self, raw: u64) -> New {
         New {
             owner: self.owner,
@@ -169,6 +177,8 @@ impl Things {
             Role::Reopen => self.reopen(seen, file),
             Role::Open => self.open(seen, file),
             Role::Dup => self.dup(seen, file),
+            Role::CloseRange => self.close_range(seen),
+            Role::Inherit => self.inherit(seen, file),
         };
         if let (Some(given), Some(handle)) = (self.hints.call(seen), found.handle) {
             self.handles.give(handle, given);
@@ -322,9 +332,14 @@ impl Things {
         let mode = seen.call.len.filter(|_| seen.row.object.is_none());
         let id = self.of_below(seen, raw, |n| n.opened).unwrap_or_else(|| {
             self.handles.make(New {
-                comm_size: seen.call.got.and_then(|n| i32::try_from(n).ok()).filter(|n| *n > 0),
+                comm_size: seen
+                    .call
+                    .got
+                    .filter(|_| seen.row.layer != Layer::Syscall)
+                    .and_then(|n| i32::try_from(n).ok())
+                    .filter(|n| *n > 0),
                 mode: mode.map(|m| m as i32),
-                close_on_exec: seen.row.layer == Layer::Syscall && mode.is_some_and(|m| m & O_CLOEXEC != 0),
+                close_on_exec: seen.close_on_exec(),
                 file,
                 ..seen.newly(raw)
             })
@@ -421,8 +436,41 @@ impl Things {
             return Found { file, handle: source, ..Found::default() };
         }
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
-        let id = self.handles.make(New { mode, file, ..seen.newly(raw) });
+        let close_on_exec = seen.close_on_exec();
+        let id = self.handles.make(New { mode, file, close_on_exec, ..seen.newly(raw) });
         Found { file, handle: Some(id), opened: true, ..Found::default() }
+    }
+
+    /// Descriptors end, or are closed by the next exec.
+    fn close_range(&mut self, seen: &Seen) -> Found {
+        let Call { off: Some(first), len: Some(last), got, .. } = *seen.call else { return Found::default() };
+        if !succeeded(seen.call) {
+            return Found::default();
+        }
+        // As the kernel takes them: unsigned.
+        for raw in self.handles.descriptors(seen.owner, first as u32, last as u32) {
+            let name = (Layer::Syscall, 0, raw);
+            if got.is_some_and(|flags| flags & CLOSE_RANGE_CLOEXEC != 0) {
+                self.handles.inherit(seen.owner, name, false);
+                continue;
+            }
+            let by = Closing { span: seen.span, start_ns: seen.start_ns, end_ns: seen.end_ns };
+            if let Some(closed) = self.handles.close(seen.owner, name, by) {
+                if let Some(file) = self.handles.file(closed) {
+                    self.files.closed(file);
+                }
+                self.handles.retire(closed);
+            }
+        }
+        Found::default()
+    }
+
+    fn inherit(&mut self, seen: &Seen, file: Option<i32>) -> Found {
+        let found = self.uses(seen, file);
+        if let (Some(raw), Some(closed), true) = (seen.call.handle, seen.call.got, succeeded(seen.call)) {
+            self.handles.inherit(seen.owner, seen.name(raw), closed == 0);
+        }
+        found
     }
 
     /// A process ended, or executes another program.

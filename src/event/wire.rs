@@ -156,7 +156,7 @@ fn join_path(components: &[u8], cut: bool) -> Vec<u8> {
     if cut {
         path.extend_from_slice("…".as_bytes());
     }
-    for part in components.split(|b| *b == 0).rev().filter(|p| !p.is_empty()) {
+    for part in components.split(|b| *b == 0).rev().filter(|p| !p.is_empty() && *p != b"/") {
         path.push(b'/');
         path.extend_from_slice(part);
     }

@@ -575,7 +575,11 @@ fn open<'obj>(
                 continue;
             }
             let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
-            *slot.with_context(|| format!("system call {} has no number", row.symbol))? = i as u16 + 1;
+            let slot = slot.with_context(|| format!("system call {} has no number", row.symbol))?;
+            // Of several rows the first one says which of them it is.
+            if *slot == 0 {
+                *slot = i as u16 + 1;
+            }
         }
         for (i, row) in rows.iter().enumerate() {
             let table = match row.family {

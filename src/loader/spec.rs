@@ -30,6 +30,9 @@ mod bits {
     pub const AWAIT: u8 = 0x20;
     pub const STREAM: u8 = 0x40;
     pub const PHASE: u8 = 0x80;
+    /// `iot_spec.call`.
+    pub const OTHERWISE: u8 = 0x01;
+    pub const MAPPED: u8 = 0x02;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -80,6 +83,7 @@ fn src(from: Src) -> t::iot_src {
         Src::PairOut(a, b) => (H::IOT_PAIR_OUT, a, b, 0),
         Src::Scaled(a, k) => (H::IOT_SCALED, a, 0, u32::from(k)),
         Src::RetScaled(k) => (H::IOT_RET_SCALED, 0, 0, u32::from(k)),
+        Src::Cloexec => (H::IOT_CLOEXEC, 0, 0, 0),
     };
     t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
 }
@@ -153,7 +157,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     }
     if syscall {
         bits |= match row.role {
-            Role::Use | Role::Close | Role::Dup => bits::FD,
+            Role::Use | Role::Close | Role::Dup | Role::Inherit => bits::FD,
             Role::Open => bits::FD_RET,
             _ => 0,
         };
@@ -188,11 +192,15 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     if row.off == Src::StreamPos && row.kind == Kind::Write {
         off.k = 1;
     }
+    let mut got = src(row.got);
+    if row.got == Src::Cloexec {
+        got.b = u8::from(row.handle == Src::Ret);
+    }
     t::iot_spec {
         handle: src(row.handle),
         len: src(row.len),
         off,
-        got: src(row.got),
+        got,
         path: [arg(row.path), arg(row.path2)],
         base: [arg(row.base), arg(row.base2)],
         fails: fails(row.fails),
@@ -210,6 +218,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         words: row.words.map(words),
         reads: u8::from(syscall && row.kind == Kind::Read),
         about: about(row.about),
+        call: if row.otherwise { bits::OTHERWISE } else { 0 } | if row.mapped { bits::MAPPED } else { 0 },
         ..Default::default()
     }
 }
@@ -224,8 +233,7 @@ mod tests {
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
             let life = spec(&row, &LAYERS).bits & bits::LIFE != 0;
-            let changes =
-                matches!(row.role, Role::Open | Role::Close | Role::Reopen | Role::Dup | Role::Rename | Role::Unlink);
+            let changes = !matches!(row.role, Role::Use | Role::None);
             assert_eq!(life, changes, "{}", row.symbol);
         }
     }

@@ -71,6 +71,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("patterns", "patterns.c", Needs::Libc),
     ("phases", "phases.c", Needs::Libc),
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
+    ("posix_all", "posix_all.c", Needs::StaticLibc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
     ("seccomp", "seccomp.c", Needs::Libc),
     ("std_io", "std_io.rs", Needs::Rust),

@@ -35,7 +35,15 @@ pub fn run<S: AsRef<OsStr>>(trace: &Path, options: &[&str], command: &[S]) -> (O
     (out, calls(&fs::read_to_string(trace).unwrap()))
 }
 
-/// The calls in the lines of `strace -f -o`; `F_DUPFD` alone of the commands of `fcntl`.
+/// The name of a call that is younger than strace, which shows its number.
+fn named(name: &str) -> String {
+    let number = name.strip_prefix("syscall_0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let rows = iotrace_bpf::catalog::rows();
+    let known = number.and_then(|nr| rows.iter().find(|r| iotrace_bpf::catalog::syscall_number(r.symbol) == Some(nr)));
+    known.map_or(name, |row| row.op).to_owned()
+}
+
+/// The calls in the lines of `strace -f -o`.
 fn calls(trace: &str) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut begun: HashMap<&str, &str> = HashMap::new();
@@ -51,16 +59,13 @@ fn calls(trace: &str) -> Vec<Call> {
             None => rest.to_owned(),
         };
         let Some((name, _)) = whole.split_once('(').filter(|_| !whole.starts_with(['-', '+'])) else { continue };
-        if name == "fcntl" && !whole.contains("F_DUPFD") {
-            continue;
-        }
         let (call, result) = whole.rsplit_once(" = ").unwrap();
         let args = call.trim_end().split_once('(').unwrap().1.trim_end_matches(')');
         let mut words = result.split([' ', '<']);
         let result = words.next().unwrap().parse().unwrap_or(0);
         let error = (result < 0).then(|| words.next().unwrap().to_owned());
         let args = args.split(", ").map(|arg| arg.trim().to_owned()).collect();
-        calls.push(Call { name: name.to_owned(), args, result, error });
+        calls.push(Call { name: named(name), args, result, error });
     }
     calls
 }

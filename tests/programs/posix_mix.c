@@ -7,7 +7,7 @@
  *
  *   {"pid":..,"child":..,"calls":{"read":n,..},"errors":{"openat":n,..},"bytes":{"read":n,..}}
  *
- * That write is among the calls, its own length is not among the bytes. Only the F_DUPFD commands count as "fcntl".
+ * That write is among the calls, its own length is not among the bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 	threads(path);
 	snprintf(path, sizeof(path), "%s/child", argv[1]);
 	int pid = run_child(path, memory);
-	fcntl(dir, F_GETFD); /* not a call that makes a descriptor */
+	IS(0, fcntl, dir, F_GETFD); /* not a call that makes a descriptor */
 	IS(0, close, dir);
 
 	shared[I_write].calls++; /* the one below */
