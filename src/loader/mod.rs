@@ -10,6 +10,7 @@ mod functions;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
+mod misses;
 mod missing;
 mod perf;
 pub mod plan;
