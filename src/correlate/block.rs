@@ -119,7 +119,8 @@ impl Blocks {
         self.issues.remove(&(flight.issued, request.req));
         let flags = request.cmd_flags;
         let mut links: BTreeMap<((u32, u32, u32), &'static str), u64> = BTreeMap::new();
-        let class = class::of(flags, request.bytes, flight.bios.iter().map(|s| &s.bio));
+        let bios: Vec<&Bio> = flight.bios.iter().map(|sent| &sent.bio).collect();
+        let class = class::of(flags, request.bytes, &bios);
         for Sent { bio, file, parts } in &mut flight.bios {
             // Written back while the call that wrote it went on: by now it may have returned.
             if let (true, Some(file), true) = (is_write(flags), *file, parts.iter().any(|p| p.known == Known::No)) {

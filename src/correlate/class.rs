@@ -44,9 +44,9 @@ pub fn submitted(flags: u32, bio: &Bio) -> &'static str {
 }
 
 /// The class of a request with these bios: the first that fits.
-pub fn of<'a>(flags: u32, bytes: u32, bios: impl Iterator<Item = &'a Bio> + Clone) -> &'static str {
+pub fn of(flags: u32, bytes: u32, bios: &[&Bio]) -> &'static str {
     let has = |bit: u32| flags & bit != 0;
-    let any = |is: fn(&Bio) -> bool| bios.clone().any(is);
+    let any = |is: fn(&Bio) -> bool| bios.iter().any(|bio| is(bio));
     let file = any(|b| b.file.is_some());
     match operation(flags, bytes) {
         "flush" => "flush",
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_class_is_the_first_that_fits() {
-        let class = |flags: u32, bio: Bio| of(flags, 4096, [&bio].into_iter());
+        let class = |flags: u32, bio: Bio| of(flags, 4096, &[&bio]);
         let file = Bio { file: Some(key(1)), ..BIO };
         let queued = Bio { kernel: true, ..file };
         assert_eq!(
@@ -96,7 +96,7 @@ mod tests {
         );
         // A direct write that must be durable is no journal's.
         assert_eq!(class(1 | 1 << 17, BIO), "sync");
-        assert_eq!(of(1 | req::PREFLUSH, 0, [].into_iter()), "flush");
+        assert_eq!(of(1 | req::PREFLUSH, 0, &[]), "flush");
         assert_eq!([submitted(1, &BIO), submitted(1, &journal)], ["direct", "sync"]);
     }
 }

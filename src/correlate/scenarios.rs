@@ -298,7 +298,7 @@ fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter:
             of: None,
             journal: None,
             meta: false,
-            kernel: false,
+            kernel: submitter.is_none(),
         },
     )
 }
@@ -342,7 +342,7 @@ fn written_back_bytes_name_the_calls_that_wrote_them() {
         .iter()
         .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.op, b.class, b.dur_ns)) } else { None })
         .collect();
-    assert_eq!(classes, [(50, "write", "sync", 8), (51, "write", "writeback", 4)]);
+    assert_eq!(classes, [(50, "write", "sync", Some(8)), (51, "write", "writeback", Some(4))]);
 }
 
 /// The root of a call inside a phase is known while the phase goes on.
