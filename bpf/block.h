@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Block layer: who queued a bio, which file it carries, and the request it went out with. */
+/* Block layer: who queued a bio, and the request it went out with. On devices without a queue a bio is the request. */
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
-#define IOT_BIO_MAX	   256	/* bios of one request that are looked at */
-#define REQ_OP_MASK	   0xff /* include/linux/blk_types.h: REQ_OP_BITS */
-#define PAGE_SHIFT	   12
-#define PAGE_MAPPING_FLAGS 3 /* include/linux/page-flags.h: not a file's mapping */
+#define IOT_BIO_MAX	      256 /* bios of one request that are looked at */
+#define IOT_DEV(major, minor) ((u32)(major) << 20 | (u32)(minor))
 
 struct iot_queued {
-	u64 time;
+	u64 time; /* 0: it was handed down from another device and is not queued yet */
+	u64 upper_sector;
+	u32 upper_dev; /* the device that handed it down; 0: none */
+	u32 dev;
 	u32 tgid;
 	u32 thread;
 	u32 seq;
 	u32 of;
-	u8 traced;
-	u8 in_call;
-	u8 operation;
-	u8 pad;
+	u8 flags; /* of iot_bio */
+	u8 split;
+	u8 pad[6];
 };
 
 /* Bios that were queued and not issued, by struct bio. */
@@ -31,17 +31,24 @@ struct {
 struct iot_inflight {
 	u64 req;
 	u64 queued;
+	u64 inserted; /* 0: never */
 	u64 issued;
+	u64 allocated; /* tells apart what the same struct request is used for; 0: not known */
 	u64 sector;
+	u64 upper_sector;
+	u32 upper_dev;
 	u32 bytes;
 	u32 cmd_flags;
 	u32 dev;
 	u32 pid;
-	u32 nr_bios;
-	u32 pad;
+	u16 nr_bios;
+	u16 splits;
+	u8 requeued; /* the driver gave it back: it will be issued again */
+	u8 of_bio;   /* it is a bio, on a device without a queue */
+	u8 pad[6];
 };
 
-/* Requests that were issued and not completed, by struct request. */
+/* What was issued and not completed, by struct request or struct bio. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -49,106 +56,198 @@ struct {
 	__type(value, struct iot_inflight);
 } iot_requests SEC(".maps");
 
+struct iot_inserted {
+	u64 time;
+	u64 allocated;
+};
+
+/* Requests that wait in a scheduler, by struct request; those that are merged into others never leave. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct iot_inserted);
+} iot_inserts SEC(".maps");
+
+/* Devices whose names were told. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} iot_disks SEC(".maps");
+
 u64 iot_next_request = 1;
 
-/* Who is told that direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. Not there: 0. */
-extern const void iomap_dio_bio_end_io __ksym __weak;
-extern const void blkdev_bio_end_io __ksym __weak;
-extern const void blkdev_bio_end_io_async __ksym __weak;
-extern const void aio_complete_rw __ksym __weak;
-
-/* What the kernel keeps of a direct transfer on a block device (block/fops.c); its bio is part of it. */
-struct blkdev_dio___iot {
-	struct kiocb *iocb;
-	struct bio bio;
-} __attribute__((preserve_access_index));
-
-/* The control block of the direct I/O that a bio is part of. */
-static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
-{
-	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
-	void *dio = BPF_CORE_READ(bio, bi_private);
-	struct blkdev_dio___iot *blkdev = dio;
-	struct iomap_dio *iomap = dio;
-
-	if (!end)
-		return NULL;
-	if (end == (u64)&iomap_dio_bio_end_io)
-		return BPF_CORE_READ(iomap, iocb);
-	if (!bpf_core_field_exists(blkdev->bio))
-		return NULL;
-	if (end == (u64)&blkdev_bio_end_io)
-		return BPF_CORE_READ(blkdev, iocb);
-	if (end == (u64)&blkdev_bio_end_io_async) {
-		blkdev = (void *)bio - bpf_core_field_offset(struct blkdev_dio___iot, bio);
-		return BPF_CORE_READ(blkdev, iocb);
-	}
-	return NULL;
-}
-
-/* The operation that a bio is queued for, if that is one. */
-static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct iot_task *t)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct kiocb *kiocb = iot_bio_kiocb(bio);
-	struct iot_op_key key = {};
-	struct iot_op *op;
-
-	if (kiocb) {
-		/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
-		key.object = (u64)kiocb;
-		op = bpf_map_lookup_elem(&iot_ops, &key);
-		if (op)
-			return op;
-		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == (u64)&aio_complete_rw) {
-			struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
-
-			key.object = BPF_CORE_READ(aio, ki_res.obj);
-			key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
-			key.process = t->process;
-			return bpf_map_lookup_elem(&iot_ops, &key);
-		}
-		return NULL;
-	}
-	key.object = t->issuing;
-	if (task->flags & PF_IO_WORKER && bpf_core_field_exists(task->worker_private)) {
-		struct io_worker *worker = (void *)BPF_CORE_READ(task, worker_private);
-		u64 work = (u64)BPF_CORE_READ(worker, cur_work);
-
-		key.object = work ? work - bpf_core_field_offset(struct io_kiocb, work) : 0;
-	}
-	return key.object ? bpf_map_lookup_elem(&iot_ops, &key) : NULL;
-}
 /*
- * Zero, which the verifier does not know. Before Linux 6.8 it looks at the first round of a loop only, and takes out what
- * cannot happen in it: what later rounds change must not begin as a known value.
+ * An interrupt may reach a hook while a program runs for it on the same CPU, and the kernel does not run a program inside
+ * itself. So there are three of each, for what a CPU can be in: a task, a soft interrupt, an interrupt. All are called for
+ * every event, and the first that can run takes it.
  */
-u64 iot_none SEC(".data") = 0;
+#define IOT_COPIES 3
 
-SEC("?tp_btf/block_bio_queue")
-int BPF_PROG(iot_bio_queue, struct bio *bio)
+enum iot_copied {
+	IOT_ON_QUEUE = 0,
+	IOT_ON_INSERT,
+	IOT_ON_ISSUE,
+	IOT_ON_COMPLETE,
+	IOT_ON_END,
+	IOT_ON_MAX
+};
+
+/* What each copy took last. */
+struct iot_taken {
+	u64 by[IOT_COPIES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, IOT_ON_MAX);
+	__type(key, u32);
+	__type(value, struct iot_taken);
+} iot_takes SEC(".maps");
+
+/* Is the event this copy's? */
+static __always_inline bool iot_take(u32 hook, u32 copy, u64 object)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = task->tgid};
-	struct iot_task *t = iot_self();
+	struct iot_taken *taken = bpf_map_lookup_elem(&iot_takes, &hook);
+
+	if (!taken || copy >= IOT_COPIES)
+		return copy == 0;
+	if ((copy > 0 && taken->by[0] == object) || (copy > 1 && taken->by[1] == object))
+		return false;
+	taken->by[copy] = object;
+	if (copy)
+		iot_lost(IOT_P_TAKEN, IOT_LAYER_BLOCK);
+	return true;
+}
+
+static __always_inline u32 iot_disk_of(struct gendisk *disk)
+{
+	u32 dev = disk ? IOT_DEV(BPF_CORE_READ(disk, major), BPF_CORE_READ(disk, first_minor)) : 0;
+	struct iot_disk e = {.type = IOT_T_DISK, .dev = dev};
+	u8 told = 1;
+
+	if (!dev || bpf_map_lookup_elem(&iot_disks, &dev))
+		return dev;
+	e.time = bpf_ktime_get_ns();
+	bpf_probe_read_kernel(e.name, sizeof(e.name), &disk->disk_name);
+	if (!iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e)))
+		bpf_map_update_elem(&iot_disks, &dev, &told, BPF_ANY);
+	return dev;
+}
+
+/* Who queued a bio. */
+static __always_inline void iot_bio_by(struct iot_queued *q, struct iot_bio *e)
+{
+	e->queued = q->time;
+	e->flags = q->flags;
+	e->thread = q->thread;
+	e->seq = q->seq;
+	e->of = q->of;
+}
+
+/* What it carries. */
+static __always_inline void iot_bio_what(struct bio *bio, struct iot_bio *e)
+{
+	e->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	iot_bio_file(bio, e);
+	if (iot_bio_journal(bio)) {
+		e->flags |= IOT_B_JOURNAL;
+		e->dev = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+	}
+}
+
+/* A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. */
+static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
+{
+	struct iot_inflight r = {.of_bio = 1, .nr_bios = 1};
+	struct iot_bio e = {.type = IOT_T_BIO};
 	u64 key = (u64)bio;
 
+	if (!q)
+		return 0;
+	r.req = __sync_fetch_and_add(&iot_next_request, 1);
+	r.queued = q->time;
+	r.issued = q->time;
+	r.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	r.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	r.cmd_flags = BPF_CORE_READ(bio, bi_opf);
+	r.dev = q->dev;
+	r.pid = q->tgid;
+	r.upper_dev = q->upper_dev;
+	r.upper_sector = q->upper_sector;
+	e.req = r.req;
+	e.time = q->time;
+	iot_bio_by(q, &e);
+	iot_bio_what(bio, &e);
+	if (e.bytes)
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+	return 0;
+}
+
+static __always_inline int iot_queue(u32 copy, struct bio *bio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = task->tgid}, *before;
+	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
+	struct iot_task *t = NULL;
+	u64 key = (u64)bio;
+
+	if (!iot_take(IOT_ON_QUEUE, copy, key))
+		return 0;
+	before = bpf_map_lookup_elem(&iot_bios, &key);
+	if (before && before->time && copy)
+		return 0;
+	if (before && !before->time) {
+		q.upper_dev = before->upper_dev;
+		q.upper_sector = before->upper_sector;
+	}
+	/* What an interrupt queues has nothing to do with whom it interrupts. */
+	if (!copy) {
+		t = iot_self();
+		q.flags = task->flags & PF_KTHREAD ? IOT_B_KERNEL : 0;
+	}
+	q.dev = iot_disk_of(disk);
 	if (t) {
 		struct iot_op *op = iot_bio_operation(bio, t);
 
-		q.traced = 1;
+		q.flags |= IOT_B_TRACED;
 		q.thread = t->thread;
 		if (op) {
-			q.in_call = 1;
-			q.operation = 1;
+			q.flags |= IOT_B_IN_CALL | IOT_B_OPERATION;
 			q.thread = op->thread;
 			q.seq = op->seq;
 			q.of = op->of;
-		} else {
-			q.in_call = iot_inside(t, &q.seq);
+		} else if (iot_inside(t, &q.seq)) {
+			q.flags |= IOT_B_IN_CALL;
 		}
 	}
-	bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY);
+	if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+	if (disk && BPF_CORE_READ(disk, fops, submit_bio))
+		iot_level(bio, &q);
+	return 0;
+}
+
+/* A bio goes from one device to another: as it is, or a copy of it that is not queued yet. */
+SEC("?tp_btf/block_bio_remap")
+int BPF_PROG(iot_bio_remap, struct bio *bio, u32 dev, u64 from)
+{
+	struct iot_queued *q, handed = {.upper_dev = dev, .upper_sector = from};
+	u64 key = (u64)bio;
+
+	if (BPF_CORE_READ(bio, bi_bdev, bd_dev) == dev)
+		return 0; /* from a partition to its disk */
+	q = bpf_map_lookup_elem(&iot_bios, &key);
+	if (q && q->time && q->dev == dev) {
+		q->upper_dev = dev;
+		q->upper_sector = from;
+	} else {
+		bpf_map_update_elem(&iot_bios, &key, &handed, BPF_ANY);
+	}
 	return 0;
 }
 
@@ -157,188 +256,217 @@ SEC("?tp_btf/block_split")
 int BPF_PROG(iot_bio_split, struct bio *bio)
 {
 	u64 key = (u64)bio, whole = (u64)BPF_CORE_READ(bio, bi_private);
-	struct iot_queued *q = bpf_map_lookup_elem(&iot_bios, &whole), copy;
+	struct iot_queued *q = bpf_map_lookup_elem(&iot_bios, &whole), part;
 
 	if (q) {
-		copy = *q;
-		bpf_map_update_elem(&iot_bios, &key, &copy, BPF_ANY);
+		q->split = 1;
+		part = *q;
+		bpf_map_update_elem(&iot_bios, &key, &part, BPF_ANY);
 	}
 	return 0;
 }
 
-/*
- * Is this folio, which a write carries, being written back? One that is not is the buffer of direct I/O, which may be a
- * mapped file just as well.
- */
-static __always_inline bool iot_written_back(struct folio *folio)
+static __always_inline int iot_insert(u32 copy, struct request *rq)
 {
-	unsigned long flags = 0;
+	struct iot_inserted in = {.time = bpf_ktime_get_ns()};
+	u64 key = (u64)rq;
 
-	/* The first word in every kernel; its type became a struct in 6.18, which CO-RE takes for another member. */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
+	if (!iot_take(IOT_ON_INSERT, copy, key))
+		return 0;
+	in.allocated = BPF_CORE_READ(rq, start_time_ns);
+	bpf_map_update_elem(&iot_inserts, &key, &in, BPF_ANY);
+	return 0;
 }
 
-/* The file and offset of the data a bio starts with. */
-static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
-{
-	struct bvec_iter it = BPF_CORE_READ(bio, bi_iter);
-	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
-	struct iot_file_key key = {};
-	struct address_space *mapping;
-	struct bio_vec bv = {};
-	struct inode *inode;
-	struct page *page;
-	unsigned long head;
-	struct folio *folio;
-
-	e->dev = 0;
-	if (!vec || !it.bi_size)
-		return;
-	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
-	if (!bv.bv_page)
-		return;
-	page = bv.bv_page;
-	head = BPF_CORE_READ(page, compound_head);
-	folio = head & 1 ? (void *)(head - 1) : (void *)page;
-	mapping = BPF_CORE_READ(folio, mapping);
-	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
-		return;
-	inode = BPF_CORE_READ(mapping, host);
-	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
-		return;
-	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
-	if (!BPF_CORE_READ(inode, i_sb, s_bdev))
-		return;
-	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE && !iot_written_back(folio))
-		return;
-	iot_key_of(inode, &key);
-	e->ino = key.ino;
-	e->dev = key.dev;
-	e->generation = key.generation;
-	e->off = (u64)BPF_CORE_READ(folio, index) << PAGE_SHIFT;
-	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
-	e->off += bv.bv_offset + it.bi_bvec_done;
-}
-
-struct iot_chain {
-	struct bio *bio;
-	struct iot_inflight *r;
+/* A request that is being issued. Not on the stack, where the verifier would follow what each bio changes. */
+struct iot_issuing {
+	struct iot_inflight r;
 	struct iot_bio part; /* neighbours so far; bytes 0: none */
 };
 
-static __always_inline void iot_chain_flush(struct iot_chain *c)
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, IOT_COPIES);
+	__type(key, u32);
+	__type(value, struct iot_issuing);
+} iot_issuings SEC(".maps");
+
+struct iot_chain {
+	struct bio *bio;
+	struct iot_issuing *s;
+};
+
+static __always_inline void iot_chain_flush(struct iot_bio *part)
 {
-	if (c->part.bytes)
-		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &c->part, sizeof(c->part));
-	c->part.bytes = 0;
+	if (part->bytes)
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+	part->bytes = 0;
 }
 
 static long iot_chain_step(u64 i, struct iot_chain *c)
 {
-	struct iot_bio e = {.type = IOT_T_BIO, .req = c->r->req, .time = c->r->issued};
-	struct iot_bio *part = &c->part;
+	struct iot_inflight *r = &c->s->r;
+	struct iot_bio *part = &c->s->part;
+	struct iot_bio e = {.type = IOT_T_BIO, .req = r->req, .time = r->issued};
 	struct bio *bio = c->bio; /* a local: CO-RE would relocate c's own members */
 	u64 key = (u64)bio;
 	struct iot_queued *q;
 
 	if (!bio)
 		return 1;
-	e.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	iot_bio_file(bio, &e);
 	q = bpf_map_lookup_elem(&iot_bios, &key);
-	if (q) {
-		e.queued = q->time;
-		e.traced = q->traced;
-		e.in_call = q->in_call;
-		e.thread = q->thread;
-		e.seq = q->seq;
-		e.of = q->of;
-		e.operation = q->operation;
-		if (!c->r->queued) {
-			c->r->queued = q->time;
-			c->r->pid = q->tgid;
+	e.queued = r->issued; /* unless it was seen */
+	if (q && q->time) {
+		if (!r->queued || q->time < r->queued) {
+			r->queued = q->time;
+			r->pid = q->tgid;
+			r->upper_dev = q->upper_dev;
+			r->upper_sector = q->upper_sector;
 		}
+		r->splits += q->split;
+		iot_bio_by(q, &e);
 		bpf_map_delete_elem(&iot_bios, &key);
-	} else {
-		e.queued = c->r->issued; /* remapped or queued before we came */
 	}
-	c->r->nr_bios++;
+	iot_bio_what(bio, &e);
+	r->nr_bios++;
 	if (part->bytes && part->dev == e.dev && part->ino == e.ino && part->thread == e.thread && part->seq == e.seq &&
-	    part->traced == e.traced && (!e.dev || part->off + part->bytes == e.off)) {
+	    part->flags == e.flags && (!(e.flags & IOT_B_FILE) || part->off + part->bytes == e.off)) {
 		part->bytes += e.bytes;
 	} else {
-		iot_chain_flush(c);
+		iot_chain_flush(part);
 		*part = e;
 	}
 	c->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
 }
 
-static __always_inline int iot_issue(struct request *rq)
+static __always_inline int iot_issue(u32 copy, struct request *rq)
 {
+	struct iot_issuing *s = bpf_map_lookup_elem(&iot_issuings, &copy);
+	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .s = s};
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
-	struct iot_inflight r = {
-		.req = __sync_fetch_and_add(&iot_next_request, 1),
-		.queued = iot_none,
-		.issued = now,
-		.sector = BPF_CORE_READ(rq, __sector),
-		.bytes = BPF_CORE_READ(rq, __data_len),
-		.cmd_flags = BPF_CORE_READ(rq, cmd_flags),
-		.pid = bpf_get_current_pid_tgid() >> 32,
-	};
-	struct iot_inflight *again = bpf_map_lookup_elem(&iot_requests, &key);
-	struct gendisk *disk = BPF_CORE_READ(rq, q, disk);
-	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .r = &r, .part.bytes = iot_none};
+	struct iot_inflight *again, *r;
+	struct iot_inserted *in;
 
-	if (disk)
-		r.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
-	if (again && again->sector == r.sector && again->bytes == r.bytes) {
-		again->issued = now; /* requeued: the driver took it back */
+	if (!s || !iot_take(IOT_ON_ISSUE, copy, key))
 		return 0;
+	r = &s->r;
+	__builtin_memset(s, 0, sizeof(*s));
+	r->issued = now;
+	r->allocated = BPF_CORE_READ(rq, start_time_ns);
+	r->sector = BPF_CORE_READ(rq, __sector);
+	r->bytes = BPF_CORE_READ(rq, __data_len);
+	r->cmd_flags = BPF_CORE_READ(rq, cmd_flags);
+	again = bpf_map_lookup_elem(&iot_requests, &key);
+	if (again && again->allocated == r->allocated && again->sector == r->sector && again->bytes == r->bytes) {
+		if (again->requeued)
+			again->issued = now;
+		again->requeued = 0;
+		return 0;
+	}
+	r->req = __sync_fetch_and_add(&iot_next_request, 1);
+	r->pid = bpf_get_current_pid_tgid() >> 32;
+	r->dev = iot_disk_of(BPF_CORE_READ(rq, q, disk));
+	in = bpf_map_lookup_elem(&iot_inserts, &key);
+	if (in) {
+		if (in->allocated == r->allocated)
+			r->inserted = in->time;
+		bpf_map_delete_elem(&iot_inserts, &key);
 	}
 	if (bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
-	iot_chain_flush(&c);
-	if (!r.queued)
-		r.queued = now;
-	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
+	iot_chain_flush(&s->part);
+	if (!r->queued)
+		r->queued = r->inserted ?: now;
+	if (bpf_map_update_elem(&iot_requests, &key, r, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	return 0;
 }
 
-SEC("?tp_btf/block_rq_issue")
-int BPF_PROG(iot_rq_issue, struct request *rq)
-{
-	return iot_issue(rq);
-}
-
-SEC("?tp_btf/block_rq_complete")
-int BPF_PROG(iot_rq_complete, struct request *rq, u8 error, u32 nr_bytes)
+/* The driver gives a request back. */
+SEC("?tp_btf/block_rq_requeue")
+int BPF_PROG(iot_rq_requeue, struct request *rq)
 {
 	u64 key = (u64)rq;
-	struct iot_inflight *r;
-	struct iot_req e = {.type = IOT_T_REQ};
+	struct iot_inflight *r = bpf_map_lookup_elem(&iot_requests, &key);
 
-	if (nr_bytes < BPF_CORE_READ(rq, __data_len))
-		return 0; /* a part; the last one tells */
-	r = bpf_map_lookup_elem(&iot_requests, &key);
+	if (r)
+		r->requeued = 1;
+	return 0;
+}
+
+static __noinline int iot_over(u64 key, u64 status)
+{
+	struct iot_inflight *r = bpf_map_lookup_elem(&iot_requests, &key);
+	struct iot_req e = {.type = IOT_T_REQ, .status = status};
+
 	if (!r)
 		return 0; /* issued before we came */
-	e.status = error;
 	e.nr_bios = r->nr_bios;
+	e.splits = r->splits;
+	e.of_bio = r->of_bio;
 	e.dev = r->dev;
 	e.req = r->req;
 	e.sector = r->sector;
 	e.bytes = r->bytes;
 	e.cmd_flags = r->cmd_flags;
 	e.queued = r->queued;
+	e.inserted = r->inserted;
 	e.issued = r->issued;
 	e.completed = bpf_ktime_get_ns();
+	e.upper_dev = r->upper_dev;
+	e.upper_sector = r->upper_sector;
 	e.pid = r->pid;
+	if (r->of_bio)
+		bpf_map_delete_elem(&iot_bios, &key);
 	bpf_map_delete_elem(&iot_requests, &key);
 	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
 	return 0;
 }
+
+static __always_inline int iot_complete(u32 copy, struct request *rq, u8 error, u32 nr_bytes)
+{
+	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < BPF_CORE_READ(rq, __data_len))
+		return 0; /* of a part nothing is told: the last one tells */
+	return iot_over((u64)rq, error);
+}
+
+static __always_inline int iot_end(u32 copy, struct bio *bio)
+{
+	if (!iot_take(IOT_ON_END, copy, (u64)bio))
+		return 0;
+	return iot_over((u64)bio, BPF_CORE_READ(bio, bi_status));
+}
+
+#define IOT_BLOCK_PROGRAMS(copy)                                                                                       \
+	SEC("?tp_btf/block_bio_queue")                                                                                 \
+	int BPF_PROG(iot_bio_queue##copy, struct bio *bio)                                                             \
+	{                                                                                                              \
+		return iot_queue(copy, bio);                                                                           \
+	}                                                                                                              \
+	SEC("?tp_btf/block_rq_insert")                                                                                 \
+	int BPF_PROG(iot_rq_insert##copy, struct request *rq)                                                          \
+	{                                                                                                              \
+		return iot_insert(copy, rq);                                                                           \
+	}                                                                                                              \
+	SEC("?tp_btf/block_rq_issue")                                                                                  \
+	int BPF_PROG(iot_rq_issue##copy, struct request *rq)                                                           \
+	{                                                                                                              \
+		return iot_issue(copy, rq);                                                                            \
+	}                                                                                                              \
+	SEC("?tp_btf/block_rq_complete")                                                                               \
+	int BPF_PROG(iot_rq_complete##copy, struct request *rq, u8 error, u32 nr_bytes)                                \
+	{                                                                                                              \
+		return iot_complete(copy, rq, error, nr_bytes);                                                        \
+	}                                                                                                              \
+	SEC("?tp_btf/block_bio_complete")                                                                              \
+	int BPF_PROG(iot_bio_complete##copy, struct request_queue *q, struct bio *bio)                                 \
+	{                                                                                                              \
+		return iot_end(copy, bio);                                                                             \
+	}
+
+IOT_BLOCK_PROGRAMS(0)
+IOT_BLOCK_PROGRAMS(1)
+IOT_BLOCK_PROGRAMS(2)
 
 #endif

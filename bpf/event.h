@@ -23,6 +23,7 @@ enum iot_type {
 	IOT_T_OPERATION, /* an operation that outlived the call that submitted it is over */
 
 	IOT_T_DIRTY = 20, /* pages of a file became dirty */
+	IOT_T_DISK,	  /* the name of a device; before its first request */
 	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
 };
 
@@ -169,13 +170,21 @@ struct iot_map {
 	u32 generation;
 };
 
+/* iot_bio.flags */
+#define IOT_B_TRACED	0x01 /* thread is valid */
+#define IOT_B_IN_CALL	0x02 /* seq is valid */
+#define IOT_B_OPERATION 0x04 /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
+#define IOT_B_FILE	0x08 /* it carries pages of the file (dev, ino, generation) */
+#define IOT_B_JOURNAL	0x10 /* it writes to the journal of the file system on dev */
+#define IOT_B_META	0x20 /* it carries blocks of the file system itself */
+#define IOT_B_KERNEL	0x40 /* a thread of the kernel queued it */
+
 struct iot_bio {
 	u8 type;
-	u8 traced;    /* thread is valid */
-	u8 in_call;   /* seq is valid */
-	u8 operation; /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
-	u32 dev;      /* of the file; 0: none */
-	u64 time;     /* of issue */
+	u8 flags;
+	u8 pad[2];
+	u32 dev;
+	u64 time; /* of issue */
 	u64 req;
 	u64 ino;
 	u64 off;
@@ -190,17 +199,31 @@ struct iot_bio {
 struct iot_req {
 	u8 type;
 	u8 status;
-	u16 nr_bios;
+	u8 of_bio; /* the device has no queue: this is a bio, which is issued when it is queued */
+	u8 pad;
 	u32 dev;
 	u64 req;
 	u64 sector;
 	u32 bytes;
 	u32 cmd_flags;
 	u64 queued;
+	u64 inserted; /* 0: it did not wait in a scheduler */
 	u64 issued;
 	u64 completed;
+	u64 upper_sector; /* where it is on the device that handed it down */
+	u32 upper_dev;	  /* 0: none did */
 	u32 pid;
-	u32 pad;
+	u16 nr_bios;
+	u16 splits; /* bios in it that are parts of longer ones */
+	u32 pad2;
+};
+
+struct iot_disk {
+	u8 type;
+	u8 pad[3];
+	u32 dev;
+	u64 time;
+	char name[32];
 };
 
 struct iot_dirty {
@@ -267,6 +290,7 @@ enum iot_place {
 	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
 	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
 	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
+	IOT_P_TAKEN,	 /* not a loss: what the first copy of a program missed, another one took (block.h) */
 	IOT_P_MAX,
 };
 #define IOT_LAYERS 16

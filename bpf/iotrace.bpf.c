@@ -32,6 +32,7 @@
 #include "syscall.h"
 #include "process.h"
 #include "fault.h"
+#include "bio.h"
 #include "block.h"
 #include "real.h"
 
@@ -44,6 +45,7 @@ const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
 const struct iot_dirty *iot_unused_dirty __attribute__((unused));
+const struct iot_disk *iot_unused_disk __attribute__((unused));
 const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
@@ -69,7 +71,8 @@ _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 72, "bio");
-_Static_assert(sizeof(struct iot_req) == 64, "request");
+_Static_assert(sizeof(struct iot_req) == 88, "request");
+_Static_assert(sizeof(struct iot_disk) == 48, "disk");
 _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");

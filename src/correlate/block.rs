@@ -1,24 +1,14 @@
-//! Block requests: what they are, how many were in flight, which spans they serve.
+//! Block requests: how many were in flight, which spans they serve, whose their bytes are.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
+use super::class::{self, is_write, operation, submitted};
 use super::dirty::{Dirty, Known, Part, Writer};
 use super::roots::Roots;
 use super::rows::{Block, BlockBytes, BlockLink, Metric, Row, span_id};
 use super::stack::Tree;
 use crate::event::{Bio, Dirtied, Request};
-
-/// Linux `include/linux/blk_types.h`.
-mod req {
-    pub const OP: u32 = 0xff;
-    pub const META: u32 = 1 << 12;
-    pub const FUA: u32 = 1 << 17;
-    pub const PREFLUSH: u32 = 1 << 18;
-    pub const RAHEAD: u32 = 1 << 19;
-    pub const BACKGROUND: u32 = 1 << 20;
-    pub const SWAP: u32 = 1 << 24;
-}
 
 /// How long a completed request waits for those issued before it, whose device is not known until they complete.
 const HOLD_NS: u64 = 1_000_000_000;
@@ -58,6 +48,7 @@ pub struct Blocks {
     done: BTreeMap<(u64, u64), Done>,
     /// Completion times of each device's requests in flight, as of the last row written.
     devices: HashMap<u32, BinaryHeap<Reverse<u64>>>,
+    names: HashMap<u32, String>,
     dirty: Dirty,
     roots: Roots,
     /// Process of each thread, also of those that have ended: what they dirtied is written back later.
@@ -107,6 +98,11 @@ impl Blocks {
         self.forgotten += self.dirty.dirtied(file, dirty.off, dirty.bytes, writer, dirty.time);
     }
 
+    /// The name of a device.
+    pub fn named(&mut self, dev: u32, name: String) {
+        self.names.insert(dev, name);
+    }
+
     pub fn bio(&mut self, time: u64, bio: Bio, file: Option<i32>) {
         let end = bio.off.saturating_add(bio.bytes);
         let parts = file.map_or_else(Vec::new, |f| self.dirty.parts(f, bio.off, end, bio.queued));
@@ -122,12 +118,12 @@ impl Blocks {
         let mut flight = self.in_flight.remove(&request.req).unwrap_or_default();
         self.issues.remove(&(flight.issued, request.req));
         let flags = request.cmd_flags;
-        let op = flags & req::OP;
         let mut links: BTreeMap<((u32, u32, u32), &'static str), u64> = BTreeMap::new();
-        let class = class(flags, &flight.bios);
+        let bios: Vec<&Bio> = flight.bios.iter().map(|sent| &sent.bio).collect();
+        let class = class::of(flags, request.bytes, &bios);
         for Sent { bio, file, parts } in &mut flight.bios {
             // Written back while the call that wrote it went on: by now it may have returned.
-            if let (1, Some(file), true) = (op, *file, parts.iter().any(|p| p.known == Known::No)) {
+            if let (true, Some(file), true) = (is_write(flags), *file, parts.iter().any(|p| p.known == Known::No)) {
                 *parts = self.dirty.parts_begun(file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
             }
         }
@@ -137,30 +133,39 @@ impl Blocks {
                 let by = (thread, seq, bio.of.unwrap_or(seq));
                 *links.entry((by, submitted(flags, bio))).or_default() += bio.bytes;
             }
-            if let (true, Some(file)) = (op == 1, file) {
+            if let (true, Some(file)) = (is_write(flags), file) {
                 for part in parts {
                     // What only shares a page with what a call wrote is not the call's.
                     if let (Some((thread, Some((seq, of)))), Known::Range | Known::Page) = (part.writer, part.known) {
                         *links.entry(((thread, seq, of), "writeback")).or_default() += part.bytes;
                     }
                 }
-                self.dirty.clear(*file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
+                // What a stacked device handed down is over before it is over there.
+                if request.upper.is_none() {
+                    self.dirty.clear(*file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
+                }
             }
         }
         let row = Block {
             req_id: request.req as i64,
             dev: request.dev as i32,
-            op: operation(op),
+            device: self.names.get(&request.dev).cloned(),
+            op: operation(flags, request.bytes),
             class,
             req_flags: (flags & 0x7fff_ffff) as i32,
             sector: request.sector as i64,
             bytes: i32::try_from(request.bytes).unwrap_or(i32::MAX),
             pid: request.pid as i32,
             queue_ns: relative(request.queued),
+            insert_ns: request.inserted.map(&relative),
             issue_ns: relative(request.issued),
-            dur_ns: i64::try_from(request.completed.saturating_sub(request.issued)).unwrap_or(i64::MAX),
-            status: i16::from(request.status),
-            nr_bios: i16::try_from(request.nr_bios).unwrap_or(i16::MAX),
+            dur_ns: Some(i64::try_from(request.completed.saturating_sub(request.issued)).unwrap_or(i64::MAX)),
+            status: Some(i16::from(request.status)),
+            nr_bios: count(request.nr_bios),
+            merges: count(request.nr_bios.saturating_sub(1)),
+            splits: count(request.splits),
+            upper_dev: request.upper.map(|(dev, _)| dev as i32),
+            upper_sector: request.upper.map(|(_, sector)| sector as i64),
             qdepth: 0,
         };
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
@@ -246,6 +251,10 @@ impl Blocks {
     }
 }
 
+fn count(n: u16) -> i16 {
+    i16::try_from(n).unwrap_or(i16::MAX)
+}
+
 /// Whose the bytes of a request are: each of them once.
 fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64> {
     let mut owners: BTreeMap<Owner, u64> = BTreeMap::new();
@@ -264,9 +273,9 @@ fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64>
             _ if bio.submitter.is_some() => "submitted",
             _ => Known::No.name(),
         };
-        match (request.cmd_flags & req::OP, file) {
-            (1, Some(_)) => parts.iter().for_each(|p| give((p.writer, *file, p.known.name()), p.bytes)),
-            (1, None) if bio.file.is_some() => give((None, None, Known::No.name()), bio.bytes),
+        match (is_write(request.cmd_flags), file) {
+            (true, Some(_)) => parts.iter().for_each(|p| give((p.writer, *file, p.known.name()), p.bytes)),
+            (true, None) if bio.file.is_some() => give((None, None, Known::No.name()), bio.bytes),
             _ => {
                 let by = bio.submitter.map(|(thread, seq)| (thread, seq.map(|seq| (seq, bio.of.unwrap_or(seq)))));
                 give((by, *file, other), bio.bytes);
@@ -275,42 +284,4 @@ fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64>
     }
     give((None, None, Known::No.name()), u64::MAX);
     owners
-}
-
-fn submitted(flags: u32, bio: &Bio) -> &'static str {
-    if flags & req::RAHEAD != 0 {
-        "readahead"
-    } else if bio.file.is_none() && flags & req::META == 0 {
-        "direct"
-    } else {
-        "sync"
-    }
-}
-
-fn operation(op: u32) -> &'static str {
-    match op {
-        0 => "read",
-        1 => "write",
-        2 => "flush",
-        3 | 5 => "discard",
-        7 | 11 | 13 | 15 | 17 | 19 => "zone",
-        _ => "other",
-    }
-}
-
-fn class(flags: u32, bios: &[Sent]) -> &'static str {
-    let has = |bit: u32| flags & bit != 0;
-    let write = flags & req::OP == 1;
-    let file = bios.iter().any(|s| s.bio.file.is_some());
-    let in_call = bios.iter().any(|s| matches!(s.bio.submitter, Some((_, Some(_)))));
-    match operation(flags & req::OP) {
-        "flush" => "flush",
-        "discard" => "discard",
-        _ if has(req::SWAP) => "swap",
-        _ if has(req::RAHEAD) => "readahead",
-        _ if has(req::META) => "meta",
-        _ if write && !file && has(req::PREFLUSH | req::FUA) => "journal",
-        _ if write && file && (has(req::BACKGROUND) || !in_call) => "writeback",
-        _ => "sync",
-    }
 }

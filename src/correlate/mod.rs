@@ -4,6 +4,7 @@ mod asynchronous;
 mod block;
 mod cache;
 mod call;
+mod class;
 mod collectives;
 mod dirty;
 mod files;
@@ -291,6 +292,7 @@ impl Correlator {
                 let file = self.things.files.intern(dirty.file);
                 self.blocks.dirtied(file, &dirty);
             }
+            Event::Disk { dev, name, .. } => self.blocks.named(dev, name),
             Event::Request(request) => {
                 let t0 = self.t0;
                 self.blocks.request(request, |time| relative(time, t0), out);

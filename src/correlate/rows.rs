@@ -67,6 +67,8 @@ pub struct Block {
     pub req_id: i64,
     /// Device number, (major << 20) | minor.
     pub dev: i32,
+    /// Its name in the kernel.
+    pub device: Option<String>,
     /// `read`, `write`, `flush`, `discard`, `zone` or `other`.
     pub op: &'static str,
     /// `sync`, `writeback`, `readahead`, `journal`, `meta`, `swap`, `discard` or `flush`.
@@ -79,13 +81,22 @@ pub struct Block {
     pub pid: i32,
     /// When the first bio was queued.
     pub queue_ns: i64,
+    /// When it went into a scheduler.
+    pub insert_ns: Option<i64>,
     /// When the driver got it.
     pub issue_ns: i64,
     /// From issue to completion.
-    pub dur_ns: i64,
+    pub dur_ns: Option<i64>,
     /// Kernel `blk_status_t`; 0 is success.
-    pub status: i16,
+    pub status: Option<i16>,
     pub nr_bios: i16,
+    /// Bios that were added to the first one.
+    pub merges: i16,
+    /// Bios in it that are parts of longer ones.
+    pub splits: i16,
+    /// The stacked device that handed it down, and its sector there.
+    pub upper_dev: Option<i32>,
+    pub upper_sector: Option<i64>,
     /// Requests in the device when this one was issued, itself included.
     pub qdepth: i16,
 }

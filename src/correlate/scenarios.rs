@@ -275,15 +275,32 @@ fn request(req: u64, cmd_flags: u32, issued: u64, completed: u64) -> Event {
         cmd_flags,
         status: 0,
         nr_bios: 1,
+        splits: 0,
         pid,
         queued,
         issued,
         completed,
+        inserted: None,
+        upper: None,
     })
 }
 
 fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter: Option<(u32, Option<u32>)>) -> Event {
-    Event::Bio(queued + 1, Bio { req, file: ino.map(key), off, bytes, queued, submitter, of: None })
+    Event::Bio(
+        queued + 1,
+        Bio {
+            req,
+            file: ino.map(key),
+            off,
+            bytes,
+            queued,
+            submitter,
+            of: None,
+            journal: None,
+            meta: false,
+            kernel: submitter.is_none(),
+        },
+    )
 }
 
 /// Two writes inside library calls, then an `fsync` by another call: the request serves the `fsync` and both writes.
@@ -325,7 +342,7 @@ fn written_back_bytes_name_the_calls_that_wrote_them() {
         .iter()
         .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.op, b.class, b.dur_ns)) } else { None })
         .collect();
-    assert_eq!(classes, [(50, "write", "sync", 8), (51, "write", "writeback", 4)]);
+    assert_eq!(classes, [(50, "write", "sync", Some(8)), (51, "write", "writeback", Some(4))]);
 }
 
 /// The root of a call inside a phase is known while the phase goes on.

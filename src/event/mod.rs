@@ -112,6 +112,12 @@ pub struct Bio {
     pub submitter: Option<(u32, Option<u32>)>,
     /// That number is the one of an operation, which this call submitted; its own if no call did.
     pub of: Option<u32>,
+    /// It writes to the journal of the file system on this device.
+    pub journal: Option<u32>,
+    /// It carries blocks of the file system itself.
+    pub meta: bool,
+    /// A thread of the kernel queued it.
+    pub kernel: bool,
 }
 
 /// An operation that the kernel carried out after the call that submitted it, and that is over.
@@ -150,11 +156,18 @@ pub struct Request {
     pub cmd_flags: u32,
     pub status: u8,
     pub nr_bios: u16,
+    /// How many of these are parts of longer ones.
+    pub splits: u16,
     /// The process that issued it.
     pub pid: u32,
     pub queued: u64,
+    /// When it went into a scheduler, if it did.
+    pub inserted: Option<u64>,
+    /// A device without a queue gets it when it is queued.
     pub issued: u64,
     pub completed: u64,
+    /// The stacked device that handed it down, and its sector there.
+    pub upper: Option<(u32, u64)>,
 }
 
 /// Everything that reaches the correlator.
@@ -203,6 +216,8 @@ pub enum Event {
     Bio(u64, Bio),
     /// Pages became dirty.
     Dirty(Dirtied),
+    /// The name of a device, before its first request.
+    Disk { time: u64, dev: u32, name: String },
     /// A request completed.
     Request(Request),
 }
@@ -223,6 +238,7 @@ impl Event {
             | Self::Exit { time, .. }
             | Self::Preopened { time, .. }
             | Self::Stream { time, .. }
+            | Self::Disk { time, .. }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
             Self::Dirty(d) => d.time,

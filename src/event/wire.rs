@@ -33,6 +33,8 @@ unsafe impl Plain for t::iot_dirty {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_req {}
 // SAFETY: as above.
+unsafe impl Plain for t::iot_disk {}
+// SAFETY: as above.
 unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_operation {}
@@ -71,8 +73,9 @@ const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 72);
+const _: () = assert!(size_of::<t::iot_disk>() == 48);
 const _: () = assert!(size_of::<t::iot_dirty>() == 56);
-const _: () = assert!(size_of::<t::iot_req>() == 64);
+const _: () = assert!(size_of::<t::iot_req>() == 88);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
@@ -87,6 +90,17 @@ mod flags {
     pub const CUT: u8 = 0x20;
     pub const DIRECT: u8 = 0x40;
     pub const FILE: u8 = 0x80;
+}
+
+/// `iot_bio.flags`.
+mod bio {
+    pub const TRACED: u8 = 0x01;
+    pub const IN_CALL: u8 = 0x02;
+    pub const OPERATION: u8 = 0x04;
+    pub const FILE: u8 = 0x08;
+    pub const JOURNAL: u8 = 0x10;
+    pub const META: u8 = 0x20;
+    pub const KERNEL: u8 = 0x40;
 }
 const DUR_BITS: u32 = 46;
 const CPU_BITS: u32 = 12;
@@ -280,16 +294,20 @@ impl Decoder {
             t::iot_type::IOT_T_BIO => {
                 let b: &t::iot_bio = get(kind, bytes)?;
                 let key = FileKey { dev: b.dev, generation: b.generation, ino: b.ino };
+                let has = |bit: u8| b.flags & bit != 0;
                 Event::Bio(
                     b.time,
                     Bio {
                         req: b.req,
-                        file: (b.dev != 0).then_some(key),
+                        file: has(bio::FILE).then_some(key),
                         off: b.off,
                         bytes: b.bytes,
                         queued: b.queued,
-                        of: (b.operation != 0).then_some(b.of),
-                        submitter: (b.traced != 0).then(|| (b.thread, (b.in_call != 0).then_some(b.seq))),
+                        of: has(bio::OPERATION).then_some(b.of),
+                        submitter: has(bio::TRACED).then(|| (b.thread, has(bio::IN_CALL).then_some(b.seq))),
+                        journal: has(bio::JOURNAL).then_some(b.dev),
+                        meta: has(bio::META),
+                        kernel: has(bio::KERNEL),
                     },
                 )
             }
@@ -335,11 +353,19 @@ impl Decoder {
                     cmd_flags: r.cmd_flags,
                     status: r.status,
                     nr_bios: r.nr_bios,
+                    splits: r.splits,
                     pid: r.pid,
                     queued: r.queued,
+                    inserted: (r.inserted != 0).then_some(r.inserted),
                     issued: r.issued,
                     completed: r.completed,
+                    upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
                 })
+            }
+            t::iot_type::IOT_T_DISK => {
+                let d: &t::iot_disk = get(kind, bytes)?;
+                let name: Vec<u8> = d.name.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
+                Event::Disk { time: d.time, dev: d.dev, name: String::from_utf8_lossy(&name).into_owned() }
             }
             _ => return Err(WireError::Unknown(kind)),
         };

@@ -46,6 +46,7 @@ table!("spans", Span, sorted by pid, tid, start_ns, span_id {
 table!("block", Block {
     req_id: i64 => Delta,
     dev: i32 => Dict,
+    device: Option<String> => Dict,
     op: &'static str => Dict,
     class: &'static str => Dict,
     req_flags: i32 => Dict,
@@ -53,10 +54,15 @@ table!("block", Block {
     bytes: i32 => Dict,
     pid: i32 => Dict,
     queue_ns: i64 => Delta,
+    insert_ns: Option<i64> => Delta,
     issue_ns: i64 => Delta,
-    dur_ns: i64 => Delta,
-    status: i16 => Dict,
+    dur_ns: Option<i64> => Delta,
+    status: Option<i16> => Dict,
     nr_bios: i16 => Dict,
+    merges: i16 => Dict,
+    splits: i16 => Dict,
+    upper_dev: Option<i32> => Dict,
+    upper_sector: Option<i64> => Delta,
     qdepth: i16 => Dict,
 });
 

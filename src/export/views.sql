@@ -144,7 +144,7 @@ CREATE OR REPLACE VIEW v_amplification AS
     FROM spans WHERE layer_top AND kind IN ('read', 'write') GROUP BY layer, kind
     UNION ALL
     SELECT 11, 'block', op, count(*), sum(CASE WHEN status = 0 THEN bytes ELSE 0 END), 0
-    FROM block WHERE op IN ('read', 'write') GROUP BY op)
+    FROM block WHERE op IN ('read', 'write') AND upper_dev IS NULL GROUP BY op)
   SELECT kind, layer, calls, bytes, unknown_calls,
          bytes / nullif(max(bytes) FILTER (layer = 'asked') OVER (PARTITION BY kind), 0)::DOUBLE AS to_asked
   FROM steps ORDER BY kind, step;
@@ -155,7 +155,8 @@ CREATE OR REPLACE VIEW v_amplification AS
 CREATE OR REPLACE VIEW v_amplification_by_called AS
   WITH requests AS (SELECT l.root_id, l.span_id, l.how, l.bytes, b.op,
                            bool_or(l.how = 'writeback') OVER (PARTITION BY l.req_id) AS written
-                    FROM block_links l JOIN block b USING (req_id) WHERE b.op IN ('read', 'write') AND b.status = 0),
+                    FROM block_links l JOIN block b USING (req_id)
+                    WHERE b.op IN ('read', 'write') AND b.status = 0 AND b.upper_dev IS NULL),
        -- The root of a call whose span is missing is known.
        linked AS (SELECT r.*, coalesce(i.called, root.called, s.layer) AS called FROM requests r
                   LEFT JOIN v_inside i ON i.span_id = r.span_id LEFT JOIN v_inside root ON root.span_id = r.root_id
@@ -181,7 +182,22 @@ CREATE OR REPLACE VIEW v_block_classes AS
          count(*) FILTER (status <> 0) AS errors,
          sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
          quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
-  FROM block GROUP BY op, class ORDER BY bytes DESC;
+  FROM block WHERE upper_dev IS NULL GROUP BY op, class ORDER BY bytes DESC;
+
+-- Devices as /sys/block/*/stat counts them: of stacked ones each has its own sums.
+CREATE OR REPLACE VIEW v_devices AS
+  WITH owned AS (SELECT req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes GROUP BY req_id)
+  SELECT any_value(device) AS device, dev, any_value(upper_dev) AS upper_dev,
+         count(*) FILTER (op = 'read') AS reads, sum(bytes) FILTER (op = 'read') AS bytes_read,
+         sum(merges) FILTER (op = 'read') AS reads_merged,
+         count(*) FILTER (op = 'write') AS writes, sum(bytes) FILTER (op = 'write') AS bytes_written,
+         sum(merges) FILTER (op = 'write') AS writes_merged,
+         count(*) FILTER (op = 'flush') AS flushes, count(*) FILTER (op = 'discard') AS discards,
+         sum(known) FILTER (op = 'write') AS bytes_written_known,
+         sum(splits) AS splits, sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
+         quantile_disc(dur_ns, 0.99) AS p99_ns, max(qdepth) AS max_qdepth,
+         count(*) FILTER (status <> 0) AS errors, count(*) FILTER (dur_ns IS NULL) AS unfinished
+  FROM block LEFT JOIN owned USING (req_id) GROUP BY dev ORDER BY dev;
 
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
@@ -285,8 +301,9 @@ CREATE OR REPLACE VIEW v_calls_to_device AS
                  FROM spans JOIN v_inside USING (span_id) WHERE layer = 'syscall' AND layer_top GROUP BY call_id),
        -- A request is linked to the call that submitted it and to those that wrote its data: it counts once.
        requests AS (SELECT coalesce(i.call_id, l.root_id) AS call_id, req_id,
-                           greatest(sum(bytes) FILTER (how = 'writeback'), sum(bytes) FILTER (how <> 'writeback')) AS b
-                    FROM block_links l LEFT JOIN v_inside i USING (span_id) GROUP BY 1, req_id),
+                           greatest(sum(l.bytes) FILTER (how = 'writeback'), sum(l.bytes) FILTER (how <> 'writeback')) AS b
+                    FROM block_links l JOIN block b USING (req_id) LEFT JOIN v_inside i USING (span_id)
+                    WHERE b.upper_dev IS NULL GROUP BY 1, req_id),
        device AS (SELECT call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY call_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
          sum(device.n) AS requests, sum(device.b) AS device_bytes

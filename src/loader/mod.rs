@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `attach`, `perf`, `programs`, `real`, `session`, `rings`
-//! and `launch` act.
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
+//! `attach`, `perf`, `programs`, `real`, `session`, `rings` and `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -11,6 +11,7 @@ mod hooks;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
+mod misses;
 mod missing;
 mod perf;
 pub mod plan;

@@ -8,6 +8,7 @@ use crate::loader::attach::Engine;
 use crate::loader::functions;
 use crate::loader::hooks::{EVENTS, GROUPS, Group, HOOKS, verdict};
 use crate::loader::kernel::{self, Capabilities};
+use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
 pub use crate::loader::programs::Options;
 use crate::loader::programs::{open, usable_groups};
@@ -29,8 +30,6 @@ use std::os::fd::AsFd as _;
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
-/// How often skipped runs are asked for.
-const MISSES_EVERY_NS: i64 = 1_000_000_000;
 
 /// How often the table of targets is emptied at the end.
 const FORGET_ROUNDS: u32 = 4;
@@ -51,9 +50,7 @@ pub struct Session<'obj> {
     links: Vec<Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
-    /// Our programs by kernel id: layer, and the skipped runs that were reported.
-    programs: HashMap<u32, (Layer, u64)>,
-    misses_read: i64,
+    misses: Misses,
 }
 
 impl<'obj> Session<'obj> {
@@ -99,7 +96,8 @@ impl<'obj> Session<'obj> {
         let hooks = refused
             .into_iter()
             .flat_map(|(group, why)| {
-                group.hooks().map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
+                let hooks = group.hooks().filter(|(program, _)| Copy::of(program) != Copy::Other);
+                hooks.map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
             })
             .chain(functions.into_iter().flatten())
             .collect();
@@ -111,8 +109,7 @@ impl<'obj> Session<'obj> {
             links: Vec::new(),
             hooks,
             seen_losses: HashMap::new(),
-            programs: HashMap::new(),
-            misses_read: 0,
+            misses: Misses::default(),
         };
         session.number_programs();
         Ok((session, rings))
@@ -134,7 +131,10 @@ impl<'obj> Session<'obj> {
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
             let attached = attached.map(|links| self.links.extend(links));
-            self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
+            // Of several copies the first one has the verdict; that there are others only means that less is missed.
+            if Copy::of(&name) != Copy::Other {
+                self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
+            }
         }
         if self.skel.progs.iot_kprobe.autoload() {
             let (links, verdicts) = functions::attach(&self.skel.progs, &self.rows, &self.layers);
@@ -251,9 +251,10 @@ impl<'obj> Session<'obj> {
     pub fn detach(&mut self) {
         // All at once, or what runs on would be seen by some of the hooks only.
         self.forget_targets();
-        self.links.clear();
+        // The last ones first: other copies of a program would take what the first one does not see any more.
+        while self.links.pop().is_some() {}
         self.engine.detach();
-        self.misses_read = -MISSES_EVERY_NS; // the last count is still to be read
+        self.misses.last();
         release_all(&self.skel.maps.iot_held);
     }
 
@@ -312,7 +313,7 @@ impl<'obj> Session<'obj> {
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
         let mut rows = Vec::new();
         let places = iot_place::IOT_P_MAX.0;
-        for key in 0..places * LOSS_LAYERS {
+        for key in (0..places * LOSS_LAYERS).filter(|key| key / LOSS_LAYERS != iot_place::IOT_P_TAKEN.0) {
             let Ok(Some(counts)) = self.skel.maps.iot_losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY) else {
                 continue;
             };
@@ -332,7 +333,8 @@ impl<'obj> Session<'obj> {
                 }
             }
         }
-        rows.extend(self.recursion_misses(t_ns));
+        let losses = &self.skel.maps.iot_losses;
+        rows.extend(self.misses.losses(t_ns, || Self::taken(losses)));
         rows
     }
 
@@ -341,33 +343,19 @@ impl<'obj> Session<'obj> {
             let name = prog.name().to_string_lossy();
             let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
             if let Ok(id) = Program::id_from_fd(prog.as_fd()) {
-                self.programs.insert(id, (group.unwrap_or(Group::Library).layer(), 0));
+                self.misses.watch(id, &name, group.unwrap_or(Group::Library).layer());
             }
         }
     }
 
-    /// Runs of our programs that the kernel skipped because the same program was running on that CPU.
-    fn recursion_misses(&mut self, t_ns: i64) -> Vec<Loss> {
-        // The kernel lists every program of the machine; now and then is enough.
-        if t_ns - self.misses_read < MISSES_EVERY_NS {
-            return Vec::new();
-        }
-        self.misses_read = t_ns;
-        let mut rows = Vec::new();
-        for info in libbpf_rs::query::ProgInfoIter::default() {
-            let Some((layer, seen)) = self.programs.get_mut(&info.id) else { continue };
-            if info.recursion_misses > *seen {
-                rows.push(Loss {
-                    t_ns,
-                    layer: Some(*layer).filter(|l| *l != Layer::App),
-                    cpu: None,
-                    place: "recursion",
-                    count: (info.recursion_misses - *seen) as i64,
-                });
-                *seen = info.recursion_misses;
-            }
-        }
-        rows
+    /// How often a copy of a program took what the first one had missed.
+    fn taken(losses: &impl libbpf_rs::MapCore) -> u64 {
+        let count = |layer: u32| -> u64 {
+            let key = iot_place::IOT_P_TAKEN.0 * LOSS_LAYERS + layer;
+            let counts = losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+            counts.iter().filter_map(|bytes| bytes.first_chunk()).map(|b| u64::from_ne_bytes(*b)).sum()
+        };
+        (0..LOSS_LAYERS).map(count).sum()
     }
 }
 

@@ -1,4 +1,5 @@
 //! A file system on a device that nobody else uses.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,9 +12,24 @@ pub fn run(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-/// A loop device with a file system on it, as long as this lives.
+/// What the block device of a file system is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Loop,
+    /// Memory; it works on bios.
+    Zram,
+    /// Device mapper, on a loop device: as it is.
+    Linear,
+    /// The same: what is written is copied first.
+    Snapshot,
+}
+
+/// A device with a file system on it, as long as this lives.
 pub struct Device {
-    name: String,
+    kind: Kind,
+    /// The devices that it is made of.
+    pub below: Vec<String>,
+    pub name: String,
     pub mount: PathBuf,
     /// As in `block.dev`.
     pub number: i32,
@@ -21,14 +37,38 @@ pub struct Device {
 
 impl Device {
     pub fn new(work: &Path, fstype: &str) -> Self {
-        let (image, mount) = (work.join("image"), work.join("mount"));
-        // What mkfs.xfs asks for at least.
-        fs::File::create(&image).unwrap().set_len(320 << 20).unwrap();
+        Self::of(Kind::Loop, work, fstype)
+    }
+
+    pub fn of(kind: Kind, work: &Path, fstype: &str) -> Self {
+        let mount = work.join("mount");
         fs::create_dir(&mount).unwrap();
-        let name = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
-        let number = fs::metadata(&name).unwrap().rdev();
-        let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
-        let device = Self { name, mount, number: (major << 20 | minor) as i32 };
+        let mut below = Vec::new();
+        let name = match kind {
+            Kind::Loop => loop_device(work, "image"),
+            Kind::Zram => {
+                let number = run("cat", &["/sys/class/zram-control/hot_add"]);
+                fs::write(format!("/sys/block/zram{number}/disksize"), SIZE.to_string()).unwrap();
+                format!("/dev/zram{number}")
+            }
+            Kind::Linear | Kind::Snapshot => {
+                below.push(loop_device(work, "image"));
+                let sectors = SIZE / 512;
+                let mapped = if kind == Kind::Linear {
+                    format!("0 {sectors} linear {} 0", below[0])
+                } else {
+                    below.push(loop_device(work, "copies"));
+                    format!("0 {sectors} snapshot {} {} P 8", below[0], below[1])
+                };
+                let name = format!("iotrace-{}", std::process::id());
+                run("dmsetup", &["create", &name, "--noudevsync", "--table", &mapped]);
+                run("dmsetup", &["mknodes", &name]);
+                let node = fs::canonicalize(format!("/dev/mapper/{name}")).unwrap();
+                node.to_str().unwrap().to_owned()
+            }
+        };
+        let number = number(&name);
+        let device = Self { kind, below, name, mount, number };
         // Nothing is left for the kernel to write later, or to read ahead of time.
         let (make, mount): (&[&str], &[&str]) = match fstype {
             "ext4" => {
@@ -47,15 +87,47 @@ impl Device {
 
     /// The kernel's counters, Documentation/block/stat.rst.
     pub fn counters(&self) -> Vec<i64> {
-        let name = self.name.rsplit('/').next().unwrap();
-        let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
-        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+        counters(self.number)
     }
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.mount).status();
-        let _ = Command::new("losetup").args(["--detach", &self.name]).status();
+        match self.kind {
+            Kind::Loop => self.below.push(self.name.clone()),
+            Kind::Zram => {
+                let number = self.name.trim_start_matches("/dev/zram");
+                let _ = fs::write("/sys/class/zram-control/hot_remove", number);
+            }
+            Kind::Linear | Kind::Snapshot => {
+                let _ = Command::new("dmsetup").args(["remove", "--noudevsync", &self.name]).status();
+            }
+        }
+        for name in &self.below {
+            let _ = Command::new("losetup").args(["--detach", name]).status();
+        }
     }
+}
+
+/// What mkfs.xfs asks for at least.
+const SIZE: u64 = 320 << 20;
+
+fn loop_device(work: &Path, name: &str) -> String {
+    let image = work.join(name);
+    fs::File::create(&image).unwrap().set_len(SIZE).unwrap();
+    run("losetup", &["--find", "--show", image.to_str().unwrap()])
+}
+
+/// The number of a device, as in `block.dev`.
+pub fn number(name: &str) -> i32 {
+    let number = fs::metadata(name).unwrap().rdev();
+    (nix::sys::stat::major(number) << 20 | nix::sys::stat::minor(number)) as i32
+}
+
+/// The kernel's counters of a device, Documentation/block/stat.rst.
+pub fn counters(number: i32) -> Vec<i64> {
+    let (major, minor) = (number >> 20, number & 0xf_ffff);
+    let text = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).unwrap();
+    text.split_whitespace().map(|n| n.parse().unwrap()).collect()
 }

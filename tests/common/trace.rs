@@ -113,9 +113,15 @@ impl Trace {
             pid: self.spans[at].pid,
             queue_ns,
             issue_ns: queue_ns + 1000,
-            dur_ns,
-            status: 0,
+            dur_ns: Some(dur_ns),
+            status: Some(0),
             nr_bios: 1,
+            device: None,
+            insert_ns: None,
+            merges: 0,
+            splits: 0,
+            upper_dev: None,
+            upper_sector: None,
             qdepth: 1,
         }));
         self.rows.push(Row::BlockLink(BlockLink { req_id, span_id, root_id, bytes: i64::from(bytes), how: "direct" }));

@@ -18,8 +18,10 @@ struct blk_plug;
 struct blkcg;
 struct blkcg_gq;
 struct block_device;
+struct block_device_operations;
 struct bpf_iter_meta;
 struct bpf_map;
+struct buffer_head;
 struct cgroup;
 struct cgroup_namespace;
 struct cgroup_subsys_state;
@@ -536,6 +538,7 @@ struct cgroup_subsys_state {
 };
 
 struct gendisk {
+	const struct block_device_operations *fops;
 	int major;
 	int first_minor;
 	int minors;
@@ -819,6 +822,7 @@ struct device {
 };
 
 struct block_device {
+	void *bd_holder;
 	sector_t bd_start_sect;
 	sector_t bd_nr_sectors;
 	struct gendisk *bd_disk;
@@ -1040,6 +1044,10 @@ struct trace_entry {
 	unsigned char flags;
 	unsigned char preempt_count;
 	int pid;
+};
+
+struct block_device_operations {
+	void (*submit_bio)(struct bio *);
 };
 
 enum pageflags {
@@ -1513,6 +1521,13 @@ struct trace_event_raw_mm_filemap_op_page_cache {
 	dev_t s_dev;
 	unsigned char order;
 	char __data[0];
+};
+
+typedef void bh_end_io_t(struct buffer_head *, int);
+
+struct buffer_head {
+	char *b_data;
+	bh_end_io_t *b_end_io;
 };
 
 struct open_flags {

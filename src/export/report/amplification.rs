@@ -176,14 +176,18 @@ impl Chains {
         sum.bytes.add(asked(span), span.errno != 0);
     }
 
-    /// A device request counts once, however many calls caused it. A failed one moved nothing.
+    /// A device request counts once, however many calls caused it and on however many stacked devices. A failed one moved
+    /// nothing.
     pub fn block(&mut self, block: &Block) {
+        if block.upper_dev.is_some() {
+            return;
+        }
         let kind = match block.op {
             "read" => Kind::Read,
             "write" => Kind::Write,
             _ => return,
         };
-        let bytes = if block.status == 0 { i64::from(block.bytes) } else { 0 };
+        let bytes = if block.status == Some(0) { i64::from(block.bytes) } else { 0 };
         let sum = self.layers.entry((kind, Layer::Block)).or_default();
         sum.calls += 1;
         sum.bytes.add(Some(bytes), false);
@@ -191,7 +195,7 @@ impl Chains {
         *class = (class.0 + 1, class.1.saturating_add(bytes));
         if self.requests.len() >= REMEMBERED_MAX {
             self.overflow = true;
-        } else if block.status == 0 {
+        } else if block.status == Some(0) {
             self.requests.insert(block.req_id, Request { kind, written: false });
         }
     }

@@ -177,8 +177,10 @@ impl Layers {
         }
     }
 
-    /// A request counts as a call of the block layer that lasts from issue to completion.
+    /// A request counts as a call of the block layer that lasts from issue to completion; on stacked devices that of the
+    /// topmost one.
     pub fn block(&mut self, block: &Block) {
+        let (Some(dur_ns), None) = (block.dur_ns, block.upper_dev) else { return };
         let op = self.ops.entry((Layer::Block, block.op)).or_default();
         op.kind = Some(match block.op {
             "read" => Kind::Read,
@@ -186,9 +188,9 @@ impl Layers {
             "flush" => Kind::Sync,
             _ => Kind::Other,
         });
-        op.duration(block.dur_ns);
-        op.inclusive = op.inclusive.saturating_add(block.dur_ns);
-        let failed = block.status != 0;
+        op.duration(dur_ns);
+        op.inclusive = op.inclusive.saturating_add(dur_ns);
+        let failed = block.status != Some(0);
         op.errors += i64::from(failed);
         op.outer_errors += i64::from(failed);
         if matches!(block.op, "read" | "write") {

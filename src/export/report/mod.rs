@@ -88,7 +88,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         layers.block(block);
         chains.block(block);
         trees.block(block);
-        last = last.max(block.issue_ns.saturating_add(block.dur_ns));
+        last = last.max(block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0)));
         Ok(())
     })?;
     chains.resolve(source, &mut |span| works.ask(span))?;

@@ -193,9 +193,9 @@ impl Trees {
                 count: 1,
                 bytes: link.bytes,
                 queue_ns: block.issue_ns.saturating_sub(block.queue_ns),
-                device_ns: block.dur_ns,
-                max_device_ns: block.dur_ns,
-                errors: i64::from(block.status != 0),
+                device_ns: block.dur_ns.unwrap_or(0),
+                max_device_ns: block.dur_ns.unwrap_or(0),
+                errors: i64::from(block.status.is_some_and(|status| status != 0)),
             });
         }
     }

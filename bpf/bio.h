@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What can be told of a bio: the operation it is for, the file whose pages it carries, whether it is a journal's. */
+#ifndef IOT_BIO_H
+#define IOT_BIO_H
+
+#define REQ_OP_MASK	   0xff /* include/linux/blk_types.h: REQ_OP_BITS */
+#define PAGE_SHIFT	   12
+#define PAGE_MAPPING_FLAGS 3	      /* include/linux/page-flags.h: not a file's mapping */
+#define PF_KTHREAD	   0x00200000 /* include/linux/sched.h */
+#define JBD2_MAGIC_LE	   0x98393bc0 /* include/linux/jbd2.h: big-endian on the device */
+
+/* Who is told that direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. Not there: 0. */
+extern const void iomap_dio_bio_end_io __ksym __weak;
+extern const void blkdev_bio_end_io __ksym __weak;
+extern const void blkdev_bio_end_io_async __ksym __weak;
+extern const void aio_complete_rw __ksym __weak;
+
+/* What the kernel keeps of a direct transfer on a block device (block/fops.c); its bio is part of it. */
+struct blkdev_dio___iot {
+	struct kiocb *iocb;
+	struct bio bio;
+} __attribute__((preserve_access_index));
+
+/* The control block of the direct I/O that a bio is part of. */
+static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
+{
+	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
+	void *dio = BPF_CORE_READ(bio, bi_private);
+	struct blkdev_dio___iot *blkdev = dio;
+	struct iomap_dio *iomap = dio;
+
+	if (!end)
+		return NULL;
+	if (end == (u64)&iomap_dio_bio_end_io)
+		return BPF_CORE_READ(iomap, iocb);
+	if (!bpf_core_field_exists(blkdev->bio))
+		return NULL;
+	if (end == (u64)&blkdev_bio_end_io)
+		return BPF_CORE_READ(blkdev, iocb);
+	if (end == (u64)&blkdev_bio_end_io_async) {
+		blkdev = (void *)bio - bpf_core_field_offset(struct blkdev_dio___iot, bio);
+		return BPF_CORE_READ(blkdev, iocb);
+	}
+	return NULL;
+}
+
+/* The operation that a bio is queued for, if that is one. */
+static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct iot_task *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct kiocb *kiocb = iot_bio_kiocb(bio);
+	struct iot_op_key key = {};
+	struct iot_op *op;
+
+	if (kiocb) {
+		/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
+		key.object = (u64)kiocb;
+		op = bpf_map_lookup_elem(&iot_ops, &key);
+		if (op)
+			return op;
+		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == (u64)&aio_complete_rw) {
+			struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
+
+			key.object = BPF_CORE_READ(aio, ki_res.obj);
+			key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
+			key.process = t->process;
+			return bpf_map_lookup_elem(&iot_ops, &key);
+		}
+		return NULL;
+	}
+	key.object = t->issuing;
+	if (task->flags & PF_IO_WORKER && bpf_core_field_exists(task->worker_private)) {
+		struct io_worker *worker = (void *)BPF_CORE_READ(task, worker_private);
+		u64 work = (u64)BPF_CORE_READ(worker, cur_work);
+
+		key.object = work ? work - bpf_core_field_offset(struct io_kiocb, work) : 0;
+	}
+	return key.object ? bpf_map_lookup_elem(&iot_ops, &key) : NULL;
+}
+/*
+ * Is this folio, which a write carries, being written back? One that is not is the buffer of direct I/O, which may be a
+ * mapped file just as well.
+ */
+static __always_inline bool iot_written_back(struct folio *folio)
+{
+	unsigned long flags = 0;
+
+	/* The first word in every kernel; its type became a struct in 6.18, which CO-RE takes for another member. */
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
+}
+
+/* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */
+static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
+{
+	struct bvec_iter it = BPF_CORE_READ(bio, bi_iter);
+	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	struct iot_file_key key = {};
+	struct address_space *mapping;
+	struct bio_vec bv = {};
+	struct inode *inode;
+	struct page *page;
+	unsigned long head;
+	struct folio *folio;
+	u16 type;
+
+	if (!vec || !it.bi_size)
+		return;
+	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
+	if (!bv.bv_page)
+		return;
+	page = bv.bv_page;
+	head = BPF_CORE_READ(page, compound_head);
+	folio = head & 1 ? (void *)(head - 1) : (void *)page;
+	mapping = BPF_CORE_READ(folio, mapping);
+	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
+		return;
+	inode = BPF_CORE_READ(mapping, host);
+	if (!inode)
+		return;
+	type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	/* The pages of a device that something holds are those of the file system on it. */
+	if (type == S_IFBLK && BPF_CORE_READ(bio, bi_bdev, bd_holder))
+		e->flags |= IOT_B_META;
+	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
+	if (type != S_IFREG || !BPF_CORE_READ(inode, i_sb, s_bdev))
+		return;
+	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE && !iot_written_back(folio))
+		return;
+	iot_key_of(inode, &key);
+	e->flags |= IOT_B_FILE;
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->generation = key.generation;
+	e->off = (u64)BPF_CORE_READ(folio, index) << PAGE_SHIFT;
+	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
+	e->off += bv.bv_offset + it.bi_bvec_done;
+}
+
+/* Who is told that a block of a journal is written: fs/buffer.c and fs/jbd2/commit.c, fs/xfs/xfs_log.c, block/bio.c. */
+extern const void end_bio_bh_io_sync __ksym __weak;
+extern const void journal_end_buffer_io_sync __ksym __weak;
+extern const void xlog_bio_end_io __ksym __weak;
+extern const void bio_chain_endio __ksym __weak;
+
+/* Does a bio write to a journal? */
+static __always_inline bool iot_bio_journal(struct bio *bio)
+{
+	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
+	struct buffer_head *bh = BPF_CORE_READ(bio, bi_private);
+	void *data;
+	u32 word = 0;
+
+	if (!end || (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
+		return false;
+	/* Of a log that is a ring, one part of what goes over its end. */
+	if (end == (u64)&bio_chain_endio)
+		end = (u64)BPF_CORE_READ((struct bio *)bh, bi_end_io);
+	if (end == (u64)&xlog_bio_end_io)
+		return true;
+	if (end != (u64)&end_bio_bh_io_sync)
+		return false;
+	if ((u64)BPF_CORE_READ(bh, b_end_io) == (u64)&journal_end_buffer_io_sync)
+		return true;
+	/* Its superblock is written like any other block, but nothing else begins like it. */
+	data = BPF_CORE_READ(bh, b_data);
+	bpf_probe_read_kernel(&word, sizeof(word), data);
+	return word == JBD2_MAGIC_LE;
+}
+
+#endif
