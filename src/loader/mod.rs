@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `perf`, `real`, `session`, `rings`
-//! and `launch` act.
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `perf`, `real`, `session`, `rings`, `mounts`
+//! `existing` and `launch` act.
 
 pub mod attach;
 pub mod elf;
@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod launch;
 pub mod maps;
 mod missing;
+pub mod mounts;
 mod perf;
 pub mod plan;
 pub mod prologue;
