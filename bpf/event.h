@@ -136,7 +136,7 @@ struct iot_file {
 	u32 data_generation;
 	u32 within; /* so many of the len bytes are inside its file system; IOT_NOT_KNOWN */
 	u32 more;
-	u16 nlink;  /* names that it has */
+	u16 nlink; /* names that it has */
 	u16 blkbits;
 	u32 pad;
 	u8 fstype[16];

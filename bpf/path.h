@@ -20,17 +20,12 @@ struct iot_file_key {
 	u32 generation;
 };
 
-/* What the reader was told of a file. */
-struct iot_told_file {
-	u64 dentry;
-	u64 data; /* the inode below it */
-};
-
+/* What the reader was told of a file: its dentry and the inode below it, in one word. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct iot_file_key);
-	__type(value, struct iot_told_file);
+	__type(value, u64);
 } iot_files SEC(".maps");
 
 /* `task` is the current one as bpf_get_current_task_btf gives it: loads through it are checked and cost no helper. */
@@ -82,11 +77,7 @@ static __always_inline u64 iot_root_of(struct task_struct *task)
 struct iot_walk {
 	struct dentry *dentry;
 	struct vfsmount *mnt;
-	struct dentry *root; /* paths end here: the task's root directory */
-	struct vfsmount *root_mnt;
 	struct iot_scratch *out;
-	struct dentry *mnt_root; /* where the first mount was left */
-	u32 within;		 /* what was written until then */
 	u32 pos;
 	u32 cut;
 };
@@ -118,15 +109,15 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 	struct dentry *dentry = w->dentry, *parent;
 	struct vfsmount *mnt = w->mnt; /* a local: CO-RE would relocate w's own members */
 
-	if (dentry == w->root && mnt == w->root_mnt)
+	if ((u64)dentry == w->out->root && (u64)mnt == w->out->root_mnt)
 		return 1;
 	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *up = BPF_CORE_READ(m, mnt_parent);
 
-		if (!w->mnt_root) {
-			w->mnt_root = dentry;
-			w->within = w->pos;
+		if (!w->out->mnt_root) {
+			w->out->mnt_root = (u64)dentry;
+			w->out->file.within = w->pos;
 		}
 		if (up == m)
 			return 1;
@@ -152,16 +143,21 @@ static long iot_walk_on(u64 i, struct iot_walk *w)
 	return 0;
 }
 
+/* Paths end at the root directory of the current task. */
+static __always_inline void iot_walk_ends(struct iot_scratch *out)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	out->root = (u64)BPF_CORE_READ(task, fs, root.dentry);
+	out->root_mnt = (u64)BPF_CORE_READ(task, fs, root.mnt);
+}
+
 /* Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first; its length. */
 static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt, u8 *cut)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_walk w = {.dentry = dentry,
-			     .mnt = mnt,
-			     .root = BPF_CORE_READ(task, fs, root.dentry),
-			     .root_mnt = BPF_CORE_READ(task, fs, root.mnt),
-			     .out = out};
+	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
 
+	iot_walk_ends(out);
 	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
 		w.cut = 1;
 	*cut = w.cut;
@@ -216,15 +212,12 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
  */
 static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_file *e = &out->file;
-	struct iot_walk w = {.dentry = dentry,
-			     .mnt = mnt,
-			     .root = BPF_CORE_READ(task, fs, root.dentry),
-			     .root_mnt = BPF_CORE_READ(task, fs, root.mnt),
-			     .out = out};
+	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
 	u32 len;
 
+	iot_walk_ends(out);
+	out->mnt_root = 0;
 	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
 		w.cut = 1;
 	e->cut = w.cut;
@@ -232,11 +225,10 @@ static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;
 	e->len = len;
-	e->within = len;
-	if (w.mnt_root) {
-		w.dentry = w.mnt_root;
-		e->within = w.within;
-	}
+	if (out->mnt_root)
+		w.dentry = (void *)out->mnt_root;
+	else
+		e->within = len;
 	bpf_loop(IOT_PATH_PARTS, iot_walk_on, &w, 0);
 	e->more = w.pos - len;
 	if (e->more > IOT_TEXT_MAX - len || w.cut) {
@@ -255,7 +247,8 @@ static __always_inline struct inode *iot_data_inode(struct file *file, struct in
 	struct file *below;
 	struct inode *inode, *named;
 
-	if ((BPF_CORE_READ(above, i_mode) & S_IFMT) != S_IFREG || BPF_CORE_READ(above, i_sb, s_magic) != OVERLAYFS_MAGIC)
+	if ((BPF_CORE_READ(above, i_mode) & S_IFMT) != S_IFREG ||
+	    BPF_CORE_READ(above, i_sb, s_magic) != OVERLAYFS_MAGIC)
 		return NULL;
 	below = BPF_CORE_READ(file, private_data);
 	inode = BPF_CORE_READ(below, f_inode);
@@ -274,8 +267,8 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
 	struct inode *inode = BPF_CORE_READ(file, f_inode), *data = iot_data_inode(file, inode);
-	struct iot_told_file *told, value = {.dentry = (u64)dentry, .data = (u64)data};
-	struct iot_file_key key = {}, below = {};
+	u64 *told, value = (u64)dentry ^ (u64)data << 1;
+	struct iot_file_key key = {};
 	struct iot_scratch *out;
 	struct iot_file *e;
 	u32 len;
@@ -284,7 +277,7 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	iot_key_of(inode, &key);
 	told = bpf_map_lookup_elem(&iot_files, &key);
-	if (told && told->dentry == value.dentry && told->data == value.data)
+	if (told && *told == value)
 		return;
 	out = iot_scratch();
 	if (!out) {
@@ -309,11 +302,9 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	e->pad = 0;
 	__builtin_memset(e->fstype, 0, sizeof(e->fstype));
 	bpf_probe_read_kernel_str(e->fstype, sizeof(e->fstype), BPF_CORE_READ(inode, i_sb, s_type, name));
-	if (data)
-		iot_key_of(data, &below);
-	e->data_ino = below.ino;
-	e->data_dev = below.dev;
-	e->data_generation = below.generation;
+	e->data_ino = data ? BPF_CORE_READ(data, i_ino) : 0;
+	e->data_dev = data ? BPF_CORE_READ(data, i_sb, s_dev) : 0;
+	e->data_generation = data ? BPF_CORE_READ(data, i_generation) : 0;
 	len = e->len + e->more;
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;
