@@ -100,7 +100,8 @@ struct iot_operation {
 	u8 pad2;
 };
 
-#define IOT_TEXT_MAX 4096
+#define IOT_TEXT_MAX  4096
+#define IOT_NOT_KNOWN 0xffffffff
 
 struct iot_text {
 	u8 type;
@@ -130,8 +131,21 @@ struct iot_file {
 	u64 root;  /* as in iot_text */
 	u32 mount; /* the number of the mount it was opened through */
 	u32 tgid;  /* a process that sees this mount */
+	/* overlayfs: the inode below that carries the data; 0: none, or not known */
+	u64 data_ino;
+	u32 data_dev;
+	u32 data_generation;
+	u32 within; /* so many of the len bytes are inside its file system; IOT_NOT_KNOWN */
+	u32 more;
+	u16 nlink; /* names that it has */
+	u16 blkbits;
+	u32 pad;
+	u8 fstype[16];
 
-	/* len bytes of path components follow, innermost first, each ended by NUL */
+	/*
+	 * len bytes of path components follow, innermost first, each ended by NUL. Then `more` bytes, those from there
+	 * to the root of the file system, where the process does not see them (bind mounts, root directories).
+	 */
 };
 
 struct iot_thread {

@@ -65,7 +65,7 @@ _Static_assert(sizeof(struct iot_call) == 64, "one cache line");
 _Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
 _Static_assert(sizeof(struct iot_enter) == 24, "beginning of a phase");
 _Static_assert(sizeof(struct iot_text) == 32, "header of a text");
-_Static_assert(sizeof(struct iot_file) == 64, "header of a file");
+_Static_assert(sizeof(struct iot_file) == 112, "header of a file");
 _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_map) == 32, "map");

@@ -10,6 +10,7 @@
 #define S_IFREG		 0100000
 #define PROC_SUPER_MAGIC 0x9fa0 /* include/uapi/linux/magic.h */
 #define SYSFS_MAGIC	 0x62656572
+#define OVERLAYFS_MAGIC	 0x794c7630
 #define O_DIRECT	 00040000
 #define AT_FDCWD	 -100
 
@@ -19,7 +20,7 @@ struct iot_file_key {
 	u32 generation;
 };
 
-/* Files whose path the reader was told, and the dentry it was told. */
+/* What the reader was told of a file: its dentry and the inode below it, in one word. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -76,28 +77,48 @@ static __always_inline u64 iot_root_of(struct task_struct *task)
 struct iot_walk {
 	struct dentry *dentry;
 	struct vfsmount *mnt;
-	struct dentry *root; /* paths end here: the task's root directory */
-	struct vfsmount *root_mnt;
 	struct iot_scratch *out;
 	u32 pos;
 	u32 cut;
 };
+
+/* Writes the name of a dentry. */
+static __always_inline long iot_walk_name(struct iot_walk *w, struct dentry *dentry)
+{
+	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+	u32 pos = w->pos;
+	long n;
+
+	if (pos >= IOT_TEXT_MAX) {
+		w->cut = 1;
+		return 1;
+	}
+	barrier_var(pos); /* or the mask, which tells Linux 6.1 the bounds, would be left out */
+	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], 256, name);
+	if (n < 0) {
+		w->cut = 1;
+		return 1;
+	}
+	w->pos = pos + n;
+	return 0;
+}
 
 /* One step towards the root: writes a component, or crosses from a mount to what it is mounted on. */
 static long iot_walk_step(u64 i, struct iot_walk *w)
 {
 	struct dentry *dentry = w->dentry, *parent;
 	struct vfsmount *mnt = w->mnt; /* a local: CO-RE would relocate w's own members */
-	const unsigned char *name;
-	u32 pos = w->pos;
-	long n;
 
-	if (dentry == w->root && mnt == w->root_mnt)
+	if ((u64)dentry == w->out->root && (u64)mnt == w->out->root_mnt)
 		return 1;
 	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *up = BPF_CORE_READ(m, mnt_parent);
 
+		if (!w->out->mnt_root) {
+			w->out->mnt_root = (u64)dentry;
+			w->out->file.within = w->pos;
+		}
 		if (up == m)
 			return 1;
 		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
@@ -105,34 +126,38 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	/* what is in no directory, such as memfd_create makes, still has a name */
-	if (parent == dentry && i)
+	if (iot_walk_name(w, dentry) || parent == dentry) /* in no directory: memfd_create */
 		return 1;
-	if (pos >= IOT_TEXT_MAX) {
-		w->cut = 1;
-		return 1;
-	}
-	name = BPF_CORE_READ(dentry, d_name.name);
-	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], 256, name);
-	if (n < 0) {
-		w->cut = 1;
-		return 1;
-	}
-	w->pos = pos + n;
 	w->dentry = parent;
 	return 0;
+}
+
+/* One step towards the root of the file system. */
+static long iot_walk_on(u64 i, struct iot_walk *w)
+{
+	struct dentry *dentry = w->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+
+	if (parent == dentry || iot_walk_name(w, dentry))
+		return 1;
+	w->dentry = parent;
+	return 0;
+}
+
+/* Paths end at the root directory of the current task. */
+static __always_inline void iot_walk_ends(struct iot_scratch *out)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	out->root = (u64)BPF_CORE_READ(task, fs, root.dentry);
+	out->root_mnt = (u64)BPF_CORE_READ(task, fs, root.mnt);
 }
 
 /* Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first; its length. */
 static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt, u8 *cut)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_walk w = {.dentry = dentry,
-			     .mnt = mnt,
-			     .root = BPF_CORE_READ(task, fs, root.dentry),
-			     .root_mnt = BPF_CORE_READ(task, fs, root.mnt),
-			     .out = out};
+	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
 
+	iot_walk_ends(out);
 	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
 		w.cut = 1;
 	*cut = w.cut;
@@ -181,14 +206,70 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
 	iot_send_text(out, t, seq, what, len, cut);
 }
 
+/*
+ * Writes the path of a file as iot_walk_path does, and behind it what the process does not see of its path in the file
+ * system: another process may see the file by another mount.
+ */
+static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt)
+{
+	struct iot_file *e = &out->file;
+	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
+	u32 len;
+
+	iot_walk_ends(out);
+	out->mnt_root = 0;
+	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
+		w.cut = 1;
+	e->cut = w.cut;
+	len = w.pos;
+	if (len > IOT_TEXT_MAX)
+		len = IOT_TEXT_MAX;
+	e->len = len;
+	if (out->mnt_root)
+		w.dentry = (void *)out->mnt_root;
+	else
+		e->within = len;
+	bpf_loop(IOT_PATH_PARTS, iot_walk_on, &w, 0);
+	e->more = w.pos - len;
+	if (e->more > IOT_TEXT_MAX - len || w.cut) {
+		e->more = 0;
+		e->within = IOT_NOT_KNOWN;
+	}
+}
+
+/*
+ * The inode below a file of overlayfs. What is open below is in private_data, since Linux 6.13 behind a structure that
+ * begins with it. A pointer leads to an open file if its dentry says so: it is that of the same inode, or, before Linux
+ * 6.8, that of the file above.
+ */
+static __always_inline struct inode *iot_data_inode(struct file *file, struct inode *above)
+{
+	struct file *below;
+	struct inode *inode, *named;
+
+	if ((BPF_CORE_READ(above, i_mode) & S_IFMT) != S_IFREG ||
+	    BPF_CORE_READ(above, i_sb, s_magic) != OVERLAYFS_MAGIC)
+		return NULL;
+	below = BPF_CORE_READ(file, private_data);
+	inode = BPF_CORE_READ(below, f_inode);
+	named = BPF_CORE_READ(below, f_path.dentry, d_inode);
+	if (inode && (named == inode || named == above))
+		return inode;
+	if (bpf_probe_read_kernel(&below, sizeof(below), below))
+		return NULL;
+	inode = BPF_CORE_READ(below, f_inode);
+	named = BPF_CORE_READ(below, f_path.dentry, d_inode);
+	return inode && (named == inode || named == above) ? inode : NULL;
+}
+
 /* Tells the reader the path of an open file, unless it was told already. */
 static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
 	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = BPF_CORE_READ(file, f_inode), *data = iot_data_inode(file, inode);
+	u64 *told, value = (u64)dentry ^ (u64)data << 1;
 	struct iot_file_key key = {};
 	struct iot_scratch *out;
-	u64 *told, value = (u64)dentry;
 	struct iot_file *e;
 	u32 len;
 
@@ -204,12 +285,9 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	}
 	e = &out->file;
-	len = iot_walk_path(out, dentry, BPF_CORE_READ(file, f_path.mnt), &e->cut);
-	if (len > IOT_TEXT_MAX)
-		len = IOT_TEXT_MAX;
+	iot_walk_file(out, dentry, BPF_CORE_READ(file, f_path.mnt));
 	e->type = IOT_T_FILE;
 	e->mode = BPF_CORE_READ(inode, i_mode);
-	e->len = len;
 	e->time = t->now;
 	e->ino = key.ino;
 	e->dev = key.dev;
@@ -219,6 +297,17 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	e->root = iot_root_of(bpf_get_current_task_btf());
 	e->mount = iot_mount_of(BPF_CORE_READ(file, f_path.mnt));
 	e->tgid = t->tgid;
+	e->nlink = BPF_CORE_READ(inode, i_nlink);
+	e->blkbits = BPF_CORE_READ(inode, i_blkbits);
+	e->pad = 0;
+	__builtin_memset(e->fstype, 0, sizeof(e->fstype));
+	bpf_probe_read_kernel_str(e->fstype, sizeof(e->fstype), BPF_CORE_READ(inode, i_sb, s_type, name));
+	e->data_ino = data ? BPF_CORE_READ(data, i_ino) : 0;
+	e->data_dev = data ? BPF_CORE_READ(data, i_sb, s_dev) : 0;
+	e->data_generation = data ? BPF_CORE_READ(data, i_generation) : 0;
+	len = e->len + e->more;
+	if (len > IOT_TEXT_MAX)
+		len = IOT_TEXT_MAX;
 	if (!iot_send(IOT_C_LIFE, 0, out, sizeof(*e) + len))
 		bpf_map_update_elem(&iot_files, &key, &value, BPF_ANY);
 }

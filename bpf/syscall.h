@@ -302,6 +302,27 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
+/* fstat by another name: newfstatat or statx with an empty path. A removed file is still the one that it was. */
+static __always_inline bool iot_stat_fd(struct iot_syscall *e, struct iot_spec *s, struct iot_frame *f)
+{
+	struct iot_file_key key = {};
+	struct file *file;
+	u8 first;
+
+	if (s->base[0] < 0 || s->path[0] < 0 || (s32)iot_arg(f, s->base[0]) < 0 ||
+	    bpf_probe_read_user(&first, sizeof(first), (void *)iot_arg(f, s->path[0])) || first)
+		return false;
+	file = iot_fd_file(bpf_get_current_task_btf(), iot_arg(f, s->base[0]));
+	if (!file)
+		return false;
+	iot_key_of(BPF_CORE_READ(file, f_inode), &key);
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->generation = key.generation;
+	e->call.flags |= IOT_F_FILE;
+	return true;
+}
+
 /* The file a struct stat (or statx) at `user` is about. The generation is not in it. */
 static __always_inline void iot_stat_file(struct iot_syscall *e, struct iot_spec *s, u64 user)
 {
@@ -405,7 +426,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return 0;
 	}
-	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file)
+	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file && !iot_stat_fd(&e, s, f))
 		iot_stat_file(&e, s, iot_arg(f, s->stat_arg));
 	iot_values(&e.call, s, f, ret);
 	iot_paths(t, &e.call, s, f);

@@ -107,6 +107,9 @@ struct iot_scratch {
 	u8 bytes[IOT_TEXT_MAX + 256];
 	struct iot_stdio stream;
 	struct iot_stream told;
+	u64 mnt_root; /* where the path of a file left its mount */
+	u64 root;     /* where paths end: dentry and mount */
+	u64 root_mnt;
 };
 
 struct {

@@ -13,7 +13,7 @@ use crate::export::{self, DatasetWriter, text};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{self, now};
 use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
-use crate::loader::{existing, kernel};
+use crate::loader::{existing, kernel, mounts};
 use crate::probes;
 use crate::tui::status::Status;
 use crate::words::Layer;
@@ -118,7 +118,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let worker = worker::start(worker::Worker {
         writer,
         config: Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars),
-        mounts: existing::mounts(std::process::id()),
+        mounts: mounts::of(std::process::id()),
         records: Arc::clone(&records),
         inbox,
         notes: inbox_of_notes,

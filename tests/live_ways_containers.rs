@@ -22,25 +22,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use ways::Attached;
 
-/// A directory tree with a program of the tests and what it needs to run.
-fn image(dir: &Path, program: &str) {
-    let put = |from: &Path| {
-        let to = dir.join(from.strip_prefix("/").unwrap());
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(from, to).unwrap();
-    };
-    let built = programs::build(program);
-    fs::create_dir_all(dir.join("bin")).unwrap();
-    fs::copy(&built, dir.join("bin").join(program)).unwrap();
-    for name in ["data", "old"] {
-        fs::create_dir(dir.join(name)).unwrap();
-    }
-    let out = Command::new("ldd").arg(&built).output().unwrap();
-    let text = String::from_utf8(out.stdout).unwrap();
-    let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
-    libraries.for_each(|library| put(Path::new(library)));
-}
-
 fn one<'a>(processes: impl Iterator<Item = &'a Process>) -> &'a Process {
     let all: Vec<_> = processes.collect();
     assert_eq!(all.len(), 1, "{all:?}");
@@ -51,7 +32,7 @@ fn one<'a>(processes: impl Iterator<Item = &'a Process>) -> &'a Process {
 fn two_containers_of_one_image() {
     let work = live::scratch();
     let (low, stage) = (work.path().join("image"), work.path().join("stage"));
-    image(&low, "stdio_mix");
+    ways::image(&low, "stdio_mix");
     fs::create_dir(&stage).unwrap();
     // Mounts, network and process numbers of their own; the lower directory of both is the same, in memory because not
     // every file system can be below an overlay. The first only changes its root, the second moves to its own for good.
@@ -101,7 +82,7 @@ fn two_containers_of_one_image() {
 fn a_process_in_a_container_is_attached_to() {
     let work = live::scratch();
     let root = work.path().join("root");
-    image(&root, "looper");
+    ways::image(&root, "looper");
     let script = "mount --bind \"$0\" \"$0\" && cd \"$0\" && pivot_root . old && exec /bin/looper /data /data/truth 4";
     // A root directory alone, and a mount namespace.
     let chroot = ["chroot".as_ref(), root.as_path(), "/bin/looper".as_ref(), "/data".as_ref(), "/data/truth".as_ref()];
@@ -162,7 +143,7 @@ fn data_of_a_container_is_like_any_other() {
     // A renamed and a removed file below a root of its own, and others of the same names outside of it.
     let work = live::scratch();
     let root = work.path().join("root");
-    image(&root, "std_io");
+    ways::image(&root, "std_io");
     let lines = "50";
     let outside = work.path().join("data");
     fs::create_dir(&outside).unwrap();

@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::paths::{self, Rooted, lossy_path};
+use super::paths::{self, Rooted, below, lossy_path, moved_inside};
 use super::rows::{File, FilePath, Mount, Row};
-use crate::event::FileKey;
+use crate::event::{FileKey, Sighting};
 
 struct FileState {
     row: File,
     path: Option<Vec<u8>>,
     /// Where that starts.
     root: u64,
+    /// The path in its file system.
+    inside: Option<Vec<u8>>,
+    /// What the kernel calls that.
+    fstype: String,
     /// The mount it was opened through; 0: not known.
     mount: i32,
     /// Paths not written yet: a file that no span uses is never written.
@@ -31,18 +35,19 @@ pub struct Files {
     /// By root directory and path.
     by_path: BTreeMap<(u64, Vec<u8>), i32>,
     mounts: Vec<Mount>,
+    /// The mount namespace that is the host's.
+    host: i64,
     changed: Vec<i32>,
 }
 
 impl Files {
     /// The mounts that files lie on; files seen before are looked up again.
-    pub fn set_mounts(&mut self, mut mounts: Vec<Mount>) {
+    pub fn set_mounts(&mut self, mut mounts: Vec<Mount>, host: i64) {
         mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
-        self.mounts = mounts;
+        (self.mounts, self.host) = (mounts, host);
         for id in 1..=self.all.len() as i32 {
-            let path = self.state(id).path.clone();
-            if let Some(path) = path {
-                self.locate(id, &path);
+            if self.get(id).path.is_some() {
+                self.locate(id);
                 self.mark(id);
             }
         }
@@ -86,11 +91,14 @@ impl Files {
             generation: i64::from(key.generation),
             path: None,
             first_path: None,
+            host_path: None,
             fstype: None,
             mount_id: None,
             size_first: None,
             size_last: None,
             blksize: None,
+            data_dev: None,
+            data_ino: None,
             role: "data",
             unlinked: false,
         };
@@ -98,6 +106,8 @@ impl Files {
             row,
             path: None,
             root: 0,
+            inside: None,
+            fstype: String::new(),
             mount: 0,
             paths: Vec::new(),
             used: false,
@@ -110,22 +120,31 @@ impl Files {
         id
     }
 
-    /// The kernel's word on a file: identity, size, path, and the mount it was opened through (0: not known).
-    pub fn seen(&mut self, t_ns: i64, key: FileKey, size: u64, path: Rooted, mount: i32) -> i32 {
+    /// The kernel's word on a file.
+    pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
         let mut id = self.intern(key);
-        if self.get(id).row.unlinked {
-            if key.generation == 0 {
-                // The inode is used again, and nothing but the unlink tells.
-                id = self.add(key);
-            } else {
-                self.state(id).row.unlinked = false;
-            }
+        if self.get(id).row.unlinked && !seen.nameless && key.generation == 0 {
+            // The inode is used again, and nothing but the unlink tells.
+            id = self.add(key);
         }
-        self.state(id).mount = mount;
-        self.move_to(t_ns, id, path);
-        self.resize(id, size as i64);
-        let row = &mut self.state(id).row;
-        row.size_first.get_or_insert(size as i64);
+        let state = self.state(id);
+        state.mount = seen.mount;
+        state.inside.clone_from(&seen.inside);
+        state.fstype.clone_from(&seen.fstype);
+        let before = state.row.clone();
+        let row = &mut state.row;
+        row.unlinked = seen.nameless;
+        row.size_first.get_or_insert(seen.size as i64);
+        row.blksize = seen.block_size.and_then(|bytes| i32::try_from(bytes).ok()).or(row.blksize);
+        if let Some(data) = seen.data {
+            (row.data_dev, row.data_ino) = (Some(i64::from(data.dev)), Some(data.ino as i64));
+        }
+        if *row != before {
+            self.mark(id);
+        }
+        self.move_to(t_ns, id, (seen.root, &seen.path));
+        self.locate(id);
+        self.resize(id, seen.size as i64);
         id
     }
 
@@ -149,7 +168,6 @@ impl Files {
         }
         self.by_path.insert((root, path.to_vec()), id);
         let text = lossy_path(path);
-        self.locate(id, path);
         let state = self.state(id);
         if state.row.role != "stdio" {
             state.row.role = paths::role(path);
@@ -164,15 +182,16 @@ impl Files {
     pub fn asked_about(&mut self, t_ns: i64, id: i32, path: Rooted) {
         if self.get(id).path.is_none() {
             self.move_to(t_ns, id, path);
+            self.locate(id);
         }
     }
 
-    fn locate(&mut self, id: i32, path: &[u8]) {
-        let holds = |m: &&Mount| {
-            let dir = m.path.trim_end_matches('/').as_bytes();
-            path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/')
-        };
-        let (mount, dev) = (self.get(id).mount, self.get(id).row.dev);
+    /// Finds the mount that it lies on, and its path in the host's.
+    fn locate(&mut self, id: i32) {
+        let state = self.get(id);
+        let (mount, dev) = (state.mount, state.row.dev);
+        let path = state.path.as_deref().unwrap_or_default();
+        let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
         // A path leads through the mounts of whoever has it, and the numbers of mounts are used again. Some file systems
         // (btrfs) have other device numbers for /proc than for the kernel.
         let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
@@ -180,10 +199,26 @@ impl Files {
             .or_else(|| find(&|m| m.dev == dev && holds(m)))
             .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m)))
             .map(|m| (m.mount_id, m.fstype.clone()));
-        if let Some((mount, fstype)) = found {
-            let row = &mut self.state(id).row;
-            (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
+        let host_path = state.inside.as_deref().and_then(|inside| self.host_path(dev, mount, inside));
+        let row = &mut self.state(id).row;
+        if host_path.is_some() {
+            row.host_path = host_path;
         }
+        if let Some((mount, fstype)) = found {
+            (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
+        } else if row.fstype.is_none() {
+            let state = self.state(id);
+            state.row.fstype = Some(state.fstype.clone()).filter(|name| !name.is_empty());
+        }
+    }
+
+    /// Where the host has mounted a file: through the same mount, else where it has most of the file system.
+    fn host_path(&self, dev: i64, mount: i32, inside: &[u8]) -> Option<String> {
+        let here = self.mounts.iter().filter(|m| m.mount_ns == self.host && m.dev == dev);
+        let holding = here.filter_map(|m| Some((m, below(m.root.as_bytes(), inside)?)));
+        let (m, rest) = holding.min_by_key(|(m, _)| (m.mount_id != mount, m.root.len(), m.mount_id))?;
+        let path = [m.path.trim_end_matches('/').as_bytes(), rest].concat();
+        Some(if path.is_empty() { "/".to_owned() } else { lossy_path(&path) })
     }
 
     pub fn by_path(&self, (root, path): Rooted) -> Option<i32> {
@@ -221,7 +256,12 @@ impl Files {
             self.unlink((root, to));
         }
         for (id, path) in moved {
+            let state = self.state(id);
+            let before = state.path.as_deref().unwrap_or_default();
+            state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, before, &path));
+            state.row.host_path = None;
             self.move_to(t_ns, id, (root, &path));
+            self.locate(id);
         }
     }
 
@@ -290,6 +330,10 @@ mod tests {
         FileKey { dev: 1, generation: 0, ino }
     }
 
+    fn seen(files: &mut Files, t_ns: i64, key: FileKey, (root, path): Rooted, mount: i32) -> i32 {
+        files.seen(t_ns, key, &Sighting { path: path.to_vec(), root, mount, ..Sighting::default() })
+    }
+
     fn written(files: &mut Files) -> Vec<(i32, String, bool)> {
         let mut out = Vec::new();
         files.write(&mut out);
@@ -303,7 +347,7 @@ mod tests {
     #[test]
     fn a_file_is_written_when_used_and_when_changed() {
         let mut files = Files::default();
-        let id = files.seen(1, key(1), 0, (0, b"/d/a"), 0);
+        let id = seen(&mut files, 1, key(1), (0, b"/d/a"), 0);
         assert_eq!(written(&mut files), []);
         files.used(id);
         assert_eq!(written(&mut files), [(1, "/d/a".into(), false)]);
@@ -319,7 +363,7 @@ mod tests {
     fn renaming_a_directory_moves_what_is_below_it() {
         let mut files = Files::default();
         for (ino, path) in [(1, "/d/a"), (2, "/d/s/b"), (3, "/dd/c"), (4, "/e/a")] {
-            let id = files.seen(0, key(ino), 0, (0, path.as_bytes()), 0);
+            let id = seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0);
             files.used(id);
         }
         written(&mut files);
@@ -334,7 +378,8 @@ mod tests {
     #[test]
     fn the_same_path_below_another_root_is_another_file() {
         let mut files = Files::default();
-        let (here, there) = (files.seen(0, key(1), 0, (1, b"/d/a"), 0), files.seen(0, key(2), 0, (2, b"/d/a"), 0));
+        let (here, there) =
+            (seen(&mut files, 0, key(1), (1, b"/d/a"), 0), seen(&mut files, 0, key(2), (2, b"/d/a"), 0));
         files.rename(1, 2, b"/d", b"/x");
         assert_eq!([files.by_path((1, b"/d/a")), files.by_path((2, b"/d/a"))], [Some(here), None]);
         assert_eq!(files.by_path((2, b"/x/a")), Some(there));
@@ -347,9 +392,9 @@ mod tests {
     #[test]
     fn an_inode_used_again_after_an_unlink_is_another_file() {
         let mut files = Files::default();
-        assert_eq!(files.seen(0, key(1), 0, (0, b"/a"), 0), 1);
+        assert_eq!(seen(&mut files, 0, key(1), (0, b"/a"), 0), 1);
         files.unlink((0, b"/a"));
-        assert_eq!(files.seen(1, key(1), 0, (0, b"/b"), 0), 2);
+        assert_eq!(seen(&mut files, 1, key(1), (0, b"/b"), 0), 2);
         assert_eq!(files.intern(key(1)), 2);
     }
 
@@ -358,7 +403,7 @@ mod tests {
         let told = FileKey { generation: 7, ..key(1) };
         let mut files = Files::default();
         // Found open at attach, then used; asked about by name in between and afterwards.
-        assert_eq!(files.seen(0, key(1), 0, (0, b"/a"), 0), 1);
+        assert_eq!(seen(&mut files, 0, key(1), (0, b"/a"), 0), 1);
         assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
         assert_eq!(files.get(1).row.generation, 7);
         // The inode is used again.
@@ -368,35 +413,90 @@ mod tests {
         assert_eq!([files.intern(again), files.intern(key(1)), files.intern(told)], [2, 2, 1]);
     }
 
-    #[test]
-    fn the_longest_mount_holds_a_file() {
-        let on = |dev: i64, id: i32, path: &str| Mount {
-            mount_id: id,
+    fn mount(mount_id: i32, mount_ns: i64, dev: i64, [root, path]: [&str; 2]) -> Mount {
+        Mount {
+            mount_id,
+            mount_ns,
             path: path.into(),
-            fstype: format!("fs{id}"),
+            root: root.into(),
+            fstype: format!("fs{mount_id}"),
+            scope: "local",
             source: String::new(),
+            server: None,
             options: String::new(),
+            super_options: String::new(),
+            lower: None,
+            upper: None,
             dev,
+            device: None,
+            disk: None,
+            model: None,
             block_size: None,
             opt_io_size: None,
             rotational: None,
             scheduler: None,
-        };
-        let mount = |id: i32, path: &str| on(0, id, path);
+        }
+    }
+
+    #[test]
+    fn the_longest_mount_holds_a_file() {
+        let on = |dev: i64, id: i32, path: &str| mount(id, 1, dev, ["/", path]);
+        let plain = |id: i32, path: &str| on(0, id, path);
         let mut files = Files::default();
-        let early = files.seen(0, key(1), 0, (0, b"/data/x"), 0);
-        files.set_mounts(vec![mount(1, "/"), mount(2, "/data")]);
-        let late = files.seen(0, key(2), 0, (0, b"/database"), 0);
+        let early = seen(&mut files, 0, key(1), (0, b"/data/x"), 0);
+        files.set_mounts(vec![plain(1, "/"), plain(2, "/data")], 1);
+        let late = seen(&mut files, 0, key(2), (0, b"/database"), 0);
         assert_eq!(files.get(early).row.fstype.as_deref(), Some("fs2"));
         assert_eq!(files.get(late).row.mount_id, Some(1));
         // In another mount namespace: the path says nothing, the mount's number does as soon as it is known.
-        let inside = files.seen(0, key(3), 0, (9, b"/data/y"), 7);
+        let inside = seen(&mut files, 0, key(3), (9, b"/data/y"), 7);
         assert_eq!(files.get(inside).row.mount_id, None);
-        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), on(1, 7, "/elsewhere")]);
+        files.set_mounts(vec![plain(1, "/"), plain(2, "/data"), on(1, 7, "/elsewhere")], 1);
         assert_eq!(files.get(inside).row.fstype.as_deref(), Some("fs7"));
         // The number is another mount's by now.
-        files.set_mounts(vec![mount(1, "/"), mount(2, "/data"), on(5, 7, "/elsewhere")]);
-        let later = files.seen(0, key(4), 0, (9, b"/data/z"), 7);
+        files.set_mounts(vec![plain(1, "/"), plain(2, "/data"), on(5, 7, "/elsewhere")], 1);
+        let later = seen(&mut files, 0, key(4), (9, b"/data/z"), 7);
         assert_eq!((files.get(inside).row.mount_id, files.get(later).row.mount_id), (Some(7), None));
+    }
+
+    #[test]
+    fn the_host_has_a_path_of_its_own() {
+        let mut files = Files::default();
+        // Namespace 2 has a directory of the host's disk at /data, and a file system that the host has not mounted.
+        let mounts = [
+            mount(1, 1, 1, ["/", "/"]),
+            mount(2, 1, 1, ["/vol", "/mnt"]),
+            mount(7, 2, 1, ["/vol/7", "/data"]),
+            mount(8, 2, 3, ["/", "/own"]),
+        ];
+        files.set_mounts(mounts.to_vec(), 1);
+        let mut see = |ino, dev, path: &[u8], inside: &[u8], mount| {
+            let (path, inside) = (path.to_vec(), Some(inside.to_vec()));
+            let key = FileKey { dev, ..key(ino) };
+            files.seen(0, key, &Sighting { path, inside, mount, root: 9, ..Sighting::default() })
+        };
+        let ids = [
+            see(1, 1, b"/data/x", b"/vol/7/x", 7),
+            see(2, 1, b"/mnt/7/y", b"/vol/7/y", 2),
+            see(3, 3, b"/own/z", b"/z", 8),
+        ];
+        let host = |files: &Files| ids.map(|id| files.get(id).row.host_path.clone());
+        let text = |path: &str| Some(path.to_owned());
+        assert_eq!(host(&files), [text("/vol/7/x"), text("/mnt/7/y"), None]);
+        files.rename(1, 9, b"/data/x", b"/data/d/x");
+        files.set_mounts([&mounts[..], &[mount(9, 1, 3, ["/", "/late"])]].concat(), 1);
+        assert_eq!(host(&files), [text("/vol/7/d/x"), text("/mnt/7/y"), text("/late/z")]);
+    }
+
+    #[test]
+    fn a_file_without_a_name_stays_the_same() {
+        let mut files = Files::default();
+        let nameless =
+            Sighting { path: b"/memfd:x".to_vec(), nameless: true, fstype: "tmpfs".into(), ..Sighting::default() };
+        let id = files.seen(0, key(1), &nameless);
+        assert_eq!(files.seen(1, key(1), &nameless), id);
+        assert!(files.get(id).row.unlinked);
+        assert_eq!(files.get(id).row.fstype.as_deref(), Some("tmpfs"));
+        assert_eq!(files.seen(2, key(1), &Sighting { path: b"/other".to_vec(), ..Sighting::default() }), id + 1);
     }
 }

@@ -17,7 +17,7 @@ mod netcdf;
 mod objects;
 mod operations;
 mod order;
-mod paths;
+pub mod paths;
 mod phases;
 mod processes;
 mod rollup;
@@ -167,9 +167,9 @@ impl Correlator {
         }
     }
 
-    /// The mounts that files are looked up in; may be called again when they change.
-    pub fn set_mounts(&mut self, mounts: Vec<Mount>) {
-        self.things.files.set_mounts(mounts);
+    /// The mounts that files are looked up in, and the mount namespace that is the host's; may be called again when they change.
+    pub fn set_mounts(&mut self, mounts: Vec<Mount>, namespace: i64) {
+        self.things.files.set_mounts(mounts, namespace);
     }
 
     /// What of the page cache is watched.
@@ -273,12 +273,12 @@ impl Correlator {
                 self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
-            Event::File { key, size, path, root, mount, .. } => {
-                self.things.files.seen(t_ns, key, size, (root, &path), mount);
+            Event::File { key, seen, .. } => {
+                self.things.files.seen(t_ns, key, &seen);
             }
-            Event::Preopened { process, fd, key, path, root, mount, size, .. } => {
+            Event::Preopened { process, fd, key, seen, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, size, (root, &path), mount));
+                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, &seen));
             }
             Event::Stream { thread, stream, fd, key, .. } => {
                 let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));

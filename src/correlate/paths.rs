@@ -42,6 +42,22 @@ pub fn absolute(base: &[u8], path: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What follows a directory in a path below it, with its slash.
+pub fn below<'a>(dir: &[u8], path: &'a [u8]) -> Option<&'a [u8]> {
+    let rest = path.strip_prefix(dir.strip_suffix(b"/").unwrap_or(dir))?;
+    (rest.is_empty() || rest.starts_with(b"/")).then_some(rest)
+}
+
+/// The path in its file system of a file that was renamed, from the one it had there, the one that the process knew, and
+/// the one that it knows now: what the first two end with alike is below their mount.
+pub fn moved_inside(inside: &[u8], before: &[u8], now: &[u8]) -> Option<Vec<u8>> {
+    let same = inside.iter().rev().zip(before.iter().rev()).take_while(|(a, b)| a == b).count();
+    let slash = inside[inside.len() - same..].iter().position(|b| *b == b'/')?;
+    let common = same - slash;
+    let rest = now.strip_prefix(&before[..before.len() - common])?;
+    Some([&inside[..inside.len() - common], rest].concat())
+}
+
 /// What follows the last slash.
 pub fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
@@ -84,6 +100,23 @@ mod tests {
         ];
         for (base, path, want) in cases {
             assert_eq!(absolute(base.as_bytes(), path.as_bytes()), want.as_bytes(), "{base} + {path}");
+        }
+    }
+
+    #[test]
+    fn a_renamed_file_moves_in_its_file_system() {
+        let cases = [
+            // Below the mount of a whole file system, of a directory, in a root directory of its own.
+            (["/d/x", "/mnt/d/x", "/mnt/e/y"], Some("/e/y")),
+            (["/vol/7/x", "/data/x", "/data/y"], Some("/vol/7/y")),
+            (["/srv/root/data/x", "/data/x", "/data/s/y"], Some("/srv/root/data/s/y")),
+            (["/a/x", "/b/x", "/b/y"], Some("/a/y")),
+            (["/a/x", "/b/x", "/c/x"], None),
+            (["/ab/x", "/b/x", "/b/z"], Some("/ab/z")),
+        ];
+        for ([inside, before, now], want) in cases {
+            let got = moved_inside(inside.as_bytes(), before.as_bytes(), now.as_bytes());
+            assert_eq!(got.as_deref(), want.map(str::as_bytes), "{inside} {before} {now}");
         }
     }
 

@@ -134,11 +134,16 @@ pub struct File {
     /// The last known path. Bytes that are not UTF-8 are written as `\xNN`.
     pub path: Option<String>,
     pub first_path: Option<String>,
+    /// The path in the tracer's mount namespace.
+    pub host_path: Option<String>,
     pub fstype: Option<String>,
     pub mount_id: Option<i32>,
     pub size_first: Option<i64>,
     pub size_last: Option<i64>,
     pub blksize: Option<i32>,
+    /// The file below that carries the data (overlayfs).
+    pub data_dev: Option<i64>,
+    pub data_ino: Option<i64>,
     /// `data`, `stdio`, `temp`, `lib` or `proc`.
     pub role: &'static str,
     pub unlinked: bool,
@@ -228,11 +233,25 @@ pub struct Thread {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     pub mount_id: i32,
+    /// The mount namespace it was seen in, by inode.
+    pub mount_ns: i64,
     pub path: String,
+    /// The directory of the file system that is mounted.
+    pub root: String,
     pub fstype: String,
+    /// `local`, `remote` or `memory`.
+    pub scope: &'static str,
     pub source: String,
+    pub server: Option<String>,
     pub options: String,
+    pub super_options: String,
+    /// Of overlayfs.
+    pub lower: Option<String>,
+    pub upper: Option<String>,
     pub dev: i64,
+    pub device: Option<String>,
+    pub disk: Option<String>,
+    pub model: Option<String>,
     pub block_size: Option<i32>,
     pub opt_io_size: Option<i32>,
     pub rotational: Option<bool>,

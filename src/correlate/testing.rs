@@ -4,7 +4,7 @@
 use super::rows::{BlockLink, File, Handle, Row, Span, span_id};
 use super::{Config, Correlator};
 use crate::catalog::{self, Catalog};
-use crate::event::{Call, Enter, Event, FileKey, TextKind};
+use crate::event::{Call, Enter, Event, FileKey, Sighting, TextKind};
 
 /// A call of catalog row 0 from `start` to `end`.
 pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
@@ -102,19 +102,8 @@ impl Run {
     }
 
     pub fn file(&mut self, time: u64, ino: u64, path: &str) {
-        let path = path.as_bytes().to_vec();
-        self.push(Event::File {
-            time,
-            key: key(ino),
-            mode: 0o10_0644,
-            size: 0,
-            fs_magic: 0,
-            path,
-            root: 0,
-            mount: 0,
-            pid: 0,
-            cut: false,
-        });
+        let seen = Sighting { path: path.as_bytes().to_vec(), ..Sighting::default() };
+        self.push(Event::File { time, key: key(ino), pid: 0, seen });
     }
 
     /// `openat` of an absolute path, with the events that come with it.

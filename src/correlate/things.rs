@@ -13,7 +13,7 @@ use super::rows::{Row as Out, Span};
 use super::stack::Node;
 use crate::catalog::hdf5::Tells;
 use crate::catalog::{self, Family, Role, Row};
-use crate::event::{Call, FileKey, TextKind};
+use crate::event::{Call, FileKey, Sighting, TextKind};
 use crate::words::{Kind, Layer};
 
 const O_CLOEXEC: u64 = 0o2_000_000;
@@ -492,9 +492,8 @@ impl Things {
     }
 
     /// A descriptor found open at attach.
-    pub fn preopened(&mut self, t_ns: i64, owner: Owner, pid: i32, fd: u32, file: (FileKey, u64, Rooted, i32)) {
-        let (key, size, path, mount) = file;
-        let id = self.files.seen(t_ns, key, size, path, mount);
+    pub fn preopened(&mut self, t_ns: i64, owner: Owner, pid: i32, fd: u32, (key, seen): (FileKey, &Sighting)) {
+        let id = self.files.seen(t_ns, key, seen);
         if fd <= 2 {
             self.files.is_stdio(id);
         }

@@ -86,6 +86,27 @@ impl TextKind {
     }
 }
 
+/// What is known of a file when a process opens it, or is found to have it open.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sighting {
+    /// The path that the process knows, absolute.
+    pub path: Vec<u8>,
+    /// Where that starts.
+    pub root: u64,
+    /// The path from the root directory of the file system, which does not depend on where that is mounted.
+    pub inside: Option<Vec<u8>>,
+    /// The mount that it was opened through; 0: not known.
+    pub mount: i32,
+    pub size: u64,
+    /// The kernel's word for the file system; empty: not known.
+    pub fstype: String,
+    pub block_size: Option<u32>,
+    /// It has no name any more, or never had one.
+    pub nameless: bool,
+    /// The file below that carries the data, on a file system of layers.
+    pub data: Option<FileKey>,
+}
+
 /// What the page cache had to do with a system call. Of most calls nothing is told: there was no miss and no wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cached {
@@ -186,20 +207,8 @@ pub enum Event {
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
     /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
     Cached { time: u64, thread: u32, seq: u32, cached: Cached },
-    /// A file was opened (or first seen): identity, kernel's view of its path (absolute), size; the mount that it was
-    /// opened through, and a process that sees it.
-    File {
-        time: u64,
-        key: FileKey,
-        mode: u32,
-        size: u64,
-        fs_magic: u64,
-        path: Vec<u8>,
-        root: u64,
-        mount: i32,
-        pid: u32,
-        cut: bool,
-    },
+    /// A file was opened (or first seen), by this process.
+    File { time: u64, key: FileKey, pid: u32, seen: Sighting },
     /// A thread of a target was first seen.
     Thread { time: u64, thread: u32, process: u32, pid: u32, tid: u32, comm: [u8; 16] },
     /// A process became a target: `parent` is the traced process that forked it.
@@ -209,7 +218,7 @@ pub enum Event {
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach).
-    Preopened { time: u64, process: u32, fd: u32, key: FileKey, path: Vec<u8>, root: u64, mount: i32, size: u64 },
+    Preopened { time: u64, process: u32, fd: u32, key: FileKey, seen: Sighting },
     /// A thread uses a C stream (`FILE*`), which is on this descriptor.
     Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.

@@ -4,7 +4,7 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Operation, Request, TextKind};
+use super::{Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Operation, Request, Sighting, TextKind};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
 const _: () = assert!(size_of::<t::iot_enter>() == 24);
 const _: () = assert!(size_of::<t::iot_text>() == 32);
-const _: () = assert!(size_of::<t::iot_file>() == 64);
+const _: () = assert!(size_of::<t::iot_file>() == 112);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
@@ -180,6 +180,17 @@ fn join_path(components: &[u8], cut: bool) -> Vec<u8> {
     path
 }
 
+/// The path of a file in its file system, if that is known.
+fn inside(f: &t::iot_file, parts: &[u8]) -> Option<Vec<u8>> {
+    let (seen, more) = parts.split_at_checked(f.len as usize)?;
+    Some(join_path(&[seen.get(..f.within as usize)?, more].concat(), false))
+}
+
+fn until_nul(bytes: &[u8]) -> String {
+    let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
@@ -232,17 +243,24 @@ impl Decoder {
             t::iot_type::IOT_T_TEXT => return self.text(kind, bytes),
             t::iot_type::IOT_T_FILE => {
                 let f: &t::iot_file = get(kind, bytes)?;
+                let parts = tail::<t::iot_file>(kind, bytes, f.len.saturating_add(f.more))?;
+                let path = join_path(parts.get(..f.len as usize).unwrap_or_default(), f.cut != 0);
+                let below = FileKey { dev: f.data_dev, generation: f.data_generation, ino: f.data_ino };
                 Event::File {
                     time: f.time,
                     key: FileKey { dev: f.dev, generation: f.generation, ino: f.ino },
-                    mode: u32::from(f.mode),
-                    size: f.size,
-                    fs_magic: f.magic,
-                    root: f.root,
-                    mount: f.mount as i32,
                     pid: f.tgid,
-                    path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?, f.cut != 0),
-                    cut: f.cut != 0,
+                    seen: Sighting {
+                        path,
+                        root: f.root,
+                        inside: inside(f, parts),
+                        mount: f.mount as i32,
+                        size: f.size,
+                        fstype: until_nul(&f.fstype),
+                        block_size: 1u32.checked_shl(u32::from(f.blkbits)),
+                        nameless: f.nlink == 0,
+                        data: (f.data_ino != 0).then_some(below),
+                    },
                 }
             }
             t::iot_type::IOT_T_THREAD => {

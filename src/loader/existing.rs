@@ -1,11 +1,12 @@
 //! What is known of the node and of processes that were there before the trace, from /proc and /sys.
 
-use crate::correlate::rows::Mount;
-use crate::event::{Event, FileKey};
-use crate::loader::maps;
+use crate::correlate::paths;
+use crate::event::{Event, FileKey, Sighting};
+use crate::loader::maps::{self, MountEntry};
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::stat::{SFlag, fstat, major, minor};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -57,10 +58,17 @@ pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let (root, above) = root(pid).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| below(&above, &p)).unwrap_or_default();
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let known = |pid: &str| maps::mounts(&fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default());
+    let (own, theirs) = (known("self"), known(&pid.to_string()));
     let files = fds.filter_map(|entry| {
-        let (fd, key, path, size) = open_file(&entry.path(), &above)?;
-        let mount = mount_of(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or(0);
-        Some((fd, key, path, size, mount))
+        let (fd, key, link, mut seen) = open_file(&entry.path())?;
+        seen.mount = mount_of(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or(0);
+        seen.root = root;
+        seen.path = below(&above, &link);
+        // Paths in mountinfo are those that the process sees; of what its root directory hides the tracer's own tell.
+        let link = link.as_os_str().as_bytes();
+        seen.inside = inside(&theirs, seen.mount, &seen.path).or_else(|| inside(&own, seen.mount, link));
+        Some((fd, key, seen))
     });
     let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
@@ -78,16 +86,7 @@ pub fn events(pid: u32, process: u32) -> Vec<Event> {
         },
         Event::Exec { time, process, exe, args, env, cgroup },
     ];
-    events.extend(files.into_iter().map(|(fd, key, path, size, mount)| Event::Preopened {
-        time,
-        process,
-        fd,
-        key,
-        path,
-        root,
-        mount,
-        size,
-    }));
+    events.extend(files.into_iter().map(|(fd, key, seen)| Event::Preopened { time, process, fd, key, seen }));
     events
 }
 
@@ -116,10 +115,17 @@ fn below(root: &Path, path: &Path) -> Vec<u8> {
     seen.as_os_str().as_bytes().to_vec()
 }
 
-/// Descriptor, file, path and size.
-fn open_file(link: &Path, root: &Path) -> Option<(u32, FileKey, Vec<u8>, u64)> {
+/// The path of a file in its file system, by the mount that it was opened through.
+fn inside(mounts: &[MountEntry], mount: i32, path: &[u8]) -> Option<Vec<u8>> {
+    let mount = mounts.iter().find(|m| m.mount_id == mount)?;
+    let rest = paths::below(&mount.path, path)?;
+    Some([mount.root.strip_suffix(b"/").unwrap_or(&mount.root), rest].concat())
+}
+
+/// Descriptor, file, its path, and what else is known of it.
+fn open_file(link: &Path) -> Option<(u32, FileKey, PathBuf, Sighting)> {
     let fd = link.file_name()?.to_str()?.parse().ok()?;
-    let path = below(root, &fs::read_link(link).ok()?);
+    let mut path = fs::read_link(link).ok()?;
     let handle = fs::OpenOptions::new().read(true).custom_flags_path().open(link).ok()?;
     let stat = fstat(&handle).ok()?;
     let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
@@ -128,7 +134,16 @@ fn open_file(link: &Path, root: &Path) -> Option<(u32, FileKey, Vec<u8>, u64)> {
     }
     // The generation is not to be had here: 0 stands for whatever the kernel will say.
     let key = FileKey { dev: device(stat.st_dev), generation: 0, ino: stat.st_ino };
-    Some((fd, key, path, stat.st_size as u64))
+    let seen = Sighting {
+        size: stat.st_size as u64,
+        block_size: u32::try_from(stat.st_blksize).ok(),
+        nameless: stat.st_nlink == 0,
+        ..Sighting::default()
+    };
+    if let Some(name) = path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|_| seen.nameless) {
+        path = PathBuf::from(OsStr::from_bytes(name));
+    }
+    Some((fd, key, path, seen))
 }
 
 trait PathOnly {
@@ -141,37 +156,4 @@ impl PathOnly for fs::OpenOptions {
         use std::os::unix::fs::OpenOptionsExt as _;
         self.custom_flags(nix::libc::O_PATH)
     }
-}
-
-/// The mounts that a process sees, with what their devices say of themselves.
-pub fn mounts(pid: u32) -> Vec<Mount> {
-    let text = fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
-    let lossy = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-    maps::mounts(&text)
-        .into_iter()
-        .map(|m| {
-            let queue = queue_dir(m.dev);
-            let read = |name: &str| fs::read_to_string(format!("{}/{name}", queue.as_deref()?)).ok();
-            let number = |name| read(name).and_then(|s| s.trim().parse().ok());
-            Mount {
-                mount_id: m.mount_id,
-                path: lossy(&m.path),
-                fstype: lossy(&m.fstype),
-                source: lossy(&m.source),
-                options: lossy(&m.options),
-                dev: i64::from(m.dev),
-                block_size: number("logical_block_size"),
-                opt_io_size: number("optimal_io_size"),
-                rotational: read("rotational").map(|s| s.trim() == "1"),
-                // The one in use stands in brackets.
-                scheduler: read("scheduler").and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned())),
-            }
-        })
-        .collect()
-}
-
-/// Where a device describes its queue; a partition's stands with its disk.
-fn queue_dir(dev: u32) -> Option<String> {
-    let base = format!("/sys/dev/block/{}:{}", dev >> 20, dev & 0xf_ffff);
-    [format!("{base}/queue"), format!("{base}/../queue")].into_iter().find(|d| Path::new(d).is_dir())
 }

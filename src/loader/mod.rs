@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
 //! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
-//! `attach`, `perf`, `programs`, `real`, `session`, `rings` and `launch` act.
+//! `attach`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings` and `session` act.
 
 pub mod attach;
 pub mod elf;
@@ -13,6 +13,7 @@ pub mod launch;
 pub mod maps;
 mod misses;
 mod missing;
+pub mod mounts;
 mod perf;
 pub mod plan;
 mod programs;

@@ -5,8 +5,8 @@ use crate::correlate::{Config, Correlator, Watched};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{DatasetWriter, Finished};
-use crate::loader::existing;
 use crate::loader::rings::{Batch, Drained, now};
+use crate::loader::{existing, mounts};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -49,6 +49,8 @@ struct State {
     /// Process index to pid, to look up what only /proc knows.
     pids: HashMap<u32, u32>,
     mounts: Vec<Mount>,
+    /// The tracer's own mount namespace.
+    host: i64,
     /// Mounts that were looked for, by number and device, in the mount namespaces of the processes that use them.
     sought: HashSet<(i32, i64)>,
     undecoded: i64,
@@ -63,7 +65,8 @@ fn run(worker: Worker) -> Result<Finished> {
         writer.push(Row::Mount(mount.clone()))?;
     }
     let mut correlator = Correlator::new(config);
-    correlator.set_mounts(mounts.clone());
+    let host = mounts::namespace(std::process::id()).unwrap_or(0);
+    correlator.set_mounts(mounts.clone(), host);
     let mut s = State {
         writer,
         correlator,
@@ -71,6 +74,7 @@ fn run(worker: Worker) -> Result<Finished> {
         pids: HashMap::new(),
         sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
         mounts,
+        host,
         undecoded: 0,
         rows: Vec::new(),
         t0,
@@ -130,10 +134,10 @@ impl State {
             Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
                 *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
             }
-            Event::File { mount, key, pid, .. } => self.look_for((*mount, key.dev.into()), *pid),
-            Event::Preopened { process, mount, key, .. } => {
+            Event::File { key, pid, seen, .. } => self.look_for((seen.mount, key.dev.into()), *pid),
+            Event::Preopened { process, key, seen, .. } => {
                 if let Some(pid) = self.pids.get(process) {
-                    self.look_for((*mount, key.dev.into()), *pid);
+                    self.look_for((seen.mount, key.dev.into()), *pid);
                 }
             }
             Event::Exit { process, .. } => {
@@ -150,7 +154,12 @@ impl State {
             return;
         }
         let known = |m: &Mount| self.mounts.iter().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
-        let new: Vec<Mount> = existing::mounts(pid).into_iter().filter(|m| !known(m)).collect();
+        let mut new = mounts::of(pid);
+        // The host's view of it, if it has one.
+        if new.iter().all(|m| m.mount_ns != self.host) {
+            new.extend(mounts::of(std::process::id()));
+        }
+        new.retain(|m| !known(m));
         if new.is_empty() {
             return;
         }
@@ -158,7 +167,7 @@ impl State {
         self.sought.extend(new.iter().map(|m| (m.mount_id, m.dev)));
         self.rows.extend(new.iter().cloned().map(Row::Mount));
         self.mounts.extend(new);
-        self.correlator.set_mounts(self.mounts.clone());
+        self.correlator.set_mounts(self.mounts.clone(), self.host);
     }
 
     fn write(&mut self) -> Result<()> {

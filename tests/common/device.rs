@@ -85,6 +85,7 @@ impl Device {
         device
     }
 
+    #[allow(dead_code, reason = "not every test counts")]
     /// The kernel's counters, Documentation/block/stat.rst.
     pub fn counters(&self) -> Vec<i64> {
         counters(self.number)

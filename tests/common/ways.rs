@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// The Python that `cargo xtask test` sets up, with the packages of `tests/requirements.txt`.
 pub fn python() -> PathBuf {
@@ -127,4 +127,23 @@ pub fn as_strace_sees(data: &Data, work: &Path, dir: &Path, command: impl Fn(&Pa
     let ours = system_calls(data, dir);
     assert!(ours.len() > 3, "{ours:?}");
     assert_eq!(ours, theirs);
+}
+
+/// A directory tree with a program of the tests and what it needs to run.
+pub fn image(dir: &Path, program: &str) {
+    let put = |from: &Path| {
+        let to = dir.join(from.strip_prefix("/").unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    };
+    let built = crate::programs::build(program);
+    fs::create_dir_all(dir.join("bin")).unwrap();
+    fs::copy(&built, dir.join("bin").join(program)).unwrap();
+    for name in ["data", "old"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    let out = Command::new("ldd").arg(&built).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
+    libraries.for_each(|library| put(Path::new(library)));
 }
