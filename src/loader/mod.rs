@@ -7,21 +7,24 @@ pub mod attach;
 pub mod elf;
 pub mod existing;
 mod functions;
-mod hooks;
+pub mod hooks;
+pub mod inflight;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
 mod missing;
 mod perf;
 pub mod plan;
-mod programs;
+pub mod programs;
 pub mod prologue;
 mod real;
+pub mod resolve;
 pub mod returns;
 pub mod rings;
 pub mod safety;
 pub mod session;
 mod spec;
+mod unwind;
 pub mod version;
 
 #[cfg(test)]

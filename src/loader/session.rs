@@ -6,7 +6,8 @@ use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::functions;
-use crate::loader::hooks::{EVENTS, GROUPS, Group, HOOKS, verdict};
+use crate::loader::hooks::{END_CALLS, EVENTS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
+use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::{self, Capabilities};
 use crate::loader::perf;
 pub use crate::loader::programs::Options;
@@ -49,6 +50,8 @@ pub struct Session<'obj> {
     rows: Vec<Row>,
     layers: Vec<Layer>,
     links: Vec<Link>,
+    /// Programs that run when they are read, by name.
+    iterators: HashMap<&'static str, Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
     /// Our programs by kernel id: layer, and the skipped runs that were reported.
@@ -109,6 +112,7 @@ impl<'obj> Session<'obj> {
             rows,
             layers: options.layers.clone(),
             links: Vec::new(),
+            iterators: HashMap::new(),
             hooks,
             seen_losses: HashMap::new(),
             programs: HashMap::new(),
@@ -123,7 +127,7 @@ impl<'obj> Session<'obj> {
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
         for prog in self.skel.object_mut().progs_mut() {
             let name = prog.name().to_string_lossy();
-            let Some((_, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
+            let Some((program, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
             if !prog.autoload() {
                 continue;
             }
@@ -133,7 +137,10 @@ impl<'obj> Session<'obj> {
                 None => prog.attach().map(|link| vec![link]).map_err(|e| format!("{e:#}")),
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
-            let attached = attached.map(|links| self.links.extend(links));
+            let attached = attached.map(|links| match *program {
+                OPEN_CALLS | END_CALLS => self.iterators.extend(links.into_iter().map(|link| (*program, link))),
+                _ => self.links.extend(links),
+            });
             self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
         }
         if self.skel.progs.iot_kprobe.autoload() {
@@ -253,8 +260,18 @@ impl<'obj> Session<'obj> {
         self.forget_targets();
         self.links.clear();
         self.engine.detach();
+        // Taken out: what is open is told once.
+        if let Some(end) = self.iterators.remove(END_CALLS) {
+            inflight::run(&end);
+        }
         self.misses_read = -MISSES_EVERY_NS; // the last count is still to be read
         release_all(&self.skel.maps.iot_held);
+    }
+
+    /// What has entered and not returned; the reason where the kernel does not allow to look.
+    pub fn look(&self) -> Result<Look> {
+        let open = self.iterators.get(OPEN_CALLS).context("this kernel does not show what is in flight")?;
+        inflight::look(open, &self.skel.maps)
     }
 
     /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.

@@ -66,6 +66,7 @@ struct pid;
 struct pid_namespace;
 struct request;
 struct request_queue;
+struct return_instance;
 struct seq_file;
 struct sighand_struct;
 struct signal_struct;
@@ -73,6 +74,7 @@ struct super_block;
 struct super_operations;
 struct task_struct;
 struct tty_struct;
+struct uprobe_task;
 struct user_namespace;
 struct vfsmount;
 struct vm_area_struct;
@@ -278,6 +280,7 @@ struct task_struct {
 	struct io_context *io_context;
 	struct task_io_accounting ioac;
 	struct css_set *cgroups;
+	struct uprobe_task *utask;
 };
 
 struct file_system_type {
@@ -545,10 +548,20 @@ struct gendisk {
 	u64 diskseq;
 };
 
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct user_namespace {
 	int level;
 	struct user_namespace *parent;
 	struct ns_common ns;
+};
+
+struct return_instance {
+	long unsigned int stack;
+	long unsigned int orig_ret_vaddr;
+	struct return_instance *next;
 };
 
 struct folio {
