@@ -123,7 +123,8 @@ fn a_write_that_is_stuck_is_shown_with_its_file_and_stacks() {
     }
     // The same calls in both, and in the dataset.
     assert_eq!(ids(&first), ids(&second));
-    let ops: Vec<&str> = ids(&first).iter().map(|id| data.spans.iter().find(|s| s.span_id == *id).unwrap().op).collect();
+    let ops: Vec<&str> =
+        ids(&first).iter().map(|id| data.spans.iter().find(|s| s.span_id == *id).unwrap().op).collect();
     assert_eq!(ops, ["fwrite", "write"]);
     assert!(data.spans.iter().all(|s| s.flags & flag::UNFINISHED == 0));
 }

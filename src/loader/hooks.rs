@@ -150,12 +150,9 @@ impl Group {
             Self::Block | Self::Dirty => Layer::Block,
             Self::Functions | Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
-            Self::Process
-            | Self::Syscall
-            | Self::Uring
-            | Self::Pages
-            | Self::Throttling
-            | Self::InFlight => Layer::Syscall,
+            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling | Self::InFlight => {
+                Layer::Syscall
+            }
         }
     }
 }

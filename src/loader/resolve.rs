@@ -3,8 +3,8 @@
 
 use crate::catalog::{Family, Role, Row, Src};
 use crate::correlate::rows::span_id;
-use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::event::wire::flags as wire;
+use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::loader::existing;
 use crate::loader::inflight::Look;
 use crate::loader::unwind::{Registers, Space, Unwinder};
@@ -160,7 +160,8 @@ impl Resolver {
         let back = back.iter().map(|r| (r.stack, r.address)).collect();
         let stack = self.unwinder.stack(space, at, &back);
         // number, arguments, stack pointer, instruction pointer (Documentation/filesystems/proc.rst); or "running"
-        let there = fs::read_to_string(format!("/proc/{}/task/{}/syscall", thread.tgid, thread.tid)).unwrap_or_default();
+        let there =
+            fs::read_to_string(format!("/proc/{}/task/{}/syscall", thread.tgid, thread.tid)).unwrap_or_default();
         if there.trim_end().rsplit(' ').nth(1) != Some(&format!("{:#x}", at.sp)) {
             return Vec::new();
         }
