@@ -20,7 +20,7 @@ use std::fs;
 const STREAM_FD: u64 = 112;
 const STREAM_MAGIC: u32 = 0xfbad_0000;
 const STREAM_FILE: u32 = 0x2000;
-/// What the kernel calls a request's operation (include/linux/blk_types.h), in the low 8 bits of its flags.
+/// What the kernel calls the operation of a request (`include/linux/blk_types.h`), in the low 8 bits of its flags.
 const REQUESTS: [(u32, &str); 4] = [(0, "read"), (1, "write"), (2, "flush"), (3, "discard")];
 const SECTOR: u64 = 512;
 
