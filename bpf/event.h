@@ -292,6 +292,45 @@ struct iot_real {
 	u32 generation;
 };
 
+/* Not a record either: a thread with open calls, as user space reads it. */
+#define IOT_OPEN_MAX  32 /* as IOT_DEPTH of task.h */
+#define IOT_OPEN_ARGS 6
+#define IOT_STACK_MAX 64
+
+struct iot_open {
+	u64 start;
+	u64 a[IOT_OPEN_ARGS]; /* arguments */
+	s64 pos;	      /* where the file or stream stands; -1: not known */
+	u32 seq;
+	u16 spec;
+	u8 depth;
+	u8 pad;
+};
+
+struct iot_return {
+	u64 stack; /* where the return address was */
+	u64 address;
+};
+
+struct iot_stopped {
+	u64 time;
+	u64 ip; /* of the program, if it waits */
+	u64 sp;
+	u64 bp;
+	u32 tgid;
+	u32 tid;
+	u32 thread;
+	u32 process;
+	u32 calls;   /* how many of open[], the outermost first */
+	u32 returns; /* of back[], the innermost first */
+	u32 kernel;  /* of stack[], the innermost first */
+	u32 waits;
+	u8 comm[16];
+	struct iot_open open[IOT_OPEN_MAX];
+	struct iot_return back[IOT_OPEN_MAX];
+	u64 stack[IOT_STACK_MAX];
+};
+
 /* Where something seen by a hook did not reach the output. */
 enum iot_place {
 	IOT_P_RING = 0,	 /* ring full */

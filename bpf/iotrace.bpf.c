@@ -35,6 +35,7 @@
 #include "bio.h"
 #include "block.h"
 #include "real.h"
+#include "inflight.h"
 
 /* Records that no map or global holds are named here, so that the skeleton has their types. */
 const struct iot_syscall *iot_unused_syscall __attribute__((unused));
@@ -77,5 +78,7 @@ _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
+_Static_assert(sizeof(struct iot_stopped) == 80 + 32 * 72 + 32 * 16 + 64 * 8 && IOT_OPEN_MAX == IOT_DEPTH,
+	       "open calls");
 
 char LICENSE[] SEC("license") = "GPL";

@@ -18,6 +18,7 @@ use std::time::Duration;
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n\n\
+        SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
         Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
         126 or 127 when the command cannot be executed or found."
 )]

@@ -1,6 +1,8 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
+use crate::catalog;
 use crate::loader::kernel::{self, Capabilities};
+use crate::loader::{hooks::Group, programs};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
@@ -23,7 +25,7 @@ struct Check {
 
 /// Checks before a trace, so that the message names the cause and not what followed from it.
 pub fn preflight() -> Result<()> {
-    for check in [privileges(), btf(), lockdown(), pid_namespace()] {
+    for check in [privileges(), capabilities(), btf(), lockdown(), pid_namespace()] {
         if let Err(why) = check.found {
             anyhow::bail!("{why}\n  {}", check.way_out);
         }
@@ -42,6 +44,46 @@ fn privileges() -> Check {
         },
         way_out: "run it with sudo; a launched command still runs as you",
         needed: true,
+    }
+}
+
+/// What a root of a container may lack: number (include/uapi/linux/capability.h), name.
+const CAPABILITIES: [(u32, &str); 4] =
+    [(19, "CAP_SYS_PTRACE"), (21, "CAP_SYS_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
+
+fn capabilities() -> Check {
+    capabilities_of(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// `text` is `/proc/self/status`.
+fn capabilities_of(text: &str) -> Check {
+    let mask = text.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok());
+    let has = |number: u32| mask.is_none_or(|mask| mask >> number & 1 != 0);
+    // CAP_SYS_ADMIN stands for the two below it, which older kernels do not know.
+    let lacks = CAPABILITIES.iter().filter(|(n, _)| !has(*n) && (*n < 38 || !has(21)));
+    let lacks = lacks.map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+    Check {
+        name: "capabilities",
+        found: if lacks.is_empty() { Ok("all that are needed".into()) } else { Err(format!("missing: {lacks}")) },
+        way_out: "run it on the node itself, or in a container that has them (docker run --privileged --pid=host)",
+        needed: true,
+    }
+}
+
+fn tracefs() -> Check {
+    tracefs_at(&["/sys/kernel/tracing", "/sys/kernel/debug/tracing"])
+}
+
+fn tracefs_at(places: &[&str]) -> Check {
+    let there = places.iter().find(|dir| Path::new(dir).join("events").is_dir());
+    Check {
+        name: "tracefs",
+        found: match there {
+            Some(dir) => Ok((*dir).to_owned()),
+            None => Err("no tracefs: how long writes are made to wait is not known, and single probes may fail".into()),
+        },
+        way_out: "mount -t tracefs tracefs /sys/kernel/tracing",
+        needed: false,
     }
 }
 
@@ -119,13 +161,30 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
     ]
 }
 
+/// Every group of programs, loaded for real.
+fn groups(caps: &Capabilities) -> Vec<Check> {
+    let verdicts = programs::try_groups(caps.lib_tier(), &catalog::rows());
+    let check = |(group, verdict): (Group, Result<(), String>)| Check {
+        name: group.shows(),
+        found: verdict.map(|()| "its programs load".to_owned()),
+        way_out: "coverage in a trace says what is missing without it; please report the text above and the kernel",
+        needed: group == Group::Process,
+    };
+    verdicts.into_iter().map(check).collect()
+}
+
 /// Prints every check; the exit status is 0 when a trace can run.
 pub fn run(out: &mut dyn Write) -> Result<u8> {
-    let mut checks = vec![privileges(), btf(), lockdown(), pid_namespace()];
-    if checks.iter().all(|c| c.found.is_ok()) {
+    let mut checks = vec![privileges(), capabilities(), btf(), lockdown(), pid_namespace()];
+    let possible = checks.iter().all(|c| c.found.is_ok());
+    checks.push(tracefs());
+    if possible {
         kernel::quiet_libbpf();
         match kernel::try_all() {
-            Ok(caps) => checks.extend(tiers(&caps)),
+            Ok(caps) => {
+                checks.extend(tiers(&caps));
+                checks.extend(groups(&caps));
+            }
             Err(why) => checks.push(Check {
                 name: "trial",
                 found: Err(why),
@@ -153,6 +212,21 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_container_lacks_is_named() {
+        let of = |mask: u64| capabilities_of(&format!("Name:\tx\nCapEff:\t{mask:016x}\n")).found;
+        assert_eq!(of(u64::MAX), Ok("all that are needed".into()));
+        assert_eq!(of(1 << 21 | 1 << 19), Ok("all that are needed".into()));
+        // Docker's usual ones (moby, oci/caps/defaults.go).
+        assert_eq!(of(0xa804_25fb), Err("missing: CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF".into()));
+    }
+
+    #[test]
+    fn a_missing_tracefs_is_said_and_costs_little() {
+        let check = tracefs_at(&["/nowhere"]);
+        assert!(check.found.unwrap_err().starts_with("no tracefs") && !check.needed);
+    }
 
     #[test]
     fn confidentiality_is_refused_with_a_reason() {

@@ -1,7 +1,9 @@
 //! One recording from start to end: session, worker, signals, summary.
 
+pub mod viewer;
 mod worker;
 
+use self::viewer::{Show, Viewer};
 use self::worker::Note;
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
@@ -11,6 +13,7 @@ use crate::doctor;
 use crate::event::wire::Mapped;
 use crate::export::{self, DatasetWriter, text};
 use crate::loader::launch::{self, Guardian, Launched};
+use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, now};
 use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
 use crate::loader::{existing, kernel, mounts};
@@ -36,6 +39,8 @@ const TICK: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_secs(5);
 /// Batches that may wait for the worker.
 const QUEUE: usize = 256;
+/// Asks for what is in flight.
+const DUMP: Signal = Signal::SIGUSR1;
 /// How long after the end of the rings a stop may still be told.
 const LATE: Duration = Duration::from_millis(50);
 
@@ -79,7 +84,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
-    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD]);
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD, DUMP]);
     signals.thread_block().context("blocking signals")?;
 
     kernel::quiet_libbpf();
@@ -115,9 +120,12 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let (notes, inbox_of_notes) = mpsc::channel();
     let (mapped, control) = control_channel(&signals)?;
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
+    let config = Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars);
+    let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
+    let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let worker = worker::start(worker::Worker {
         writer,
-        config: Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars),
+        config,
         mounts: mounts::of(std::process::id()),
         records: Arc::clone(&records),
         inbox,
@@ -135,15 +143,19 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         totals: Totals::default(),
         guardian: None,
         command: None,
+        viewer: &viewer,
+        dump: false,
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     let code = run.end(&stop);
     let mut command = run.command.take();
     drop(run);
+    viewer.end();
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
-    // Stops that were on their way when the session let everybody go.
-    while let Ok(late) = control.recv_timeout(LATE) {
+    // Stops that were on their way when the session let everybody go. Whatever else arrives does not make it longer.
+    let until = Instant::now() + LATE;
+    while let Ok(late) = control.recv_timeout(until.saturating_duration_since(Instant::now())) {
         if let Control::Mapped(m) = late
             && m.held
         {
@@ -179,7 +191,7 @@ fn wait_for(command: &mut Launched, control: &Receiver<Control>) -> Result<u8> {
             return Ok(launch::shell_code(status) as u8);
         }
         match control.recv_timeout(TICK) {
-            Ok(Control::Signal(s)) if s != Signal::SIGCHLD => {
+            Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP].contains(&s) => {
                 if told {
                     return Ok(128 + s as u8);
                 }
@@ -252,6 +264,9 @@ struct Run<'a, 'obj> {
     totals: Totals,
     guardian: Option<Guardian>,
     command: Option<Launched>,
+    viewer: &'a Viewer,
+    /// A dump of what is in flight was asked for.
+    dump: bool,
 }
 
 impl Run<'_, '_> {
@@ -378,6 +393,7 @@ impl Run<'_, '_> {
             match self.control.recv_timeout(left) {
                 Ok(Control::Mapped(m)) => self.mapped(&m),
                 Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Control::Signal(DUMP)) => self.dump = true,
                 Ok(Control::Signal(s)) => {
                     let Some(command) = &self.command else { return Ok(Some(0)) };
                     if told.is_some() {
@@ -409,6 +425,7 @@ impl Run<'_, '_> {
                 return Ok(None);
             }
             self.tick();
+            self.dump();
             if self.command.is_none() && !self.session.has_targets() {
                 return Ok(Some(0));
             }
@@ -433,6 +450,20 @@ impl Run<'_, '_> {
             self.totals.lost += rows.len() as u64;
             self.send(rows);
         }
+    }
+
+    /// Prints what is in flight, if that was asked for; when the last dump is not finished yet, later.
+    fn dump(&mut self) {
+        if !self.dump {
+            return;
+        }
+        self.dump = match self.session.look() {
+            Ok(look) => !self.viewer.show(look, Show::Print),
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
+                false
+            }
+        };
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {

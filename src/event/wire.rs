@@ -45,6 +45,20 @@ unsafe impl Plain for t::iot_spec {}
 // SAFETY: as above, and without padding.
 unsafe impl Plain for t::iot_real {}
 
+// SAFETY: as above (bpf/event.h, bpf/operation.h, bpf/block.h).
+unsafe impl Plain for t::iot_stopped {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_op_key {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_op {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_inflight {}
+
+/// A value that user space reads from the kernel by itself.
+pub fn value<T: Plain + Copy>(bytes: &[u8]) -> Option<T> {
+    plain::from_bytes(bytes).ok().copied()
+}
+
 /// A question to the kernel as the bytes of a program's context.
 pub fn real_bytes(question: &t::iot_real) -> &[u8] {
     // SAFETY: `iot_real` has no padding (asserted below), so that every byte of it is initialised.
@@ -81,7 +95,7 @@ const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
-mod flags {
+pub mod flags {
     pub const HANDLE: u8 = 0x01;
     pub const LEN: u8 = 0x02;
     pub const GOT: u8 = 0x04;

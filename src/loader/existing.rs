@@ -52,6 +52,16 @@ pub fn cgroup(pid: u32) -> Option<String> {
     text.lines().find(|l| l.starts_with("0::")).or_else(|| text.lines().next()).and_then(path)
 }
 
+/// The rank of a process: the number in the first of these variables that its program was started with.
+pub fn rank(pid: u32, variables: &[String]) -> Option<i32> {
+    let env = nul_separated(&format!("/proc/{pid}/environ"));
+    let value = |name: &String| {
+        let of = |v: &Vec<u8>| v.strip_prefix(name.as_bytes()).and_then(|v| v.strip_prefix(b"=")).map(<[u8]>::to_vec);
+        env.iter().find_map(of)
+    };
+    variables.iter().find_map(|name| str::from_utf8(&value(name)?).ok()?.parse().ok())
+}
+
 /// A running process as the events that would have told of it. Files that cannot be seen are left out.
 pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();

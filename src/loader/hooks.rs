@@ -27,8 +27,10 @@ pub enum Group {
     Library,
     /// What user space asks the kernel.
     Question,
+    /// What has entered and not returned: looked at at any time, and told at the end.
+    InFlight,
 }
-pub const GROUPS: [Group; 11] = [
+pub const GROUPS: [Group; 12] = [
     Group::Process,
     Group::Syscall,
     Group::Uring,
@@ -40,6 +42,7 @@ pub const GROUPS: [Group; 11] = [
     Group::Dirty,
     Group::Library,
     Group::Question,
+    Group::InFlight,
 ];
 
 /// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
@@ -80,7 +83,13 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_fault_minor", "page-faults:min", Group::Fault),
     ("iot_fault_major", "page-faults:maj", Group::Fault),
     ("iot_dirty_folio", "writeback_dirty_folio", Group::Dirty),
+    (OPEN_CALLS, "task:open_calls", Group::InFlight),
+    (END_CALLS, "task:end_calls", Group::InFlight),
 ];
+
+/// The program that reads what is open, and the one that ends it.
+pub const OPEN_CALLS: &str = "iot_open_calls";
+pub const END_CALLS: &str = "iot_end_calls";
 
 /// Programs that are attached to events that the kernel counts.
 pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
@@ -89,6 +98,24 @@ pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("
 const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
 
 impl Group {
+    /// What it shows, in a few words.
+    pub fn shows(self) -> &'static str {
+        match self {
+            Self::Process => "processes",
+            Self::Syscall => "system calls",
+            Self::Uring => "io_uring",
+            Self::Block => "block requests",
+            Self::Pages => "page cache",
+            Self::Throttling => "throttled writes",
+            Self::Functions => "kernel functions",
+            Self::Fault => "page faults",
+            Self::Dirty => "dirty pages",
+            Self::Library => "library calls",
+            Self::Question => "mapped files",
+            Self::InFlight => "in flight",
+        }
+    }
+
     /// Is it needed for these layers? `libraries`: is any of them one of libraries?
     pub fn serves(self, layers: &[Layer], libraries: bool) -> bool {
         match self {
@@ -98,7 +125,7 @@ impl Group {
             Self::Fault => layers.contains(&Layer::Vfs),
             Self::Library | Self::Question => libraries,
             // System calls also show mappings and carry handles up to the libraries' spans.
-            Self::Process | Self::Syscall => true,
+            Self::Process | Self::Syscall | Self::InFlight => true,
         }
     }
 
@@ -124,7 +151,11 @@ impl Group {
     /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
     /// record are read instead, which have names.
     pub fn tier(self) -> &'static str {
-        if self == Self::Throttling { "tracepoint" } else { "tp_btf" }
+        match self {
+            Self::Throttling => "tracepoint",
+            Self::InFlight => "iter",
+            _ => "tp_btf",
+        }
     }
 
     /// The layer its hooks show; process life cycle serves all of them.
@@ -133,7 +164,9 @@ impl Group {
             Self::Block | Self::Dirty => Layer::Block,
             Self::Functions | Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling => Layer::Syscall,
+            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling | Self::InFlight => {
+                Layer::Syscall
+            }
         }
     }
 }

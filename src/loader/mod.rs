@@ -7,7 +7,8 @@ pub mod attach;
 pub mod elf;
 pub mod existing;
 mod functions;
-mod hooks;
+pub mod hooks;
+pub mod inflight;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
@@ -16,14 +17,16 @@ mod missing;
 pub mod mounts;
 mod perf;
 pub mod plan;
-mod programs;
+pub mod programs;
 pub mod prologue;
 mod real;
+pub mod resolve;
 pub mod returns;
 pub mod rings;
 pub mod safety;
 pub mod session;
 mod spec;
+mod unwind;
 pub mod version;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
 
 use crate::catalog::{Family, Row, SPLICE_TO, opcode, syscall_number};
-use crate::loader::hooks::Group;
+use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
 use crate::skel::{IotraceSkelBuilder, OpenIotraceSkel};
-use crate::words::Layer;
+use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
@@ -80,6 +80,27 @@ pub fn open<'obj>(
     Ok(open)
 }
 
+/// Loads each group by itself: why those that this kernel refuses are refused. Nothing is attached.
+pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(), String>)> {
+    let options = Options { layers: LAYERS.to_vec(), ring_bytes: 0, hold: false, reserved: 0 };
+    let layout = Layout::new(options.ring_bytes, 1);
+    let verdict = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);
+    GROUPS.into_iter().map(|group| (group, verdict(group))).collect()
+}
+
+fn loads(
+    groups: &BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<(), String> {
+    let mut store = MaybeUninit::uninit();
+    let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
+    kernel::libbpf_said();
+    open.load().map(drop).map_err(|e| kernel::reason(&e))
+}
+
 /// The groups that load, and why the others do not.
 pub type Usable = (BTreeSet<Group>, Vec<(Group, String)>);
 
@@ -91,16 +112,10 @@ pub fn usable_groups(
     options: &Options,
     layout: Layout,
 ) -> Result<Usable> {
-    let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
-        let mut store = MaybeUninit::uninit();
-        let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
-        kernel::libbpf_said();
-        open.load().map(drop).map_err(|e| kernel::reason(&e))
-    };
     let mut usable = BTreeSet::new();
     let mut refused = Vec::new();
     for &group in wanted {
-        match loads(&BTreeSet::from([group])) {
+        match loads(&BTreeSet::from([group]), tier, rows, options, layout) {
             Ok(()) => {
                 usable.insert(group);
             }

@@ -6,7 +6,8 @@ use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::functions;
-use crate::loader::hooks::{EVENTS, GROUPS, Group, HOOKS, verdict};
+use crate::loader::hooks::{END_CALLS, EVENTS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
+use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::{self, Capabilities};
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
@@ -48,6 +49,8 @@ pub struct Session<'obj> {
     rows: Vec<Row>,
     layers: Vec<Layer>,
     links: Vec<Link>,
+    /// Programs that run when they are read, by name.
+    iterators: HashMap<&'static str, Link>,
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
     misses: Misses,
@@ -107,6 +110,7 @@ impl<'obj> Session<'obj> {
             rows,
             layers: options.layers.clone(),
             links: Vec::new(),
+            iterators: HashMap::new(),
             hooks,
             seen_losses: HashMap::new(),
             misses: Misses::default(),
@@ -120,7 +124,7 @@ impl<'obj> Session<'obj> {
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
         for prog in self.skel.object_mut().progs_mut() {
             let name = prog.name().to_string_lossy();
-            let Some((_, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
+            let Some((program, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
             if !prog.autoload() {
                 continue;
             }
@@ -130,7 +134,10 @@ impl<'obj> Session<'obj> {
                 None => prog.attach().map(|link| vec![link]).map_err(|e| format!("{e:#}")),
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
-            let attached = attached.map(|links| self.links.extend(links));
+            let attached = attached.map(|links| match *program {
+                OPEN_CALLS | END_CALLS => self.iterators.extend(links.into_iter().map(|link| (*program, link))),
+                _ => self.links.extend(links),
+            });
             // Of several copies the first one has the verdict; that there are others only means that less is missed.
             if Copy::of(&name) != Copy::Other {
                 self.hooks.push(verdict(*group, hook, attached.map(|()| tier)));
@@ -254,8 +261,18 @@ impl<'obj> Session<'obj> {
         // The last ones first: other copies of a program would take what the first one does not see any more.
         while self.links.pop().is_some() {}
         self.engine.detach();
+        // Taken out: what is open is told once.
+        if let Some(end) = self.iterators.remove(END_CALLS) {
+            inflight::run(&end);
+        }
         self.misses.last();
         release_all(&self.skel.maps.iot_held);
+    }
+
+    /// What has entered and not returned; the reason where the kernel does not allow to look.
+    pub fn look(&self) -> Result<Look> {
+        let open = self.iterators.get(OPEN_CALLS).context("this kernel does not show what is in flight")?;
+        inflight::look(open, &self.skel.maps)
     }
 
     /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.

@@ -83,6 +83,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("stdio_static", "stdio_mix.c", Needs::StaticLibc),
     ("stdio_stripped", "stdio_mix.c", Needs::StrippedLibc),
     ("streams", "streams.cc", Needs::Cxx),
+    ("stuck", "stuck.c", Needs::Libc),
     ("threads", "threads.c", Needs::Libc),
     ("thrown", "thrown.cc", Needs::Cxx),
 ];

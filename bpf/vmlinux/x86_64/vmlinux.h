@@ -68,6 +68,7 @@ struct pid;
 struct pid_namespace;
 struct request;
 struct request_queue;
+struct return_instance;
 struct seq_file;
 struct sighand_struct;
 struct signal_struct;
@@ -75,6 +76,7 @@ struct super_block;
 struct super_operations;
 struct task_struct;
 struct tty_struct;
+struct uprobe_task;
 struct user_namespace;
 struct vfsmount;
 struct vm_area_struct;
@@ -280,6 +282,7 @@ struct task_struct {
 	struct io_context *io_context;
 	struct task_io_accounting ioac;
 	struct css_set *cgroups;
+	struct uprobe_task *utask;
 };
 
 struct file_system_type {
@@ -548,10 +551,20 @@ struct gendisk {
 	u64 diskseq;
 };
 
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct user_namespace {
 	int level;
 	struct user_namespace *parent;
 	struct ns_common ns;
+};
+
+struct return_instance {
+	long unsigned int stack;
+	long unsigned int orig_ret_vaddr;
+	struct return_instance *next;
 };
 
 struct folio {

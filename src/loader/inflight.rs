@@ -1,0 +1,59 @@
+//! Reads from the kernel what has entered and not returned. It takes a few milliseconds and waits for nobody: what costs
+//! time is made of it by [`super::resolve`].
+
+use crate::event::wire;
+use crate::loader::rings::now;
+use crate::skel::IotraceMaps;
+use crate::skel::types::{iot_inflight, iot_op, iot_stopped};
+use anyhow::{Context as _, Result};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags};
+use std::collections::HashMap;
+use std::io::Read as _;
+
+/// What the kernel side knows of at one moment.
+pub struct Look {
+    /// Monotonic, ns.
+    pub at: u64,
+    /// Threads with open calls.
+    pub threads: Vec<iot_stopped>,
+    /// Requests of `io_uring` and libaio, with the process that submitted each.
+    pub operations: Vec<(u32, iot_op)>,
+    /// Requests of devices.
+    pub requests: Vec<iot_inflight>,
+}
+
+/// Runs a program over all threads; what it writes.
+pub fn run(link: &Link) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(mut iter) = Iter::new(link) {
+        // What was read before an error is whole: the kernel hands over whole records only.
+        let _ = iter.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+pub fn look(link: &Link, maps: &IotraceMaps<'_>) -> Result<Look> {
+    let mut iter = Iter::new(link).context("asking the kernel what is in flight")?;
+    let mut bytes = Vec::new();
+    iter.read_to_end(&mut bytes).context("reading what is in flight")?;
+    let threads = bytes.chunks_exact(size_of::<iot_stopped>()).filter_map(wire::value).collect();
+    let pids: HashMap<u32, u32> = maps.iot_targets.keys().filter_map(|key| target(&maps.iot_targets, &key)).collect();
+    let operations = values::<iot_op>(&maps.iot_ops);
+    Ok(Look {
+        at: now(),
+        threads,
+        operations: operations.into_iter().filter_map(|op| Some((*pids.get(&op.process)?, op))).collect(),
+        requests: values(&maps.iot_requests),
+    })
+}
+
+/// The number of a target's process, and its pid.
+fn target(targets: &impl MapCore, key: &[u8]) -> Option<(u32, u32)> {
+    let value = targets.lookup(key, MapFlags::ANY).ok()??;
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|b| u32::from_ne_bytes(*b));
+    Some((number(&value)?, number(key)?))
+}
+
+fn values<T: plain::Plain + Copy>(map: &impl MapCore) -> Vec<T> {
+    map.keys().filter_map(|key| wire::value(&map.lookup(&key, MapFlags::ANY).ok()??)).collect()
+}
