@@ -11,5 +11,6 @@ pub mod loader;
 pub mod probes;
 pub mod record;
 mod skel;
+pub mod summary;
 pub mod tui;
 pub mod words;
