@@ -13,6 +13,7 @@ use super::theme::Tone;
 use super::widgets::{Pen, put, title};
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Snapshot, Status};
+use crate::words::Layer;
 
 /// Below this nothing can be read.
 const LEAST: (u16, u16) = (40, 10);
@@ -59,7 +60,12 @@ fn head(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         right.push(("REC".to_owned(), Tone::Bad));
     }
     if let Some(w) = state.window {
-        let words = format!("{} {}-{}", if run.live { "FROZEN" } else { "WINDOW" }, text::seconds(w.from_ns), text::seconds(w.to_ns));
+        let words = format!(
+            "{} {}-{}",
+            if run.live { "FROZEN" } else { "WINDOW" },
+            text::seconds(w.from_ns),
+            text::seconds(w.to_ns)
+        );
         right.push((words, Tone::Warn));
     }
     if let Some(loading) = &snapshot.loading {
@@ -107,9 +113,11 @@ fn caveats(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
     let mut out = Vec::new();
     let status = &snapshot.status;
     if status.lost > 0 {
-        let layers: Vec<String> = status.lost_by_layer.iter().map(|(layer, n)| {
-            format!("{} {}", layer.map_or("no layer", |l| l.name()), text::count(*n as f64))
-        }).collect();
+        let layers: Vec<String> = status
+            .lost_by_layer
+            .iter()
+            .map(|(layer, n)| format!("{} {}", layer.map_or("no layer", Layer::name), text::count(*n as f64)))
+            .collect();
         out.push((format!("! {} events lost ({}): figures are too low", status.lost, layers.join(", ")), Tone::Bad));
     }
     // A filter that leaves everything out looks like a program that does nothing.
@@ -118,8 +126,11 @@ fn caveats(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
     }
     let bare: Vec<&LayerRow> = snapshot.overview.layers.iter().filter(|l| !l.covered).collect();
     if !bare.is_empty() {
-        let names: Vec<&str> = bare.iter().filter_map(|l| l.layer.map(|l| l.name())).collect();
-        out.push((format!("not covered: {} (no probes: their calls are not in any figure)", names.join(", ")), Tone::Dim));
+        let names: Vec<&str> = bare.iter().filter_map(|l| l.layer.map(Layer::name)).collect();
+        out.push((
+            format!("not covered: {} (no probes: their calls are not in any figure)", names.join(", ")),
+            Tone::Dim,
+        ));
     }
     out.extend(snapshot.notes.iter().map(|n| (format!("! {}", text::name(n, state.pen.theme.ascii)), Tone::Warn)));
     out
@@ -147,9 +158,18 @@ fn status_words(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
     }
     out.push((format!("lost {}", status.lost), if status.lost > 0 { Tone::Bad } else { Tone::Good }));
     let all = status.probes_attached == status.probes;
-    out.push((format!("probes {}/{}", status.probes_attached, status.probes), if all { Tone::Plain } else { Tone::Warn }));
+    out.push((
+        format!("probes {}/{}", status.probes_attached, status.probes),
+        if all { Tone::Plain } else { Tone::Warn },
+    ));
     if let Some(fill) = status.ring_fill {
-        let tone = if fill > 0.8 { Tone::Bad } else if fill > 0.5 { Tone::Warn } else { Tone::Plain };
+        let tone = if fill > 0.8 {
+            Tone::Bad
+        } else if fill > 0.5 {
+            Tone::Warn
+        } else {
+            Tone::Plain
+        };
         out.push((format!("ring {}", text::percent(fill)), tone));
     }
     if let Some(cpu) = status.own_cpu {
@@ -212,7 +232,10 @@ fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, po
         Popup::Messages if state.messages.is_empty() => ("Messages", vec![("none".to_owned(), Tone::Dim)]),
         Popup::Messages => {
             let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Plain };
-            ("Messages", state.messages.iter().rev().map(|(bad, m)| (text::name(m, pen.theme.ascii), tone(*bad))).collect())
+            (
+                "Messages",
+                state.messages.iter().rev().map(|(bad, m)| (text::name(m, pen.theme.ascii), tone(*bad))).collect(),
+            )
         }
         Popup::Details => ("Selected row", screens::details(snapshot, state)),
         Popup::Leave => (
@@ -222,7 +245,9 @@ fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, po
         Popup::Sort(at) => {
             let heads = state.focused().and_then(|id| state.tables.get(&id)).map_or(&[][..], |t| &t.heads);
             let mark = |i: usize| if i == at { "> " } else { "  " };
-            let line = |(i, head): (usize, &&str)| (format!("{}{head}", mark(i)), if i == at { Tone::Strong } else { Tone::Plain });
+            let line = |(i, head): (usize, &&str)| {
+                (format!("{}{head}", mark(i)), if i == at { Tone::Strong } else { Tone::Plain })
+            };
             ("Sort by", heads.iter().enumerate().map(line).collect())
         }
     };
@@ -279,7 +304,11 @@ mod tests {
             let mut state = State::new(Theme::default());
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
-            let bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{590}'..='\u{5ff}').contains(&c);
+            let bad = |c: char| {
+                (c.is_control() && c != '\n')
+                    || ('\u{202a}'..='\u{202e}').contains(&c)
+                    || ('\u{590}'..='\u{5ff}').contains(&c)
+            };
             assert!(!text.contains(bad), "{screen:?}: {text:?}");
         }
     }
@@ -298,7 +327,8 @@ mod tests {
     fn every_size_is_drawn() {
         for screen in SCREENS {
             for popup in [None, Some(Popup::Help), Some(Popup::Details), Some(Popup::Sort(3)), Some(Popup::Messages)] {
-                for (width, height) in [(1, 1), (39, 9), (40, 10), (60, 12), (80, 24), (81, 25), (120, 40), (400, 120)] {
+                for (width, height) in [(1, 1), (39, 9), (40, 10), (60, 12), (80, 24), (81, 25), (120, 40), (400, 120)]
+                {
                     for s in [snapshot(), Snapshot::default()] {
                         let mut state = State::new(Theme::default());
                         (state.screen, state.popup) = (screen, popup);

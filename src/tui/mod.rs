@@ -15,6 +15,7 @@ mod text;
 mod theme;
 mod widgets;
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use self::input::Input;
 use self::state::{Effect, State};
 use self::terminal::Screen;
 use self::theme::Theme;
+use crate::summary::filter::Filter;
 use crate::summary::view::{Snapshot, Source};
 
 /// Frames come at most this often.
@@ -37,8 +39,15 @@ const FRAME: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Only ASCII characters, whatever the locale says.
     pub ascii: bool,
+    /// The filter to begin with.
+    pub filter: Option<Arc<Filter>>,
     /// Set when the dashboard is to end.
     pub stop: Arc<AtomicBool>,
+}
+
+/// Whether there is a terminal for it: one to read keys from, and one that nothing else is written to.
+pub fn wanted() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// A flag that SIGTERM, SIGINT and SIGHUP set.
@@ -59,6 +68,7 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
 /// When there is no terminal, or it fails.
 pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
     let mut state = State::new(Theme::of_environment(options.ascii));
+    state.filter.clone_from(&options.filter);
     let mut screen = Screen::enter()?;
     let mut snapshot = source.snapshot(&state.focus());
     let mut due = Instant::now();

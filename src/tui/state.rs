@@ -232,7 +232,8 @@ impl State {
 
     /// Whether keys go to that table, which is being drawn.
     pub fn has_focus(&self, id: TableId) -> bool {
-        let chosen = self.pane.get(&self.index()).copied().filter(|c| self.panes.contains(c) || self.before.contains(c));
+        let chosen =
+            self.pane.get(&self.index()).copied().filter(|c| self.panes.contains(c) || self.before.contains(c));
         chosen.or_else(|| self.panes.first().copied()) == Some(id)
     }
 
@@ -347,7 +348,9 @@ impl State {
         if let (Popup::Sort(at), Some(table)) = (popup, self.table()) {
             let heads = table.heads.clone();
             match key {
-                Key::Down | Key::Char('j') => self.popup = Some(Popup::Sort((at + 1).min(heads.len().saturating_sub(1)))),
+                Key::Down | Key::Char('j') => {
+                    self.popup = Some(Popup::Sort((at + 1).min(heads.len().saturating_sub(1))));
+                }
                 Key::Up | Key::Char('k') => self.popup = Some(Popup::Sort(at.saturating_sub(1))),
                 Key::Enter => {
                     if let Some(head) = heads.get(at) {
@@ -491,12 +494,12 @@ impl State {
                     table.follow = !table.follow;
                 }
             }
-            (Screen::Events, Key::Char('P')) => self.to_parent(snapshot),
+            (Screen::Events, Key::Char('P')) => self.go_to_parent(snapshot),
             _ => self.table_key(key),
         }
     }
 
-    fn to_parent(&mut self, snapshot: &Snapshot) {
+    fn go_to_parent(&mut self, snapshot: &Snapshot) {
         let selected = self.selected(TableId::Events);
         let parent = snapshot.events.rows.iter().find(|e| Some(e.span_id) == selected).map(|e| e.parent_id);
         match parent {

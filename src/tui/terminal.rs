@@ -37,9 +37,10 @@ impl Screen {
         restore_on_panic();
         enable_raw_mode().context("the terminal's raw mode")?;
         // From here on a failure gives it back, too.
-        let mut screen = Terminal::new(CrosstermBackend::new(tty)).map(|terminal| Self { terminal }).inspect_err(|_| {
-            give_back();
-        })?;
+        let mut screen =
+            Terminal::new(CrosstermBackend::new(tty)).map(|terminal| Self { terminal }).inspect_err(|_| {
+                give_back();
+            })?;
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen, EnableMouseCapture, Hide)?;
         screen.terminal.clear()?;
         Ok(screen)

@@ -19,7 +19,8 @@ pub fn snapshot() -> Snapshot {
         self_ns: ms * 500_000,
         ..Sums::default()
     };
-    let latency = Some(Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 });
+    let latency =
+        Some(Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 });
     let layer = |layer, sums: Sums, share| LayerRow {
         layer: Some(layer),
         sums,
@@ -34,7 +35,11 @@ pub fn snapshot() -> Snapshot {
     failing.sums.errors = 3;
     failing.lost = 12;
     let layers = vec![
-        LayerRow { layer: Some(Layer::Netcdf), why_not: Some("no traced process mapped such a library".into()), ..LayerRow::default() },
+        LayerRow {
+            layer: Some(Layer::Netcdf),
+            why_not: Some("no traced process mapped such a library".into()),
+            ..LayerRow::default()
+        },
         layer(Layer::Hdf5, sums(32, 8 << 20, 400), 0.1),
         layer(Layer::Mpiio, sums(16, 8 << 20, 380), 0.2),
         failing,
@@ -121,12 +126,22 @@ pub fn snapshot() -> Snapshot {
                 ChainStep { layer: Some(Layer::Syscall), bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
                 ChainStep { layer: Some(Layer::Block), bytes_written: 9 << 20, ratio: 1.125, ..ChainStep::default() },
             ],
-            imbalance: Some(Imbalance { of_ranks: true, members: 2, bytes_max_over_mean: 1.0, time_max_over_mean: 1.8, slowest: 1 }),
+            imbalance: Some(Imbalance {
+                of_ranks: true,
+                members: 2,
+                bytes_max_over_mean: 1.0,
+                time_max_over_mean: 1.8,
+                slowest: 1,
+            }),
             ..Overview::default()
         }),
         processes: Arc::new(Processes { rows: vec![process(1, 20), process(2, 180)], ..Processes::default() }),
         files: Arc::new(Files {
-            rows: vec![file(1, "/data/out.h5", 120), file(2, "/data/\x1b]0;owned\x07/שלום.nc", 60), file(3, "/data/日本語のファイル.h5", 20)],
+            rows: vec![
+                file(1, "/data/out.h5", 120),
+                file(2, "/data/\x1b]0;owned\x07/שלום.nc", 60),
+                file(3, "/data/日本語のファイル.h5", 20),
+            ],
             other: None,
         }),
         events: Arc::new(Events {

@@ -66,7 +66,7 @@ impl Theme {
     }
 
     /// A selected row.
-    pub fn selected(self, focused: bool) -> Style {
+    pub fn selected(focused: bool) -> Style {
         let style = Style::default();
         if focused { style.add_modifier(Modifier::REVERSED) } else { style.add_modifier(Modifier::UNDERLINED) }
     }

@@ -18,26 +18,44 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     for note in snapshot.notes.iter() {
         area = line(buf, pen, area, &format!("! {}", text::name(note, pen.theme.ascii)), Tone::Warn);
     }
-    let excluded: Vec<String> = coverage.excluded.iter().map(|(name, label, n)| {
-        format!("{} ({}) {}", name.replace('_', " "), label, text::count(*n))
-    }).collect();
+    let excluded: Vec<String> = coverage
+        .excluded
+        .iter()
+        .map(|(name, label, n)| format!("{} ({}) {}", name.replace('_', " "), label, text::count(*n)))
+        .collect();
     if !excluded.is_empty() {
         let words = text::name(&format!("left out on purpose: {}", excluded.join(", ")), pen.theme.ascii);
         area = line(buf, pen, area, &words, Tone::Dim);
     }
     if let Some((n, p50, p95)) = state.frames.figures() {
-        let words = format!("dashboard: {n} frames drawn, p50 {:.1} ms, p95 {:.1} ms", p50.as_secs_f64() * 1e3, p95.as_secs_f64() * 1e3);
+        let words = format!(
+            "dashboard: {n} frames drawn, p50 {:.1} ms, p95 {:.1} ms",
+            p50.as_secs_f64() * 1e3,
+            p95.as_secs_f64() * 1e3
+        );
         area = line(buf, pen, area, &words, Tone::Dim);
     }
     let (upper, rest) = split(area, area.height / 2);
     let rows: Vec<(usize, CoverageGroup)> = coverage.groups.iter().cloned().enumerate().collect();
-    let table = Table { title: "probes by library", columns: group_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no probe is set yet" };
+    let table = Table {
+        title: "probes by library",
+        columns: group_columns(),
+        rows: &rows,
+        id: |r| r.0 as i64,
+        empty: "no probe is set yet",
+    };
     pane(buf, upper, state, TableId::Groups, &table);
     let lines = if coverage.losses.is_empty() { 2 } else { (coverage.losses.len() as u16 + 2).min(rest.height / 2) };
     let (middle, lower) = split(rest, lines);
     let rows: Vec<(usize, LossRow)> = coverage.losses.iter().copied().enumerate().collect();
     let empty = "nothing was lost: every call that a probe saw is in the figures";
-    pane(buf, middle, state, TableId::Losses, &Table { title: "lost", columns: loss_columns(), rows: &rows, id: |r| r.0 as i64, empty });
+    pane(
+        buf,
+        middle,
+        state,
+        TableId::Losses,
+        &Table { title: "lost", columns: loss_columns(), rows: &rows, id: |r| r.0 as i64, empty },
+    );
     let rows: Vec<(usize, CoverageRow)> = coverage.refused.iter().cloned().enumerate().collect();
     let more = if coverage.more_refused > 0 { format!(" ({} more)", coverage.more_refused) } else { String::new() };
     let heading = format!("probes that are not attached{more}");
@@ -66,7 +84,9 @@ fn group_columns() -> Vec<Column<(usize, CoverageGroup)>> {
             pen.name(&tiers.join(" "), width)
         })
         .less(1),
-        Of::wide("in", 16, |(_, g), pen: Pen, width| pen.path(&g.target, width)).grows().sort(|(_, g)| Key::Text(g.target.to_string())),
+        Of::wide("in", 16, |(_, g), pen: Pen, width| pen.path(&g.target, width))
+            .grows()
+            .sort(|(_, g)| Key::Text(g.target.to_string())),
     ]
 }
 
@@ -108,9 +128,11 @@ fn meaning(place: &str) -> &'static str {
 fn refused_columns() -> Vec<Column<(usize, CoverageRow)>> {
     type Of = Column<(usize, CoverageRow)>;
     vec![
-        Of::wide("layer", 8, |(_, r): &(usize, CoverageRow), _, _| r.layer.name()).sort(|(_, r)| number(r.layer as i64)),
+        Of::wide("layer", 8, |(_, r): &(usize, CoverageRow), _, _| r.layer.name())
+            .sort(|(_, r)| number(r.layer as i64)),
         Of::wide("verdict", 7, |(_, r), _, _| r.status).sort(|(_, r)| Key::Text(r.status.to_owned())),
-        Of::wide("function", 20, |(_, r), pen: Pen, width| pen.name(&r.symbol, width)).sort(|(_, r)| Key::Text(r.symbol.to_string())),
+        Of::wide("function", 20, |(_, r), pen: Pen, width| pen.name(&r.symbol, width))
+            .sort(|(_, r)| Key::Text(r.symbol.to_string())),
         Of::wide("why", 24, |(_, r), pen: Pen, width| pen.name(r.reason.as_deref().unwrap_or("-"), width)).grows(),
         Of::wide("in", 20, |(_, r), pen: Pen, width| pen.path(&r.target, width)).less(1),
     ]

@@ -22,7 +22,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let mode = if follows { "following" } else { "F: follow" };
     let heading = format!("calls in the order in which they became known, {mode}{before}");
     let id = |e: &EventRow| e.span_id;
-    let table = Table { title: &heading, columns: columns(), rows: &events.rows, id, empty: "no call has returned yet" };
+    let table =
+        Table { title: &heading, columns: columns(), rows: &events.rows, id, empty: "no call has returned yet" };
     pane(buf, area, state, TableId::Events, &table);
 }
 
@@ -31,7 +32,8 @@ fn columns() -> Vec<Column<EventRow>> {
     let optional = |n: Option<i64>, pen: Pen| n.map_or_else(|| "-".to_owned(), |n| pen.bytes(n));
     vec![
         Of::new("start", 10, |e: &EventRow, _| text::seconds(e.start_ns)).sort(|e| number(e.start_ns)),
-        Of::new("rank", 4, |e, _| e.rank.map_or_else(|| "-".into(), |n| n.to_string())).sort(|e| number(e.rank.map_or(-1, i64::from))),
+        Of::new("rank", 4, |e, _| e.rank.map_or_else(|| "-".into(), |n| n.to_string()))
+            .sort(|e| number(e.rank.map_or(-1, i64::from))),
         Of::new("pid", 7, |e, _| e.pid.to_string()).sort(|e| number(e.pid.into())).less(2),
         Of::new("tid", 7, |e, _| e.tid.to_string()).sort(|e| number(e.tid.into())).less(5),
         Of::wide("layer", 7, |e, _, _| Cell::new(e.layer.name(), Tone::Layer(e.layer))).less(1),
@@ -43,8 +45,12 @@ fn columns() -> Vec<Column<EventRow>> {
         Of::new("time", 6, |e, _| time(e.dur_ns)).sort(|e| number(e.dur_ns)),
         Of::new("excl", 6, |e, _| time(e.self_ns)).sort(|e| number(e.self_ns)).less(3),
         Of::new("bytes", 6, move |e, pen| optional(e.bytes, pen)).sort(|e| number(e.bytes.unwrap_or(-1))),
-        Of::new("asked", 6, move |e, pen| optional(e.req_bytes, pen)).sort(|e| number(e.req_bytes.unwrap_or(-1))).less(6),
-        Of::new("missed", 6, move |e, pen| optional(e.miss_bytes, pen)).sort(|e| number(e.miss_bytes.unwrap_or(-1))).less(7),
+        Of::new("asked", 6, move |e, pen| optional(e.req_bytes, pen))
+            .sort(|e| number(e.req_bytes.unwrap_or(-1)))
+            .less(6),
+        Of::new("missed", 6, move |e, pen| optional(e.miss_bytes, pen))
+            .sort(|e| number(e.miss_bytes.unwrap_or(-1)))
+            .less(7),
         Of::new("offset", 6, move |e, pen| optional(e.offset, pen)).sort(|e| number(e.offset.unwrap_or(-1))).less(4),
         Of::wide("result", 10, |e, _, _| {
             if e.flags & flag::UNFINISHED != 0 {
@@ -54,7 +60,14 @@ fn columns() -> Vec<Column<EventRow>> {
                 (0, Some(ret)) => Cell::from(ret.to_string()),
                 (0, None) => Cell::from("-"),
                 (-1, _) => Cell::new("failed", Tone::Bad),
-                (errno, _) => Cell::new(nix::errno::Errno::from_raw(errno.into()).to_string().chars().take_while(|c| *c != ':').collect::<String>(), Tone::Bad),
+                (errno, _) => Cell::new(
+                    nix::errno::Errno::from_raw(errno.into())
+                        .to_string()
+                        .chars()
+                        .take_while(|c| *c != ':')
+                        .collect::<String>(),
+                    Tone::Bad,
+                ),
             }
         }),
         Of::wide("path", 12, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width)))

@@ -26,7 +26,8 @@ fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         snapshot.files.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
     let mut area = area;
     if let Some(other) = snapshot.files.other {
-        let words = format!("{} more files: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
+        let words =
+            format!("{} more files: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
         line(buf, state.pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
         area.height -= 1;
     }
@@ -42,10 +43,13 @@ fn columns() -> Vec<Column<FileRow>> {
         Of::new("read", 6, |r, pen| bytes(pen, r.sums.bytes_read)).sort(|r| number(r.sums.bytes_read)),
         Of::new("written", 7, |r, pen| bytes(pen, r.sums.bytes_written)).sort(|r| number(r.sums.bytes_written)),
         Of::new("calls", 6, |r, _| count(r.sums.calls)).sort(|r| number(r.sums.calls)),
-        Of::new("p50", 6, |r, _| percentile(r.latency, |p| p.p50)).sort(|r| number(r.latency.map_or(0, |p| p.p50))).less(7),
+        Of::new("p50", 6, |r, _| percentile(r.latency, |p| p.p50))
+            .sort(|r| number(r.latency.map_or(0, |p| p.p50)))
+            .less(7),
         Of::new("p99", 6, |r, _| percentile(r.latency, |p| p.p99)).sort(|r| number(r.latency.map_or(0, |p| p.p99))),
         Of::new("size", 6, |r, pen| r.size.map_or_else(|| "-".into(), |n| pen.bytes(n)))
-            .sort(|r| number(r.size.unwrap_or(-1))).less(6),
+            .sort(|r| number(r.size.unwrap_or(-1)))
+            .less(6),
         Of::new("seq", 4, |r, _| part(r.sequential, r.placed))
             .sort(|r| Key::Number(r.sequential as f64 / r.placed.max(1) as f64)),
         Of::new("small", 5, |r, _| count(r.small)).sort(|r| number(r.small)).less(3),
@@ -53,12 +57,12 @@ fn columns() -> Vec<Column<FileRow>> {
         Of::new("device", 6, |r, pen| bytes(pen, r.device_bytes)).sort(|r| number(r.device_bytes)).less(4),
         Of::new("opens", 5, |r, _| count(r.opens)).sort(|r| number(r.opens)).less(5),
         Of::new("syncs", 5, |r, _| count(r.syncs)).sort(|r| number(r.syncs)).less(5),
-        Of::new("rd/wr", 5, |r, _| format!("{}/{}", r.readers, r.writers)).sort(|r| number((r.readers + r.writers).into())).less(5),
+        Of::new("rd/wr", 5, |r, _| format!("{}/{}", r.readers, r.writers))
+            .sort(|r| number((r.readers + r.writers).into()))
+            .less(5),
         Of::new("failed", 6, |r, _| errors(r.sums.errors)).sort(|r| number(r.sums.errors)).less(7),
-        Of::wide("from", 8, |r, _, _| {
-            r.top_layer.map_or_else(Cell::default, |l| Cell::new(l.name(), Tone::Layer(l)))
-        })
-        .less(2),
+        Of::wide("from", 8, |r, _, _| r.top_layer.map_or_else(Cell::default, |l| Cell::new(l.name(), Tone::Layer(l))))
+            .less(2),
         Of::wide("path", 16, |r, pen, width| {
             let tone = if r.unlinked { Tone::Dim } else { Tone::Plain };
             Cell::new(pen.path(&r.path, width), tone)
@@ -77,10 +81,16 @@ fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
     let (read, written) = (bytes(pen, r.sums.bytes_read), bytes(pen, r.sums.bytes_written));
     let (seq, cons) = (part(r.sequential, r.placed), part(r.consecutive, r.placed));
     let (calls, small) = (count(r.sums.calls), count(r.small));
-    let words = format!("read {read}  written {written}  calls {calls}  sequential {seq}  consecutive {cons}  small {small}");
+    let words =
+        format!("read {read}  written {written}  calls {calls}  sequential {seq}  consecutive {cons}  small {small}");
     rest = line(buf, pen, rest, &words, Tone::Plain);
-    for (name, list, more) in [("sizes", &file.sizes, file.other_sizes), ("strides", &file.strides, file.other_strides)] {
-        let each: Vec<String> = list.iter().take(6).map(|(value, n)| format!("{} ({}x)", pen.bytes(*value), text::count(*n as f64))).collect();
+    for (name, list, more) in [("sizes", &file.sizes, file.other_sizes), ("strides", &file.strides, file.other_strides)]
+    {
+        let each: Vec<String> = list
+            .iter()
+            .take(6)
+            .map(|(value, n)| format!("{} ({}x)", pen.bytes(*value), text::count(*n as f64)))
+            .collect();
         let more = if more > 0 { format!(", and {} others", text::count(more as f64)) } else { String::new() };
         let words = if each.is_empty() { format!("{name}: -") } else { format!("{name}: {}{more}", each.join(", ")) };
         rest = line(buf, pen, rest, &words, Tone::Plain);
@@ -91,7 +101,9 @@ fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
     let rows: Vec<(usize, OpRow)> = file.ops.iter().copied().enumerate().collect();
     let table = Table { title: "calls on it", columns: op_columns(), rows: &rows, id: |r| r.0 as i64, empty: "none" };
     pane(buf, left, state, TableId::FileOps, &table);
-    let (handles, objects) = if file.objects.is_empty() { (right, None) } else {
+    let (handles, objects) = if file.objects.is_empty() {
+        (right, None)
+    } else {
         let (a, b) = split(right, right.height / 2);
         (a, Some(b))
     };
@@ -146,13 +158,18 @@ pub fn op_columns() -> Vec<Column<Numbered>> {
     type Of = Column<Numbered>;
     vec![
         Of::wide("layer", 8, |(_, o): &Numbered, _, _| Cell::new(o.layer.name(), Tone::Layer(o.layer))).less(1),
-        Of::wide("function", 14, |(_, o), pen: Pen, width| pen.name(o.op, width)).grows().sort(|(_, o)| Key::Text(o.op.to_owned())),
+        Of::wide("function", 14, |(_, o), pen: Pen, width| pen.name(o.op, width))
+            .grows()
+            .sort(|(_, o)| Key::Text(o.op.to_owned())),
         Of::new("calls", 6, |(_, o), _| count(o.sums.calls)).sort(|(_, o)| number(o.sums.calls)),
         Of::new("time", 6, |(_, o), _| time(o.sums.dur_ns)).sort(|(_, o)| number(o.sums.dur_ns)),
         Of::new("excl", 6, |(_, o), _| time(o.sums.self_ns)).sort(|(_, o)| number(o.sums.self_ns)).less(3),
         Of::new("bytes", 6, |(_, o), pen: Pen| bytes(pen, o.sums.bytes_read + o.sums.bytes_written))
-            .sort(|(_, o)| number(o.sums.bytes_read + o.sums.bytes_written)).less(2),
-        Of::new("p99", 6, |(_, o), _| percentile(o.latency, |p| p.p99)).sort(|(_, o)| number(o.latency.map_or(0, |p| p.p99))).less(4),
+            .sort(|(_, o)| number(o.sums.bytes_read + o.sums.bytes_written))
+            .less(2),
+        Of::new("p99", 6, |(_, o), _| percentile(o.latency, |p| p.p99))
+            .sort(|(_, o)| number(o.latency.map_or(0, |p| p.p99)))
+            .less(4),
     ]
 }
 
@@ -183,10 +200,17 @@ fn object_columns() -> Vec<Column<ObjectRow>> {
     type Of = Column<ObjectRow>;
     let shape = |dims: &[i64]| dims.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
     vec![
-        Of::wide("name", 12, |o: &ObjectRow, pen: Pen, width| pen.name(&o.name, width)).grows().sort(|o| Key::Text(o.name.to_string())),
+        Of::wide("name", 12, |o: &ObjectRow, pen: Pen, width| pen.name(&o.name, width))
+            .grows()
+            .sort(|o| Key::Text(o.name.to_string())),
         Of::wide("class", 9, |o, _, _| o.class).less(3),
-        Of::wide("dims", 10, move |o, pen: Pen, width| o.dims.as_deref().map_or_else(|| "-".into(), |d| pen.name(&shape(d), width))),
-        Of::wide("chunk", 8, move |o, pen: Pen, width| o.chunk.as_deref().map_or_else(|| "-".into(), |d| pen.name(&shape(d), width))).less(1),
+        Of::wide("dims", 10, move |o, pen: Pen, width| {
+            o.dims.as_deref().map_or_else(|| "-".into(), |d| pen.name(&shape(d), width))
+        }),
+        Of::wide("chunk", 8, move |o, pen: Pen, width| {
+            o.chunk.as_deref().map_or_else(|| "-".into(), |d| pen.name(&shape(d), width))
+        })
+        .less(1),
         Of::new("read", 6, |o, pen| bytes(pen, o.sums.bytes_read)).sort(|o| number(o.sums.bytes_read)),
         Of::new("written", 7, |o, pen| bytes(pen, o.sums.bytes_written)).sort(|o| number(o.sums.bytes_written)),
         Of::new("time", 6, |o, _| time(o.sums.dur_ns)).sort(|o| number(o.sums.dur_ns)),

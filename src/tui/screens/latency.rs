@@ -29,7 +29,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     };
     let words = format!(
         "{what} of {of}: {} calls  p50 {}  p90 {}  p95 {}  p99 {}  max {}   (b: durations or sizes)",
-        text::count(latency.total as f64), show(|p| p.p50), show(|p| p.p90), show(|p| p.p95), show(|p| p.p99), show(|p| p.max)
+        text::count(latency.total as f64),
+        show(|p| p.p50),
+        show(|p| p.p90),
+        show(|p| p.p95),
+        show(|p| p.p99),
+        show(|p| p.max)
     );
     let rest = line(buf, pen, area, &words, Tone::Strong);
     let (upper, lower) = split(rest, (rest.height * 3 / 5).max(4));
@@ -37,7 +42,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     heat_map(buf, left, latency, pen);
     histogram(buf, right, latency, pen);
     let rows: Vec<(usize, OpRow)> = latency.ops.iter().copied().enumerate().collect();
-    let table = Table { title: "functions", columns: files::op_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no call has returned yet" };
+    let table = Table {
+        title: "functions",
+        columns: files::op_columns(),
+        rows: &rows,
+        id: |r| r.0 as i64,
+        empty: "no call has returned yet",
+    };
     pane(buf, lower, state, TableId::Ops, &table);
 }
 

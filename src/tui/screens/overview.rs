@@ -20,8 +20,13 @@ struct Line {
 }
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
-    let lines: Vec<Line> =
-        snapshot.overview.layers.iter().filter(|l| !state.active_only || l.sums.calls > 0).map(|l| course(snapshot, l)).collect();
+    let lines: Vec<Line> = snapshot
+        .overview
+        .layers
+        .iter()
+        .filter(|l| !state.active_only || l.sums.calls > 0)
+        .map(|l| course(snapshot, l))
+        .collect();
     let (upper, rest) = split(area, lines.len() as u16 + 2);
     let heading = if state.totals { "layers: totals" } else { "layers: per second" };
     let empty = "no layer is traced yet";
@@ -35,7 +40,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let empty = "no process has done I/O";
     let mut busiest: Vec<ProcessRow> = rows.clone();
     busiest.sort_by_key(|r| std::cmp::Reverse(r.sums.dur_ns));
-    pane(buf, left, state, TableId::TopProcesses, &Table { title: "processes by time", columns, rows: &busiest, id, empty });
+    pane(
+        buf,
+        left,
+        state,
+        TableId::TopProcesses,
+        &Table { title: "processes by time", columns, rows: &busiest, id, empty },
+    );
     let id = |r: &FileRow| i64::from(r.file_id);
     let columns = file_columns();
     let table = Table { title: "files by time", columns, rows: &snapshot.files.rows, id, empty: "no file was used" };
@@ -81,10 +92,15 @@ fn layer_columns(totals: bool) -> Vec<Column<Line>> {
             return Cell::new("device", Tone::Dim);
         }
         let bar = chart::bar(pen.theme, l.row.self_share, width.saturating_sub(5));
-        Cell::new(format!("{:>4} {bar}", text::percent(l.row.self_share)), if l.row.self_share > 0.4 { Tone::Warn } else { Tone::Plain })
+        Cell::new(
+            format!("{:>4} {bar}", text::percent(l.row.self_share)),
+            if l.row.self_share > 0.4 { Tone::Warn } else { Tone::Plain },
+        )
     };
     let course = |l: &Line, pen: Pen, width: usize| match &l.row.why_not {
-        _ if l.row.covered => Cell::new(chart::spark(pen.theme, &l.bytes, width), l.row.layer.map_or(Tone::Plain, Tone::Layer)),
+        _ if l.row.covered => {
+            Cell::new(chart::spark(pen.theme, &l.bytes, width), l.row.layer.map_or(Tone::Plain, Tone::Layer))
+        }
         Some(why) => Cell::new(pen.name(why, width), Tone::Dim),
         None => Cell::new("no probes", Tone::Dim),
     };
@@ -93,20 +109,24 @@ fn layer_columns(totals: bool) -> Vec<Column<Line>> {
     if totals {
         columns.extend([
             Of::new("read", 7, covered(|r, pen| bytes(pen, r.sums.bytes_read))).sort(|l| number(l.row.sums.bytes_read)),
-            Of::new("written", 7, covered(|r, pen| bytes(pen, r.sums.bytes_written))).sort(|l| number(l.row.sums.bytes_written)),
+            Of::new("written", 7, covered(|r, pen| bytes(pen, r.sums.bytes_written)))
+                .sort(|l| number(l.row.sums.bytes_written)),
             Of::new("calls", 6, covered(|r, _| count(r.sums.calls))).sort(|l| number(l.row.sums.calls)),
             Of::new("incl", 6, covered(|r, _| time(r.sums.dur_ns))).sort(|l| number(l.row.sums.dur_ns)).less(1),
         ]);
     } else {
         columns.extend([
             Of::new("read/s", 6, covered(|r, pen| pen.rate(r.read_per_s))).sort(|l| Key::Number(l.row.read_per_s)),
-            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s))).sort(|l| Key::Number(l.row.written_per_s)),
+            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s)))
+                .sort(|l| Key::Number(l.row.written_per_s)),
             Of::new("calls/s", 7, covered(|r, _| per_second(r.calls_per_s))).sort(|l| Key::Number(l.row.calls_per_s)),
         ]);
     }
     columns.extend([
-        Of::new("p50", 6, covered(|r, _| percentile(r.latency, |p| p.p50))).sort(|l| number(l.row.latency.map_or(0, |p| p.p50))),
-        Of::new("p99", 6, covered(|r, _| percentile(r.latency, |p| p.p99))).sort(|l| number(l.row.latency.map_or(0, |p| p.p99))),
+        Of::new("p50", 6, covered(|r, _| percentile(r.latency, |p| p.p50)))
+            .sort(|l| number(l.row.latency.map_or(0, |p| p.p50))),
+        Of::new("p99", 6, covered(|r, _| percentile(r.latency, |p| p.p99)))
+            .sort(|l| number(l.row.latency.map_or(0, |p| p.p99))),
         Of::wide("excl", 13, share).sort(|l| Key::Number(l.row.self_share)),
         Of::new("failed", 6, covered(|r, _| errors(r.sums.errors))).sort(|l| number(l.row.sums.errors)).less(1),
         Of::new("lost", 5, |l, _| {
@@ -123,7 +143,8 @@ fn layer_columns(totals: bool) -> Vec<Column<Line>> {
 fn process_columns() -> Vec<Column<ProcessRow>> {
     type Of = Column<ProcessRow>;
     vec![
-        Of::new("rank", 4, |r, _| r.rank.map_or_else(|| "-".into(), |n| n.to_string())).sort(|r| number(r.rank.map_or(-1, i64::from))),
+        Of::new("rank", 4, |r, _| r.rank.map_or_else(|| "-".into(), |n| n.to_string()))
+            .sort(|r| number(r.rank.map_or(-1, i64::from))),
         Of::new("pid", 7, |r, _| r.pid.to_string()).sort(|r| number(r.pid.into())).less(1),
         Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)),
         Of::new("bytes", 6, |r, pen| bytes(pen, r.sums.bytes_read + r.sums.bytes_written))

@@ -13,22 +13,21 @@ use crate::tui::widgets::{chart, line};
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let processes = &snapshot.processes;
-    let rows: Vec<ProcessRow> = processes.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
+    let rows: Vec<ProcessRow> =
+        processes.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
     let max = rows.iter().flat_map(|r| &r.heat).map(|c| c.dur_ns).max().unwrap_or(0) as f64;
     let columns = columns(state.totals, max);
     let mut area = area;
     if let Some(other) = processes.other {
-        let words = format!("{} more processes: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
+        let words =
+            format!("{} more processes: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
         line(buf, state.pen, last, &words, Tone::Warn);
         area.height -= 1;
     }
     let end = processes.heat_from_ns + processes.heat_width_ns * rows.first().map_or(0, |r| r.heat.len() as i64);
-    let title = format!(
-        "processes, time in I/O from {} to {}",
-        text::seconds(processes.heat_from_ns),
-        text::seconds(end)
-    );
+    let title =
+        format!("processes, time in I/O from {} to {}", text::seconds(processes.heat_from_ns), text::seconds(end));
     let id = |r: &ProcessRow| i64::from(r.process_ix);
     let table = Table { title: &title, columns, rows: &rows, id, empty: "no process has done I/O" };
     pane(buf, area, state, TableId::Processes, &table);
@@ -64,7 +63,9 @@ fn columns(totals: bool, max: f64) -> Vec<Column<ProcessRow>> {
         Of::new("writes", 6, |r, _| part(r.write_ns, r.sums.dur_ns)).sort(|r| number(r.write_ns)).less(5),
         Of::new("meta", 5, |r, _| part(r.meta_ns, r.sums.dur_ns)).sort(|r| number(r.meta_ns)).less(5),
         Of::new("sys rd", 6, |r, pen| bytes(pen, r.system.bytes_read)).sort(|r| number(r.system.bytes_read)).less(4),
-        Of::new("sys wr", 6, |r, pen| bytes(pen, r.system.bytes_written)).sort(|r| number(r.system.bytes_written)).less(4),
+        Of::new("sys wr", 6, |r, pen| bytes(pen, r.system.bytes_written))
+            .sort(|r| number(r.system.bytes_written))
+            .less(4),
         Of::new("failed", 6, |r, _| errors(r.sums.errors)).sort(|r| number(r.sums.errors)).less(3),
         Of::wide("most time in", 12, |r, _, _| {
             let most = r.self_by_layer.iter().max_by_key(|(_, ns)| *ns);
@@ -79,7 +80,10 @@ fn columns(totals: bool, max: f64) -> Vec<Column<ProcessRow>> {
             chart::strip(pen.theme, &values, max, width)
         })
         .grows(),
-        Of::wide("command", 14, |r, pen, width| pen.name(&r.command, width)).grows().sort(|r| Key::Text(r.command.to_string())).less(1),
+        Of::wide("command", 14, |r, pen, width| pen.name(&r.command, width))
+            .grows()
+            .sort(|r| Key::Text(r.command.to_string()))
+            .less(1),
     ]);
     columns
 }

@@ -134,7 +134,8 @@ fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
     let mut by_op: BTreeMap<(Option<Layer>, &'static str), Leaf> = BTreeMap::new();
     let whole = whole(tree);
     for n in &tree.nodes {
-        let new = || Leaf { layer: n.layer, op: n.op, sums: Sums::default(), max_ns: 0, node: (-1, n.id), nodes: 0, whole };
+        let new =
+            || Leaf { layer: n.layer, op: n.op, sums: Sums::default(), max_ns: 0, node: (-1, n.id), nodes: 0, whole };
         let leaf = by_op.entry((n.layer, n.op)).or_insert_with(new);
         leaf.sums.calls += n.sums.calls;
         leaf.sums.self_ns += n.sums.self_ns;
@@ -147,8 +148,12 @@ fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
     let mut rows: Vec<Leaf> = by_op.into_values().collect();
     rows.sort_by_key(|l| std::cmp::Reverse(l.sums.self_ns));
     let columns = vec![
-        Column::<Leaf>::wide("layer", 8, |l: &Leaf, _, _| l.layer.map_or_else(Cell::default, |l| Cell::new(l.name(), Tone::Layer(l)))),
-        Column::<Leaf>::wide("function", 16, |l, pen: Pen, width| pen.name(l.op, width)).grows().sort(|l| Key::Text(l.op.to_owned())),
+        Column::<Leaf>::wide("layer", 8, |l: &Leaf, _, _| {
+            l.layer.map_or_else(Cell::default, |l| Cell::new(l.name(), Tone::Layer(l)))
+        }),
+        Column::<Leaf>::wide("function", 16, |l, pen: Pen, width| pen.name(l.op, width))
+            .grows()
+            .sort(|l| Key::Text(l.op.to_owned())),
         Column::<Leaf>::new("places", 6, |l, _| l.nodes.to_string()).sort(|l| number(l.nodes as i64)).less(1),
         Column::<Leaf>::new("calls", 6, |l, _| count(l.sums.calls)).sort(|l| number(l.sums.calls)),
         Column::<Leaf>::new("excl", 6, |l, _| time(l.sums.self_ns)).sort(|l| number(l.sums.self_ns)),
@@ -162,7 +167,13 @@ fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
     ];
     let id = |l: &Leaf| i64::from(l.node.1);
     let title = "functions by exclusive time, wherever they are called (i: tree)";
-    pane(buf, area, state, TableId::Inverted, &Table { title, columns, rows: &rows, id, empty: "no call has returned yet" });
+    pane(
+        buf,
+        area,
+        state,
+        TableId::Inverted,
+        &Table { title, columns, rows: &rows, id, empty: "no call has returned yet" },
+    );
 }
 
 /// Each line is a depth; the width is inclusive time.
@@ -185,7 +196,8 @@ fn flame(buf: &mut Buffer, area: Rect, tree: &Tree, pen: Pen) {
         let room = usize::from(x1 - x0);
         let words = text::cut_end(&op(n), room.saturating_sub(1), pen.theme.ascii);
         let fill = " ".repeat(room.saturating_sub(1 + text::columns(&words)));
-        let style = pen.theme.style(n.layer.map_or(Tone::Dim, Tone::Layer)).add_modifier(ratatui::style::Modifier::REVERSED);
+        let style =
+            pen.theme.style(n.layer.map_or(Tone::Dim, Tone::Layer)).add_modifier(ratatui::style::Modifier::REVERSED);
         buf.set_stringn(inner.x + x0, y, format!("{words}{fill}"), room, style);
         buf.set_string(inner.x + x1 - 1, y, "|", pen.theme.style(Tone::Dim));
     }
@@ -198,15 +210,21 @@ fn slowest(buf: &mut Buffer, area: Rect, tree: &Tree, detail: &NodeDetail, state
         percentile(detail.latency, |p| p.p50),
         percentile(detail.latency, |p| p.p99)
     );
-    let (left, right) = if area.width >= 100 { halves(area, area.width * 3 / 5) } else { (area, Rect { width: 0, ..area }) };
+    let (left, right) =
+        if area.width >= 100 { halves(area, area.width * 3 / 5) } else { (area, Rect { width: 0, ..area }) };
     let columns = vec![
         Column::<EventRow>::new("time", 7, |e: &EventRow, _| time(e.dur_ns)).sort(|e| number(e.dur_ns)),
         Column::<EventRow>::new("excl", 7, |e, _| time(e.self_ns)).sort(|e| number(e.self_ns)),
         Column::<EventRow>::new("start", 9, |e, _| text::seconds(e.start_ns)).sort(|e| number(e.start_ns)),
-        Column::<EventRow>::new("rank", 4, |e, _| e.rank.map_or_else(|| "-".into(), |n| n.to_string())).sort(|e| number(e.rank.map_or(-1, i64::from))),
+        Column::<EventRow>::new("rank", 4, |e, _| e.rank.map_or_else(|| "-".into(), |n| n.to_string()))
+            .sort(|e| number(e.rank.map_or(-1, i64::from))),
         Column::<EventRow>::new("pid", 7, |e, _| e.pid.to_string()).less(1),
-        Column::<EventRow>::new("bytes", 6, |e, pen| e.bytes.map_or_else(|| "-".into(), |n| pen.bytes(n))).sort(|e| number(e.bytes.unwrap_or(-1))),
-        Column::<EventRow>::wide("path", 10, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width))).grows(),
+        Column::<EventRow>::new("bytes", 6, |e, pen| e.bytes.map_or_else(|| "-".into(), |n| pen.bytes(n)))
+            .sort(|e| number(e.bytes.unwrap_or(-1))),
+        Column::<EventRow>::wide("path", 10, |e, pen: Pen, width| {
+            e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width))
+        })
+        .grows(),
     ];
     let id = |e: &EventRow| e.span_id;
     let table = Table { title: &heading, columns, rows: &detail.slowest, id, empty: "none of its calls is kept" };
@@ -217,9 +235,11 @@ fn slowest(buf: &mut Buffer, area: Rect, tree: &Tree, detail: &NodeDetail, state
     let rows: Vec<(usize, String, Sums)> =
         detail.files.iter().enumerate().map(|(i, (path, sums))| (i, path.to_string(), *sums)).collect();
     let columns = vec![
-        Column::<(usize, String, Sums)>::new("time", 6, |(_, _, s): &(usize, String, Sums), _| time(s.dur_ns)).sort(|r| number(r.2.dur_ns)),
+        Column::<(usize, String, Sums)>::new("time", 6, |(_, _, s): &(usize, String, Sums), _| time(s.dur_ns))
+            .sort(|r| number(r.2.dur_ns)),
         Column::<(usize, String, Sums)>::new("calls", 6, |(_, _, s), _| count(s.calls)).sort(|r| number(r.2.calls)),
-        Column::<(usize, String, Sums)>::wide("file", 10, |(_, path, _), pen: Pen, width| pen.path(path, width)).grows(),
+        Column::<(usize, String, Sums)>::wide("file", 10, |(_, path, _), pen: Pen, width| pen.path(path, width))
+            .grows(),
     ];
     let more = detail.other_files.map_or_else(String::new, |o| format!(" ({} more)", o.rows));
     let table = Table { title: &format!("files{more}"), columns, rows: &rows, id: |r| r.0 as i64, empty: "no files" };
@@ -235,9 +255,11 @@ fn waterfall(buf: &mut Buffer, area: Rect, fall: &Waterfall, state: &mut State) 
         line(buf, pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
         area.height -= 1;
     }
-    let heading = format!("one call from {} to {} ({})", text::seconds(axis.0), text::seconds(axis.1), time(axis.1 - axis.0));
+    let heading =
+        format!("one call from {} to {} ({})", text::seconds(axis.0), text::seconds(axis.1), time(axis.1 - axis.0));
     let rows: Vec<(usize, Bar)> = fall.bars.iter().cloned().enumerate().collect();
-    let wanted = rows.iter().position(|(_, b)| matches!(b.what, BarOf::Span { span_id, .. } if span_id == fall.span_id));
+    let wanted =
+        rows.iter().position(|(_, b)| matches!(b.what, BarOf::Span { span_id, .. } if span_id == fall.span_id));
     let chosen = state.tables.entry(TableId::Waterfall).or_default();
     if chosen.selected.is_none() {
         chosen.selected = wanted.map(|at| at as i64);

@@ -48,7 +48,8 @@ fn moved(now: Window, by: i64, kept: Window) -> Window {
 
 /// A window around a time, as long as the one before, ten seconds where there was none.
 pub(super) fn around(now: Option<Window>, kept: Window, at: i64) -> Window {
-    let length = now.map_or(10 * SECOND, |w| w.to_ns - w.from_ns).clamp(SHORTEST, (kept.to_ns - kept.from_ns).max(SHORTEST));
+    let length =
+        now.map_or(10 * SECOND, |w| w.to_ns - w.from_ns).clamp(SHORTEST, (kept.to_ns - kept.from_ns).max(SHORTEST));
     moved(Window { from_ns: at - length / 2, to_ns: at - length / 2 + length }, 0, kept)
 }
 
@@ -84,7 +85,10 @@ mod tests {
 
     #[test]
     fn times_are_read() {
-        assert_eq!(["12.5", "300ms", "2m", "1:30"].map(time), [Ok(12_500_000_000), Ok(300_000_000), Ok(120 * SECOND), Ok(90 * SECOND)]);
+        assert_eq!(
+            ["12.5", "300ms", "2m", "1:30"].map(time),
+            [Ok(12_500_000_000), Ok(300_000_000), Ok(120 * SECOND), Ok(90 * SECOND)]
+        );
         for bad in ["", "x", "-1", "1y", "inf", ":"] {
             assert!(time(bad).is_err(), "{bad}");
         }

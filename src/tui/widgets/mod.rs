@@ -25,11 +25,7 @@ impl Pen {
 
     /// Bytes or the like in a second; nothing shows as a dash, so that what is there stands out.
     pub fn rate(self, n: f64) -> String {
-        if n < 0.5 { self.none() } else { text::bytes(n, self.si) }
-    }
-
-    pub fn none(self) -> String {
-        "-".to_owned()
+        if n < 0.5 { "-".to_owned() } else { text::bytes(n, self.si) }
     }
 
     /// A name, safe and with its end in `width` columns.

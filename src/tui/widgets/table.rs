@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{Pen, title};
 use crate::tui::text;
-use crate::tui::theme::Tone;
+use crate::tui::theme::{Theme, Tone};
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
@@ -132,7 +132,13 @@ impl TableState {
         let next = match (at, forward) {
             (None, true) => 0,
             (None, false) => last,
-            (Some(at), true) => if at == last { 0 } else { at + 1 },
+            (Some(at), true) => {
+                if at == last {
+                    0
+                } else {
+                    at + 1
+                }
+            }
             (Some(at), false) => at.checked_sub(1).unwrap_or(last),
         };
         self.sort = Some((self.heads[next], false));
@@ -196,7 +202,8 @@ impl<R> Table<'_, R> {
         };
         let page = usize::from(area.height.saturating_sub(2));
         state.page = page.max(1);
-        state.top = state.top.min(state.at).max((state.at + 1).saturating_sub(page)).min(order.len().saturating_sub(page));
+        state.top =
+            state.top.min(state.at).max((state.at + 1).saturating_sub(page)).min(order.len().saturating_sub(page));
         let range = if order.len() > page {
             format!("{}-{} of {}", state.top + 1, (state.top + page).min(order.len()), order.len())
         } else {
@@ -221,11 +228,11 @@ impl<R> Table<'_, R> {
             let mut x = state.body.x;
             for (column, width) in self.columns.iter().zip(&widths).filter(|(_, w)| **w > 0) {
                 let cell = (column.show)(row, pen, *width);
-                self.draw_cell(buf, pen, (x, y), *width, column.left, &cell);
+                Self::draw_cell(buf, pen, (x, y), *width, column.left, &cell);
                 x += *width as u16 + 1;
             }
             if at == state.at {
-                buf.set_style(Rect { y, height: 1, ..state.body }, pen.theme.selected(focused));
+                buf.set_style(Rect { y, height: 1, ..state.body }, Theme::selected(focused));
             }
         }
     }
@@ -263,7 +270,8 @@ impl<R> Table<'_, R> {
             if used <= room {
                 let growing = |i: &usize| self.columns[*i].grows && widths[*i] > 0;
                 let growing: Vec<usize> = (0..widths.len()).filter(growing).collect();
-                let (share, rest) = (room - used).checked_div(growing.len()).map_or((0, 0), |s| (s, (room - used) % growing.len()));
+                let (share, rest) =
+                    (room - used).checked_div(growing.len()).map_or((0, 0), |s| (s, (room - used) % growing.len()));
                 for (n, i) in growing.iter().enumerate() {
                     widths[*i] += share + usize::from(n < rest);
                 }
@@ -289,8 +297,9 @@ impl<R> Table<'_, R> {
                 (Some((_, false)), true) => "v",
                 (Some((_, true)), true) => "^",
             };
-            let cell = Cell::new(format!("{}{mark}", column.head), if mark.is_empty() { Tone::Head } else { Tone::Warn });
-            self.draw_cell(buf, pen, (x, area.y), *width, column.left, &cell);
+            let cell =
+                Cell::new(format!("{}{mark}", column.head), if mark.is_empty() { Tone::Head } else { Tone::Warn });
+            Self::draw_cell(buf, pen, (x, area.y), *width, column.left, &cell);
             if column.sort.is_some() {
                 state.head_spots.push((x, x + *width as u16, column.head));
             }
@@ -298,7 +307,7 @@ impl<R> Table<'_, R> {
         }
     }
 
-    fn draw_cell(&self, buf: &mut Buffer, pen: Pen, at: (u16, u16), width: usize, left: bool, cell: &Cell) {
+    fn draw_cell(buf: &mut Buffer, pen: Pen, at: (u16, u16), width: usize, left: bool, cell: &Cell) {
         let (x, y) = at;
         let room = usize::from(buf.area.right().saturating_sub(x)).min(width);
         if room == 0 {
