@@ -6,6 +6,7 @@ pub mod correlate;
 pub mod doctor;
 pub mod event;
 pub mod export;
+pub mod inflight;
 pub mod loader;
 pub mod probes;
 pub mod record;
