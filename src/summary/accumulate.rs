@@ -13,7 +13,7 @@ use super::recent::Recent;
 use super::spread::Ops;
 use super::sums::{moved, of_layer};
 use super::tree::CallTree;
-use super::view::{DirtySample, Measure, NodeId, Sums, Window};
+use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::correlate::hist::bucket_of;
 use crate::correlate::rows::{Hist, Rollup, Row, Span};
 use crate::words::{Kind, LAYERS, Layer};
@@ -23,6 +23,8 @@ pub const BIN_NS: i64 = 100_000_000;
 pub const BINS: usize = 1800;
 /// Calls whose node of the tree is remembered, for requests that come later; requests that came before their call; objects.
 const REMEMBERED: usize = 131_072;
+/// In a dataset requests are read before calls.
+const EARLY: usize = 4 << 20;
 const DIRTY: usize = 3600;
 
 /// What the sums are made from.
@@ -95,6 +97,45 @@ impl Summary {
         }
     }
 
+    /// Of a trace that goes on.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.dims.run.live = true;
+        self
+    }
+
+    /// What ids stand for is as in another one.
+    pub fn knows(&mut self, other: &Self) {
+        self.dims = other.dims.clone();
+        self.processes.threads.clone_from(&other.processes.threads);
+    }
+
+    /// The node that the run was on.
+    pub fn host(&self) -> String {
+        self.dims.run.host.clone()
+    }
+
+    /// The outermost call around a call that is kept, or is among the slowest.
+    pub fn root_of(&self, span: i64) -> Option<i64> {
+        let kept = self.recent.spans.iter().find(|s| s.span_id == span);
+        kept.or_else(|| self.tree.slowest(span)).map(|s| s.root_id)
+    }
+
+    /// The tree of calls that a call is part of, if it is kept.
+    pub fn waterfall(&self, span: i64) -> Option<Waterfall> {
+        self.recent.waterfall(span, &self.dims)
+    }
+
+    /// Changes with every row.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The node that a call was put to, if that is not long ago.
+    pub(super) fn node_of(&self, span: i64) -> Option<NodeId> {
+        self.nodes.get(&span).copied()
+    }
+
     /// Of some calls only.
     #[must_use]
     pub fn only(mut self, filter: Option<Arc<Filter>>, window: Option<Window>) -> Self {
@@ -107,8 +148,7 @@ impl Summary {
     #[must_use]
     pub fn filtered(&self, filter: Arc<Filter>) -> Self {
         let mut new = Self::new(From::Spans).only(Some(filter), None);
-        new.dims = self.dims.clone();
-        new.processes.threads.clone_from(&self.processes.threads);
+        new.knows(self);
         new.dirty.clone_from(&self.dirty);
         (new.now_ns, new.second) = (self.now_ns, self.second);
         for span in &self.recent.spans {
@@ -149,7 +189,9 @@ impl Summary {
                 self.recent.link(link.clone());
                 match self.nodes.get(&link.span_id) {
                     Some(node) => self.tree.device(*node, link.bytes),
-                    None if self.early.len() < REMEMBERED => *self.early.entry(link.span_id).or_default() += link.bytes,
+                    None if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } => {
+                        *self.early.entry(link.span_id).or_default() += link.bytes
+                    }
                     None => {}
                 }
             }

@@ -37,7 +37,11 @@ impl Summary {
             status: self.status(),
             history: Arc::new(self.history()),
             overview: Arc::new(self.overview(focus.window)),
-            processes: if is(Screen::Processes) || is(Screen::Overview) { Arc::new(self.process_rows(focus.window)) } else { Arc::default() },
+            processes: if is(Screen::Processes) || is(Screen::Overview) {
+                Arc::new(self.process_rows(focus.window))
+            } else {
+                Arc::default()
+            },
             files: if is(Screen::Files) || is(Screen::Overview) { Arc::new(self.file_rows()) } else { Arc::default() },
             file: focus.file_id.filter(|_| is(Screen::Files)).and_then(|id| self.file_detail(id)).map(Arc::new),
             tree: if is(Screen::Tree) { Arc::new(self.tree_rows()) } else { Arc::default() },

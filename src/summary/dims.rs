@@ -7,7 +7,7 @@ use super::bins::{Bins, Merge as _};
 use super::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
-use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process};
+use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
 use crate::words::Layer;
 
 /// Things of each kind that are known at most.
@@ -34,6 +34,7 @@ pub struct Dims {
     pub run: RunFacts,
     meta: BTreeMap<String, String>,
     groups: BTreeMap<(Layer, String), CoverageGroup>,
+    verdicts: Vec<Coverage>,
     refused: Vec<CoverageRow>,
     more_refused: u64,
     losses: BTreeMap<(Option<Layer>, &'static str), LossRow>,
@@ -63,6 +64,7 @@ impl Dims {
             run: RunFacts::default(),
             meta: BTreeMap::new(),
             groups: BTreeMap::new(),
+            verdicts: Vec::new(),
             refused: Vec::new(),
             more_refused: 0,
             losses: BTreeMap::new(),
@@ -148,6 +150,9 @@ impl Dims {
     }
 
     pub fn verdict(&mut self, row: &Coverage) {
+        if self.verdicts.len() < MAX {
+            self.verdicts.push(row.clone());
+        }
         let target: Arc<str> = row.target.as_str().into();
         let key = (row.layer, row.target.clone());
         if self.groups.len() >= MAX && !self.groups.contains_key(&key) {
@@ -191,6 +196,21 @@ impl Dims {
             status: row.status,
             reason: row.reason.as_deref().map(Into::into),
         });
+    }
+
+    /// All of it as rows.
+    pub fn rows(&self) -> Vec<Row> {
+        let meta = self.meta.iter().map(|(key, value)| Meta { key: key.clone(), value: value.clone() });
+        let mut rows: Vec<Row> = meta.map(Row::Meta).collect();
+        rows.extend(self.files.values().map(|f| Row::File(f.row.clone())));
+        rows.extend(self.handles.values().cloned().map(Row::Handle));
+        rows.extend(self.objects.values().cloned().map(Row::Object));
+        rows.extend(self.processes.values().cloned().map(Row::Process));
+        rows.extend(self.mounts.values().cloned().map(Row::Mount));
+        rows.extend(self.verdicts.iter().cloned().map(Row::Coverage));
+        let loss = |l: &LossRow| Loss { t_ns: l.last_ns, layer: l.layer, cpu: None, place: l.place, count: l.count };
+        rows.extend(self.losses.values().map(loss).map(Row::Loss));
+        rows
     }
 
     /// Layers with a verdict: whether a probe is attached, and a reason if not.

@@ -10,6 +10,7 @@ pub mod filter;
 mod procs;
 mod recent;
 mod screens;
+mod selection;
 mod spread;
 mod sums;
 mod tree;

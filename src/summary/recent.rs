@@ -1,6 +1,6 @@
 //! The last calls and block requests, whole: for the tail of events, and for one call with all that it caused.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::dims::Dims;
@@ -54,6 +54,13 @@ impl Recent {
         chosen.reverse();
         let first = self.gone + chosen.first().map_or(self.spans.len(), |(at, _)| *at) as u64;
         (chosen.into_iter().map(|(_, span)| event(span, dims)).collect(), first)
+    }
+
+    /// Requests that are linked to these calls.
+    pub fn requests(&self, spans: &HashSet<i64>) -> (Vec<BlockLink>, Vec<Block>) {
+        let links: Vec<BlockLink> = self.links.iter().filter(|l| spans.contains(&l.span_id)).cloned().collect();
+        let ids: HashSet<i64> = links.iter().map(|l| l.req_id).collect();
+        (links, self.blocks.iter().filter(|b| ids.contains(&b.req_id)).cloned().collect())
     }
 
     /// The tree of calls that a call is part of.

@@ -81,6 +81,11 @@ impl CallTree {
         &self.roots
     }
 
+    /// A call that is among the slowest of its node.
+    pub fn slowest(&self, span: i64) -> Option<&Span> {
+        self.nodes.values().flat_map(|n| &n.slowest).find(|s| s.span_id == span)
+    }
+
     /// Takes a call; parents come before children, except phases.
     pub fn add(&mut self, span: &Span) -> Place {
         let thread = span.span_id >> SEQ_BITS;
