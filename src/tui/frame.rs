@@ -348,4 +348,11 @@ mod tests {
             assert!(text.contains("12 events lost (syscall 12)") && text.contains("not covered: netcdf"), "{text}");
         }
     }
+
+    #[test]
+    fn what_is_stuck_is_shown_with_its_stack() {
+        let mut state = State::new(Theme::default());
+        state.screen = crate::summary::view::Screen::InFlight;
+        insta::assert_snapshot!(drawn(&snapshot(), &mut state, 100, 24));
+    }
 }

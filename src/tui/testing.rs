@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 
 use super::frame;
 use super::state::State;
+use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::summary::view::*;
 use crate::words::{Kind, Layer};
 
@@ -152,7 +153,35 @@ pub fn snapshot() -> Snapshot {
             ],
             ..Events::default()
         }),
+        inflight: Some(Arc::new(InFlight { at_ns: 83_000_000_000, operations: vec![stuck()] })),
         ..Snapshot::default()
+    }
+}
+
+/// A write that waits for a lock.
+fn stuck() -> Operation {
+    let call = |id, layer, op: &str, file: Option<&str>| Open {
+        id,
+        layer,
+        op: op.to_owned(),
+        start_ns: 60_000_000_000 + id,
+        file: file.map(str::to_owned),
+        bytes: Some(1 << 20),
+        offset: Some(0),
+    };
+    let frame = |name: &str| Frame { address: 16, function: Some(name.to_owned()), module: None, line: None };
+    Operation {
+        what: What::Calls,
+        id: 2,
+        start_ns: 60_000_000_001,
+        age_ns: 23_000_000_000,
+        pid: 4241,
+        tid: 4241,
+        comm: "a.out".into(),
+        rank: Some(1),
+        calls: vec![call(1, Layer::Hdf5, "H5Dwrite", None), call(2, Layer::Syscall, "pwrite64", Some("/data/out.h5"))],
+        kernel: vec![frame("rwsem_down_write_slowpath"), frame("ext4_buffered_write_iter"), frame("vfs_write")],
+        user: Vec::new(),
     }
 }
 
