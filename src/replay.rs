@@ -78,6 +78,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// One call with what it caused, once it has been read.
 type Found = Arc<Mutex<Option<Arc<Waterfall>>>>;
 
+/// The last snapshot, what it was asked with, and how far reading was.
+type Last = (Focus, (u64, bool, bool), Arc<Snapshot>);
+
 /// A dataset, as the dashboard sees it.
 pub struct Replay {
     path: PathBuf,
@@ -89,7 +92,7 @@ pub struct Replay {
     chosen: Option<Job>,
     instance: Option<(i64, Found, Arc<AtomicBool>)>,
     warnings: BTreeSet<String>,
-    last: Option<(Focus, (u64, bool, bool), Arc<Snapshot>)>,
+    last: Option<Last>,
 }
 
 impl Drop for Job {
@@ -298,7 +301,9 @@ impl Shared {
             bail!("reading was ended before all calls had been read");
         }
         let mut summary = lock(&self.summary);
-        rows.iter().for_each(|row| summary.push(row));
+        for row in &*rows {
+            summary.push(row);
+        }
         self.read.fetch_add(rows.len() as u64, Ordering::Relaxed);
         rows.clear();
         Ok(())

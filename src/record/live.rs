@@ -22,10 +22,28 @@ pub struct Watch {
     t0: u64,
 }
 
+#[derive(Clone)]
 struct State {
     all: Summary,
     /// Of the calls that fulfil the filter, since it was set.
     filtered: Option<(Arc<Filter>, Summary)>,
+}
+
+impl State {
+    /// Sums of the calls that fulfil the filter.
+    fn choose(&mut self, filter: Option<&Arc<Filter>>) {
+        match filter {
+            None => self.filtered = None,
+            Some(filter) if self.filtered.as_ref().is_none_or(|(f, _)| f != filter) => {
+                self.filtered = Some((Arc::clone(filter), self.all.filtered(Arc::clone(filter))));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn chosen(&self) -> &Summary {
+        self.filtered.as_ref().map_or(&self.all, |(_, s)| s)
+    }
 }
 
 impl Watch {
@@ -45,7 +63,9 @@ impl Watch {
         let State { all, filtered } = &mut *state;
         for summary in std::iter::once(all).chain(filtered.as_mut().map(|(_, s)| s)) {
             summary.tick(now_ns);
-            rows.iter().for_each(|row| summary.push(row));
+            for row in rows {
+                summary.push(row);
+            }
         }
     }
 
@@ -66,6 +86,8 @@ pub struct Live {
     own: Status,
     records: u64,
     cpu: Duration,
+    /// What was there when the user stopped to look: a window is on that.
+    frozen: Option<Box<State>>,
     last: Option<(Focus, u64, Arc<Snapshot>)>,
 }
 
@@ -81,6 +103,7 @@ impl Live {
             own: Status::default(),
             records: 0,
             cpu: own_cpu(),
+            frozen: None,
             last: None,
         }
     }
@@ -124,15 +147,13 @@ impl Source for Live {
         self.look();
         let watch = Arc::clone(&self.watch);
         let mut state = watch.state();
-        let State { all, filtered } = &mut *state;
-        match &focus.filter {
-            None => *filtered = None,
-            Some(filter) if filtered.as_ref().is_none_or(|(f, _)| f != filter) => {
-                *filtered = Some((Arc::clone(filter), all.filtered(Arc::clone(filter))));
-            }
-            Some(_) => {}
+        state.choose(focus.filter.as_ref());
+        match (&focus.window, &mut self.frozen) {
+            (None, frozen) => *frozen = None,
+            (Some(_), Some(frozen)) => frozen.choose(focus.filter.as_ref()),
+            (Some(_), frozen) => *frozen = Some(Box::new(state.clone())),
         }
-        let summary = filtered.as_ref().map_or(&*all, |(_, s)| s);
+        let summary = self.frozen.as_deref().unwrap_or(&state).chosen();
         if let Some((before, version, snapshot)) = &self.last
             && before == focus
             && *version == summary.version()
@@ -140,6 +161,7 @@ impl Source for Live {
             return Arc::clone(snapshot);
         }
         let (version, mut snapshot) = (summary.version(), summary.snapshot(focus));
+        let (lost, lost_by_layer) = state.all.lost();
         drop(state);
         if focus.filter.is_some() {
             let mut notes = snapshot.notes.to_vec();
@@ -154,6 +176,9 @@ impl Source for Live {
             own_cpu: own.own_cpu,
             own_memory: own.own_memory,
             recording: own.recording.clone(),
+            // Never held back, whatever is looked at.
+            lost,
+            lost_by_layer,
             ..snapshot.status
         };
         let snapshot = Arc::new(snapshot);
@@ -180,8 +205,7 @@ impl Source for Live {
             }
             Command::Export(path) => {
                 let state = self.watch.state();
-                let summary = state.filtered.as_ref().map_or(&state.all, |(_, s)| s);
-                let rows = summary.selection(focus);
+                let rows = self.frozen.as_deref().unwrap_or(&state).chosen().selection(focus);
                 drop(state);
                 export(rows, &path, &self.host)
             }

@@ -79,7 +79,9 @@ fn run(worker: Worker) -> Result<Finished> {
     };
     while let Ok(drained) = inbox.recv() {
         // Notes first: what was known before a batch was drained is there when it is worked off.
-        notes.try_iter().for_each(|note| s.note(note));
+        for note in notes.try_iter() {
+            s.note(note);
+        }
         match drained {
             Drained::Batch(batch) => {
                 records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
@@ -89,7 +91,9 @@ fn run(worker: Worker) -> Result<Finished> {
         }
         s.write()?;
     }
-    notes.try_iter().for_each(|note| s.note(note));
+    for note in notes.try_iter() {
+        s.note(note);
+    }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
     s.writer.finish()
@@ -98,7 +102,11 @@ fn run(worker: Worker) -> Result<Finished> {
 impl State {
     fn note(&mut self, note: Note) {
         match note {
-            Note::Events(events) => events.into_iter().for_each(|e| self.event(e)),
+            Note::Events(events) => {
+                for event in events {
+                    self.event(event);
+                }
+            }
             Note::Watched(watched) => self.correlator.set_watched(watched),
             Note::Rows(rows) => self.rows.extend(rows),
         }

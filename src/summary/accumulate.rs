@@ -126,6 +126,11 @@ impl Summary {
         self.recent.waterfall(span, &self.dims)
     }
 
+    /// Everything lost, and by layer.
+    pub fn lost(&self) -> (u64, Vec<(Option<Layer>, u64)>) {
+        self.dims.lost_by_layer()
+    }
+
     /// Changes with every row.
     pub const fn version(&self) -> u64 {
         self.version
@@ -187,12 +192,10 @@ impl Summary {
             }
             Row::BlockLink(link) => {
                 self.recent.link(link.clone());
-                match self.nodes.get(&link.span_id) {
-                    Some(node) => self.tree.device(*node, link.bytes),
-                    None if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } => {
-                        *self.early.entry(link.span_id).or_default() += link.bytes
-                    }
-                    None => {}
+                if let Some(node) = self.nodes.get(&link.span_id) {
+                    self.tree.device(*node, link.bytes);
+                } else if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } {
+                    *self.early.entry(link.span_id).or_default() += link.bytes;
                 }
             }
             Row::BlockBytes(part) => {

@@ -58,13 +58,13 @@ where
 pub struct Bins<T> {
     width_ns: i64,
     max: usize,
-    bins: Vec<T>,
+    all: Vec<T>,
 }
 
 impl<T: Merge> Bins<T> {
     /// At most `max` bins, of this length to begin with.
     pub const fn new(width_ns: i64, max: usize) -> Self {
-        Self { width_ns, max, bins: Vec::new() }
+        Self { width_ns, max, all: Vec::new() }
     }
 
     pub const fn width_ns(&self) -> i64 {
@@ -72,7 +72,7 @@ impl<T: Merge> Bins<T> {
     }
 
     pub fn all(&self) -> &[T] {
-        &self.bins
+        &self.all
     }
 
     /// The bin of a time; times before the start count to the first.
@@ -82,31 +82,31 @@ impl<T: Merge> Bins<T> {
             self.double();
         }
         let index = (t_ns / self.width_ns) as usize;
-        if index >= self.bins.len() {
-            self.bins.resize(index + 1, T::default());
+        if index >= self.all.len() {
+            self.all.resize(index + 1, T::default());
         }
-        &mut self.bins[index]
+        &mut self.all[index]
     }
 
     fn double(&mut self) {
         self.width_ns = self.width_ns.saturating_mul(2);
-        let merged = self.bins.chunks(2).map(|pair| {
+        let merged = self.all.chunks(2).map(|pair| {
             let mut sum = pair[0].clone();
             if let Some(second) = pair.get(1) {
                 sum.merge(second);
             }
             sum
         });
-        self.bins = merged.collect();
+        self.all = merged.collect();
     }
 
     /// The bins that begin in a window, with the index of the first.
     pub fn of(&self, window: Option<Window>) -> (usize, &[T]) {
-        let Some(window) = window else { return (0, &self.bins) };
-        let index = |t: i64| ((t.max(0) + self.width_ns - 1) / self.width_ns).min(self.bins.len() as i64) as usize;
+        let Some(window) = window else { return (0, &self.all) };
+        let index = |t: i64| ((t.max(0) + self.width_ns - 1) / self.width_ns).min(self.all.len() as i64) as usize;
         let (from, to) = (window.from_ns.max(0) / self.width_ns, index(window.to_ns));
         let from = (from as usize).min(to);
-        (from, &self.bins[from..to])
+        (from, &self.all[from..to])
     }
 
     pub fn sum(&self, window: Option<Window>) -> T {
@@ -169,13 +169,14 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_the_last_complete_second() {
+        let per_s = |rate: &Rate, second| rate.per_s(second).map(|n| n as i64);
         let mut rate = Rate::default();
         rate.add(5, [1, 0, 0]);
         rate.add(5, [2, 0, 7]);
-        assert_eq!(rate.per_s(5), [0.0; 3]);
-        assert_eq!(rate.per_s(6), [3.0, 0.0, 7.0]);
+        assert_eq!(per_s(&rate, 5), [0, 0, 0]);
+        assert_eq!(per_s(&rate, 6), [3, 0, 7]);
         rate.add(6, [1, 0, 0]);
-        assert_eq!(rate.per_s(6), [3.0, 0.0, 7.0]);
-        assert_eq!(rate.per_s(9), [0.0; 3]);
+        assert_eq!(per_s(&rate, 6), [3, 0, 7]);
+        assert_eq!(per_s(&rate, 9), [0, 0, 0]);
     }
 }

@@ -29,6 +29,10 @@ impl Summary {
     /// The figures as they are.
     pub fn snapshot(&self, focus: &Focus) -> Snapshot {
         let kept = Window { from_ns: 0, to_ns: self.end_ns() };
+        // A window on all there is leaves nothing out.
+        let all = |w: &Window| w.from_ns <= kept.from_ns && w.to_ns >= kept.to_ns;
+        let whole = Focus { window: None, ..focus.clone() };
+        let focus = if focus.window.as_ref().is_some_and(all) { &whole } else { focus };
         let is = |screen| focus.screen == screen;
         Snapshot {
             run: Arc::new(self.dims.run.clone()),
@@ -149,13 +153,13 @@ impl Summary {
                 let d = self.disks.history.sum(window);
                 let (calls, dur_ns) = (d.requests, d.dur_ns.saturating_add(d.queue_ns));
                 s = Sums { calls, bytes_read: d.bytes_read, bytes_written: d.bytes_written, dur_ns, ..s };
-                rate = self.disks.disks.values().fold([0.0; 3], |sum, disk| {
+                rate = self.disks.all.values().fold([0.0; 3], |sum, disk| {
                     let r = disk.rate.per_s(self.second);
                     [sum[0] + r[0], sum[1] + r[1], sum[2] + r[2]]
                 });
                 let mut counts = Counts::default();
-                self.disks.disks.values().for_each(|disk| counts.merge(&disk.device));
-                latency = counts.percentiles(self.disks.disks.values().map(|d| d.device_max).max());
+                self.disks.all.values().for_each(|disk| counts.merge(&disk.device));
+                latency = counts.percentiles(self.disks.all.values().map(|d| d.device_max).max());
             }
             let (known, why_not) = covered.get(&layer).cloned().unwrap_or_default();
             if s == Sums::default() && !covered.contains_key(&layer) {
@@ -466,7 +470,7 @@ impl Summary {
     pub(super) fn device_rows(&self, window: Option<Window>) -> Devices {
         let end = self.end_ns().max(1);
         let mut rows: Vec<DeviceRow> = Vec::new();
-        for (dev, d) in &self.disks.disks {
+        for (dev, d) in &self.disks.all {
             let sums = d.history.sum(window);
             let [requests_per_s, read_per_s, written_per_s] =
                 self.per_s(d.rate.per_s(self.second), window, [sums.requests, sums.bytes_read, sums.bytes_written]);

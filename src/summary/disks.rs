@@ -38,7 +38,7 @@ pub struct Disk {
 /// All devices.
 #[derive(Debug, Clone)]
 pub struct Disks {
-    pub disks: BTreeMap<i32, Disk>,
+    pub all: BTreeMap<i32, Disk>,
     pub history: Bins<DeviceSample>,
     /// Bytes read and written that are known to be of traced processes.
     pub traced: [i64; 2],
@@ -51,7 +51,7 @@ pub struct Disks {
 impl Disks {
     pub fn new(width_ns: i64, max: usize) -> Self {
         Self {
-            disks: BTreeMap::new(),
+            all: BTreeMap::new(),
             history: Bins::new(width_ns, max),
             traced: [0; 2],
             requests: HashMap::new(),
@@ -83,11 +83,11 @@ impl Disks {
         let sample =
             DeviceSample { requests: 1, bytes_read: read, bytes_written: written, dur_ns: block.dur_ns, queue_ns };
         self.history.at(block.issue_ns).merge(&sample);
-        if self.disks.len() >= MAX_DEVICES && !self.disks.contains_key(&block.dev) {
+        if self.all.len() >= MAX_DEVICES && !self.all.contains_key(&block.dev) {
             return;
         }
         let width = self.width;
-        let disk = self.disks.entry(block.dev).or_insert_with(|| Disk::new(width));
+        let disk = self.all.entry(block.dev).or_insert_with(|| Disk::new(width));
         disk.sums.merge(&sample);
         disk.history.at(block.issue_ns).merge(&sample);
         disk.errors += i64::from(block.status != 0);
@@ -111,7 +111,7 @@ impl Disks {
         if let (Some(write), true) = (write, part.process_ix.is_some() || part.span_id.is_some()) {
             self.traced[usize::from(write)] += part.bytes;
         }
-        let Some(disk) = self.disks.get_mut(&dev) else { return };
+        let Some(disk) = self.all.get_mut(&dev) else { return };
         if disk.users.len() >= MAX_USERS && !disk.users.contains_key(&part.process_ix) {
             disk.other_users += part.bytes;
             return;

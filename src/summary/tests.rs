@@ -91,7 +91,9 @@ fn trees() -> impl Strategy<Value = Vec<Span>> {
 
 fn summary(spans: &[Span]) -> Summary {
     let mut summary = Summary::new(From::Spans);
-    spans.iter().for_each(|s| summary.push(&Row::Span(s.clone())));
+    for s in spans {
+        summary.push(&Row::Span(s.clone()));
+    }
     summary
 }
 
@@ -175,7 +177,9 @@ proptest! {
         let filter = Arc::new(Filter::parse("layer=syscall and dur>300ns").unwrap());
         let window = Window { from_ns: from, to_ns: from + 10_000_000_000 };
         let mut some = Summary::new(From::Spans).only(Some(Arc::clone(&filter)), Some(window));
-        spans.iter().for_each(|s| some.push(&Row::Span(s.clone())));
+        for s in &spans {
+            some.push(&Row::Span(s.clone()));
+        }
         let wanted = |s: &&Span| filter.matches(&facts(s, None)) && (window.from_ns..window.to_ns).contains(&s.start_ns);
         let overview = on(&some, Screen::Overview).overview;
         prop_assert_eq!(add(overview.layers.iter().map(|l| l.sums)), total(spans.iter().filter(wanted)));
