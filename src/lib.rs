@@ -12,7 +12,6 @@ pub mod loader;
 pub mod probes;
 pub mod record;
 pub mod replay;
-pub mod screen;
 mod skel;
 pub mod summary;
 pub mod tui;

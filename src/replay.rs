@@ -9,7 +9,7 @@ use crate::correlate::rows::{
 };
 use crate::export::{Dataset, Table};
 use crate::record::live::export;
-use crate::screen as tui;
+use crate::tui;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
 use crate::summary::{From, Summary};

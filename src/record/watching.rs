@@ -6,7 +6,7 @@ use super::live::{Live, Watch};
 use crate::batch;
 use crate::cli::RecordArgs;
 use crate::export;
-use crate::screen as tui;
+use crate::tui;
 use anyhow::{Context as _, Result, anyhow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
