@@ -1,10 +1,13 @@
 //! The command line, and nothing behind it.
 
+use crate::batch::Batch;
 use crate::catalog::{LIBRARY_LAYERS, Phase};
+use crate::summary::filter::Filter;
 use crate::words::Layer;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// See what a program's I/O really does, through every layer at once.
@@ -17,8 +20,9 @@ use std::time::Duration;
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
-        iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n\n\
-        SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
+        iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
+         iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
+         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
         Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
         126 or 127 when the command cannot be executed or found."
 )]
@@ -63,9 +67,43 @@ pub struct RecordArgs {
     /// The same for the job's id
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub job_vars: Vec<String>,
+    #[command(flatten)]
+    pub show: ShowArgs,
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub run: Vec<OsString>,
+}
+
+/// What is shown while it happens, or of a dataset, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ShowArgs {
+    /// No dashboard, even on a terminal
+    #[arg(long)]
+    pub no_tui: bool,
+    /// Show only calls that fulfil a condition, on the dashboard and with --batch: 'layer=hdf5 and dur>10ms'. Fields: layer,
+    /// op, kind, file, pid, tid, rank, dur, self, bytes, offset, errno; see docs/dashboard.md
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter)]
+    pub filter: Option<Filter>,
+    /// Write figures as lines again and again, and no dashboard
+    #[arg(long)]
+    pub batch: bool,
+    /// Seconds between two ticks of --batch
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds, requires = "batch")]
+    pub delay: Duration,
+    /// End after this many ticks of --batch
+    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ticks: Option<u64>,
+    /// One JSON object for each tick of --batch
+    #[arg(long, requires = "batch")]
+    pub json: bool,
+}
+
+impl ShowArgs {
+    /// What `--batch` is to do.
+    pub fn batch(&self) -> Batch {
+        let filter = self.filter.clone().map(Arc::new);
+        Batch { json: self.json, delay: self.delay, ticks: self.ticks, filter }
+    }
 }
 
 /// What is traced besides the built-in catalog.
@@ -89,6 +127,13 @@ pub enum Action {
         /// Machine-readable
         #[arg(long)]
         json: bool,
+    },
+    /// The dashboard over a recorded dataset
+    Replay {
+        /// The dataset
+        dir: PathBuf,
+        #[command(flatten)]
+        show: ShowArgs,
     },
     /// The catalog of traced functions
     Probes {
@@ -205,6 +250,16 @@ fn duration(text: &str) -> Result<Duration, String> {
         .and_then(|n| per_unit.checked_mul(n))
         .filter(|d| !d.is_zero())
         .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    Filter::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let expected = || "expected seconds from 0.1 to 86400, such as 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| expected())?;
+    if (0.1..=86_400.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(expected()) }
 }
 
 fn size(text: &str) -> Result<u64, String> {

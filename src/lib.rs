@@ -1,5 +1,6 @@
 //! Sees what a program's I/O really does, through every layer at once.
 
+pub mod batch;
 pub mod catalog;
 pub mod cli;
 pub mod correlate;
@@ -10,6 +11,7 @@ pub mod inflight;
 pub mod loader;
 pub mod probes;
 pub mod record;
+pub mod replay;
 mod skel;
 pub mod summary;
 pub mod tui;

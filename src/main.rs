@@ -4,7 +4,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::launch;
-use iotrace_bpf::{doctor, export, probes, record};
+use iotrace_bpf::{doctor, export, probes, record, replay};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -45,6 +45,10 @@ fn parse() -> Cli {
 fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         None => record::record(&cli.record),
+        Some(Action::Replay { dir, show }) => match replay::run(&dir, &show) {
+            Err(e) if export::reader_left(&e) => Ok(0),
+            shown => shown.map(|()| 0),
+        },
         Some(action) => match show(&action) {
             Err(e) if export::reader_left(&e) => Ok(0),
             shown => shown,
@@ -58,6 +62,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     match action {
         Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
+        Action::Replay { .. } => {}
         Action::Doctor => code = doctor::run(&mut out)?,
     }
     out.flush()?;

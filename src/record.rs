@@ -1,9 +1,16 @@
 //! One recording from start to end: session, worker, signals, summary.
 
+pub mod control;
+pub mod destination;
+pub mod live;
 pub mod viewer;
+mod watching;
 mod worker;
 
+use self::control::Control;
+use self::destination::Destination;
 use self::viewer::{Show, Viewer};
+use self::watching::Watching;
 use self::worker::Note;
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
@@ -11,7 +18,7 @@ use crate::correlate::Config;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
-use crate::export::{self, DatasetWriter, text};
+use crate::export::{self, text};
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, now};
@@ -26,7 +33,7 @@ use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -43,37 +50,6 @@ const QUEUE: usize = 256;
 const DUMP: Signal = Signal::SIGUSR1;
 /// How long after the end of the rings a stop may still be told.
 const LATE: Duration = Duration::from_millis(50);
-
-/// What wakes the session.
-enum Control {
-    Signal(Signal),
-    Mapped(Mapped),
-}
-
-/// Where the dataset goes.
-struct Destination {
-    path: PathBuf,
-    /// Removed at the end: nobody asked for it.
-    temporary: bool,
-}
-
-impl Drop for Destination {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-fn destination(args: &RecordArgs) -> Destination {
-    match &args.output {
-        Some(path) => Destination { path: path.clone(), temporary: false },
-        None => Destination {
-            path: std::env::temp_dir().join(format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now())),
-            temporary: true,
-        },
-    }
-}
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
@@ -94,14 +70,8 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
 
     // The output before the command: a bad directory must not cost a run.
-    let destination = destination(args);
-    let writer = DatasetWriter::create(export::Options {
-        path: &destination.path,
-        host: &host,
-        force: args.force,
-        owner: launch::invoking_user(),
-        views: export::VIEWS,
-    })?;
+    let mut destination = Destination::new(args.output.as_deref());
+    let writer = destination.writer(&host, args.force)?;
 
     let specs = catalog.rows().to_vec();
     let options = Options {
@@ -118,16 +88,18 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let records = Arc::new(AtomicU64::new(0));
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
     let (notes, inbox_of_notes) = mpsc::channel();
-    let (mapped, control) = control_channel(&signals)?;
+    let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
     let config = Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars);
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
+    let mut watching = Watching::wanted(args, t0, &records);
     let worker = worker::start(worker::Worker {
         writer,
         config,
         mounts: mounts::of(std::process::id()),
         records: Arc::clone(&records),
+        watch: watching.watch(),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -145,11 +117,14 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         command: None,
         viewer: &viewer,
         dump: false,
+        watching: &mut watching,
+        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender }),
+        told: false,
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     let code = run.end(&stop);
-    let mut command = run.command.take();
+    let (mut command, ended_by_us) = (run.command.take(), run.told);
     drop(run);
     viewer.end();
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
@@ -163,9 +138,15 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         }
     }
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
+    let shown = watching.end(&control, ended_by_us);
     let started = command.is_some() || args.run.is_empty();
     if started && outcome.is_ok() && written.is_ok() {
-        summary(&destination, args.output.as_deref())?;
+        if !args.show.batch {
+            summary(&destination.path)?;
+        }
+        if let Some(dir) = destination.settle(&host)? {
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: dataset in {}", dir.display());
+        }
     }
     if let (Some(command), Err(_)) = (&mut command, &written)
         && command.ended()?.is_none()
@@ -176,6 +157,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     drained?;
     written?;
+    shown?;
     if let Some(code) = outcome?.or(code) {
         return Ok(code);
     }
@@ -213,33 +195,10 @@ fn pass_on(command: &Launched, signal: Signal) {
 }
 
 /// The report on what was recorded, on stdout.
-fn summary(destination: &Destination, asked: Option<&Path>) -> Result<()> {
+fn summary(dataset: &Path) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let shown = export::report::run(&destination.path, false, &mut out).and_then(|()| Ok(out.flush()?));
-    shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })?;
-    if let Some(dir) = asked {
-        let _ = writeln!(std::io::stderr(), "iotrace-bpf: dataset in {}", dir.display());
-    }
-    Ok(())
-}
-
-type Mappings = mpsc::Sender<Mapped>;
-
-/// One channel for everything that wakes the session: mappings from the rings, and signals.
-fn control_channel(signals: &SigSet) -> Result<(Mappings, Receiver<Control>)> {
-    let (control, receiver) = mpsc::channel();
-    let (mapped, mappings) = mpsc::channel();
-    let to_session = control.clone();
-    std::thread::Builder::new()
-        .name("mappings".into())
-        .spawn(move || mappings.into_iter().try_for_each(|m| to_session.send(Control::Mapped(m))))
-        .context("thread for mappings")?;
-    let signals = *signals;
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || while signals.wait().is_ok_and(|s| control.send(Control::Signal(s)).is_ok()) {})
-        .context("thread for signals")?;
-    Ok((mapped, receiver))
+    let shown = export::report::run(dataset, false, &mut out).and_then(|()| Ok(out.flush()?));
+    shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })
 }
 
 #[derive(Default)]
@@ -267,6 +226,11 @@ struct Run<'a, 'obj> {
     viewer: &'a Viewer,
     /// A dump of what is in flight was asked for.
     dump: bool,
+    watching: &'a mut Watching,
+    /// What the dashboard needs to begin, until it has begun.
+    begin: Option<watching::Begin<'a>>,
+    /// A signal, the time or the user ended the trace, and not its targets.
+    told: bool,
 }
 
 impl Run<'_, '_> {
@@ -332,6 +296,9 @@ impl Run<'_, '_> {
             return Ok(Some(code));
         }
         self.tick();
+        if let Some(begin) = self.begin.take() {
+            self.watching.begin(begin)?;
+        }
         let result = self.wait();
         self.tick();
         result
@@ -386,7 +353,7 @@ impl Run<'_, '_> {
         let mut due = begun + TICK;
         let mut shown = Instant::now();
         let mut told: Option<Instant> = None;
-        let watching = self.command.is_none() && std::io::stderr().is_terminal();
+        let watching = self.command.is_none() && std::io::stderr().is_terminal() && !self.watching.shows();
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
@@ -394,7 +361,14 @@ impl Run<'_, '_> {
                 Ok(Control::Mapped(m)) => self.mapped(&m),
                 Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Control::Signal(DUMP)) => self.dump = true,
+                // A command goes on when nobody looks any more.
+                Ok(Control::Left) if self.command.is_some() => {}
+                Ok(Control::Left) => {
+                    self.told = true;
+                    return Ok(Some(0));
+                }
                 Ok(Control::Signal(s)) => {
+                    self.told = true;
                     let Some(command) = &self.command else { return Ok(Some(0)) };
                     if told.is_some() {
                         return Ok(Some(128 + s as u8));
@@ -410,6 +384,7 @@ impl Run<'_, '_> {
                 return Ok(Some(launch::shell_code(status) as u8));
             }
             if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
+                self.told = true;
                 return Ok(self.command.is_none().then_some(0));
             }
             if told.is_some_and(|at| at.elapsed() > GRACE) {
@@ -478,11 +453,20 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Not on a dashboard, which would be spoilt: that shows the verdicts.
+    fn warn(&self, verdicts: &[Coverage]) {
+        if !self.watching.shows() {
+            for warning in warnings(verdicts) {
+                let _ = writeln!(std::io::stderr(), "{warning}");
+            }
+        }
+    }
+
     /// Verdicts and losses since the last tick.
     fn tick(&mut self) {
         let t_ns = self.relative();
         let verdicts = self.session.verdicts();
-        warn(&verdicts);
+        self.warn(&verdicts);
         self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
         self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
         for library in self.session.libraries() {
@@ -521,12 +505,12 @@ impl Run<'_, '_> {
         self.guardian = None;
         self.tick();
         let uncovered = self.session.uncovered();
-        warn(&uncovered);
+        self.warn(&uncovered);
         self.send(uncovered.into_iter().map(Row::Coverage).collect());
         self.clock_pair();
         self.meta(&[("end_ns", self.relative().to_string())]);
         stop.store(true, Ordering::Release);
-        if std::io::stderr().is_terminal() && self.command.is_none() {
+        if std::io::stderr().is_terminal() && self.command.is_none() && !self.watching.shows() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
         let Some(command) = &mut self.command else { return None };
@@ -543,15 +527,16 @@ impl Run<'_, '_> {
     }
 }
 
-/// Says of each phase that is not traced why not: someone waits for it.
-fn warn(verdicts: &[Coverage]) {
+/// Why each phase that is not traced is not: someone waits for it.
+fn warnings(verdicts: &[Coverage]) -> Vec<String> {
+    let mut warnings = Vec::new();
     for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
         let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
         let why = c.reason.as_deref().unwrap_or("for an unknown reason");
         let symbol = text::escape(&c.symbol);
-        let _ =
-            writeln!(std::io::stderr(), "iotrace-bpf: warning: {symbol}{place} is not traced: {}", text::escape(why));
+        warnings.push(format!("iotrace-bpf: warning: {symbol}{place} is not traced: {}", text::escape(why)));
     }
+    warnings
 }
 
 /// Nanoseconds since 1970.

@@ -27,7 +27,13 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 19] = [
+    let cases: [(&[&str], &str); 25] = [
+        (&["replay"], "<DIR>"),
+        (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
+        (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
+        (&["-p", "1", "-n", "3"], "--batch"),
+        (&["-p", "1", "--json"], "--batch"),
+        (&["-p", "1", "--batch", "-d", "0"], "expected seconds from 0.1"),
         (&[], "<COMMAND>..."),
         (&["--frob", "--", "true"], "--frob"),
         (&["./app"], "A command to trace goes after --"),
@@ -61,7 +67,9 @@ fn what_is_no_dataset_is_named() {
     std::fs::create_dir(&other).unwrap();
     for (path, says) in [(&missing, "No such file"), (&file, "not a directory"), (&other, "is no dataset")] {
         let path = path.to_str().unwrap();
-        run(&["report", path]).code(125).stderr(contains(path)).stderr(contains(says)).stdout("");
+        for action in [&["report"][..], &["replay", "--batch"]] {
+            run(&[action, &[path]].concat()).code(125).stderr(contains(path)).stderr(contains(says)).stdout("");
+        }
     }
     std::fs::write(other.join("spans-00001.parquet"), "text").unwrap();
     run(&["report", other.to_str().unwrap()]).code(125).stderr(contains("spans-00001.parquet: not readable"));

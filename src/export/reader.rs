@@ -73,6 +73,8 @@ struct Part {
     table: &'static str,
     number: u32,
     name: String,
+    /// Rows, as its footer says.
+    rows: u64,
 }
 
 /// A dataset on disk.
@@ -100,7 +102,7 @@ impl Dataset {
                 "{shown} is no dataset: it holds no readable part such as spans-00001.parquet; give a directory written with --output"
             );
         }
-        for part in closed {
+        for mut part in closed {
             match dataset.check(&part) {
                 Ok(facts) => {
                     if facts.schema != SCHEMA {
@@ -110,6 +112,7 @@ impl Dataset {
                         );
                     }
                     dataset.hosts.extend(facts.host);
+                    part.rows = facts.rows;
                     dataset.parts.push(part);
                 }
                 Err(error) => dataset.warn(&part.name, &error),
@@ -135,6 +138,11 @@ impl Dataset {
     /// The nodes the dataset was recorded on, in order of name.
     pub fn hosts(&self) -> Vec<String> {
         self.hosts.iter().cloned().collect()
+    }
+
+    /// The rows of a table, as its parts say.
+    pub fn count<T: Table>(&self) -> u64 {
+        self.parts.iter().filter(|part| part.table == T::NAME).map(|part| part.rows).sum()
     }
 
     /// What could not be read so far.
@@ -211,7 +219,8 @@ impl Dataset {
         let builder = guarded(|| Ok(Builder::try_new(file)?))?;
         let fact = |key| fact(builder.metadata(), key);
         let schema = fact(SCHEMA_KEY).context("not written by iotrace-bpf")?;
-        Ok(Facts { schema, host: fact(HOST_KEY) })
+        let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+        Ok(Facts { schema, host: fact(HOST_KEY), rows })
     }
 
     fn warn(&self, file: &str, error: &anyhow::Error) {
@@ -224,6 +233,7 @@ impl Dataset {
 struct Facts {
     schema: String,
     host: Option<String>,
+    rows: u64,
 }
 
 fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
@@ -247,7 +257,7 @@ fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
         let Some(name) = name.to_str() else { continue };
         match names::parse(name) {
             Some(part) if part.open => open += 1,
-            Some(part) => closed.push(Part { table: part.table, number: part.number, name: name.to_owned() }),
+            Some(part) => closed.push(Part { table: part.table, number: part.number, name: name.to_owned(), rows: 0 }),
             None => {}
         }
     }

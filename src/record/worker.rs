@@ -7,6 +7,7 @@ use crate::event::wire::{Decoder, Record};
 use crate::export::{DatasetWriter, Finished};
 use crate::loader::rings::{Batch, Drained, now};
 use crate::loader::{existing, mounts};
+use crate::record::live::Watch;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Worker {
     pub mounts: Vec<Mount>,
     /// Records seen, for the status line.
     pub records: Arc<AtomicU64>,
+    /// Where somebody watches.
+    pub watch: Option<Arc<Watch>>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
@@ -55,15 +58,13 @@ struct State {
     sought: HashSet<(i32, i64)>,
     undecoded: i64,
     rows: Vec<Row>,
+    watch: Option<Arc<Watch>>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<Finished> {
-    let Worker { mut writer, config, mounts, records, inbox, notes } = worker;
+    let Worker { writer, config, mounts, records, watch, inbox, notes } = worker;
     let t0 = config.t0;
-    for mount in &mounts {
-        writer.push(Row::Mount(mount.clone()))?;
-    }
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
     correlator.set_mounts(mounts.clone(), host);
@@ -73,41 +74,49 @@ fn run(worker: Worker) -> Result<Finished> {
         decoder: Decoder::default(),
         pids: HashMap::new(),
         sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
+        rows: mounts.iter().cloned().map(Row::Mount).collect(),
         mounts,
         host,
         undecoded: 0,
-        rows: Vec::new(),
+        watch,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
         // Notes first: what was known before a batch was drained is there when it is worked off.
-        notes.try_iter().try_for_each(|note| s.note(note))?;
+        for note in notes.try_iter() {
+            s.note(note);
+        }
         match drained {
             Drained::Batch(batch) => {
                 records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
-                s.batch(&batch)?;
+                s.batch(&batch);
             }
             Drained::End => break,
         }
         s.write()?;
     }
-    notes.try_iter().try_for_each(|note| s.note(note))?;
+    for note in notes.try_iter() {
+        s.note(note);
+    }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
     s.writer.finish()
 }
 
 impl State {
-    fn note(&mut self, note: Note) -> Result<()> {
+    fn note(&mut self, note: Note) {
         match note {
-            Note::Events(events) => events.into_iter().for_each(|e| self.event(e)),
+            Note::Events(events) => {
+                for event in events {
+                    self.event(event);
+                }
+            }
             Note::Watched(watched) => self.correlator.set_watched(watched),
-            Note::Rows(rows) => rows.into_iter().try_for_each(|r| self.writer.push(r))?,
+            Note::Rows(rows) => self.rows.extend(rows),
         }
-        Ok(())
     }
 
-    fn batch(&mut self, batch: &Batch) -> Result<()> {
+    fn batch(&mut self, batch: &Batch) {
         for record in batch.records() {
             match self.decoder.decode(record) {
                 Ok(Record::Event(event)) => self.event(event),
@@ -118,12 +127,11 @@ impl State {
         if self.undecoded > 0 {
             let t_ns = now().saturating_sub(self.t0) as i64;
             let count = std::mem::take(&mut self.undecoded);
-            self.writer.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "decode", count }))?;
+            self.rows.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "decode", count }));
         }
         if batch.watermark > 0 {
             self.correlator.advance(batch.watermark, &mut self.rows);
         }
-        Ok(())
     }
 
     fn event(&mut self, mut event: Event) {
@@ -171,6 +179,9 @@ impl State {
     }
 
     fn write(&mut self) -> Result<()> {
+        if let Some(watch) = &self.watch {
+            watch.push(&self.rows);
+        }
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
         }

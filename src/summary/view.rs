@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::filter::Filter;
+use crate::inflight::InFlight;
 use crate::words::Layer;
 
 /// From, and up to but not including.
@@ -47,7 +48,8 @@ pub enum Measure {
 /// What the dashboard asks for besides what every screen shows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Focus {
-    /// What of `Snapshot` beside `status`, `history` and `overview` is wanted; the rest may be empty or old.
+    /// What of `Snapshot` beside `status`, `history` and `overview` is wanted; the rest may be empty. With the overview come
+    /// `processes` and `files`.
     pub screen: Screen,
     /// Figures over this window only; all that is kept when there is none.
     pub window: Option<Window>,
@@ -111,6 +113,8 @@ pub struct Snapshot {
     pub events: Arc<Events>,
     pub devices: Arc<Devices>,
     pub coverage: Arc<Coverage>,
+    /// What has entered and not returned; `None` where that cannot be told, as of a dataset.
+    pub inflight: Option<Arc<InFlight>>,
     /// What is being read or searched, for the screen that asked.
     pub loading: Option<Loading>,
     /// What the figures leave out, and why, in sentences: damaged parts, caps that were reached, filters that could not

@@ -1,0 +1,41 @@
+//! What wakes the session: mappings from the rings, signals, the dashboard.
+
+use crate::event::wire::Mapped;
+use anyhow::{Context as _, Result};
+use nix::sys::signal::{SigSet, Signal};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// What wakes the session.
+pub enum Control {
+    Signal(Signal),
+    Mapped(Mapped),
+    /// The user has left the dashboard.
+    Left,
+}
+
+/// One channel for everything that wakes the session.
+pub struct Channel {
+    pub mapped: Sender<Mapped>,
+    pub sender: Sender<Control>,
+    pub receiver: Receiver<Control>,
+}
+
+/// Signals must be blocked in all threads.
+///
+/// # Errors
+/// When the threads cannot be started.
+pub fn channel(signals: &SigSet) -> Result<Channel> {
+    let (sender, receiver) = mpsc::channel();
+    let (mapped, mappings) = mpsc::channel();
+    let to_session = sender.clone();
+    std::thread::Builder::new()
+        .name("mappings".into())
+        .spawn(move || mappings.into_iter().try_for_each(|m| to_session.send(Control::Mapped(m))))
+        .context("thread for mappings")?;
+    let (signals, to_session) = (*signals, sender.clone());
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || while signals.wait().is_ok_and(|s| to_session.send(Control::Signal(s)).is_ok()) {})
+        .context("thread for signals")?;
+    Ok(Channel { mapped, sender, receiver })
+}

@@ -1,0 +1,120 @@
+//! Where a recording goes, and whether it stays there.
+
+use crate::export::DatasetWriter;
+use crate::export::{Options, VIEWS};
+use crate::loader::launch;
+use crate::loader::rings::now;
+use anyhow::{Context as _, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A directory that the user wants the recording in, decided while it goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted(Arc<Mutex<Option<PathBuf>>>);
+
+impl Wanted {
+    pub fn get(&self) -> Option<PathBuf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set(&self, path: Option<PathBuf>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+}
+
+/// Where the dataset is written.
+pub struct Destination {
+    pub path: PathBuf,
+    /// Removed at the end: nobody asked for it.
+    temporary: bool,
+    pub wanted: Wanted,
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+impl Destination {
+    pub fn new(output: Option<&Path>) -> Self {
+        let name = || format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now());
+        let path = output.map_or_else(|| std::env::temp_dir().join(name()), Path::to_path_buf);
+        Self { path, temporary: output.is_none(), wanted: Wanted::default() }
+    }
+
+    /// Nobody asked for it on the command line.
+    pub const fn is_temporary(&self) -> bool {
+        self.temporary
+    }
+
+    /// Makes the directory.
+    ///
+    /// # Errors
+    /// When it cannot be made or is in use.
+    pub fn writer(&self, host: &str, force: bool) -> Result<DatasetWriter> {
+        create(&self.path, host, force)
+    }
+
+    /// The finished dataset goes where the user wants it; tells where it is then.
+    ///
+    /// # Errors
+    /// When it cannot be moved; it stays where it was written then, and the message says where.
+    pub fn settle(&mut self, host: &str) -> Result<Option<PathBuf>> {
+        if !self.temporary {
+            return Ok(Some(self.path.clone()));
+        }
+        let Some(wanted) = self.wanted.get() else { return Ok(None) };
+        let moved = self.move_to(&wanted, host);
+        if moved.is_err() {
+            self.temporary = false;
+        }
+        moved.with_context(|| format!("the dataset stays in {}", self.path.display()))?;
+        Ok(Some(wanted))
+    }
+
+    fn move_to(&self, wanted: &Path, host: &str) -> Result<()> {
+        // Made in the way of every dataset: it belongs to the invoking user, and no link is followed.
+        drop(create(wanted, host, true)?);
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let (from, to) = (entry.path(), wanted.join(entry.file_name()));
+            if std::fs::rename(&from, &to).is_err() {
+                // Another file system.
+                std::fs::copy(&from, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            }
+            if let Some((uid, gid)) = launch::invoking_user() {
+                std::os::unix::fs::lchown(&to, Some(uid), Some(gid))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A new dataset.
+///
+/// # Errors
+/// When the directory cannot be made or is in use.
+pub fn create(path: &Path, host: &str, force: bool) -> Result<DatasetWriter> {
+    DatasetWriter::create(Options { path, host, force, owner: launch::invoking_user(), views: VIEWS })
+}
+
+/// Could a dataset be made there?
+///
+/// # Errors
+/// Says why not.
+pub fn free(path: &Path) -> Result<()> {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => {
+            ensure!(entries.next().is_none(), "{} exists and is not empty", path.display());
+            Ok(())
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+            if parent.is_dir() { Ok(()) } else { bail!("{}: its parent directory does not exist", path.display()) }
+        }
+        Err(e) => Err(e).with_context(|| path.display().to_string()),
+    }
+}

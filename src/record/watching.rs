@@ -1,0 +1,118 @@
+//! Who looks while a trace goes on: a dashboard on the terminal, lines of `--batch`, or nobody.
+
+use super::control::Control;
+use super::destination::Destination;
+use super::live::{Live, Watch};
+use crate::batch;
+use crate::cli::RecordArgs;
+use crate::export;
+use crate::tui;
+use anyhow::{Context as _, Result, anyhow};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a dashboard that outlives the trace looks for signals.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What it takes to begin.
+pub struct Begin<'a> {
+    pub destination: &'a Destination,
+    pub host: &'a str,
+    /// To tell that the user has left.
+    pub left: Sender<Control>,
+}
+
+enum How {
+    Dashboard(tui::Options),
+    Batch(batch::Batch),
+}
+
+/// Whoever looks.
+pub struct Watching {
+    watch: Option<(Arc<Watch>, How)>,
+    shows: bool,
+    stop: Arc<AtomicBool>,
+    /// Dropped to wake and end the lines.
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Watching {
+    /// A command shares its terminal with nobody: a dashboard is for processes that are attached to.
+    pub fn wanted(args: &RecordArgs, t0: u64, records: &Arc<AtomicU64>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let how = if args.show.batch {
+            Some(How::Batch(args.show.batch()))
+        } else if args.run.is_empty() && !args.show.no_tui && tui::wanted() {
+            let filter = args.show.filter.clone().map(Arc::new);
+            Some(How::Dashboard(tui::Options { ascii: false, stop: Arc::clone(&stop), filter }))
+        } else {
+            None
+        };
+        let shows = matches!(how, Some(How::Dashboard(_)));
+        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(records))), how));
+        Self { watch, shows, stop, over: None, thread: None }
+    }
+
+    /// What the worker feeds.
+    pub fn watch(&self) -> Option<Arc<Watch>> {
+        self.watch.as_ref().map(|(watch, _)| Arc::clone(watch))
+    }
+
+    /// Is the terminal taken?
+    pub const fn shows(&self) -> bool {
+        self.shows
+    }
+
+    /// Starts to show, when the targets are known.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn begin(&mut self, Begin { destination, host, left }: Begin) -> Result<()> {
+        let Some((watch, how)) = self.watch.take() else { return Ok(()) };
+        let asked = !destination.is_temporary();
+        let mut live = Live::new(watch, &destination.path, asked, destination.wanted.clone(), host);
+        let (over, ends) = mpsc::channel::<()>();
+        self.over = Some(over);
+        let show = move || {
+            let shown = match how {
+                How::Dashboard(options) => tui::run(&mut live, &options),
+                How::Batch(batch) => {
+                    let wait = |delay| matches!(ends.recv_timeout(delay), Err(RecvTimeoutError::Timeout));
+                    batch::run(&mut live, &batch, &mut std::io::stdout().lock(), wait)
+                }
+            };
+            // The session may have ended by itself.
+            let _ = left.send(Control::Left);
+            shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })
+        };
+        self.thread = Some(std::thread::Builder::new().name("screen".into()).spawn(show).context("thread that shows")?);
+        Ok(())
+    }
+
+    /// The trace is over: waits until the user has seen enough, unless the user or a limit has ended it.
+    ///
+    /// # Errors
+    /// What went wrong with showing.
+    pub fn end(&mut self, control: &Receiver<Control>, told: bool) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        self.over = None;
+        if told || !self.shows {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        while !thread.is_finished() {
+            match control.recv_timeout(LOOK) {
+                Ok(Control::Signal(s)) if s != nix::sys::signal::Signal::SIGCHLD => {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => {}
+            }
+        }
+        self.shows = false;
+        thread.join().map_err(|_| anyhow!("the thread that shows panicked"))?
+    }
+}

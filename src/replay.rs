@@ -1,0 +1,368 @@
+//! `replay`: the dashboard over a recorded dataset. What the sums of the dataset tell is there at once; calls are read in
+//! another thread, as far as they are asked for.
+
+use crate::batch;
+use crate::cli::ShowArgs;
+use crate::correlate::rows::{
+    Block, BlockLink, Coverage, File, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Row, Span,
+    Thread,
+};
+use crate::export::{Dataset, Table};
+use crate::record::live::export;
+use crate::tui;
+use crate::summary::filter::Filter;
+use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
+use crate::summary::{From, Summary};
+use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Rows that are taken with one locking.
+const CHUNK: usize = 4096;
+
+/// Shows a dataset until the user leaves.
+///
+/// # Errors
+/// When it cannot be read, or there is nothing to show it on.
+pub fn run(dir: &Path, show: &ShowArgs) -> Result<()> {
+    let mut replay = Replay::open(dir)?;
+    if show.batch {
+        replay.wait(&Focus { filter: show.filter.clone().map(Arc::new), ..Focus::default() });
+        // A dataset does not change: one tick says it all.
+        let once = batch::Batch { ticks: Some(1), delay: Duration::ZERO, ..show.batch() };
+        return batch::run(&mut replay, &once, &mut std::io::stdout().lock(), |_| false);
+    }
+    if show.no_tui || !tui::wanted() {
+        bail!("replay needs a terminal; use --batch, or iotrace-bpf report {}", dir.display());
+    }
+    let options =
+        tui::Options { ascii: false, stop: tui::stop_on_signals()?, filter: show.filter.clone().map(Arc::new) };
+    let shown = tui::run(&mut replay, &options);
+    for warning in replay.warnings() {
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: {warning}");
+    }
+    shown
+}
+
+/// Which calls are read.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Wish {
+    filter: Option<Arc<Filter>>,
+    window: Option<Window>,
+}
+
+/// A reading that goes on, or is over.
+struct Job {
+    wish: Wish,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    summary: Mutex<Summary>,
+    /// Rows read, and rows there are.
+    read: AtomicU64,
+    rows: AtomicU64,
+    over: AtomicBool,
+    cancel: AtomicBool,
+    warnings: Mutex<BTreeSet<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One call with what it caused, once it has been read.
+type Found = Arc<Mutex<Option<Arc<Waterfall>>>>;
+
+/// The last snapshot, what it was asked with, and how far reading was.
+type Last = (Focus, (u64, bool, bool), Arc<Snapshot>);
+
+/// A dataset, as the dashboard sees it.
+pub struct Replay {
+    path: PathBuf,
+    /// From the sums of the dataset.
+    base: Summary,
+    /// All calls.
+    all: Job,
+    /// Those of a filter or a window.
+    chosen: Option<Job>,
+    instance: Option<(i64, Found, Arc<AtomicBool>)>,
+    warnings: BTreeSet<String>,
+    last: Option<Last>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.shared.cancel.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Replay {
+    /// Reads what describes the run, and its sums; begins to read the calls.
+    ///
+    /// # Errors
+    /// When there is no dataset, or nothing of it can be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let dataset = Dataset::open(path)?;
+        let mut base = Summary::new(From::Rollups);
+        facts(&dataset, &mut base)?;
+        each(&dataset, |row: Rollup| base.push(&Row::Rollup(row)))?;
+        each(&dataset, |row: Hist| base.push(&Row::Hist(row)))?;
+        let warnings = dataset.warnings().iter().map(ToString::to_string).collect();
+        let all = Job::start(path, Wish::default(), &base)?;
+        Ok(Self { path: path.to_owned(), base, all, chosen: None, instance: None, warnings, last: None })
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut all = self.warnings.clone();
+        all.extend(lock(&self.all.shared.warnings).iter().cloned());
+        all.into_iter().collect()
+    }
+
+    /// Waits until everything that a focus is about has been read.
+    pub fn wait(&mut self, focus: &Focus) {
+        self.snapshot(focus);
+        while self.reading(focus).is_some_and(|job| !job.shared.over.load(Ordering::Acquire)) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn reading(&self, focus: &Focus) -> Option<&Job> {
+        if focus.filter.is_some() || self.chosen.is_some() { self.chosen.as_ref() } else { Some(&self.all) }
+    }
+
+    /// Begins and ends readings so that there is one for what is asked.
+    fn choose(&mut self, focus: &Focus) {
+        let exact = matches!(focus.screen, Screen::Files | Screen::Tree | Screen::Events | Screen::Devices);
+        let wish =
+            Wish { filter: focus.filter.clone(), window: focus.window.filter(|_| exact || focus.filter.is_some()) };
+        if wish == Wish::default() {
+            self.chosen = None;
+        } else if self.chosen.as_ref().is_none_or(|job| job.wish != wish) {
+            match Job::start(&self.path, wish, &self.base) {
+                Ok(job) => self.chosen = Some(job),
+                Err(e) => _ = self.warnings.insert(format!("{e:#}")),
+            }
+        }
+    }
+
+    /// The tree of a call, read once and kept as long as it is looked at.
+    fn instance(&mut self, span_id: i64, root_id: Option<i64>) -> Option<Arc<Waterfall>> {
+        if self.instance.as_ref().is_none_or(|(id, ..)| *id != span_id) {
+            let found = Found::default();
+            let over = Arc::new(AtomicBool::new(false));
+            let (path, into, told) = (self.path.clone(), Arc::clone(&found), Arc::clone(&over));
+            let mut summary = Summary::new(From::Spans);
+            summary.knows(&self.base);
+            let read = move || {
+                // What cannot be read is told with the warnings of the whole.
+                if let Ok(waterfall) = tree(&path, span_id, root_id, &mut summary) {
+                    *lock(&into) = waterfall.map(Arc::new);
+                }
+                told.store(true, Ordering::Release);
+            };
+            let started = std::thread::Builder::new().name("instance".into()).spawn(read);
+            if started.is_err() {
+                over.store(true, Ordering::Release);
+            }
+            self.instance = Some((span_id, found, over));
+        }
+        self.instance.as_ref().and_then(|(_, found, _)| lock(found).clone())
+    }
+}
+
+impl Source for Replay {
+    fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot> {
+        self.choose(focus);
+        let job = self.chosen.as_ref().unwrap_or(&self.all);
+        let over = job.shared.over.load(Ordering::Acquire);
+        let (read, rows) = (job.shared.read.load(Ordering::Relaxed), job.shared.rows.load(Ordering::Relaxed));
+        let found = self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire));
+        let state = (read, over, found);
+        if let Some((before, was, snapshot)) = &self.last
+            && before == focus
+            && *was == state
+        {
+            return Arc::clone(snapshot);
+        }
+        // Sums tell all there is on these screens, as long as nothing is left out.
+        let summed = matches!(focus.screen, Screen::Overview | Screen::Processes | Screen::Latency | Screen::Coverage);
+        let mut snapshot = if !over && summed && self.chosen.is_none() {
+            let mut snapshot = self.base.snapshot(focus);
+            if focus.screen == Screen::Overview {
+                snapshot.files = lock(&job.shared.summary).snapshot(&Focus { window: None, ..focus.clone() }).files;
+            }
+            snapshot
+        } else {
+            lock(&job.shared.summary).snapshot(focus)
+        };
+        let root = focus.span_id.and_then(|id| lock(&job.shared.summary).root_of(id));
+        let warnings: Vec<String> = self.warnings.iter().chain(lock(&job.shared.warnings).iter()).cloned().collect();
+        snapshot.kept = self.base.snapshot(&Focus { screen: Screen::Coverage, ..Focus::default() }).kept;
+        if focus.window.is_none() {
+            snapshot.window = snapshot.kept;
+        }
+        if !over {
+            let done = if rows == 0 { 0.0 } else { read as f64 / rows as f64 };
+            snapshot.loading = Some(Loading { what: "calls".to_owned(), done });
+        }
+        if let Some(id) = focus.span_id {
+            snapshot.waterfall = self.instance(id, root);
+            if !self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire)) {
+                snapshot.loading = Some(Loading { what: "the calls inside it".to_owned(), done: 0.0 });
+            }
+        } else {
+            self.instance = None;
+        }
+        let mut notes = snapshot.notes.to_vec();
+        notes.extend(warnings);
+        snapshot.notes = notes.into();
+        let snapshot = Arc::new(snapshot);
+        self.last = Some((focus.clone(), state, Arc::clone(&snapshot)));
+        snapshot
+    }
+
+    fn command(&mut self, command: Command, focus: &Focus) -> Result<String, String> {
+        match command {
+            Command::StartRecording(_) | Command::StopRecording => Err("this is a recording".to_owned()),
+            Command::Export(path) => {
+                let job = self.chosen.as_ref().unwrap_or(&self.all);
+                if !job.shared.over.load(Ordering::Acquire) {
+                    return Err("the calls have not been read yet".to_owned());
+                }
+                let rows = lock(&job.shared.summary).selection(focus);
+                export(rows, &path, &self.base.host())
+            }
+            Command::Cancel => {
+                let job = self.chosen.as_ref().unwrap_or(&self.all);
+                job.shared.cancel.store(true, Ordering::Relaxed);
+                Ok("reading was ended; figures are of the calls that were read".to_owned())
+            }
+        }
+    }
+}
+
+impl Job {
+    fn start(path: &Path, wish: Wish, base: &Summary) -> Result<Self> {
+        let mut summary = Summary::new(From::Spans).only(wish.filter.clone(), wish.window);
+        summary.knows(base);
+        let shared = Arc::new(Shared {
+            summary: Mutex::new(summary),
+            read: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+            cancel: AtomicBool::new(false),
+            warnings: Mutex::default(),
+        });
+        let (path, to) = (path.to_owned(), Arc::clone(&shared));
+        let read = move || {
+            if let Err(e) = to.read(&path) {
+                lock(&to.warnings).insert(format!("{e:#}"));
+            }
+            to.over.store(true, Ordering::Release);
+        };
+        std::thread::Builder::new().name("reading".into()).spawn(read).context("thread that reads")?;
+        Ok(Self { wish, shared })
+    }
+}
+
+impl Shared {
+    /// Requests first: then it is known of a call what it caused on devices.
+    fn read(&self, path: &Path) -> Result<()> {
+        let dataset = Dataset::open(path)?;
+        self.rows.store(
+            dataset.count::<Span>() + dataset.count::<Block>() + dataset.count::<BlockLink>(),
+            Ordering::Relaxed,
+        );
+        let done = self
+            .table(&dataset, Row::Block)
+            .and_then(|()| self.table(&dataset, Row::BlockBytes))
+            .and_then(|()| self.table(&dataset, Row::BlockLink))
+            .and_then(|()| self.table(&dataset, Row::Span));
+        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        done
+    }
+
+    fn table<T: Table>(&self, dataset: &Dataset, row: fn(T) -> Row) -> Result<()> {
+        let mut rows = Vec::with_capacity(CHUNK);
+        dataset.rows(|value: T| {
+            rows.push(row(value));
+            if rows.len() == CHUNK { self.take(&mut rows) } else { Ok(()) }
+        })?;
+        self.take(&mut rows)
+    }
+
+    fn take(&self, rows: &mut Vec<Row>) -> Result<()> {
+        if self.cancel.load(Ordering::Relaxed) {
+            bail!("reading was ended before all calls had been read");
+        }
+        let mut summary = lock(&self.summary);
+        for row in &*rows {
+            summary.push(row);
+        }
+        self.read.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        rows.clear();
+        Ok(())
+    }
+}
+
+/// What describes the run: small tables.
+fn facts(dataset: &Dataset, to: &mut Summary) -> Result<()> {
+    each(dataset, |row: Meta| to.push(&Row::Meta(row)))?;
+    each(dataset, |row: Coverage| to.push(&Row::Coverage(row)))?;
+    each(dataset, |row: Loss| to.push(&Row::Loss(row)))?;
+    each(dataset, |row: Metric| to.push(&Row::Metric(row)))?;
+    each(dataset, |row: Mount| to.push(&Row::Mount(row)))?;
+    each(dataset, |row: Process| to.push(&Row::Process(row)))?;
+    each(dataset, |row: Thread| to.push(&Row::Thread(row)))?;
+    each(dataset, |row: File| to.push(&Row::File(row)))?;
+    each(dataset, |row: Handle| to.push(&Row::Handle(row)))?;
+    each(dataset, |row: Object| to.push(&Row::Object(row)))
+}
+
+fn each<T: Table>(dataset: &Dataset, mut take: impl FnMut(T)) -> Result<()> {
+    dataset.rows(|row: T| {
+        take(row);
+        Ok(())
+    })
+}
+
+/// Reads the tree that a call is part of.
+fn tree(path: &Path, span_id: i64, root_id: Option<i64>, into: &mut Summary) -> Result<Option<Waterfall>> {
+    let dataset = Dataset::open(path)?;
+    let mut root = root_id;
+    if root.is_none() {
+        dataset.rows(|span: Span| {
+            if span.span_id == span_id {
+                root = Some(span.root_id);
+            }
+            Ok(())
+        })?;
+    }
+    let Some(root) = root else { return Ok(None) };
+    let mut requests = BTreeSet::new();
+    dataset.rows(|link: BlockLink| {
+        if link.root_id == root {
+            requests.insert(link.req_id);
+            into.push(&Row::BlockLink(link));
+        }
+        Ok(())
+    })?;
+    if !requests.is_empty() {
+        dataset.rows(|block: Block| {
+            if requests.contains(&block.req_id) {
+                into.push(&Row::Block(block));
+            }
+            Ok(())
+        })?;
+    }
+    dataset.spans_of_roots(&BTreeSet::from([root]), |span| {
+        into.push(&Row::Span(span));
+        Ok(())
+    })?;
+    Ok(into.waterfall(span_id))
+}

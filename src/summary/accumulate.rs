@@ -1,0 +1,342 @@
+//! Rows in, sums out: pure, and of bounded memory whatever comes.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use super::bins::{Bins, Merge as _, Rate};
+use super::dims::Dims;
+use super::disks::Disks;
+use super::files::FileTable;
+use super::filter::{Facts, Filter};
+use super::procs::ProcessTable;
+use super::recent::Recent;
+use super::spread::Ops;
+use super::sums::{moved, of_layer};
+use super::tree::CallTree;
+use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
+use crate::correlate::hist::bucket_of;
+use crate::correlate::rows::{Hist, Rollup, Row, Span};
+use crate::words::{Kind, LAYERS, Layer};
+
+/// Bins of the history: 100 ms each to begin with.
+pub const BIN_NS: i64 = 100_000_000;
+pub const BINS: usize = 1800;
+/// Calls whose node of the tree is remembered, for requests that come later; requests that came before their call; objects.
+const REMEMBERED: usize = 131_072;
+/// In a dataset requests are read before calls.
+const EARLY: usize = 4 << 20;
+const DIRTY: usize = 3600;
+
+/// What the sums are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// Calls. Sums and histograms that come with them are passed over, because they are of the same calls.
+    Spans,
+    /// Sums and histograms: a dataset whose calls have not been read.
+    Rollups,
+}
+
+/// Everything that the snapshots are made of.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub(super) from: From,
+    pub(super) filter: Option<Arc<Filter>>,
+    /// Calls that began outside are passed over.
+    pub(super) window: Option<Window>,
+    /// Goes up with every row.
+    pub(super) version: u64,
+    pub(super) second: i64,
+    pub(super) now_ns: i64,
+    pub(super) layers: Bins<[Sums; LAYERS.len()]>,
+    pub(super) rates: [Rate; LAYERS.len()],
+    /// Bytes that the program asked for: read, written.
+    pub(super) asked: [i64; 2],
+    pub(super) cache: [i64; 2],
+    pub(super) ops: Ops,
+    pub(super) tree: CallTree,
+    pub(super) files: FileTable,
+    pub(super) objects: HashMap<i32, Sums>,
+    pub(super) processes: ProcessTable,
+    pub(super) disks: Disks,
+    pub(super) recent: Recent,
+    pub(super) dims: Dims,
+    pub(super) dirty: VecDeque<DirtySample>,
+    nodes: HashMap<i64, NodeId>,
+    order: VecDeque<i64>,
+    /// Bytes of requests whose call has not come.
+    early: HashMap<i64, i64>,
+    seen_threads: HashSet<i32>,
+}
+
+impl Summary {
+    pub fn new(from: From) -> Self {
+        Self {
+            from,
+            filter: None,
+            window: None,
+            version: 0,
+            second: 0,
+            now_ns: 0,
+            layers: Bins::new(BIN_NS, BINS),
+            rates: Default::default(),
+            asked: [0; 2],
+            cache: [0; 2],
+            ops: Ops::default(),
+            tree: CallTree::default(),
+            files: FileTable::default(),
+            objects: HashMap::new(),
+            processes: ProcessTable::default(),
+            disks: Disks::new(BIN_NS, BINS),
+            recent: Recent::default(),
+            dims: Dims::new(BIN_NS, BINS),
+            dirty: VecDeque::new(),
+            nodes: HashMap::new(),
+            order: VecDeque::new(),
+            early: HashMap::new(),
+            seen_threads: HashSet::new(),
+        }
+    }
+
+    /// Of a trace that goes on.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.dims.run.live = true;
+        self
+    }
+
+    /// What ids stand for is as in another one.
+    pub fn knows(&mut self, other: &Self) {
+        self.dims = other.dims.clone();
+        self.processes.threads.clone_from(&other.processes.threads);
+    }
+
+    /// The node that the run was on.
+    pub fn host(&self) -> String {
+        self.dims.run.host.clone()
+    }
+
+    /// The outermost call around a call that is kept, or is among the slowest.
+    pub fn root_of(&self, span: i64) -> Option<i64> {
+        let kept = self.recent.spans.iter().find(|s| s.span_id == span);
+        kept.or_else(|| self.tree.slowest(span)).map(|s| s.root_id)
+    }
+
+    /// The tree of calls that a call is part of, if it is kept.
+    pub fn waterfall(&self, span: i64) -> Option<Waterfall> {
+        self.recent.waterfall(span, &self.dims)
+    }
+
+    /// Everything lost, and by layer.
+    pub fn lost(&self) -> (u64, Vec<(Option<Layer>, u64)>) {
+        self.dims.lost_by_layer()
+    }
+
+    /// Changes with every row.
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The node that a call was put to, if that is not long ago.
+    pub(super) fn node_of(&self, span: i64) -> Option<NodeId> {
+        self.nodes.get(&span).copied()
+    }
+
+    /// Of some calls only.
+    #[must_use]
+    pub fn only(mut self, filter: Option<Arc<Filter>>, window: Option<Window>) -> Self {
+        (self.filter, self.window) = (filter, window);
+        self
+    }
+
+    /// One that knows what this one knows of files, processes and the run, and of the calls those kept that fulfil the
+    /// filter.
+    #[must_use]
+    pub fn filtered(&self, filter: Arc<Filter>) -> Self {
+        let mut new = Self::new(From::Spans).only(Some(filter), None);
+        new.knows(self);
+        new.dirty.clone_from(&self.dirty);
+        (new.now_ns, new.second) = (self.now_ns, self.second);
+        for span in &self.recent.spans {
+            new.span(span);
+        }
+        new
+    }
+
+    /// The time, for rates.
+    pub fn tick(&mut self, now_ns: i64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let second = self.now_ns.div_euclid(1_000_000_000);
+        if second != self.second {
+            self.second = second;
+            self.version += 1;
+        }
+    }
+
+    pub fn dirty(&mut self, sample: DirtySample) {
+        if self.dirty.len() >= DIRTY {
+            self.dirty.pop_front();
+        }
+        self.dirty.push_back(sample);
+    }
+
+    /// Takes a row; the order is that in which the correlator makes them, or that of a dataset.
+    pub fn push(&mut self, row: &Row) {
+        self.version += 1;
+        match row {
+            Row::Span(span) => self.span(span),
+            Row::Block(block) => {
+                if self.within(block.issue_ns) {
+                    self.disks.block(block, self.second);
+                    self.recent.block(block.clone());
+                }
+            }
+            Row::BlockLink(link) => {
+                self.recent.link(link.clone());
+                if let Some(node) = self.nodes.get(&link.span_id) {
+                    self.tree.device(*node, link.bytes);
+                } else if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } {
+                    *self.early.entry(link.span_id).or_default() += link.bytes;
+                }
+            }
+            Row::BlockBytes(part) => {
+                self.disks.whose(part);
+                if let Some(file) = part.file_id {
+                    self.files.device(file, part.bytes);
+                }
+            }
+            Row::File(file) => self.dims.file(file.clone()),
+            Row::Handle(handle) => self.dims.handle(handle.clone()),
+            Row::Object(object) => self.dims.object(object.clone()),
+            Row::Process(process) => self.dims.process(process.clone()),
+            Row::Thread(thread) => {
+                if self.seen_threads.len() < REMEMBERED && self.seen_threads.insert(thread.thread_ix) {
+                    *self.processes.threads.entry(thread.process_ix).or_default() += 1;
+                }
+            }
+            Row::Mount(mount) => self.dims.mount(mount.clone()),
+            Row::Metric(metric) => self.dims.metric(metric),
+            Row::Loss(loss) => self.dims.loss(loss),
+            Row::Coverage(verdict) => self.dims.verdict(verdict),
+            Row::Meta(meta) => self.dims.meta(meta.clone()),
+            Row::Rollup(rollup) => self.rollup(rollup),
+            Row::Hist(hist) => self.hist(hist),
+            Row::FilePath(_) | Row::Stack(_) => {}
+        }
+    }
+
+    fn within(&self, t_ns: i64) -> bool {
+        self.window.is_none_or(|w| (w.from_ns..w.to_ns).contains(&t_ns))
+    }
+
+    fn wanted(&self, span: &Span) -> bool {
+        let Some(filter) = &self.filter else { return true };
+        let path = span.file_id.and_then(|id| self.dims.files.get(&id)).map(|f| &*f.path);
+        filter.matches(&facts(span, path))
+    }
+
+    fn span(&mut self, span: &Span) {
+        if !self.within(span.start_ns) || !self.wanted(span) {
+            return;
+        }
+        if let Some(old) = self.recent.span(span.clone()) {
+            self.early.remove(&old.span_id);
+        }
+        let sums = of_layer(span);
+        self.layers.at(span.start_ns)[span.layer as usize].merge(&sums);
+        let [read, written] = moved(span);
+        if span.layer_top {
+            self.rates[span.layer as usize].add(self.second, [1, read, written]);
+            let key = (span.layer, span.op, span.kind);
+            if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
+                op.max_ns = op.max_ns.max(span.dur_ns);
+            }
+            self.ops.count(key, span.start_ns, Measure::Latency, bucket_of(span.dur_ns), 1);
+            if let Some(bytes) = span.bytes {
+                self.ops.count(key, span.start_ns, Measure::Size, bucket_of(bytes), 1);
+            }
+        }
+        if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
+            op.sums.merge(&sums);
+        }
+        let place = self.tree.add(span);
+        if let Some(asked) = place.asked {
+            self.asked[usize::from(span.kind == Kind::Write)] += asked;
+        }
+        if let (Kind::Read, Layer::Syscall, Some(miss)) = (span.kind, span.layer, span.miss_bytes) {
+            self.cache[0] += span.bytes.unwrap_or(0);
+            self.cache[1] += miss;
+        }
+        self.files.add(span, self.second);
+        if let Some(object) =
+            span.object_id.filter(|id| self.objects.len() < REMEMBERED || self.objects.contains_key(id))
+        {
+            self.objects.entry(object).or_default().merge(&sums);
+        }
+        self.processes.add(span, place.own, self.second);
+        if let Some(node) = place.node {
+            self.remember(span.span_id, node);
+        }
+    }
+
+    /// For requests that come later, and those that came before.
+    fn remember(&mut self, span: i64, node: NodeId) {
+        if let Some(bytes) = self.early.remove(&span) {
+            self.tree.device(node, bytes);
+        }
+        if self.order.len() >= REMEMBERED
+            && let Some(old) = self.order.pop_front()
+        {
+            self.nodes.remove(&old);
+        }
+        self.nodes.insert(span, node);
+        self.order.push_back(span);
+    }
+
+    fn rollup(&mut self, row: &Rollup) {
+        if self.from != From::Rollups || !self.within(row.t_ns) {
+            return;
+        }
+        let [bytes_read, bytes_written] = match row.kind {
+            Kind::Read => [row.bytes, 0],
+            Kind::Write => [0, row.bytes],
+            _ => [0, 0],
+        };
+        let (calls, dur_ns, self_ns, errors) = (row.calls, row.dur_ns, row.self_ns, row.errors);
+        let sums = Sums { calls, bytes_read, bytes_written, dur_ns, self_ns, errors };
+        self.layers.at(row.t_ns)[row.layer as usize].merge(&sums);
+        if let Some(op) = self.ops.op(row.layer, row.op, row.kind) {
+            op.sums.merge(&sums);
+            op.max_ns = op.max_ns.max(row.max_ns);
+        }
+        self.processes.rollup(row, &sums);
+    }
+
+    fn hist(&mut self, row: &Hist) {
+        if self.from != From::Rollups || !self.within(row.t_ns) {
+            return;
+        }
+        let what = if row.what == "size" { Measure::Size } else { Measure::Latency };
+        // The kind is told by the sums, which are read first.
+        let kind = self.ops.chosen(Some(row.layer), Some(row.op)).next().map_or(Kind::Other, |(_, _, op)| op.kind);
+        let n = u64::try_from(row.n).unwrap_or(0);
+        self.ops.count((row.layer, row.op, kind), row.t_ns, what, row.bucket, n);
+    }
+}
+
+/// What a filter looks at.
+pub fn facts<'a>(span: &'a Span, path: Option<&'a str>) -> Facts<'a> {
+    Facts {
+        layer: span.layer,
+        op: span.op,
+        kind: span.kind,
+        path,
+        pid: span.pid,
+        tid: span.tid,
+        rank: span.rank,
+        dur_ns: span.dur_ns,
+        self_ns: span.self_ns,
+        offset: span.offset,
+        bytes: span.bytes,
+        errno: span.errno,
+    }
+}

@@ -1,0 +1,197 @@
+//! What the calls on each file were: sums, places, sizes, strides, users.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::bins::{Merge as _, Rate};
+use super::spread::Counts;
+use super::sums::{moved, of_call};
+use super::view::{OpRow, Others, Point, Sums};
+use crate::correlate::rows::Span;
+use crate::words::{Kind, Layer};
+
+/// Files told apart at most; the calls on others are summed up.
+const MAX_FILES: usize = 4096;
+/// Points of a plot, different sizes or strides, processes that are told apart, for each file.
+const MAX_POINTS: usize = 512;
+const MAX_VALUES: usize = 64;
+const MAX_USERS: usize = 1024;
+/// Reads and writes below this are small.
+const SMALL: i64 = 4096;
+
+/// How often each value came.
+#[derive(Debug, Clone, Default)]
+pub struct Frequent {
+    values: HashMap<i64, u64>,
+    pub other: u64,
+}
+
+impl Frequent {
+    fn add(&mut self, value: i64) {
+        if let Some(n) = self.values.get_mut(&value) {
+            *n += 1;
+        } else if self.values.len() < MAX_VALUES {
+            self.values.insert(value, 1);
+        } else {
+            self.other += 1;
+        }
+    }
+
+    /// The most frequent first.
+    pub fn sorted(&self) -> Vec<(i64, u64)> {
+        let mut all: Vec<_> = self.values.iter().map(|(v, n)| (*v, *n)).collect();
+        all.sort_unstable_by_key(|(v, n)| (std::cmp::Reverse(*n), *v));
+        all
+    }
+}
+
+/// One file.
+#[derive(Debug, Clone, Default)]
+pub struct FileSums {
+    /// System calls and faults.
+    pub sums: Sums,
+    pub opens: i64,
+    pub syncs: i64,
+    pub metas: i64,
+    pub placed: i64,
+    pub consecutive: i64,
+    pub sequential: i64,
+    pub small: i64,
+    pub miss_bytes: i64,
+    pub device_bytes: i64,
+    pub latency: Counts,
+    pub max_ns: i64,
+    pub readers: HashSet<i32>,
+    pub writers: HashSet<i32>,
+    pub top: Option<Layer>,
+    pub rate: Rate,
+    pub sizes: Frequent,
+    pub strides: Frequent,
+    /// Where the last call of each process ended.
+    ends: HashMap<i32, i64>,
+    pub points: Vec<Point>,
+    /// Every n-th is kept.
+    pub every_nth: u64,
+    seen: u64,
+    ops: BTreeMap<(Layer, &'static str), OpSums>,
+}
+
+#[derive(Debug, Clone)]
+struct OpSums {
+    kind: Kind,
+    sums: Sums,
+    max_ns: i64,
+    latency: Counts,
+}
+
+impl FileSums {
+    fn add(&mut self, span: &Span, second: i64) {
+        self.top = Some(self.top.map_or(span.layer, |top| top.min(span.layer)));
+        let sums = of_call(span);
+        if self.ops.len() < MAX_VALUES || self.ops.contains_key(&(span.layer, span.op)) {
+            let new = || OpSums { kind: span.kind, sums: Sums::default(), max_ns: 0, latency: Counts::default() };
+            let op = self.ops.entry((span.layer, span.op)).or_insert_with(new);
+            op.sums.merge(&sums);
+            op.max_ns = op.max_ns.max(span.dur_ns);
+            op.latency.value(span.dur_ns);
+        }
+        if !matches!(span.layer, Layer::Syscall | Layer::Vfs) || !span.layer_top {
+            return;
+        }
+        self.sums.merge(&sums);
+        self.max_ns = self.max_ns.max(span.dur_ns);
+        self.latency.value(span.dur_ns);
+        self.opens += i64::from(span.kind == Kind::Open);
+        self.syncs += i64::from(span.kind == Kind::Sync);
+        self.metas += i64::from(span.kind == Kind::Meta);
+        self.miss_bytes += span.miss_bytes.unwrap_or(0);
+        self.rate.add(second, [1, moved(span).iter().sum(), 0]);
+        let users = match span.kind {
+            Kind::Read => &mut self.readers,
+            Kind::Write => &mut self.writers,
+            _ => return,
+        };
+        if users.len() < MAX_USERS {
+            users.insert(span.process_ix);
+        }
+        let Some(bytes) = span.bytes.filter(|_| span.errno == 0) else { return };
+        self.sizes.add(bytes);
+        self.small += i64::from(bytes < SMALL);
+        if let Some(offset) = span.offset {
+            self.place(span, offset, bytes);
+        }
+    }
+
+    fn place(&mut self, span: &Span, offset: i64, bytes: i64) {
+        self.placed += 1;
+        if let Some(end) = self.ends.get(&span.process_ix) {
+            let stride = offset.saturating_sub(*end);
+            self.consecutive += i64::from(stride == 0);
+            self.sequential += i64::from(stride >= 0);
+            self.strides.add(stride);
+        }
+        if self.ends.len() < MAX_USERS || self.ends.contains_key(&span.process_ix) {
+            self.ends.insert(span.process_ix, offset.saturating_add(bytes));
+        }
+        self.every_nth = self.every_nth.max(1);
+        if self.seen.is_multiple_of(self.every_nth) {
+            if self.points.len() == MAX_POINTS {
+                self.every_nth *= 2;
+                let mut n = 0;
+                self.points.retain(|_| {
+                    n += 1;
+                    n % 2 == 1
+                });
+            }
+            if self.seen.is_multiple_of(self.every_nth) {
+                let write = span.kind == Kind::Write;
+                let (pid, rank) = (span.pid, span.rank);
+                self.points.push(Point { t_ns: span.start_ns, dur_ns: span.dur_ns, offset, bytes, write, pid, rank });
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// The most time first.
+    pub fn ops(&self) -> Vec<OpRow> {
+        let row = |((layer, op), s): (&(Layer, &'static str), &OpSums)| OpRow {
+            layer: *layer,
+            op,
+            kind: s.kind,
+            sums: s.sums,
+            latency: s.latency.percentiles(Some(s.max_ns)),
+        };
+        let mut rows: Vec<_> = self.ops.iter().map(row).collect();
+        rows.sort_by_key(|r| std::cmp::Reverse(r.sums.dur_ns));
+        rows
+    }
+}
+
+/// All files.
+#[derive(Debug, Clone, Default)]
+pub struct FileTable {
+    pub files: HashMap<i32, FileSums>,
+    pub other: Others,
+    others: HashSet<i32>,
+}
+
+impl FileTable {
+    pub fn add(&mut self, span: &Span, second: i64) {
+        let Some(id) = span.file_id else { return };
+        if self.files.len() >= MAX_FILES && !self.files.contains_key(&id) {
+            if matches!(span.layer, Layer::Syscall | Layer::Vfs) && span.layer_top {
+                self.other.sums.merge(&of_call(span));
+            }
+            if self.others.len() < MAX_FILES * 16 && self.others.insert(id) {
+                self.other.rows += 1;
+            }
+            return;
+        }
+        self.files.entry(id).or_default().add(span, second);
+    }
+
+    pub fn device(&mut self, id: i32, bytes: i64) {
+        if let Some(file) = self.files.get_mut(&id) {
+            file.device_bytes = file.device_bytes.saturating_add(bytes);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What one call adds to sums.
+
+use super::view::Sums;
+use crate::correlate::rows::Span;
+use crate::words::Kind;
+
+/// Bytes read and written: of reads and writes only.
+pub fn moved(span: &Span) -> [i64; 2] {
+    let bytes = span.bytes.unwrap_or(0);
+    match span.kind {
+        Kind::Read => [bytes, 0],
+        Kind::Write => [0, bytes],
+        _ => [0, 0],
+    }
+}
+
+/// All of a call.
+pub fn of_call(span: &Span) -> Sums {
+    let [bytes_read, bytes_written] = moved(span);
+    Sums {
+        calls: 1,
+        bytes_read,
+        bytes_written,
+        dur_ns: span.dur_ns,
+        self_ns: span.self_ns,
+        errors: i64::from(span.errno != 0),
+    }
+}
+
+/// What it adds to its layer: exclusive time and errors, and the rest when it is the outermost call of the layer.
+pub fn of_layer(span: &Span) -> Sums {
+    let all = of_call(span);
+    if span.layer_top { all } else { Sums { self_ns: all.self_ns, errors: all.errors, ..Sums::default() } }
+}

@@ -1,0 +1,259 @@
+//! Sums agree with the rows that they are made from, however they are fed, and memory stays bounded.
+
+use super::filter::Filter;
+use super::view::{Focus, Screen, Snapshot, Sums, Window};
+use super::{From, Summary, facts};
+use crate::correlate::rows::{Block, BlockLink, Row, Span, span_id};
+use crate::words::{Kind, LAYERS, Layer};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const OPS: [(Layer, &str, Kind); 5] = [
+    (Layer::App, "phase", Kind::Other),
+    (Layer::Hdf5, "H5Dwrite", Kind::Write),
+    (Layer::Hdf5, "H5Dread", Kind::Read),
+    (Layer::Syscall, "pwrite64", Kind::Write),
+    (Layer::Syscall, "fsync", Kind::Sync),
+];
+
+fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
+    let (layer, op, kind) = OPS[op];
+    let id = span_id(thread, seq);
+    let bytes = matches!(kind, Kind::Read | Kind::Write).then_some(i64::from(seq) * 100);
+    Span {
+        span_id: id,
+        parent_id: None,
+        root_id: id,
+        layer,
+        op,
+        kind,
+        depth: 0,
+        layer_top: true,
+        process_ix: thread as i32,
+        pid: 100 + thread as i32,
+        tid: 100 + thread as i32,
+        rank: None,
+        cpu: 0,
+        start_ns,
+        dur_ns,
+        self_ns: dur_ns,
+        file_id: Some(seq as i32 % 7),
+        handle_id: None,
+        object_id: None,
+        offset: bytes.map(|b| b * 3),
+        bytes,
+        req_bytes: bytes,
+        miss_bytes: None,
+        ahead_bytes: None,
+        throttle_ns: None,
+        ret: None,
+        errno: 0,
+        flags: 0,
+        async_id: None,
+        coll_id: None,
+        stack_id: None,
+    }
+}
+
+/// Trees of two levels: calls of the program, and system calls inside them.
+fn trees() -> impl Strategy<Value = Vec<Span>> {
+    let tree = (0..3u32, 0..3usize, 0..40_000_000_000i64, prop::collection::vec((3..5usize, 1..1000i64), 0..4));
+    prop::collection::vec(tree, 1..60).prop_map(|trees| {
+        let mut seqs = [0u32; 3];
+        let mut spans = Vec::new();
+        for (thread, op, start, children) in trees {
+            let seq = &mut seqs[thread as usize];
+            *seq += 1;
+            let inside: i64 = children.iter().map(|(_, dur)| dur).sum();
+            let root = Span { self_ns: 10, ..span(thread, *seq, op, start, inside + 10) };
+            let mut at = start;
+            let mut below = Vec::new();
+            for (op, dur) in children {
+                *seq += 1;
+                let child = span(thread, *seq, op, at, dur);
+                below.push(Span { parent_id: Some(root.span_id), root_id: root.span_id, depth: 1, ..child });
+                at += dur;
+            }
+            // The calls inside a phase come before it.
+            let phase = root.layer == Layer::App;
+            if !phase {
+                spans.push(root.clone());
+            }
+            spans.extend(below);
+            if phase {
+                spans.push(root);
+            }
+        }
+        spans
+    })
+}
+
+fn summary(spans: &[Span]) -> Summary {
+    let mut summary = Summary::new(From::Spans);
+    for s in spans {
+        summary.push(&Row::Span(s.clone()));
+    }
+    summary
+}
+
+fn on(summary: &Summary, screen: Screen) -> Snapshot {
+    summary.snapshot(&Focus { screen, ..Focus::default() })
+}
+
+fn total<'a>(spans: impl Iterator<Item = &'a Span>) -> Sums {
+    spans.fold(Sums::default(), |mut sum, s| {
+        let bytes = s.bytes.unwrap_or(0);
+        sum.calls += 1;
+        sum.bytes_read += if s.kind == Kind::Read { bytes } else { 0 };
+        sum.bytes_written += if s.kind == Kind::Write { bytes } else { 0 };
+        sum.dur_ns += s.dur_ns;
+        sum.self_ns += s.self_ns;
+        sum.errors += i64::from(s.errno != 0);
+        sum
+    })
+}
+
+fn add(sums: impl Iterator<Item = Sums>) -> Sums {
+    sums.fold(Sums::default(), |mut all, s| {
+        all.calls += s.calls;
+        all.bytes_read += s.bytes_read;
+        all.bytes_written += s.bytes_written;
+        all.dur_ns += s.dur_ns;
+        all.self_ns += s.self_ns;
+        all.errors += s.errors;
+        all
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_screen_sums_up_to_the_calls(spans in trees()) {
+        let summary = summary(&spans);
+        let overview = on(&summary, Screen::Overview);
+        for layer in LAYERS {
+            let expected = total(spans.iter().filter(|s| s.layer == layer));
+            let row = overview.overview.layers.iter().find(|l| l.layer == Some(layer));
+            prop_assert_eq!(row.map_or(Sums::default(), |r| r.sums), expected);
+            let history = overview.history.layers.iter().find(|(l, _)| *l == layer);
+            prop_assert_eq!(history.map_or(Sums::default(), |(_, h)| add(h.iter().copied())), expected);
+        }
+        // A call that is in no other: in a phase it is the program's own.
+        let own = |s: &&Span| s.layer != Layer::App && (s.parent_id.is_none() || phase_of(&spans, s));
+        prop_assert_eq!(add(overview.processes.rows.iter().map(|p| p.sums)), total(spans.iter().filter(own)));
+        let system = |s: &&Span| s.layer == Layer::Syscall;
+        prop_assert_eq!(add(overview.processes.rows.iter().map(|p| p.system)), total(spans.iter().filter(system)));
+        prop_assert_eq!(add(overview.files.rows.iter().map(|f| f.sums)), total(spans.iter().filter(system)));
+        let asked: i64 = spans.iter().filter(own).filter_map(|s| s.bytes).sum();
+        prop_assert_eq!(overview.overview.chain[0].bytes_read + overview.overview.chain[0].bytes_written, asked);
+        let tree = on(&summary, Screen::Tree).tree;
+        prop_assert_eq!(add(tree.nodes.iter().map(|n| n.sums)), total(spans.iter()));
+        let latency = on(&summary, Screen::Latency).latency;
+        prop_assert_eq!(latency.total, spans.len() as u64);
+        prop_assert_eq!(latency.columns.iter().flatten().map(|n| u64::from(*n)).sum::<u64>(), spans.len() as u64);
+        let events = on(&summary, Screen::Events).events;
+        prop_assert_eq!(events.rows.len(), spans.len());
+    }
+
+    #[test]
+    fn the_tree_is_that_of_the_calls(spans in trees()) {
+        let tree = on(&summary(&spans), Screen::Tree).tree;
+        let mut expected: BTreeMap<(Option<&str>, &str), i64> = BTreeMap::new();
+        for s in &spans {
+            let parent = spans.iter().find(|p| Some(p.span_id) == s.parent_id).map(|p| p.op);
+            *expected.entry((parent, s.op)).or_default() += 1;
+        }
+        let op = |id| tree.nodes.iter().find(|n| n.id == id).map(|n| n.op);
+        let found: BTreeMap<_, _> = tree.nodes.iter().map(|n| ((n.parent.and_then(op), n.op), n.sums.calls)).collect();
+        prop_assert_eq!(found, expected);
+        for (at, node) in tree.nodes.iter().enumerate() {
+            let parent = node.parent.map(|p| tree.nodes.iter().position(|n| n.id == p).unwrap());
+            prop_assert!(parent.is_none_or(|p| p < at), "parents come first");
+        }
+    }
+
+    #[test]
+    fn a_filter_and_a_window_leave_out_the_rest(spans in trees(), from in 0..40_000_000_000i64) {
+        let filter = Arc::new(Filter::parse("layer=syscall and dur>300ns").unwrap());
+        let window = Window { from_ns: from, to_ns: from + 10_000_000_000 };
+        let mut some = Summary::new(From::Spans).only(Some(Arc::clone(&filter)), Some(window));
+        for s in &spans {
+            some.push(&Row::Span(s.clone()));
+        }
+        let wanted = |s: &&Span| filter.matches(&facts(s, None)) && (window.from_ns..window.to_ns).contains(&s.start_ns);
+        let overview = on(&some, Screen::Overview).overview;
+        prop_assert_eq!(add(overview.layers.iter().map(|l| l.sums)), total(spans.iter().filter(wanted)));
+        // While a trace goes on: what is kept is looked at again.
+        let later = summary(&spans).filtered(Arc::clone(&filter));
+        let overview = on(&later, Screen::Overview).overview;
+        let wanted = |s: &&Span| filter.matches(&facts(s, None));
+        prop_assert_eq!(add(overview.layers.iter().map(|l| l.sums)), total(spans.iter().filter(wanted)));
+    }
+}
+
+fn phase_of(spans: &[Span], span: &Span) -> bool {
+    spans.iter().any(|p| Some(p.span_id) == span.parent_id && p.layer == Layer::App)
+}
+
+#[test]
+fn memory_is_bounded_and_what_finds_no_room_is_told() {
+    let mut summary = Summary::new(From::Spans);
+    let calls = 300_000;
+    for n in 0..calls {
+        let thread = n % 6000;
+        let s = span(thread, n / 6000 + 1, 3, i64::from(n) * 1_000_000_000, 5);
+        summary.push(&Row::Span(Span { file_id: Some(n as i32), ..s }));
+    }
+    let overview = on(&summary, Screen::Overview);
+    let (files, processes) = (&overview.files, &overview.processes);
+    assert!(files.rows.len() <= 1000 && processes.rows.len() <= 1000);
+    assert_eq!(
+        files.other.unwrap().rows + files.rows.len() as u64,
+        4096 + 65_536,
+        "counted as far as it is remembered"
+    );
+    let calls = i64::from(calls);
+    assert_eq!(files.other.unwrap().sums.calls + files.rows.iter().map(|f| f.sums.calls).sum::<i64>(), calls);
+    assert_eq!(processes.other.unwrap().sums.calls + processes.rows.iter().map(|p| p.sums.calls).sum::<i64>(), calls);
+    let events = on(&summary, Screen::Events).events;
+    assert_eq!((events.before + 65_536) as i64, calls);
+    assert!(overview.history.layers[0].1.len() <= 3600);
+}
+
+#[test]
+fn one_call_down_to_its_requests() {
+    let root = span(1, 1, 1, 100, 50);
+    let below = |seq, op| Span { parent_id: Some(root.span_id), root_id: root.span_id, ..span(1, seq, op, 110, 20) };
+    let mut summary = summary(&[root.clone(), below(2, 3), below(3, 4)]);
+    let block = Block {
+        req_id: 9,
+        dev: 8 << 20,
+        op: "write",
+        class: "sync",
+        req_flags: 0,
+        sector: 8,
+        bytes: 4096,
+        pid: 101,
+        queue_ns: 112,
+        issue_ns: 115,
+        dur_ns: 10,
+        status: 0,
+        nr_bios: 1,
+        qdepth: 1,
+    };
+    summary.push(&Row::Block(block));
+    let (span_id, root_id) = (below(2, 3).span_id, root.span_id);
+    summary.push(&Row::BlockLink(BlockLink { req_id: 9, span_id, root_id, bytes: 4096, how: "direct" }));
+    let snapshot = summary.snapshot(&Focus { screen: Screen::Tree, span_id: Some(span_id), ..Focus::default() });
+    let bars = &snapshot.waterfall.unwrap().bars;
+    let shown: Vec<_> = bars.iter().map(|b| (b.depth, b.layer, b.start_ns, b.dur_ns)).collect();
+    let expected = [
+        (0, Layer::Hdf5, 100, 50),
+        (1, Layer::Syscall, 110, 20),
+        (2, Layer::Block, 112, 13),
+        (1, Layer::Syscall, 110, 20),
+    ];
+    assert_eq!(shown, expected);
+    let node = snapshot.tree.nodes.iter().find(|n| n.op == "pwrite64").unwrap();
+    assert_eq!(node.device_bytes, 4096);
+}

@@ -1,0 +1,28 @@
+//! Which keys there are, as the help shows them; the one list of them.
+
+/// Key, what it does.
+pub type Binding = (&'static str, &'static str);
+
+/// On every screen.
+pub const EVERYWHERE: &[Binding] = &[
+    ("1-9", "screens"),
+    ("Tab S-Tab", "next, previous table"),
+    ("arrows hjkl", "select; h l: sort by another column"),
+    ("PgUp PgDn g G", "page, first row, last row"),
+    ("Enter", "look into the selected row"),
+    ("Esc Backspace", "back"),
+    ("d", "all of the selected row"),
+    ("/", "filter calls"),
+    ("s < > I", "sort: menu, column left, right, reverse"),
+    ("z", "freeze the figures (tracing and recording go on)"),
+    ("[ ] { }", "window: a tenth, a whole one back, forth"),
+    ("+ - =", "window: half as long, twice as long, everything"),
+    (":", "window: go to a time (12.5s, 90s, 2m)"),
+    ("R", "start or stop recording a dataset"),
+    ("x", "export the selection as a dataset"),
+    ("u", "bytes: KiB or kB"),
+    ("o", "only rows with calls"),
+    ("L", "messages"),
+    ("? F1", "this help"),
+    ("q Ctrl-C", "quit (asks while recording); Q: without asking"),
+];

@@ -1,0 +1,96 @@
+//! The screens: each draws its part of a snapshot.
+
+mod coverage;
+mod devices;
+mod events;
+mod files;
+mod inflight;
+mod latency;
+mod overview;
+mod processes;
+mod tree;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::state::{State, TableId};
+use super::text;
+use super::theme::Tone;
+use super::widgets::Pen;
+use super::widgets::table::{Cell, Key, Table};
+use crate::summary::view::{Percentiles, Screen, Snapshot};
+
+/// Draws the screen that is looked at.
+pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+    let draw = match state.screen {
+        Screen::Overview => overview::draw,
+        Screen::Processes => processes::draw,
+        Screen::Files => files::draw,
+        Screen::Tree => tree::draw,
+        Screen::Latency => latency::draw,
+        Screen::InFlight => inflight::draw,
+        Screen::Events => events::draw,
+        Screen::Devices => devices::draw,
+        Screen::Coverage => coverage::draw,
+    };
+    draw(buf, area, snapshot, state);
+}
+
+/// Everything about the selected row.
+pub fn details(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
+    let Some(id) = state.focused() else { return vec![("nothing is selected".to_owned(), Tone::Dim)] };
+    if id == TableId::Flights {
+        return inflight::details(snapshot, state);
+    }
+    let Some(table) = state.tables.get(&id) else { return Vec::new() };
+    table.details.iter().map(|(head, text)| (format!("{head:<12} {text}"), Tone::Plain)).collect()
+}
+
+/// Draws a table as a pane that the keys can go to.
+fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: &Table<R>) {
+    if area.height < 2 || area.width < 10 {
+        return;
+    }
+    let pen = state.pen;
+    state.panes.push(id);
+    let focused = state.has_focus(id);
+    table.draw(buf, area, pen, state.tables.entry(id).or_default(), focused);
+}
+
+fn number(n: i64) -> Key {
+    Key::Number(n as f64)
+}
+
+/// A number; a dash for none.
+fn count(n: i64) -> String {
+    if n == 0 { "-".to_owned() } else { text::count(n as f64) }
+}
+
+/// A rate of calls.
+fn per_second(n: f64) -> String {
+    if n < 0.05 { "-".to_owned() } else { text::count(n) }
+}
+
+/// Time; a dash for none.
+fn time(ns: i64) -> String {
+    if ns == 0 { "-".to_owned() } else { text::time(ns) }
+}
+
+/// Failed calls stand out.
+fn errors(n: i64) -> Cell {
+    Cell::new(count(n), if n > 0 { Tone::Warn } else { Tone::Dim })
+}
+
+/// Bytes; a dash for none.
+fn bytes(pen: Pen, n: i64) -> String {
+    if n == 0 { "-".to_owned() } else { pen.bytes(n) }
+}
+
+fn percentile(p: Option<Percentiles>, of: fn(&Percentiles) -> i64) -> String {
+    p.as_ref().map_or_else(|| "-".to_owned(), |p| text::time(of(p)))
+}
+
+/// A part of a whole; a dash where there is no whole.
+fn part(of: i64, whole: i64) -> String {
+    if whole > 0 { text::percent(of as f64 / whole as f64) } else { "-".to_owned() }
+}

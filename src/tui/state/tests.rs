@@ -1,0 +1,264 @@
+//! Key by key, on a snapshot by hand.
+
+use super::*;
+use crate::summary::view::{EventRow, FileRow, Files, Recording, Status};
+use crate::tui::{frame, testing};
+use crate::words::Kind;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// A dashboard of 120 x 40 over a snapshot.
+struct Session {
+    state: State,
+    snapshot: Snapshot,
+}
+
+impl Session {
+    fn new() -> Self {
+        let mut session = Self { state: State::new(Theme::default()), snapshot: testing::snapshot() };
+        session.lay_out();
+        session
+    }
+
+    fn lay_out(&mut self) {
+        frame::draw(&mut Buffer::empty(Rect::new(0, 0, 120, 40)), &self.snapshot, &mut self.state);
+    }
+
+    fn key(&mut self, key: Key) -> Effect {
+        let effect = self.state.on_key(key, &self.snapshot);
+        self.lay_out();
+        effect
+    }
+
+    fn keys(&mut self, keys: &str) -> Effect {
+        keys.chars().fold(Effect::None, |_, c| self.key(if c == '\n' { Key::Enter } else { Key::Char(c) }))
+    }
+}
+
+#[test]
+fn digits_are_screens() {
+    let mut s = Session::new();
+    for (i, screen) in SCREENS.into_iter().enumerate() {
+        s.keys(&(i + 1).to_string());
+        assert_eq!(s.state.focus().screen, screen);
+    }
+}
+
+#[test]
+fn a_selection_stays_with_its_row_when_the_order_changes() {
+    let mut s = Session::new();
+    s.keys("3j");
+    let chosen = s.state.selected(TableId::Files);
+    assert_eq!(chosen, Some(2));
+    let mut rows = s.snapshot.files.rows.clone();
+    rows.reverse();
+    s.snapshot.files = Arc::new(Files { rows, other: None });
+    s.lay_out();
+    assert_eq!(s.state.selected(TableId::Files), chosen);
+}
+
+#[test]
+fn keys_stop_at_the_ends_of_a_table() {
+    let mut s = Session::new();
+    s.keys("3kkkk");
+    assert_eq!(s.state.selected(TableId::Files), Some(1));
+    s.keys("G");
+    let last = s.state.selected(TableId::Files);
+    s.keys("jjjj");
+    assert_eq!(s.state.selected(TableId::Files), last);
+    s.keys("g");
+    assert_eq!(s.state.selected(TableId::Files), Some(1));
+}
+
+#[test]
+fn a_table_without_rows_takes_every_key() {
+    let mut s = Session::new();
+    s.snapshot.files = Arc::new(Files::default());
+    s.keys("3jkgGdq");
+    s.keys("\n");
+    assert_eq!(s.state.file, None);
+}
+
+#[test]
+fn enter_opens_a_file_and_escape_closes_it() {
+    let mut s = Session::new();
+    s.keys("3j\n");
+    assert_eq!(s.state.focus().file_id, Some(2));
+    s.key(Key::Esc);
+    assert_eq!(s.state.focus().file_id, None);
+}
+
+#[test]
+fn a_process_becomes_a_filter() {
+    let mut s = Session::new();
+    s.keys("2\n");
+    assert_eq!(s.state.focus().screen, Screen::Tree);
+    assert_eq!(s.state.filter.as_ref().map(|f| f.text()), Some("pid=4240"));
+    s.key(Key::Esc);
+    assert!(s.state.filter.is_none());
+}
+
+#[test]
+fn a_wrong_filter_is_kept_for_correction() {
+    let mut s = Session::new();
+    s.keys("/dur>>\n");
+    assert!(s.state.prompt.as_ref().is_some_and(|p| p.wrong.is_some()));
+    assert!(s.state.filter.is_none());
+    s.key(Key::Ctrl('u'));
+    s.keys("dur>1ms\n");
+    assert_eq!((s.state.prompt.is_none(), s.state.filter.as_ref().map(|f| f.text())), (true, Some("dur>1ms")));
+    s.keys("/");
+    s.key(Key::Ctrl('u'));
+    s.keys("\n");
+    assert!(s.state.filter.is_none(), "an empty line takes the filter away");
+}
+
+#[test]
+fn letters_in_a_prompt_are_no_commands() {
+    let mut s = Session::new();
+    assert_eq!(s.keys("/qQ"), Effect::None);
+    assert_eq!(s.state.prompt.as_ref().map(|p| p.text.as_str()), Some("qQ"));
+}
+
+#[test]
+fn leaving_asks_while_recording() {
+    let mut s = Session::new();
+    assert_eq!(s.keys("q"), Effect::Quit);
+    s.snapshot.status = Status { recording: Some(Recording::default()), ..Status::default() };
+    assert_eq!(s.keys("q"), Effect::None);
+    assert_eq!(s.keys("n"), Effect::None);
+    s.keys("q");
+    assert_eq!(s.keys("y"), Effect::Quit);
+    assert_eq!(s.key(Key::Ctrl('c')), Effect::Quit);
+}
+
+#[test]
+fn recording_starts_and_stops() {
+    let mut s = Session::new();
+    s.keys("R");
+    s.key(Key::Ctrl('u'));
+    assert_eq!(s.keys("a.iotrace\n"), Effect::Command(Command::StartRecording("a.iotrace".into())));
+    s.snapshot.status.recording = Some(Recording::default());
+    assert_eq!(s.keys("R"), Effect::Command(Command::StopRecording));
+}
+
+#[test]
+fn freezing_keeps_the_window_and_scrubbing_moves_it() {
+    let mut s = Session::new();
+    let kept = s.snapshot.kept;
+    s.keys("z");
+    assert_eq!(s.state.focus().window, Some(kept));
+    s.snapshot.kept.to_ns += 5_000_000_000;
+    s.lay_out();
+    assert_eq!(s.state.focus().window, Some(kept), "time goes on, the figures do not");
+    s.keys("+");
+    let half = s.state.window.unwrap();
+    assert_eq!(half.to_ns - half.from_ns, (kept.to_ns - kept.from_ns) / 2);
+    s.keys("[");
+    assert!(s.state.window.unwrap().from_ns < half.from_ns);
+    s.keys("z");
+    assert_eq!(s.state.focus().window, None);
+}
+
+#[test]
+fn a_head_is_sorted_by_and_then_the_other_way_around() {
+    let mut s = Session::new();
+    s.keys("3s\n");
+    let sorted = s.state.tables[&TableId::Files].sort;
+    assert_eq!(sorted, Some(("time", false)));
+    s.keys("I");
+    assert_eq!(s.state.tables[&TableId::Files].sort, Some(("time", true)));
+    s.keys(">");
+    assert_eq!(s.state.tables[&TableId::Files].sort, Some(("read", false)));
+}
+
+#[test]
+fn clicks_select_sort_and_open() {
+    let mut s = Session::new();
+    s.keys("3");
+    let click = |x, y| Mouse { what: MouseDid::Click, x, y };
+    // Title, tabs, title of the table, heads, rows.
+    s.state.on_mouse(click(30, 5), &s.snapshot);
+    s.lay_out();
+    assert_eq!(s.state.selected(TableId::Files), Some(2));
+    s.state.on_mouse(click(30, 5), &s.snapshot);
+    assert_eq!(s.state.file, Some(2));
+    s.state.file = None;
+    s.lay_out();
+    s.state.on_mouse(click(3, 3), &s.snapshot);
+    assert_eq!(s.state.tables[&TableId::Files].sort, Some(("time", false)));
+    s.state.on_mouse(click(1, 1), &s.snapshot);
+    assert_eq!(s.state.screen, Screen::Overview);
+}
+
+#[test]
+fn tab_goes_around_the_tables() {
+    let mut s = Session::new();
+    let first = s.state.focused();
+    let all = s.state.panes.len();
+    assert!(all > 1);
+    (0..all).for_each(|_| _ = s.key(Key::Tab));
+    assert_eq!(s.state.focused(), first);
+    s.key(Key::BackTab);
+    assert_eq!(s.state.focused(), s.state.panes.last().copied());
+}
+
+#[test]
+fn an_event_leads_to_its_call_and_back() {
+    let mut s = Session::new();
+    s.keys("7g\n");
+    assert_eq!((s.state.screen, s.state.focus().span_id), (Screen::Tree, Some(11)));
+    s.key(Key::Esc);
+    assert_eq!((s.state.screen, s.state.span), (Screen::Events, None));
+}
+
+#[test]
+fn the_tail_follows_until_the_user_looks_at_a_row() {
+    let mut s = Session::new();
+    s.keys("7");
+    let add = |s: &mut Session| {
+        let mut events = (*s.snapshot.events).clone();
+        let last = events.rows.last().unwrap().clone();
+        events.rows.push(EventRow { span_id: last.span_id + 1, kind: Kind::Other, ..last });
+        s.snapshot.events = Arc::new(events);
+        s.lay_out();
+    };
+    add(&mut s);
+    let newest = s.snapshot.events.rows.last().map(|e| e.span_id);
+    assert_eq!(s.state.selected(TableId::Events), newest);
+    s.keys("k");
+    let looked_at = s.state.selected(TableId::Events);
+    add(&mut s);
+    assert_eq!(s.state.selected(TableId::Events), looked_at);
+    s.keys("P");
+    assert_eq!(s.state.selected(TableId::Events), Some(10), "the call around it");
+}
+
+#[test]
+fn a_row_that_is_gone_leaves_its_place_selected() {
+    let mut s = Session::new();
+    s.keys("3j");
+    let rows: Vec<FileRow> = s.snapshot.files.rows.iter().filter(|r| r.file_id != 2).cloned().collect();
+    s.snapshot.files = Arc::new(Files { rows, other: None });
+    s.lay_out();
+    assert_eq!(s.state.tables[&TableId::Files].at, 1);
+}
+
+#[test]
+fn every_key_on_every_screen_is_harmless() {
+    let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoLs<>I\n:x";
+    for snapshot in [testing::snapshot(), Snapshot::default()] {
+        for screen in '1'..='9' {
+            let mut s = Session::new();
+            s.snapshot = snapshot.clone();
+            s.keys(&screen.to_string());
+            for c in keys.chars() {
+                s.keys(&c.to_string());
+                s.key(Key::Esc);
+                s.key(Key::PageDown);
+                s.key(Key::End);
+                s.key(Key::Home);
+            }
+        }
+    }
+}

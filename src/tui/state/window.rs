@@ -1,0 +1,114 @@
+//! The part of time that is looked at.
+
+use super::State;
+use crate::summary::view::{Snapshot, Window};
+
+const SECOND: i64 = 1_000_000_000;
+/// No window is shorter.
+const SHORTEST: i64 = 1_000_000;
+
+impl State {
+    /// Moves the window or makes it longer or shorter.
+    pub(super) fn scrub(&mut self, key: char, snapshot: &Snapshot) {
+        let kept = snapshot.kept;
+        let now = self.window.unwrap_or(kept);
+        let length = (now.to_ns - now.from_ns).max(SHORTEST);
+        self.window = match key {
+            '=' => None,
+            '+' => Some(resized(now, length / 2, kept)),
+            '-' if length.saturating_mul(2) >= kept.to_ns - kept.from_ns => None,
+            '-' => Some(resized(now, length * 2, kept)),
+            '[' => Some(moved(now, -length / 10, kept)),
+            ']' => Some(moved(now, length / 10, kept)),
+            '{' => Some(moved(now, -length, kept)),
+            _ => Some(moved(now, length, kept)),
+        };
+    }
+}
+
+/// The window of that length around the middle of another.
+fn resized(now: Window, length: i64, kept: Window) -> Window {
+    let length = length.max(SHORTEST);
+    let from = now.from_ns + (now.to_ns - now.from_ns - length) / 2;
+    moved(Window { from_ns: from, to_ns: from + length }, 0, kept)
+}
+
+/// The window moved, within what is kept; one that has everything is halved first.
+fn moved(now: Window, by: i64, kept: Window) -> Window {
+    let all = kept.to_ns - kept.from_ns;
+    let mut length = (now.to_ns - now.from_ns).min(all);
+    let mut from = now.from_ns;
+    if by != 0 && length == all {
+        length = (all / 2).max(SHORTEST).min(all);
+        from = if by < 0 { kept.from_ns } else { kept.to_ns - length };
+    }
+    let from = (from + by).clamp(kept.from_ns, (kept.to_ns - length).max(kept.from_ns));
+    Window { from_ns: from, to_ns: from + length }
+}
+
+/// A window around a time, as long as the one before, ten seconds where there was none.
+pub(super) fn around(now: Option<Window>, kept: Window, at: i64) -> Window {
+    let length =
+        now.map_or(10 * SECOND, |w| w.to_ns - w.from_ns).clamp(SHORTEST, (kept.to_ns - kept.from_ns).max(SHORTEST));
+    moved(Window { from_ns: at - length / 2, to_ns: at - length / 2 + length }, 0, kept)
+}
+
+/// A time since the start of the trace: `12.5`, `12.5s`, `300ms`, `2m`, `1h`, `1:30`.
+pub(super) fn time(text: &str) -> Result<i64, String> {
+    let wrong = || "a time since the start: 12.5s, 300ms, 2m, 1:30".to_owned();
+    if let Some((minutes, seconds)) = text.split_once(':') {
+        let minutes: u32 = minutes.parse().map_err(|_| wrong())?;
+        let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
+        return Ok(i64::from(minutes) * 60 * SECOND + (seconds * 1e9) as i64);
+    }
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
+    let scale = match unit {
+        "" | "s" => 1e9,
+        "ms" => 1e6,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    if number.is_finite() && number >= 0.0 { Ok((number * scale) as i64) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEPT: Window = Window { from_ns: 0, to_ns: 100 * SECOND };
+
+    fn window(from: i64, to: i64) -> Window {
+        Window { from_ns: from * SECOND, to_ns: to * SECOND }
+    }
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(
+            ["12.5", "300ms", "2m", "1:30"].map(time),
+            [Ok(12_500_000_000), Ok(300_000_000), Ok(120 * SECOND), Ok(90 * SECOND)]
+        );
+        for bad in ["", "x", "-1", "1y", "inf", ":"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_window_stays_within_what_is_kept() {
+        assert_eq!(moved(window(90, 100), 5 * SECOND, KEPT), window(90, 100));
+        assert_eq!(moved(window(0, 10), -SECOND, KEPT), window(0, 10));
+        assert_eq!(moved(KEPT, SECOND, KEPT), window(50, 100), "everything cannot move: its second half");
+        assert_eq!(resized(window(0, 10), 20 * SECOND, KEPT), window(0, 20));
+        assert_eq!(around(None, KEPT, 50 * SECOND), window(45, 55));
+        assert_eq!(around(Some(window(0, 20)), KEPT, 95 * SECOND), window(80, 100));
+    }
+
+    #[test]
+    fn nothing_kept_is_no_error() {
+        let none = Window::default();
+        assert_eq!(moved(none, 1, none), none);
+        resized(none, 5, none);
+        around(None, none, 7);
+    }
+}

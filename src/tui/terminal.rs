@@ -1,0 +1,116 @@
+//! The terminal: taken for the dashboard, and given back however that ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::sync::Once;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, DisableMouseCapture, EnableMouseCapture};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
+};
+use ratatui::layout::Size;
+
+use super::input::{self, Input};
+
+/// The controlling terminal, wherever standard output goes.
+const TTY: &str = "/dev/tty";
+
+/// The terminal while the dashboard has it. Dropping it gives the terminal back.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<File>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn enter() -> Result<Self> {
+        let tty = OpenOptions::new().read(true).write(true).open(TTY).context("opening the terminal")?;
+        restore_on_panic();
+        enable_raw_mode().context("the terminal's raw mode")?;
+        // From here on a failure gives it back, too.
+        let mut screen =
+            Terminal::new(CrosstermBackend::new(tty)).map(|terminal| Self { terminal }).inspect_err(|_| {
+                give_back();
+            })?;
+        execute!(screen.terminal.backend_mut(), EnterAlternateScreen, EnableMouseCapture, Hide)?;
+        screen.terminal.clear()?;
+        Ok(screen)
+    }
+
+    /// Draws a frame; only what has changed is written.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer)) -> Result<()> {
+        self.terminal.draw(|frame| draw(frame.buffer_mut())).context("writing to the terminal")?;
+        Ok(())
+    }
+
+    /// The next key or the like, within this time.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn input(&self, within: Duration) -> Result<Option<Input>> {
+        if !event::poll(within).context("reading from the terminal")? {
+            return Ok(None);
+        }
+        Ok(input::of(&event::read().context("reading from the terminal")?))
+    }
+
+    /// Columns and lines.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn size(&self) -> Result<Size> {
+        self.terminal.size().context("the terminal's size")
+    }
+
+    /// Gives the terminal back.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn leave(self) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// As the terminal was; does nothing where it has been given back.
+fn give_back() {
+    if !is_raw_mode_enabled().unwrap_or(false) {
+        return;
+    }
+    if let Ok(mut tty) = OpenOptions::new().write(true).open(TTY) {
+        // Nothing can be done about a terminal that is gone.
+        let _ = execute!(tty, DisableMouseCapture, LeaveAlternateScreen, Show);
+        let _ = tty.flush();
+    }
+    let _ = disable_raw_mode();
+}
+
+/// A panic, on whichever thread, is told on a terminal that shows it.
+fn restore_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            give_back();
+            usual(info);
+        }));
+    });
+}

@@ -1,0 +1,143 @@
+//! How things look: the terminal's 16 colours or none, Unicode or ASCII.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::words::Layer;
+
+/// What a piece of text means; colours follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    #[default]
+    Plain,
+    /// Of little weight.
+    Dim,
+    Strong,
+    /// Heads of tables.
+    Head,
+    Good,
+    Warn,
+    /// Lost, failed, stuck.
+    Bad,
+    Read,
+    Write,
+    Layer(Layer),
+}
+
+/// The look of the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Theme {
+    pub colours: bool,
+    pub ascii: bool,
+}
+
+impl Theme {
+    /// As the user's environment wants it.
+    pub fn of_environment(ascii: bool) -> Self {
+        let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+        Self {
+            colours: set("NO_COLOR").is_none() && set("TERM").is_none_or(|t| t != "dumb"),
+            ascii: ascii || !is_utf8(locale.as_deref()),
+        }
+    }
+
+    pub fn style(self, tone: Tone) -> Style {
+        let plain = Style::default();
+        let bold = plain.add_modifier(Modifier::BOLD);
+        if !self.colours {
+            return match tone {
+                Tone::Strong | Tone::Head | Tone::Warn => bold,
+                Tone::Bad => bold.add_modifier(Modifier::REVERSED),
+                Tone::Dim => plain.add_modifier(Modifier::DIM),
+                _ => plain,
+            };
+        }
+        match tone {
+            Tone::Plain => plain,
+            Tone::Dim => plain.fg(Color::DarkGray),
+            Tone::Strong => bold,
+            Tone::Head => bold.fg(Color::Cyan),
+            Tone::Good | Tone::Read => plain.fg(Color::Green),
+            Tone::Warn => bold.fg(Color::Yellow),
+            Tone::Bad => bold.fg(Color::LightRed),
+            Tone::Write => plain.fg(Color::Magenta),
+            Tone::Layer(layer) => plain.fg(of_layer(layer)),
+        }
+    }
+
+    /// A selected row.
+    pub fn selected(focused: bool) -> Style {
+        let style = Style::default();
+        if focused { style.add_modifier(Modifier::REVERSED) } else { style.add_modifier(Modifier::UNDERLINED) }
+    }
+
+    /// Levels of a sparkline, from nothing up.
+    pub fn levels(self) -> [&'static str; 9] {
+        if self.ascii {
+            [" ", ".", ".", ":", "-", "=", "+", "*", "#"]
+        } else {
+            [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
+        }
+    }
+
+    /// Parts of a cell, from the left.
+    pub fn parts(self) -> [&'static str; 9] {
+        if self.ascii {
+            [" ", "-", "-", "-", "=", "=", "=", "#", "#"]
+        } else {
+            [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"]
+        }
+    }
+
+    /// Shades, from nothing up.
+    pub fn shades(self) -> [&'static str; 5] {
+        if self.ascii { [" ", ".", ":", "*", "#"] } else { [" ", "░", "▒", "▓", "█"] }
+    }
+
+    /// A line between things.
+    pub fn rule(self) -> &'static str {
+        if self.ascii { "-" } else { "─" }
+    }
+}
+
+/// Whether such a locale shows UTF-8. Without one, so that is what is set is not known, terminals of today do.
+fn is_utf8(locale: Option<&str>) -> bool {
+    locale.is_none_or(|l| {
+        let l = l.to_ascii_lowercase();
+        l.contains("utf-8") || l.contains("utf8")
+    })
+}
+
+fn of_layer(layer: Layer) -> Color {
+    match layer {
+        Layer::App => Color::White,
+        Layer::Netcdf | Layer::Pnetcdf => Color::LightBlue,
+        Layer::Hdf5 => Color::Blue,
+        Layer::Mpiio => Color::Magenta,
+        Layer::Mpi => Color::LightMagenta,
+        Layer::Stdio => Color::Green,
+        Layer::Syscall => Color::Yellow,
+        Layer::Vfs | Layer::Fs => Color::Cyan,
+        Layer::Block => Color::Red,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_says_which_characters() {
+        assert!(is_utf8(Some("C.UTF-8")) && is_utf8(Some("de_DE.utf8")) && is_utf8(None));
+        assert!(!is_utf8(Some("C")) && !is_utf8(Some("de_DE.ISO-8859-1")));
+    }
+
+    #[test]
+    fn without_colours_there_are_none() {
+        let theme = Theme { colours: false, ascii: false };
+        for tone in [Tone::Bad, Tone::Warn, Tone::Read, Tone::Layer(Layer::Block)] {
+            let style = theme.style(tone);
+            assert!(style.fg.is_none() && style.bg.is_none(), "{tone:?}");
+        }
+    }
+}
