@@ -1,12 +1,13 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `perf`, `real`, `session`, `rings`, `mounts`
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `attach`, `perf`, `programs`, `real`, `session`, `rings`, `mounts`,
 //! `existing` and `launch` act.
 
 pub mod attach;
 pub mod elf;
 pub mod existing;
 mod functions;
+mod hooks;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
@@ -14,6 +15,7 @@ mod missing;
 pub mod mounts;
 mod perf;
 pub mod plan;
+mod programs;
 pub mod prologue;
 mod real;
 pub mod returns;

@@ -44,6 +44,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("async_kernel", "async_kernel.c", Needs::Libc),
     ("callbacks", "callbacks.c", Needs::Libc),
     ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
+    ("costs", "costs.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
     ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),
