@@ -133,8 +133,8 @@ fn row(entry: &MountEntry, all: &[MountEntry], namespace: i64) -> Mount {
 
 /// The value of an option of a file system.
 fn option<'a>(entry: &'a MountEntry, name: &[u8]) -> Option<&'a [u8]> {
-    let options = entry.super_options.split(|b| *b == b',');
-    options.into_iter().find_map(|option| option.strip_prefix(name)?.strip_prefix(b"="))
+    let mut options = entry.super_options.split(|b| *b == b',');
+    options.find_map(|option| option.strip_prefix(name)?.strip_prefix(b"="))
 }
 
 /// `local`, `remote` or `memory`.

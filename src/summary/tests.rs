@@ -228,6 +228,7 @@ fn one_call_down_to_its_requests() {
     let block = Block {
         req_id: 9,
         dev: 8 << 20,
+        device: None,
         op: "write",
         class: "sync",
         req_flags: 0,
@@ -235,10 +236,15 @@ fn one_call_down_to_its_requests() {
         bytes: 4096,
         pid: 101,
         queue_ns: 112,
+        insert_ns: None,
         issue_ns: 115,
-        dur_ns: 10,
-        status: 0,
+        dur_ns: Some(10),
+        status: Some(0),
         nr_bios: 1,
+        merges: 0,
+        splits: 0,
+        upper_dev: None,
+        upper_sector: None,
         qdepth: 1,
     };
     summary.push(&Row::Block(block));
