@@ -9,10 +9,10 @@ use crate::correlate::rows::{
 };
 use crate::export::{Dataset, Table};
 use crate::record::live::export;
-use crate::tui;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
 use crate::summary::{From, Summary};
+use crate::tui;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use std::io::Write as _;

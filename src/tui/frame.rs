@@ -153,8 +153,6 @@ fn status_words(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
     let mut out = Vec::new();
     if live {
         out.push((format!("ev/s {}", text::count(status.events_per_s)), Tone::Plain));
-    } else {
-        out.push((format!("events {}", text::count(status.events as f64)), Tone::Plain));
     }
     out.push((format!("lost {}", status.lost), if status.lost > 0 { Tone::Bad } else { Tone::Good }));
     let all = status.probes_attached == status.probes;
