@@ -70,7 +70,7 @@ fn columns() -> Vec<Column<EventRow>> {
                 ),
             }
         }),
-        Of::wide("path", 12, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width)))
+        Of::wide("path", 20, |e, pen: Pen, width| e.path.as_deref().map_or_else(String::new, |p| pen.path(p, width)))
             .grows()
             .sort(|e| Key::Text(e.path.as_deref().unwrap_or_default().to_owned())),
     ]

@@ -63,7 +63,7 @@ fn columns() -> Vec<Column<FileRow>> {
         Of::new("failed", 6, |r, _| errors(r.sums.errors)).sort(|r| number(r.sums.errors)).less(7),
         Of::wide("from", 8, |r, _, _| r.top_layer.map_or_else(Cell::default, |l| Cell::new(l.name(), Tone::Layer(l))))
             .less(2),
-        Of::wide("path", 16, |r, pen, width| {
+        Of::wide("path", 26, |r, pen, width| {
             let tone = if r.unlinked { Tone::Dim } else { Tone::Plain };
             Cell::new(pen.path(&r.path, width), tone)
         })

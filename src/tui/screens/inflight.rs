@@ -30,7 +30,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let heading = format!("in flight at {}, the oldest first", text::seconds(flight.at_ns));
     let rows = &flight.operations;
     let empty = "nothing: every call that a probe has seen to begin has returned";
-    pane(buf, upper, state, TableId::Flights, &Table { title: &heading, columns: columns(), rows, id: |o| o.id, empty });
+    pane(
+        buf,
+        upper,
+        state,
+        TableId::Flights,
+        &Table { title: &heading, columns: columns(), rows, id: |o| o.id, empty },
+    );
     let pen = state.pen;
     let inner = title(buf, pen, lower, "the selected one: calls, and where its thread is in the kernel", "", false);
     for (i, (words, tone)) in details(snapshot, state).iter().take(usize::from(inner.height)).enumerate() {
@@ -94,7 +100,8 @@ pub fn details(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
         let bytes = call.bytes.map_or_else(String::new, |n| format!(" of {}", pen.bytes(n)));
         let offset = call.offset.map_or_else(String::new, |n| format!(" at {n}"));
         let file = call.file.as_deref().map_or_else(String::new, |f| format!("  {f}"));
-        let words = format!("{:>8} {}{} {}{bytes}{offset}{file}", text::time(age), "  ".repeat(depth), call.layer, call.op);
+        let words =
+            format!("{:>8} {}{} {}{bytes}{offset}{file}", text::time(age), "  ".repeat(depth), call.layer, call.op);
         out.push((text::name(&words, pen.theme.ascii), Tone::Layer(call.layer)));
     }
     for (name, frames) in [("kernel", &operation.kernel), ("program", &operation.user)] {
