@@ -166,6 +166,19 @@ fn join_path(components: &[u8], cut: bool) -> Vec<u8> {
     path
 }
 
+/// The path of a file. Sockets and pipes have none but are called as in /proc/PID/fd.
+fn path_of(f: &t::iot_file, components: &[u8]) -> Vec<u8> {
+    const S_IFMT: u16 = 0o170_000;
+    const S_IFIFO: u16 = 0o010_000;
+    const S_IFSOCK: u16 = 0o140_000;
+    let path = join_path(components, f.cut != 0);
+    match f.mode & S_IFMT {
+        S_IFSOCK => format!("socket:[{}]", f.ino).into_bytes(),
+        S_IFIFO if path == b"/" => format!("pipe:[{}]", f.ino).into_bytes(),
+        _ => path,
+    }
+}
+
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
@@ -227,7 +240,7 @@ impl Decoder {
                     root: f.root,
                     mount: f.mount as i32,
                     pid: f.tgid,
-                    path: join_path(tail::<t::iot_file>(kind, bytes, f.len)?, f.cut != 0),
+                    path: path_of(f, tail::<t::iot_file>(kind, bytes, f.len)?),
                     cut: f.cut != 0,
                 }
             }

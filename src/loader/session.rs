@@ -1,6 +1,6 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
-use crate::catalog::{Catalog, Family, Row, SPLICE_TO, opcode, syscall_number};
+use crate::catalog::{Catalog, Family, Row, long_numbers, opcode, short_numbers};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
@@ -26,6 +26,9 @@ use std::os::fd::AsFd as _;
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
+/// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT`.
+const SYSNO_ROW: u16 = 0x0fff;
+const SYSNO_LAYOUT: u16 = 12;
 /// How often skipped runs are asked for.
 const MISSES_EVERY_NS: i64 = 1_000_000_000;
 
@@ -45,6 +48,8 @@ pub struct Options {
     pub layers: Vec<Layer>,
     /// Memory of all rings, in bytes.
     pub ring_bytes: u64,
+    /// Sockets and pipes, too.
+    pub sockets: bool,
     /// Stop targets that map an unknown library until it is attached; only for launched commands.
     pub hold: bool,
     /// Numbers of processes kept for targets that exist already.
@@ -527,7 +532,6 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_RETURN => "unmatched_return",
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
-        iot_place::IOT_P_COMPAT => "compat_syscall",
         iot_place::IOT_P_MAPPING => UNPLACED,
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
@@ -568,17 +572,21 @@ fn open<'obj>(
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
     ro.iot_cfg.rows = rows.len() as u32;
     ro.iot_cfg.hold = u8::from(options.hold);
+    ro.iot_cfg.sockets = u8::from(options.sockets);
     if options.layers.contains(&Layer::Syscall) {
-        for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
-            if row.symbol == SPLICE_TO {
-                ro.iot_splice_to = i as u16 + 1;
-                continue;
-            }
-            let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
-            let slot = slot.with_context(|| format!("system call {} has no number", row.symbol))?;
-            // Of several rows the first one says which of them it is.
-            if *slot == 0 {
-                *slot = i as u16 + 1;
+        let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
+        for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
+            let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
+            let long = long_numbers(row.op).map(|nr| (nr, spec, false));
+            let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
+            for (nr, entry, short) in long.chain(short) {
+                let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
+                let slot = table.get_mut(nr as usize);
+                let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
+                // Of several rows the first one says which of them it is.
+                if *slot == 0 {
+                    *slot = entry;
+                }
             }
         }
         for (i, row) in rows.iter().enumerate() {
