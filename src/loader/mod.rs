@@ -1,18 +1,20 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `attach`, `perf`, `real`, `session`, `rings`
+//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `attach`, `perf`, `programs`, `real`, `session`, `rings`
 //! and `launch` act.
 
 pub mod attach;
 pub mod elf;
 pub mod existing;
 mod functions;
+mod hooks;
 pub mod kernel;
 pub mod launch;
 pub mod maps;
 mod missing;
 mod perf;
 pub mod plan;
+mod programs;
 pub mod prologue;
 mod real;
 pub mod returns;

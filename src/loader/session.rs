@@ -1,21 +1,24 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
-use crate::catalog::{Catalog, Family, Row, long_numbers, opcode, short_numbers};
+use crate::catalog::{Catalog, Row};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::functions;
-use crate::loader::kernel::{self, Capabilities, LibTier};
+use crate::loader::hooks::{EVENTS, GROUPS, Group, HOOKS, verdict};
+use crate::loader::kernel::{self, Capabilities};
 use crate::loader::perf;
+pub use crate::loader::programs::Options;
+use crate::loader::programs::{open, usable_groups};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
 use crate::loader::version::Library;
+use crate::skel::IotraceSkel;
 use crate::skel::types::{iot_class, iot_place};
-use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
-use libbpf_rs::skel::{OpenSkel as _, Skel as _, SkelBuilder as _};
+use libbpf_rs::skel::{OpenSkel as _, Skel as _};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,9 +29,6 @@ use std::os::fd::AsFd as _;
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
-/// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT`.
-const SYSNO_ROW: u16 = 0x0fff;
-const SYSNO_LAYOUT: u16 = 12;
 /// How often skipped runs are asked for.
 const MISSES_EVERY_NS: i64 = 1_000_000_000;
 
@@ -41,124 +41,6 @@ pub const EXCLUDED: &str = "excluded";
 /// The place of page faults that are not looked at because another thread changes the mappings meanwhile: most of them are
 /// on memory without a file, so they are counted, and no loss.
 pub const UNPLACED: &str = "mapping";
-
-/// What to trace and with how much memory.
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub layers: Vec<Layer>,
-    /// Memory of all rings, in bytes.
-    pub ring_bytes: u64,
-    /// Sockets and pipes, too.
-    pub sockets: bool,
-    /// Stop targets that map an unknown library until it is attached; only for launched commands.
-    pub hold: bool,
-    /// Numbers of processes kept for targets that exist already.
-    pub reserved: u32,
-}
-
-/// Programs that are loaded together or not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
-    Process,
-    Syscall,
-    /// Requests of `io_uring`.
-    Uring,
-    Block,
-    /// Page cache: what is read into it.
-    Pages,
-    /// Page cache: who waits because too much is dirty.
-    Throttling,
-    /// Functions inside the kernel.
-    Functions,
-    /// Page faults on mapped files: what tells that one is over is no tracepoint.
-    Fault,
-    /// What becomes dirty otherwise than by a write.
-    Dirty,
-    Library,
-    /// What user space asks the kernel.
-    Question,
-}
-const GROUPS: [Group; 11] = [
-    Group::Process,
-    Group::Syscall,
-    Group::Uring,
-    Group::Block,
-    Group::Pages,
-    Group::Throttling,
-    Group::Functions,
-    Group::Fault,
-    Group::Dirty,
-    Group::Library,
-    Group::Question,
-];
-
-/// Kernel hooks: program, hook, group. Library programs attach per file and are not here.
-const HOOKS: &[(&str, &str, Group)] = &[
-    ("iot_fork", "sched_process_fork", Group::Process),
-    ("iot_exec", "sched_process_exec", Group::Process),
-    ("iot_exit", "sched_process_exit", Group::Process),
-    ("iot_sys_enter", "sys_enter", Group::Syscall),
-    ("iot_sys_exit", "sys_exit", Group::Syscall),
-    ("iot_uring_submit_req", "io_uring_submit_req", Group::Uring),
-    ("iot_uring_submit_sqe", "io_uring_submit_sqe", Group::Uring),
-    ("iot_uring_req_failed", "io_uring_req_failed", Group::Uring),
-    ("iot_uring_complete", "io_uring_complete", Group::Uring),
-    ("iot_uring_overflow", "io_uring_cqe_overflow", Group::Uring),
-    ("iot_uring_wait", "io_uring_cqring_wait", Group::Uring),
-    ("iot_bio_queue", "block_bio_queue", Group::Block),
-    ("iot_bio_split", "block_split", Group::Block),
-    ("iot_rq_issue", "block_rq_issue", Group::Block),
-    ("iot_rq_complete", "block_rq_complete", Group::Block),
-    ("iot_page_added", "mm_filemap_add_to_page_cache", Group::Pages),
-    ("iot_throttled", "balance_dirty_pages", Group::Throttling),
-    ("iot_fault_user", "page_fault_user", Group::Fault),
-    ("iot_fault_kernel", "page_fault_kernel", Group::Fault),
-    ("iot_fault_minor", "page-faults:min", Group::Fault),
-    ("iot_fault_major", "page-faults:maj", Group::Fault),
-    ("iot_dirty_folio", "writeback_dirty_folio", Group::Dirty),
-];
-
-/// Programs that are attached to events that the kernel counts.
-const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
-
-/// A tracepoint that has another name in older kernels (Linux 6.3).
-const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
-
-impl Group {
-    fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
-        match (self, tier) {
-            (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session"],
-            (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
-            (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
-            (Self::Functions, _) => return functions::PROGRAMS.to_vec(),
-            (Self::Question, Some(_)) => return vec!["iot_real_file"],
-            _ => {}
-        }
-        self.hooks().map(|(program, _)| program).collect()
-    }
-
-    /// Its programs and what they hook into.
-    fn hooks(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let renamed = if kernel::has_tracepoint(RENAMED.0) { RENAMED.1 } else { RENAMED.0 };
-        HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != renamed).map(|(p, h, _)| (*p, *h))
-    }
-
-    /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
-    /// record are read instead, which have names.
-    fn tier(self) -> &'static str {
-        if self == Self::Throttling { "tracepoint" } else { "tp_btf" }
-    }
-
-    /// The layer its hooks show; process life cycle serves all of them.
-    fn layer(self) -> Layer {
-        match self {
-            Self::Block | Self::Dirty => Layer::Block,
-            Self::Functions | Self::Fault => Layer::Vfs,
-            Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling => Layer::Syscall,
-        }
-    }
-}
 
 /// A loaded and attached trace.
 pub struct Session<'obj> {
@@ -187,20 +69,8 @@ impl<'obj> Session<'obj> {
         let tier = caps.lib_tier();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
         let layout = Layout::new(options.ring_bytes, cpus);
-        let wanted: BTreeSet<Group> = GROUPS
-            .into_iter()
-            .filter(|g| match g {
-                Group::Uring | Group::Pages | Group::Throttling => options.layers.contains(&Layer::Syscall),
-                Group::Block | Group::Dirty => options.layers.contains(&Layer::Block),
-                Group::Functions => options.layers.contains(&Layer::Fs),
-                Group::Fault => options.layers.contains(&Layer::Vfs),
-                Group::Library | Group::Question => {
-                    catalog.libraries().iter().any(|l| options.layers.contains(&l.layer))
-                }
-                // System calls also show mappings and carry handles up to the libraries' spans.
-                Group::Process | Group::Syscall => true,
-            })
-            .collect();
+        let libraries = catalog.libraries().iter().any(|l| options.layers.contains(&l.layer));
+        let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
         let [first, second] = stores;
         let (skel, refused) = if let Ok(skel) = open(first, &wanted, tier, rows, options, layout)?.load() {
             (skel, Vec::new())
@@ -537,109 +407,6 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         _ => "unknown",
     }
-}
-
-fn verdict(group: Group, hook: &str, outcome: Result<&'static str, String>) -> Coverage {
-    Coverage {
-        layer: group.layer(),
-        target: "kernel".into(),
-        symbol: hook.to_owned(),
-        tier: outcome.as_ref().ok().copied(),
-        status: if outcome.is_ok() { "attached" } else { "refused" },
-        reason: outcome.err(),
-        offset: None,
-        insn: None,
-    }
-}
-
-fn open<'obj>(
-    store: &'obj mut MaybeUninit<OpenObject>,
-    groups: &BTreeSet<Group>,
-    tier: Option<LibTier>,
-    rows: &[Row],
-    options: &Options,
-    layout: Layout,
-) -> Result<OpenIotraceSkel<'obj>> {
-    let mut open = IotraceSkelBuilder::default().open(store).context("opening the BPF object")?;
-    let names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
-    for mut prog in open.open_object_mut().progs_mut() {
-        let on = names.iter().any(|n| prog.name() == *n);
-        prog.set_autoload(on);
-    }
-    let ro = open.maps.rodata_data.as_deref_mut().context("the BPF object has no configuration section")?;
-    ro.iot_cfg.shards = layout.shards;
-    // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
-    ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
-    ro.iot_cfg.rows = rows.len() as u32;
-    ro.iot_cfg.hold = u8::from(options.hold);
-    ro.iot_cfg.sockets = u8::from(options.sockets);
-    if options.layers.contains(&Layer::Syscall) {
-        let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
-        for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
-            let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
-            let long = long_numbers(row.op).map(|nr| (nr, spec, false));
-            let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
-            for (nr, entry, short) in long.chain(short) {
-                let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
-                let slot = table.get_mut(nr as usize);
-                let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
-                // Of several rows the first one says which of them it is.
-                if *slot == 0 {
-                    *slot = entry;
-                }
-            }
-        }
-        for (i, row) in rows.iter().enumerate() {
-            let table = match row.family {
-                Family::Uring => &mut ro.iot_uring_rows,
-                Family::Aio => &mut ro.iot_aio_rows,
-                _ => continue,
-            };
-            let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
-            *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
-        }
-    }
-    if options.layers.contains(&Layer::Vfs) {
-        let faults = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Fault);
-        for (slot, (row, _)) in ro.iot_fault_rows.iter_mut().zip(faults) {
-            *slot = row as u16 + 1;
-        }
-    }
-    let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
-    data.iot_next_process = options.reserved + 1;
-    open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
-    Ok(open)
-}
-
-/// Groups that this kernel loads, and why it refuses the others. Only a refused life cycle is fatal.
-type Usable = (BTreeSet<Group>, Vec<(Group, String)>);
-fn usable_groups(
-    wanted: &BTreeSet<Group>,
-    tier: Option<LibTier>,
-    rows: &[Row],
-    options: &Options,
-    layout: Layout,
-) -> Result<Usable> {
-    let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
-        let mut store = MaybeUninit::uninit();
-        let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
-        kernel::libbpf_said();
-        open.load().map(drop).map_err(|e| kernel::reason(&e))
-    };
-    let mut usable = BTreeSet::new();
-    let mut refused = Vec::new();
-    for &group in wanted {
-        match loads(&BTreeSet::from([group])) {
-            Ok(()) => {
-                usable.insert(group);
-            }
-            Err(why) if group == Group::Process => bail!(
-                "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
-            ),
-            Err(why) => refused.push((group, why)),
-        }
-    }
-    Ok((usable, refused))
 }
 
 /// The classes of rings, in the order of their numbers: a check that both sides agree.

@@ -47,6 +47,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("callbacks", "callbacks.c", Needs::Libc),
     ("copies", "copies.c", Needs::StaticLibc),
     ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
+    ("costs", "costs.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
     ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),

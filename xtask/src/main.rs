@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask setup | demo | test | vm | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | vm | bench | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
+mod bench;
 mod demo;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
@@ -47,6 +48,15 @@ enum Task {
         #[arg(default_value = "all")]
         kernel: String,
     },
+    /// Measure what the hooks add to a call, beside strace; prints ratios, asserts nothing; needs root
+    Bench {
+        /// Runs of each kind; the figures are medians
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+        rounds: u16,
+        /// A directory on a file system with direct I/O
+        #[arg(long, default_value = "/var/tmp")]
+        dir: PathBuf,
+    },
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
@@ -85,6 +95,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo => demo::run(&tree),
         Task::Test { no_live, args } => test::run(&tree, no_live, &args),
         Task::Vm { kernel } => vm::run(&tree, &kernel),
+        Task::Bench { rounds, dir } => bench::run(&tree, rounds, &dir),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }

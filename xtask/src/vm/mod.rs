@@ -131,7 +131,17 @@ struct Ran {
     name: String,
     took: Option<Duration>,
     verdicts: BTreeMap<String, Verdict>,
+    /// Tests that failed at first: machines are emulated beside each other, and slow.
+    second: Vec<String>,
     log: PathBuf,
+}
+
+impl Ran {
+    /// Tests that failed run a second time, and what comes of that counts.
+    fn second_try(&mut self, log: &str) {
+        self.second = self.verdicts.iter().filter(|(_, v)| **v == Verdict::Failed).map(|(t, _)| t.clone()).collect();
+        self.verdicts.extend(suite::verdicts(log, &self.second));
+    }
 }
 
 /// Runs the suite on one kernel.
@@ -171,8 +181,9 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
                 tell(&format!("{name} on {place}"));
                 let log = job.join(format!("{place}.{name}.log"));
                 let (place, name) = (place.to_owned(), name.to_owned());
-                outcome.ran.push(Ran { place, name, took: None, verdicts: BTreeMap::new(), log });
+                outcome.ran.push(Ran { place, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
             }
+            Some(Said::Again { place, name }) => tell(&format!("{name} on {place}: again what failed")),
             Some(Said::End { .. }) => {
                 if let Some(ran) = outcome.ran.last_mut() {
                     ran.took = Some(began.elapsed());
@@ -200,6 +211,9 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         };
         let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
         ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
+        if let Ok(again) = fs::read_to_string(ran.log.with_extension("again.log")) {
+            ran.second_try(&again);
+        }
     }
     for place in suite::PLACES {
         let text = fs::read_to_string(job.join(format!("{place}.tiers"))).unwrap_or_default();
@@ -218,6 +232,16 @@ impl Outcome {
             let took = ran.took.map_or_else(|| "-".to_owned(), |t| format!("{} s", t.as_secs()));
             let [passed, failed, unfinished] = [Verdict::Passed, Verdict::Failed, Verdict::Unfinished].map(count);
             text += &format!("  {:9} {:16} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.place, ran.name);
+        }
+        for ran in &self.ran {
+            for test in ran.second.iter().filter(|test| ran.verdicts.get(*test) == Some(&Verdict::Passed)) {
+                text += &format!(
+                    "  {:9} {}::{test}: failed, and passed when it ran again: {}\n",
+                    ran.place,
+                    ran.name,
+                    ran.log.display()
+                );
+            }
         }
         for [place, name, why] in &self.not_run {
             text += &format!("  {place:9} {name}: not run: {why}\n");
@@ -278,6 +302,7 @@ mod tests {
             name: "live_a".into(),
             took: None,
             verdicts: BTreeMap::from([("one".to_owned(), verdict)]),
+            second: Vec::new(),
             log: PathBuf::from("/j/log"),
         };
         let not_run = vec![["xfs", "live_b", "too much"].map(str::to_owned)];
@@ -294,6 +319,18 @@ mod tests {
             assert_eq!(problems.len(), 2, "{problems:?}");
             assert!(problems[0].ends_with("last words"), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn a_second_try_counts_and_is_named() {
+        let mut outcome = outcome(End::Off, true, Verdict::Failed);
+        outcome.ran[0].second_try("test one ... ok\n\ntest result: ok. 1 passed\n");
+        assert_eq!(outcome.problems(), Vec::<String>::new());
+        assert!(outcome.report("6.1.0").contains("live_a::one: failed, and passed when it ran again: /j/log"));
+        let mut outcome = self::outcome(End::Off, true, Verdict::Failed);
+        outcome.ran[0]
+            .second_try("test one ... FAILED\n\nfailures:\n    one\n\ntest result: FAILED. 0 passed; 1 failed\n");
+        assert_eq!(outcome.problems(), ["live_a::one failed on ext4: /j/log"]);
     }
 
     #[test]

@@ -98,7 +98,12 @@ run() {{ # place, name, file, options
 	export IOTRACE_TEST_DIR=/mnt/$place/work IOTRACE_TEST_TIERS='{job}'/$place.tiers
 	mkdir -p $IOTRACE_TEST_DIR
 	timeout {seconds} $file --test-threads=1 --exact \"$@\" 2>&1 | tee '{job}'/$place.$name.log
-	echo \"@end $place $name ${{PIPESTATUS[0]}}\"
+	local failed; failed=$(sed -nE '/^failures:$/,$s/^    ([a-z0-9_:]+)$/\\1/p' '{job}'/$place.$name.log | sort -u)
+	if [ -n \"$failed\" ]; then
+		echo \"@again $place $name\"
+		timeout {seconds} $file --test-threads=1 --exact $failed 2>&1 | tee '{job}'/$place.$name.again.log
+	fi
+	echo \"@end $place $name\"
 	rm -rf $IOTRACE_TEST_DIR
 }}
 ",
@@ -167,6 +172,11 @@ pub enum Said<'a> {
         place: &'a str,
         name: &'a str,
     },
+    /// What failed runs a second time.
+    Again {
+        place: &'a str,
+        name: &'a str,
+    },
     End {
         place: &'a str,
         name: &'a str,
@@ -191,6 +201,7 @@ pub fn said(line: &str) -> Option<Said<'_>> {
     match next() {
         "kernel" => Some(Said::Kernel(next())),
         "begin" => Some(Said::Begin { place: next(), name: next() }),
+        "again" => Some(Said::Again { place: next(), name: next() }),
         "end" => Some(Said::End { place: next(), name: next() }),
         "left-out" => Some(Said::LeftOut { place: next(), name: next(), why: next() }),
         "done" => Some(Said::Done),
@@ -227,7 +238,8 @@ mod tests {
     fn the_console_s_lines_are_read() {
         assert_eq!(said("@kernel 6.1.0"), Some(Said::Kernel("6.1.0")));
         assert_eq!(said("@begin xfs live_block"), Some(Said::Begin { place: "xfs", name: "live_block" }));
-        assert_eq!(said("@end xfs live_block 101"), Some(Said::End { place: "xfs", name: "live_block" }));
+        assert_eq!(said("@end xfs live_block"), Some(Said::End { place: "xfs", name: "live_block" }));
+        assert_eq!(said("@again xfs live_block"), Some(Said::Again { place: "xfs", name: "live_block" }));
         let left_out = Said::LeftOut { place: "xfs", name: "live_stdio", why: "needs more probes" };
         assert_eq!(said("@left-out xfs live_stdio needs more probes"), Some(left_out));
         assert_eq!(said("test a ... ok"), Some(Said::Test("test a ... ok")));

@@ -1,0 +1,124 @@
+//! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
+
+use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
+use crate::loader::hooks::Group;
+use crate::loader::kernel::{self, LibTier};
+use crate::loader::rings::Layout;
+use crate::skel::{IotraceSkelBuilder, OpenIotraceSkel};
+use crate::words::Layer;
+use anyhow::{Context as _, Result, bail};
+use libbpf_rs::OpenObject;
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+
+/// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT` of `bpf/spec.h` (macros do not reach the skeleton).
+const SYSNO_ROW: u16 = 0x0fff;
+const SYSNO_LAYOUT: u16 = 12;
+
+/// What to trace and with how much memory.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub layers: Vec<Layer>,
+    /// Memory of all rings, in bytes.
+    pub ring_bytes: u64,
+    /// Sockets and pipes, too.
+    pub sockets: bool,
+    /// Stop targets that map an unknown library until it is attached; only for launched commands.
+    pub hold: bool,
+    /// Numbers of processes kept for targets that exist already.
+    pub reserved: u32,
+}
+
+/// Opens the object for one trace; only the programs of these groups are to be loaded.
+pub fn open<'obj>(
+    store: &'obj mut MaybeUninit<OpenObject>,
+    groups: &BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<OpenIotraceSkel<'obj>> {
+    let mut open = IotraceSkelBuilder::default().open(store).context("opening the BPF object")?;
+    let names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
+    for mut prog in open.open_object_mut().progs_mut() {
+        let on = names.iter().any(|n| prog.name() == *n);
+        prog.set_autoload(on);
+    }
+    let ro = open.maps.rodata_data.as_deref_mut().context("the BPF object has no configuration section")?;
+    ro.iot_cfg.shards = layout.shards;
+    // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
+    ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
+    ro.iot_cfg.rows = rows.len() as u32;
+    ro.iot_cfg.hold = u8::from(options.hold);
+    ro.iot_cfg.sockets = u8::from(options.sockets);
+    if options.layers.contains(&Layer::Syscall) {
+        let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
+        for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
+            let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
+            let long = long_numbers(row.op).map(|nr| (nr, spec, false));
+            let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
+            for (nr, entry, short) in long.chain(short) {
+                let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
+                let slot = table.get_mut(nr as usize);
+                let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
+                // Of several rows the first one says which of them it is.
+                if *slot == 0 {
+                    *slot = entry;
+                }
+            }
+        }
+        for (i, row) in rows.iter().enumerate() {
+            let table = match row.family {
+                Family::Uring => &mut ro.iot_uring_rows,
+                Family::Aio => &mut ro.iot_aio_rows,
+                _ => continue,
+            };
+            let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
+            *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
+        }
+    }
+    if options.layers.contains(&Layer::Vfs) {
+        let faults = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Fault);
+        for (slot, (row, _)) in ro.iot_fault_rows.iter_mut().zip(faults) {
+            *slot = row as u16 + 1;
+        }
+    }
+    let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
+    data.iot_next_process = options.reserved + 1;
+    open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    Ok(open)
+}
+
+/// The groups that load, and why the others do not.
+pub type Usable = (BTreeSet<Group>, Vec<(Group, String)>);
+
+/// Groups that this kernel loads, and why it refuses the others. Only a refused life cycle is fatal.
+pub fn usable_groups(
+    wanted: &BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<Usable> {
+    let loads = |groups: &BTreeSet<Group>| -> Result<(), String> {
+        let mut store = MaybeUninit::uninit();
+        let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
+        kernel::libbpf_said();
+        open.load().map(drop).map_err(|e| kernel::reason(&e))
+    };
+    let mut usable = BTreeSet::new();
+    let mut refused = Vec::new();
+    for &group in wanted {
+        match loads(&BTreeSet::from([group])) {
+            Ok(()) => {
+                usable.insert(group);
+            }
+            Err(why) if group == Group::Process => bail!(
+                "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
+            ),
+            Err(why) => refused.push((group, why)),
+        }
+    }
+    Ok((usable, refused))
+}

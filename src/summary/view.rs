@@ -1,0 +1,172 @@
+//! What the screens show, as plain data, and what they ask for: the boundary between the summary and the dashboard.
+//!
+//! Times are nanoseconds since the start of the trace. A layer's calls, bytes and times count its outermost calls, as
+//! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: whoever
+//! shows them escapes them. Tables are cut at a cap, and what is cut is in their `other`.
+
+pub use super::screens::*;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::filter::Filter;
+use crate::words::Layer;
+
+/// From, and up to but not including.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Window {
+    pub from_ns: i64,
+    pub to_ns: i64,
+}
+
+/// The screens, in the order of their keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Screen {
+    #[default]
+    Overview,
+    Processes,
+    Files,
+    Tree,
+    Latency,
+    InFlight,
+    Events,
+    Devices,
+    Coverage,
+}
+
+/// What a distribution is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// Durations in nanoseconds.
+    #[default]
+    Latency,
+    /// Bytes moved by a call.
+    Size,
+}
+
+/// What the dashboard asks for besides what every screen shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Focus {
+    /// What of `Snapshot` beside `status`, `history` and `overview` is wanted; the rest may be empty or old.
+    pub screen: Screen,
+    /// Figures over this window only; all that is kept when there is none.
+    pub window: Option<Window>,
+    pub filter: Option<Arc<Filter>>,
+    /// The file of `Snapshot::file`, and the datasets and handles in it.
+    pub file_id: Option<i32>,
+    /// The node of `Snapshot::node`.
+    pub node: Option<NodeId>,
+    /// Any span of the call tree of `Snapshot::waterfall`.
+    pub span_id: Option<i64>,
+    pub measure: Measure,
+    /// What `Snapshot::latency` is of: all operations of all layers, of a layer, or one.
+    pub layer: Option<Layer>,
+    pub op: Option<&'static str>,
+}
+
+/// What the dashboard tells the trace to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Writes a dataset from now on.
+    StartRecording(PathBuf),
+    StopRecording,
+    /// Writes the spans of a selection (window, filter, file, node or tree) as a dataset in a new directory.
+    Export(PathBuf),
+    /// Ends a search that goes on.
+    Cancel,
+}
+
+/// Where snapshots come from: a trace that goes on, or a dataset.
+///
+/// None of this blocks for long: what takes time goes on elsewhere, and the next snapshots tell how far it is.
+pub trait Source {
+    /// The figures as they are now. The same `Arc` as before where nothing has changed.
+    fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot>;
+
+    /// Does what is told; the answer is shown to the user.
+    ///
+    /// # Errors
+    /// Says why it cannot be done.
+    fn command(&mut self, command: Command, focus: &Focus) -> Result<String, String>;
+}
+
+/// Everything there is to see. Parts are shared between snapshots, so that a clone costs nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    pub run: Arc<RunFacts>,
+    /// What there is to look at.
+    pub kept: Window,
+    /// What the figures are over.
+    pub window: Window,
+    pub status: Status,
+    pub history: Arc<History>,
+    pub overview: Arc<Overview>,
+    pub processes: Arc<Processes>,
+    pub files: Arc<Files>,
+    pub file: Option<Arc<FileDetail>>,
+    pub tree: Arc<Tree>,
+    pub node: Option<Arc<NodeDetail>>,
+    pub waterfall: Option<Arc<Waterfall>>,
+    pub latency: Arc<Latency>,
+    pub events: Arc<Events>,
+    pub devices: Arc<Devices>,
+    pub coverage: Arc<Coverage>,
+    /// What is being read or searched, for the screen that asked.
+    pub loading: Option<Loading>,
+    /// What the figures leave out, and why, in sentences: damaged parts, caps that were reached, filters that could not
+    /// be applied to what is long gone.
+    pub notes: Arc<[String]>,
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunFacts {
+    /// A trace that goes on, not a dataset.
+    pub live: bool,
+    /// The command, or the processes attached to, or the directory of the dataset.
+    pub title: String,
+    pub host: String,
+    pub kernel: String,
+    /// Wall time of time 0, nanoseconds since 1970.
+    pub t0_wall_ns: Option<i64>,
+    /// The trace has ended: nothing new comes.
+    pub ended: bool,
+}
+
+/// The permanent line.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Status {
+    pub events: u64,
+    pub events_per_s: f64,
+    /// Everything that a hook saw and that is not in the figures.
+    pub lost: u64,
+    /// The same by layer (`None`: not known), the most first; without those that lost nothing.
+    pub lost_by_layer: Vec<(Option<Layer>, u64)>,
+    /// How full the fullest ring was when last looked at, 0 to 1.
+    pub ring_fill: Option<f64>,
+    /// Of one CPU, 0 to 1 and more.
+    pub own_cpu: Option<f64>,
+    pub own_memory: Option<u64>,
+    pub recording: Option<Recording>,
+    pub probes_attached: usize,
+    pub probes: usize,
+    /// Processes that are traced now, and those that were.
+    pub processes: usize,
+    pub processes_ended: usize,
+}
+
+/// A dataset that is being written.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recording {
+    pub path: String,
+    pub bytes: u64,
+    pub bytes_per_s: f64,
+}
+
+/// Work that goes on in another thread.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Loading {
+    pub what: String,
+    /// 0 to 1.
+    pub done: f64,
+}
