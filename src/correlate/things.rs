@@ -18,7 +18,7 @@ use crate::words::{Kind, Layer};
 
 const O_CLOEXEC: u64 = 0o2_000_000;
 const EBADF: i32 = 9;
-/// include/uapi/linux/close_range.h.
+/// `include/uapi/linux/close_range.h`.
 const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
 /// Files, handles and objects, which refer to each other.
