@@ -221,6 +221,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	f->sp = 0;
 	iot_arguments(f, regs, id, is_short, entry);
+	/* mmap, whose flags only now stand where they do in a 64-bit task */
 	if (is_short && s->call == 0 && s->handle.how == IOT_INT && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
 		iot_leave_out(t);
 		return 0;
