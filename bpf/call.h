@@ -108,6 +108,7 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
 	f->range = 0;
+	f->narrow = f->layout = f->copies = 0;
 	return f;
 }
 
@@ -116,14 +117,22 @@ struct iot_iov {
 	u64 count;
 	u64 sum;
 	u32 bad;
+	u32 narrow; /* pointers and lengths of 32 bits */
 };
 
 static long iot_iov_step(u64 i, struct iot_iov *v)
 {
-	struct iovec one;
+	struct iovec one = {};
 
 	if (i >= v->count)
 		return 1;
+	if (v->narrow) {
+		u32 length = 0;
+
+		v->bad = !!bpf_probe_read_user(&length, sizeof(length), (void *)(v->base + i * 8 + 4));
+		v->sum += length;
+		return v->bad;
+	}
 	if (bpf_probe_read_user(&one, sizeof(one), (void *)(v->base + i * sizeof(one)))) {
 		v->bad = 1;
 		return 1;
@@ -132,9 +141,9 @@ static long iot_iov_step(u64 i, struct iot_iov *v)
 	return 0;
 }
 
-static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum)
+static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum, u32 narrow)
 {
-	struct iot_iov v = {.base = base, .count = count};
+	struct iot_iov v = {.base = base, .count = count, .narrow = narrow};
 
 	if (!sum)
 		return false;
@@ -304,11 +313,26 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		*out = f->sum;
 		return !f->noted && f->rounds == iot_arg(f, src->a);
 	case IOT_IOV:
-		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out);
+		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out, f->narrow);
+	case IOT_MESSAGE: {
+		/* include/linux/socket.h: msg_iov and msg_iovlen behind msg_name and msg_namelen */
+		u64 at[2] = {};
+
+		v = iot_arg(f, src->a);
+		if (f->narrow) {
+			if (bpf_probe_read_user(split, sizeof(split), (void *)(v + 8)))
+				return false;
+			at[0] = split[0];
+			at[1] = split[1];
+		} else if (bpf_probe_read_user(at, sizeof(at), (void *)(v + 16))) {
+			return false;
+		}
+		return iot_iov_sum(at[0], at[1], out, f->narrow);
+	}
 	case IOT_POS: {
 		struct file *file = (void *)f->file;
 
-		if (!file)
+		if (!file || iot_streams(BPF_CORE_READ(file, f_inode)))
 			return false;
 		v = BPF_CORE_READ(file, f_pos);
 		*out = ret > 0 ? v - ret : v;

@@ -339,7 +339,6 @@ enum iot_place {
 	IOT_P_RETURN,	 /* a return without its entry */
 	IOT_P_TEXT,	 /* a path that could not be read */
 	IOT_P_MAP_FULL,	 /* a table was full */
-	IOT_P_COMPAT,	 /* a 32-bit system call */
 	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
 	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
 	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */

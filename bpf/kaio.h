@@ -188,7 +188,7 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	if (s->len.how == IOT_IOV) {
 		u64 sum = 0;
 
-		k->op.flags |= iot_iov_sum(k->cb.buf, k->cb.nbytes, &sum) ? IOT_F_LEN : IOT_F_CUT;
+		k->op.flags |= iot_iov_sum(k->cb.buf, k->cb.nbytes, &sum, 0) ? IOT_F_LEN : IOT_F_CUT;
 		k->op.len = sum;
 	} else if (s->len.how) {
 		k->op.len = k->cb.nbytes;

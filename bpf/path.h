@@ -8,6 +8,8 @@
 #define S_IFDIR		 0040000
 #define S_IFBLK		 0060000
 #define S_IFREG		 0100000
+#define S_IFIFO		 0010000
+#define S_IFSOCK	 0140000
 #define PROC_SUPER_MAGIC 0x9fa0 /* include/uapi/linux/magic.h */
 #define SYSFS_MAGIC	 0x62656572
 #define OVERLAYFS_MAGIC	 0x794c7630
@@ -41,6 +43,14 @@ static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd
 	return file;
 }
 
+/* A socket or a pipe: nothing in it has an offset. */
+static __always_inline bool iot_streams(struct inode *inode)
+{
+	u16 mode = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+
+	return mode == S_IFSOCK || mode == S_IFIFO;
+}
+
 /* Regular files, directories and block devices outside /proc and /sys; the rest is counted and left out. */
 static __always_inline bool iot_file_wanted(struct inode *inode)
 {
@@ -48,6 +58,8 @@ static __always_inline bool iot_file_wanted(struct inode *inode)
 	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
 
 	mode &= S_IFMT;
+	if (iot_cfg.sockets && (mode == S_IFSOCK || mode == S_IFIFO))
+		return true;
 	if (mode != S_IFREG && mode != S_IFDIR && mode != S_IFBLK)
 		return false;
 	return magic != PROC_SUPER_MAGIC && magic != SYSFS_MAGIC;

@@ -95,6 +95,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	t = iot_self();
 	if (!t)
 		return 0;
+	iot_halted_over(t, 1);
 	iot_flush_all(t);
 	iot_operations_gone(t->process);
 	t->submits = 0;
@@ -133,8 +134,10 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 	struct iot_task *t;
 
 	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
-	if (t)
+	if (t) {
+		iot_halted_over(t, 1);
 		iot_flush_all(t);
+	}
 	if (!target || BPF_CORE_READ(task, signal, live.counter))
 		return 0; /* not the last thread */
 	iot_operations_gone(target->process);

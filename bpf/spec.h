@@ -47,6 +47,7 @@ enum iot_how {
 	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
 	IOT_SCALED,	/* argument a times k */
 	IOT_RET_SCALED, /* the result times k */
+	IOT_MESSAGE,	/* the sum of the vector in the struct msghdr at argument a */
 	IOT_CLOEXEC,	/* is the descriptor that is the result, or else argument 0, closed by an exec? */
 };
 
@@ -137,6 +138,10 @@ struct iot_words {
 /* iot_spec.call: system calls */
 #define IOT_Y_OTHERWISE 0x01 /* those that IOT_S_ONLY leaves out are of the next row */
 #define IOT_Y_MAPPED	0x02 /* argument 0 is an address: about the file that is mapped there */
+#define IOT_Y_RANGES	0x04 /* it copies: see catalog::Copies */
+#define IOT_Y_SEND	0x08
+#define IOT_Y_PIPES	0x10
+#define IOT_Y_COPIES	(IOT_Y_RANGES | IOT_Y_SEND | IOT_Y_PIPES)
 
 struct iot_spec {
 	struct iot_src handle;
@@ -174,7 +179,12 @@ struct iot_spec {
 #define IOT_K_DISTANCE	 28	   /* from here on: from the breakpoint to a variable; 0: there is none */
 
 #define IOT_MAX_SPECS	 4096
-#define IOT_MAX_SYSCALLS 512
+#define IOT_MAX_SYSCALLS 1024 /* 64-bit and x32 */
+#define IOT_MAX_SHORT	 512  /* 32-bit */
+
+/* An entry of iot_sysno, iot_sysno32: row of the catalog + 1, and where a 32-bit task has the arguments. */
+#define IOT_SYSNO_ROW	 0x0fff
+#define IOT_SYSNO_LAYOUT 12
 
 struct iot_config {
 	u32 shards; /* rings of one class */
@@ -182,7 +192,8 @@ struct iot_config {
 	u32 wakeup; /* bytes in a ring that wake the reader */
 	u32 rows;   /* of the catalog: the distance of the numbers of two copies of a library */
 	u8 hold;    /* stop a target that maps an unjudged file until it is judged */
-	u8 pad[3];
+	u8 sockets; /* sockets and pipes are recorded */
+	u8 pad[2];
 };
 
 #endif

@@ -4,19 +4,12 @@
 #define IOT_SYSCALL_H
 
 #define IOT_NR_MMAP   9
-#define IOT_NR_SPLICE 275
 #define PROT_EXEC     4
 #define MAP_ANONYMOUS 0x20
 #define SIGCONT	      18
 #define SIGSTOP	      19
-#define TS_COMPAT     0x0002 /* arch/x86/include/asm/thread_info.h */
 
-/* System call number -> row of the catalog + 1. */
-const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
-/* Row + 1 of splice from a pipe to a file; iot_sysno has that of the other direction. */
-const volatile u16 iot_splice_to = 0;
-
-#define IOT_VARIANTS 4 /* rows of one system call */
+#define IOT_VARIANTS  4 /* rows of one system call */
 
 enum {
 	IOT_LIB_PENDING = 1,
@@ -189,52 +182,25 @@ static __always_inline bool iot_about_file(struct iot_frame *f, struct file *fil
 	return true;
 }
 
-/*
- * splice(fd_in, off_in, fd_out, off_out, len, flags): one of the two is a pipe. The frame of the call is given the file's
- * descriptor as argument 0 and its offset, read now, as argument 1. True when it is written to.
- */
-static __always_inline bool iot_splice_writes(struct task_struct *task, u64 in)
-{
-	struct file *file = iot_fd_file(task, in);
-
-	return file && !iot_file_wanted(BPF_CORE_READ(file, f_inode));
-}
-
-static __always_inline void iot_splice_args(struct task_struct *task, struct iot_frame *f, bool writes)
-{
-	struct file *file;
-	u64 at = 0;
-
-	if (writes) {
-		f->a[0] = f->a[2];
-		f->a[1] = f->a[3];
-	}
-	file = iot_fd_file(task, f->a[0]);
-	if (f->a[1])
-		bpf_probe_read_user(&at, sizeof(at), (void *)f->a[1]);
-	else if (file)
-		at = BPF_CORE_READ(file, f_pos);
-	f->a[1] = at;
-}
-
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {
+	bool is_short = iot_is_short();
+	struct file *file = NULL;
 	struct task_struct *task;
 	struct iot_spec *s;
 	struct iot_task *t;
 	struct iot_frame *f;
-	struct file *file = NULL;
-	bool writes = false;
-	u16 spec;
+	u64 start = 0;
+	u16 entry, spec;
 
-	if (id < 0 || id >= IOT_MAX_SYSCALLS)
-		return 0;
-	if (id == IOT_NR_EXIT_GROUP)
+	if (id == IOT_NR_EXIT_GROUP && !is_short)
 		iot_kaio_last();
-	if (id == IOT_NR_MMAP && PT_REGS_PARM4_CORE_SYSCALL(regs) & MAP_ANONYMOUS)
+	/* before the look-up: most mappings are of memory without a file */
+	if (id == IOT_NR_MMAP && !is_short && PT_REGS_PARM4_CORE_SYSCALL(regs) & MAP_ANONYMOUS)
 		return 0;
-	spec = iot_sysno[id & (IOT_MAX_SYSCALLS - 1)];
+	entry = iot_entry_of(id, is_short);
+	spec = entry & IOT_SYSNO_ROW;
 	if (!spec)
 		return 0;
 	t = iot_self();
@@ -244,18 +210,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	if (!s)
 		return 0;
 	task = bpf_get_current_task_btf();
-	if (task->thread_info.status & TS_COMPAT) {
-		iot_lost(IOT_P_COMPAT, s->layer);
-		return 0;
-	}
+	start = iot_restarted(t, regs, id);
 	iot_drop_left(t, regs);
-	if (id == IOT_NR_SPLICE && iot_splice_to && iot_splice_writes(task, PT_REGS_PARM1_CORE_SYSCALL(regs))) {
-		writes = true;
-		spec = iot_splice_to - 1;
-		s = iot_spec_of(spec);
-		if (!s)
-			return 0;
-	}
 	/* A system call that never came back (its return was missed) must not stay below this one. */
 	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
 		iot_give_up(t, bpf_ktime_get_ns());
@@ -264,14 +220,12 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	if (!f)
 		return 0;
 	f->sp = 0;
-	f->a[0] = PT_REGS_PARM1_CORE_SYSCALL(regs);
-	f->a[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
-	f->a[2] = PT_REGS_PARM3_CORE_SYSCALL(regs);
-	f->a[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
-	f->a[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
-	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
-	if (id == IOT_NR_SPLICE)
-		iot_splice_args(task, f, writes);
+	iot_arguments(f, regs, id, is_short, entry);
+	/* mmap, whose flags only now stand where they do in a 64-bit task */
+	if (is_short && s->call == 0 && s->handle.how == IOT_INT && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
+		iot_leave_out(t);
+		return 0;
+	}
 	f->nr = id;
 	for (u32 i = 0; i < IOT_VARIANTS && s->bits & IOT_S_ONLY && !iot_only(s, f); i++) {
 		s = s->call & IOT_Y_OTHERWISE ? iot_spec_of(++spec) : NULL;
@@ -280,6 +234,17 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 			return 0;
 		}
 		f->spec = spec;
+	}
+	if (s->call & IOT_Y_COPIES) {
+		int row = iot_copy_enter(f, s->call);
+
+		s = row < 0 ? NULL : iot_spec_of(spec + row);
+		if (!s) {
+			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+			iot_leave_out(t);
+			return 0;
+		}
+		f->spec = spec + row;
 	}
 	if (s->bits & IOT_S_FD)
 		file = iot_fd_file(task, iot_arg(f, s->handle.a));
@@ -296,8 +261,13 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		iot_leave_out(t);
 		return 0;
 	}
-	f->start = bpf_ktime_get_ns();
-	if (id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
+	f->start = start ?: bpf_ktime_get_ns();
+	/* files that nobody opens by a name are told when they are used */
+	if (file && iot_cfg.sockets && iot_streams(BPF_CORE_READ(file, f_inode))) {
+		t->now = f->start;
+		iot_send_file(t, file);
+	}
+	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
 	return 0;
 }
@@ -352,6 +322,7 @@ SEC("?tp_btf/sys_exit")
 int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 {
 	u64 now = bpf_ktime_get_ns();
+	bool is_short = iot_is_short();
 	struct task_struct *task;
 	struct iot_syscall e;
 	struct iot_frame *f;
@@ -359,23 +330,24 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	struct iot_task *t;
 	long id = BPF_CORE_READ(regs, orig_ax);
 
-	if (id < 0 || id >= IOT_MAX_SYSCALLS)
+	if (id < 0) {
+		iot_handler_returned(regs);
 		return 0;
-	if (id == IOT_NR_MMAP) {
+	}
+	if (id == IOT_NR_MMAP && !is_short) {
 		/* Arguments stay in the registers; a mapping without a file has a negative descriptor. */
 		s32 fd = PT_REGS_PARM5_CORE_SYSCALL(regs);
 
 		if (fd < 0)
 			return 0;
-		if (PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self() &&
-		    !(bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)) {
+		if (PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self()) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
 
 			if (file)
 				iot_mapped(file);
 		}
 	}
-	if (!iot_sysno[id & (IOT_MAX_SYSCALLS - 1)])
+	if (!iot_entry_of(id, is_short))
 		return 0;
 	t = iot_self();
 	if (!t || !t->depth)
@@ -402,6 +374,13 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (f->file)
 		e.call.flags |= IOT_F_FILE;
 	e.call.status = iot_status(s, ret);
+	if (iot_interrupted(ret)) {
+		iot_values(&e.call, s, f, ret);
+		iot_halt(t, &e, s, regs, id);
+		return 0;
+	}
+	if (f->layout == IOT_L_LONG && !ret)
+		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
 	if ((s->bits & IOT_S_FD_RET) && ret >= 0) {
 		struct file *file = iot_fd_file(task, ret);
 		struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
@@ -426,7 +405,9 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return 0;
 	}
-	if ((s->bits & (IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file && !iot_stat_fd(&e, s, f))
+	/* a 32-bit task has another struct stat */
+	if ((s->bits & (is_short ? IOT_S_STATX : IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file &&
+	    !iot_stat_fd(&e, s, f))
 		iot_stat_file(&e, s, iot_arg(f, s->stat_arg));
 	iot_values(&e.call, s, f, ret);
 	iot_paths(t, &e.call, s, f);
@@ -437,7 +418,12 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (!iot_eval(&pos, f, ret, &e.call.off))
 			e.call.flags &= ~IOT_F_OFF;
 	}
-	if ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS)
+	if (s->call & IOT_Y_COPIES) {
+		if (e.call.off == (u64)-1)
+			e.call.flags &= ~IOT_F_OFF;
+		iot_copy_exit(t, f, ret);
+	}
+	if (!is_short && ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS))
 		iot_kaio_exit(t, f, id, ret, now);
 	t->issuing = 0;
 	if (iot_send_cache(t, s, f, ret))

@@ -46,8 +46,10 @@ struct iot_frame {
 	u8 copy;    /* which copy of the library */
 	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
 	u8 range;   /* system calls: is from .. to known? */
-	u16 nr;	    /* system calls: its number */
-	u8 pad[5];
+	u8 narrow;  /* system calls: what arguments point at has 32-bit pointers */
+	u8 layout;  /* system calls: IOT_L_ */
+	u8 copies;  /* system calls: the other file of one that copies is known: note[0], note[1] */
+	u32 nr;	    /* system calls: its number */
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
@@ -55,6 +57,17 @@ struct iot_told {
 	u64 stream;
 	u64 file;
 	u64 inode;
+};
+
+/* A system call that a signal interrupted: it is entered again, or it has failed. */
+struct iot_halted {
+	struct iot_syscall e;
+	u64 ip;
+	u64 sp;
+	u32 nr;
+	u8 life; /* the class of its record */
+	u8 on;	 /* there is one */
+	u8 pad[2];
 };
 
 struct iot_task {
@@ -72,6 +85,7 @@ struct iot_task {
 	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
+	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_call call; /* of a library, that returns now: the stack has no room for it */
 	struct iot_told told[IOT_TOLD];

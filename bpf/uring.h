@@ -138,7 +138,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 		op.flags |= IOT_F_LEN;
 		break;
 	case IOT_IOV:
-		if (iot_iov_sum(sqe.addr, sqe.len, &op.len))
+		if (iot_iov_sum(sqe.addr, sqe.len, &op.len, 0))
 			op.flags |= IOT_F_LEN;
 		else
 			op.flags |= IOT_F_CUT;

@@ -50,6 +50,9 @@ pub struct RecordArgs {
     /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
+    /// Record calls on sockets and pipes, too
+    #[arg(long)]
+    pub sockets: bool,
     #[command(flatten)]
     pub added: AddedArgs,
     /// End the trace by itself after this time: 500ms, 30s, 5m, 1h

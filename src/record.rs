@@ -77,6 +77,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
+        sockets: args.sockets,
         hold: !args.run.is_empty(),
         reserved: args.pid.len().max(1) as u32,
     };

@@ -184,7 +184,8 @@ fn every_call_of_the_catalog_is_recorded_once() {
     let (dir, data) = posix_all(work.path());
     let told = dir.join("truth.json");
     let truth: Value = serde_json::from_slice(&fs::read(&told).unwrap()).unwrap();
-    let counted = || system_calls(&data).filter(|s| data.path(s) != Some(&told));
+    // The half of a call that reads is no call.
+    let counted = || system_calls(&data).filter(|s| data.path(s) != Some(&told) && !s.op.contains('.'));
     let ours: BTreeMap<String, i64> = Data::totals(counted()).into_iter().map(|(name, t)| (name, t.calls)).collect();
     let theirs: BTreeMap<String, i64> = serde_json::from_value(truth["calls"].clone()).unwrap();
     assert_eq!(ours, theirs);
@@ -198,7 +199,8 @@ fn every_call_of_the_catalog_is_recorded_once() {
     // Some of these are on memory without a file.
     let compared = |name: &str| truth["calls"].get(name).is_some() && !["munmap", "madvise"].contains(&name);
     let calls = calls.iter().filter(|c| compared(&c.name));
-    let calls = calls.filter(|c| !c.args.iter().any(|arg| left_out.iter().any(|what| arg.contains(what))));
+    let left_out = |arg: &String| left_out.iter().any(|what| arg.contains(what));
+    let calls = calls.filter(|c| c.name == "splice" || !c.args.iter().any(left_out));
     let name = |errno: i16| if errno == 0 { String::new() } else { format!("{:?}", Errno::from_raw(errno.into())) };
     let ours = counted().filter(|s| compared(s.op)).map(|s| (s.op, name(s.errno)));
     assert_eq!(errors(ours), errors(calls.map(|c| (c.name.as_str(), c.error.clone().unwrap_or_default()))));
@@ -280,7 +282,6 @@ fn ordinary_programs_do_what_strace_says() {
     assert_eq!(seen["read"].moved, 600_002);
 
     fs::remove_dir_all(work.path().join("run.iotrace")).unwrap();
-    // Without copy_file_range and clones, which are no reads and writes.
     let seen = agree(work.path(), &["dd", &format!("if={from}"), &format!("of={to}"), "bs=1000"]);
     assert_eq!((seen["read"].moved, seen["write"].moved, seen["write"].calls), (300_001, 300_001, 301));
 }

@@ -27,7 +27,7 @@ pub use phase::Phase;
 pub use user::LIBRARY_LAYERS;
 
 use self::hdf5::Tells;
-pub use self::syscall::SPLICE_TO;
+pub use self::number::Layout;
 use self::variables::Meaning;
 use crate::words::{Kind, Layer};
 
@@ -230,6 +230,8 @@ pub enum Src {
     Asked,
     /// The sum of an I/O vector: pointer, count.
     Iov(u8, u8),
+    /// The same of the one in a `struct msghdr`.
+    Message(u8),
     /// The file position before the call (system calls).
     Pos,
     /// The `int` an argument points at, read at entry.
@@ -313,6 +315,7 @@ impl Src {
             | Self::Scaled(a, _)
             | Self::ArgNote(a, _)
             | Self::StatusSplit(a, _)
+            | Self::Message(a)
             | Self::Through(a, ..)
             | Self::Rounds(a, ..)
             | Self::Behind(a, _)
@@ -649,6 +652,23 @@ pub struct Row {
     pub otherwise: bool,
     /// The first argument is an address: it is about the file that is mapped there, and left out where none is.
     pub mapped: bool,
+    /// It moves data from one file to another. The next row is that of a call which takes from a file, and gives to none that
+    /// is recorded; the one after that is the half of this call that reads.
+    pub copies: Copies,
+    /// Only with `--sockets`.
+    pub sockets: bool,
+}
+
+/// What the arguments of a call that copies are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copies {
+    Nothing,
+    /// Descriptor and pointer to an offset of the source, then of the destination; length.
+    Ranges,
+    /// Destination, source, pointer to an offset of that; length.
+    Send,
+    /// Source, destination, length.
+    Pipes,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {
@@ -690,6 +710,8 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         about: About::Nothing,
         otherwise: false,
         mapped: false,
+        copies: Copies::Nothing,
+        sockets: false,
     }
 }
 
@@ -836,6 +858,14 @@ impl Row {
         self.mapped = true;
         self
     }
+    const fn copies(mut self, what: Copies) -> Self {
+        self.copies = what;
+        self
+    }
+    const fn sockets(mut self) -> Self {
+        self.sockets = true;
+        self
+    }
     const fn meaning(mut self, what: Meaning) -> Self {
         self.meaning = what;
         self
@@ -873,7 +903,17 @@ pub fn rows() -> Vec<Row> {
 
 /// The number of a system call on this machine, by name.
 pub fn syscall_number(name: &str) -> Option<u32> {
-    number::NUMBERS.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
+    number::X86_64.iter().find(|(n, _)| *n == name).map(|(_, nr)| *nr)
+}
+
+/// The numbers of a system call in 64-bit and x32 tasks.
+pub fn long_numbers(name: &str) -> impl Iterator<Item = u32> {
+    number::X86_64.iter().chain(number::X32).filter(move |(n, _)| *n == name).map(|(_, nr)| *nr)
+}
+
+/// The numbers of a system call in 32-bit tasks, and where these have the arguments.
+pub fn short_numbers(name: &str) -> impl Iterator<Item = (u32, Layout)> {
+    number::I386.iter().filter(move |(n, ..)| *n == name).map(|(_, nr, layout)| (*nr, *layout))
 }
 
 /// The number that the kernel knows an operation of `io_uring` or libaio by.
@@ -897,7 +937,8 @@ mod tests {
     #[test]
     fn every_system_call_has_a_number() {
         for row in rows().iter().filter(|r| r.family == Family::Syscall) {
-            assert!(syscall_number(row.symbol).is_some(), "{} has no number", row.symbol);
+            let call = row.op.split('.').next().unwrap_or(row.op);
+            assert!(syscall_number(call).is_some(), "{} has no number", row.symbol);
         }
     }
 

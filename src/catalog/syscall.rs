@@ -1,7 +1,7 @@
 //! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use super::Src::{Arg, Cloexec, Field, Int, Iov, Pos, Ret};
-use super::{Family, Role, Row, row};
+use super::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pos, Ret};
+use super::{Copies, Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
 const fn sys(symbol: &'static str, kind: Kind) -> Row {
@@ -41,13 +41,20 @@ const fn mapping(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None).mapped().off(Arg(0)).len(Arg(1))
 }
 
+/// A call that moves data between two files. The kernel side puts the descriptors and offsets at these places, the destination
+/// first.
+const fn copy(symbol: &'static str, what: Copies) -> Row {
+    fd(symbol, Kind::Write).off(Arg(1)).len(Arg(4)).got(Ret).copies(what)
+}
+/// The same call where only its source is recorded, or the half that reads.
+const fn from(symbol: &'static str, op: &'static str) -> Row {
+    sys(symbol, Kind::Read).op(op).handle(Int(2)).off(Arg(3)).len(Arg(4)).got(Ret)
+}
+
 /// A call on operations, which are spans of their own (`operation.rs`).
 const fn submits(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None)
 }
-
-/// `splice` from a pipe to a file: the same system call, of another kind.
-pub const SPLICE_TO: &str = "splice to a file";
 
 const F_DUPFD: u32 = 0;
 const F_SETFD: u32 = 2;
@@ -74,9 +81,23 @@ pub(super) const ROWS: &[Row] = &[
     opens(sys("memfd_create", Kind::Open)),
     fd("close", Kind::Close).role(Role::Close),
     sys("close_range", Kind::Close).role(Role::CloseRange).off(Int(0)).len(Int(1)).got(Int(2)),
-    // One end is a pipe. The kernel side gives it these arguments, whichever end is a file (`bpf/syscall.h`).
-    fd("splice", Kind::Read).off(Arg(1)).len(Arg(4)).got(Ret),
-    fd(SPLICE_TO, Kind::Write).op("splice").off(Arg(1)).len(Arg(4)).got(Ret),
+    copy("copy_file_range", Copies::Ranges),
+    from("copy_file_range from a file", "copy_file_range"),
+    from("copy_file_range.read", "copy_file_range.read"),
+    copy("sendfile", Copies::Send),
+    from("sendfile from a file", "sendfile"),
+    from("sendfile.read", "sendfile.read"),
+    copy("splice", Copies::Ranges),
+    from("splice from a file", "splice"),
+    from("splice.read", "splice.read"),
+    copy("tee", Copies::Pipes).sockets(),
+    from("tee from a pipe", "tee").sockets(),
+    from("tee.read", "tee.read").sockets(),
+    fd("vmsplice", Kind::Write).len(Iov(1, 2)).got(Ret).sockets(),
+    fd("sendto", Kind::Write).len(Arg(2)).got(Ret).sockets(),
+    fd("recvfrom", Kind::Read).len(Arg(2)).got(Ret).sockets(),
+    fd("sendmsg", Kind::Write).len(Message(1)).got(Ret).sockets(),
+    fd("recvmsg", Kind::Read).len(Message(1)).got(Ret).sockets(),
     fd("lseek", Kind::Seek).off(Ret),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),

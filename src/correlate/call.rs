@@ -100,7 +100,7 @@ pub fn code(row: &Row, status: i32) -> i32 {
     if row.fails == Fails::NonZero && status < MARK >> 1 { status ^ MARK } else { status }
 }
 
-/// The kernel's own codes that a program never sees as such: `ERESTARTSYS` and its kin.
+/// The kernel's own codes that a program never sees as such (`ERESTARTSYS` and its kin): of functions inside the kernel.
 const RESTART: std::ops::RangeInclusive<i32> = 512..=516;
 const EINTR: i16 = 4;
 

@@ -589,7 +589,8 @@ impl Correlator {
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags | found.flags,
-            async_id: Some(id),
+            // The half of a call that copies is over with that.
+            async_id: Some(id).filter(|_| spec.family != catalog::Family::Syscall),
             coll_id: None,
             stack_id: None,
         };

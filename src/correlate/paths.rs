@@ -63,11 +63,15 @@ pub fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
 }
 
-/// The role of a file by its path: `lib`, `proc`, `temp` or `data`.
+/// The role of a file by its path: `lib`, `proc`, `temp`, `socket`, `pipe` or `data`.
 pub fn role(path: &[u8]) -> &'static str {
     let below = |dir: &[u8]| path.starts_with(dir) && path.get(dir.len()).is_none_or(|b| *b == b'/');
     let name = last_component(path);
-    if below(b"/proc") || below(b"/sys") {
+    if path.starts_with(b"socket:[") {
+        "socket"
+    } else if path.starts_with(b"pipe:[") {
+        "pipe"
+    } else if below(b"/proc") || below(b"/sys") {
         "proc"
     } else if name.ends_with(b".so") || name.windows(4).any(|w| w == b".so.") {
         "lib"
@@ -122,7 +126,9 @@ mod tests {
 
     #[test]
     fn roles_follow_the_path() {
-        let cases: [(&str, &str); 8] = [
+        let cases: [(&str, &str); 10] = [
+            ("socket:[5]", "socket"),
+            ("pipe:[5]", "pipe"),
             ("/usr/lib/libc.so.6", "lib"),
             ("/x/libfoo.so", "lib"),
             ("/proc/self/maps", "proc"),

@@ -205,6 +205,19 @@ fn until_nul(bytes: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
+/// The path of a file. Sockets and pipes have none but are called as in /proc/PID/fd.
+fn path_of(f: &t::iot_file, components: &[u8]) -> Vec<u8> {
+    const S_IFMT: u16 = 0o170_000;
+    const S_IFIFO: u16 = 0o010_000;
+    const S_IFSOCK: u16 = 0o140_000;
+    let path = join_path(components, f.cut != 0);
+    match f.mode & S_IFMT {
+        S_IFSOCK => format!("socket:[{}]", f.ino).into_bytes(),
+        S_IFIFO if path == b"/" => format!("pipe:[{}]", f.ino).into_bytes(),
+        _ => path,
+    }
+}
+
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
@@ -258,7 +271,7 @@ impl Decoder {
             t::iot_type::IOT_T_FILE => {
                 let f: &t::iot_file = get(kind, bytes)?;
                 let parts = tail::<t::iot_file>(kind, bytes, f.len.saturating_add(f.more))?;
-                let path = join_path(parts.get(..f.len as usize).unwrap_or_default(), f.cut != 0);
+                let path = path_of(f, parts.get(..f.len as usize).unwrap_or_default());
                 let below = FileKey { dev: f.data_dev, generation: f.data_generation, ino: f.data_ino };
                 Event::File {
                     time: f.time,

@@ -1,6 +1,6 @@
 //! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
 
-use crate::catalog::{Family, Row, SPLICE_TO, opcode, syscall_number};
+use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
@@ -12,12 +12,18 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 
+/// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT` of `bpf/spec.h` (macros do not reach the skeleton).
+const SYSNO_ROW: u16 = 0x0fff;
+const SYSNO_LAYOUT: u16 = 12;
+
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub layers: Vec<Layer>,
     /// Memory of all rings, in bytes.
     pub ring_bytes: u64,
+    /// Sockets and pipes, too.
+    pub sockets: bool,
     /// Stop targets that map an unknown library until it is attached; only for launched commands.
     pub hold: bool,
     /// Numbers of processes kept for targets that exist already.
@@ -45,17 +51,21 @@ pub fn open<'obj>(
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
     ro.iot_cfg.rows = rows.len() as u32;
     ro.iot_cfg.hold = u8::from(options.hold);
+    ro.iot_cfg.sockets = u8::from(options.sockets);
     if options.layers.contains(&Layer::Syscall) {
-        for (i, row) in rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall) {
-            if row.symbol == SPLICE_TO {
-                ro.iot_splice_to = i as u16 + 1;
-                continue;
-            }
-            let slot = syscall_number(row.symbol).and_then(|nr| ro.iot_sysno.get_mut(nr as usize));
-            let slot = slot.with_context(|| format!("system call {} has no number", row.symbol))?;
-            // Of several rows the first one says which of them it is.
-            if *slot == 0 {
-                *slot = i as u16 + 1;
+        let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
+        for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
+            let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
+            let long = long_numbers(row.op).map(|nr| (nr, spec, false));
+            let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
+            for (nr, entry, short) in long.chain(short) {
+                let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
+                let slot = table.get_mut(nr as usize);
+                let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
+                // Of several rows the first one says which of them it is.
+                if *slot == 0 {
+                    *slot = entry;
+                }
             }
         }
         for (i, row) in rows.iter().enumerate() {
@@ -82,7 +92,7 @@ pub fn open<'obj>(
 
 /// Loads each group by itself: why those that this kernel refuses are refused. Nothing is attached.
 pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(), String>)> {
-    let options = Options { layers: LAYERS.to_vec(), ring_bytes: 0, hold: false, reserved: 0 };
+    let options = Options { layers: LAYERS.to_vec(), ring_bytes: 0, hold: false, reserved: 0, sockets: false };
     let layout = Layout::new(options.ring_bytes, 1);
     let verdict = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);
     GROUPS.into_iter().map(|group| (group, verdict(group))).collect()

@@ -407,7 +407,6 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_RETURN => "unmatched_return",
         iot_place::IOT_P_TEXT => "text",
         iot_place::IOT_P_MAP_FULL => "map_full",
-        iot_place::IOT_P_COMPAT => "compat_syscall",
         iot_place::IOT_P_MAPPING => UNPLACED,
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,

@@ -1,6 +1,6 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{About, Async, Count, Fails, Family, Role, Row, Src, When, Words, syscall_number};
+use crate::catalog::{About, Async, Copies, Count, Fails, Family, Role, Row, Src, When, Words};
 use crate::skel::types as t;
 use crate::words::{Kind, Layer};
 
@@ -33,6 +33,9 @@ mod bits {
     /// `iot_spec.call`.
     pub const OTHERWISE: u8 = 0x01;
     pub const MAPPED: u8 = 0x02;
+    pub const RANGES: u8 = 0x04;
+    pub const SEND: u8 = 0x08;
+    pub const PIPES: u8 = 0x10;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -54,6 +57,7 @@ fn src(from: Src) -> t::iot_src {
         Src::Status(a) => (H::IOT_STATUS, a, 0, OMPI_STATUS_UCOUNT),
         Src::Asked => (H::IOT_ASKED, 0, 0, 0),
         Src::Iov(a, b) => (H::IOT_IOV, a, b, 0),
+        Src::Message(a) => (H::IOT_MESSAGE, a, 0, 0),
         Src::Pos => (H::IOT_POS, 0, 0, 0),
         Src::InInt(a) => (H::IOT_IN_INT, a, 0, 0),
         Src::OutInt(a) => (H::IOT_OUT_INT, a, 0, 0),
@@ -144,10 +148,21 @@ fn words(words: Option<Words>) -> t::iot_words {
     }
 }
 
+/// `iot_spec.call`.
+fn call(row: &Row) -> u8 {
+    let copies = match row.copies {
+        Copies::Nothing => 0,
+        Copies::Ranges => bits::RANGES,
+        Copies::Send => bits::SEND,
+        Copies::Pipes => bits::PIPES,
+    };
+    copies | if row.otherwise { bits::OTHERWISE } else { 0 } | if row.mapped { bits::MAPPED } else { 0 }
+}
+
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
-    let syscall = syscall_number(row.symbol).is_some() && row.family == Family::Syscall;
+    let syscall = row.family == Family::Syscall;
     let mut bits = 0;
     if row.role != Role::Use && row.role != Role::None {
         bits |= bits::LIFE;
@@ -218,7 +233,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         words: row.words.map(words),
         reads: u8::from(syscall && row.kind == Kind::Read),
         about: about(row.about),
-        call: if row.otherwise { bits::OTHERWISE } else { 0 } | if row.mapped { bits::MAPPED } else { 0 },
+        call: call(row),
         ..Default::default()
     }
 }

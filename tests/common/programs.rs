@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Copy)]
 enum Needs {
     Libc,
+    /// For 32-bit x86, without any library: the compiler's own are enough for that.
+    Short,
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
     /// The same, without symbols.
@@ -43,6 +45,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("aio_mix", "aio_mix.c", Needs::Libc),
     ("async_kernel", "async_kernel.c", Needs::Libc),
     ("callbacks", "callbacks.c", Needs::Libc),
+    ("copies", "copies.c", Needs::StaticLibc),
     ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
     ("costs", "costs.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
@@ -53,6 +56,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("hdf5_all", "hdf5_all.c", Needs::Hdf5),
     ("hdf5_mix", "hdf5_mix.c", Needs::Hdf5),
     ("hdf5_mix_mpi", "hdf5_mix.c", Needs::MpiAndHdf5),
+    ("interrupted", "interrupted.c", Needs::StaticLibc),
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
     ("mapped", "mapped.c", Needs::Libc),
@@ -75,6 +79,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("posix_all", "posix_all.c", Needs::StaticLibc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
     ("seccomp", "seccomp.c", Needs::Libc),
+    ("short32", "short.c", Needs::Short),
     ("std_io", "std_io.rs", Needs::Rust),
     ("stdio_all", "stdio_all.c", Needs::Libc),
     ("stdio_all_static", "stdio_all.c", Needs::StaticLibc),
@@ -93,6 +98,21 @@ const C_FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
 /// Of two options of a kind the last one counts.
 const FORTIFIED: &[&str] = &["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"];
+const SHORT_FLAGS: &[&str] = &[
+    "-m32",
+    "-std=gnu11",
+    "-O1",
+    "-g",
+    "-nostdlib",
+    "-static",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fno-pic",
+    "-no-pie",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+];
 const CXX_FLAGS: &[&str] = &["-std=c++17", "-O1", "-g", "-fno-builtin", "-pthread", "-Wall", "-Wextra", "-Werror"];
 const FORTRAN_FLAGS: &[&str] = &["-O1", "-g", "-Wall", "-Werror", "-ffree-line-length-none"];
 /// The names of mpif.h have no signatures, so the same function called with different types looks wrong.
@@ -184,6 +204,7 @@ fn compiler(needs: Needs, target: &Path) -> Command {
     };
     let mut command = match needs {
         Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 | Needs::Netcdf => with("cc", C_FLAGS),
+        Needs::Short => with("cc", SHORT_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
         Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
         Needs::OpenMpi5 => with(&openmpi5("mpicc"), C_FLAGS),
@@ -207,6 +228,7 @@ fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
     let mut last = vec![source.to_string_lossy().into_owned()];
     match needs {
         Needs::Libc
+        | Needs::Short
         | Needs::FortifiedLibc
         | Needs::OpenMpi
         | Needs::OpenMpi5

@@ -74,6 +74,16 @@ static void data(void)
 	SYS(ftruncate, fd, 3 * BLOCK);
 	SYS(truncate, "data", 2 * BLOCK);
 	SYS(fallocate, fd, 0, 0, 4 * BLOCK);
+	int to = FD(openat, HERE, "copy", O_RDWR | O_CREAT | O_TRUNC, 0644), ends[2];
+	SYS(lseek, fd, 0, SEEK_SET);
+	CHECK(SYS(copy_file_range, fd, NULL, to, NULL, 100, 0) == 100);
+	CHECK(SYS(sendfile, to, fd, NULL, 200) == 200);
+	CHECK(!pipe(ends));
+	CHECK(SYS(splice, fd, NULL, ends[1], NULL, 300, 0) == 300);
+	CHECK(SYS(splice, ends[0], NULL, to, NULL, 300, 0) == 300);
+	close(ends[0]);
+	close(ends[1]);
+	SYS(close, to);
 	SYS(flock, fd, LOCK_EX);
 	SYS(flock, fd, LOCK_UN);
 	SYS(close, fd);
