@@ -81,7 +81,18 @@ impl Stuck {
     }
 }
 
-/// The functions of a stack in a dump, and those of its calls with their ids.
+impl Drop for Stuck {
+    /// Nobody stays behind when a test fails: neither ends by itself.
+    fn drop(&mut self) {
+        if self.running.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            for pid in [self.pid, self.tracer] {
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+/// The functions of a stack in a dump.
 fn stack(dump: &str, name: &str) -> Vec<String> {
     let lines = dump.lines().map(str::trim_start).skip_while(|l| !l.starts_with(&format!("{name} ")));
     let lines = lines.enumerate().take_while(|(i, l)| *i == 0 || !l.starts_with("user "));
