@@ -1,0 +1,170 @@
+//! The dashboard in a real terminal: live and on a dataset, key by key, and the terminal as it was before afterwards.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/live.rs"]
+mod live;
+#[path = "common/pane.rs"]
+mod pane;
+#[path = "common/programs.rs"]
+mod programs;
+
+use pane::Pane;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use tempfile::TempDir;
+
+const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
+
+/// What a shell prints when the dashboard has ended, with the modes of the terminal.
+const AFTER: &str = "; echo left $?; stty -a; sleep 600";
+
+/// A parallel HDF5 program, recorded once for all tests.
+static RECORDED: LazyLock<(TempDir, PathBuf)> = LazyLock::new(|| {
+    let work = live::scratch();
+    let out = work.path().join("out");
+    let program = programs::build("demo");
+    let mpirun = programs::openmpi("mpirun");
+    let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"].map(Path::new);
+    let traced = live::trace(work.path(), &[], &[&mpirun[..], &[program.as_path(), &out]].concat());
+    assert_eq!(traced.code, Some(0), "{}", traced.stderr);
+    (work, traced.dir)
+});
+
+fn replay(work: &Path, size: (u16, u16), dir: &Path) -> Pane {
+    Pane::new(work, size, &format!("{TRACER} replay {}{AFTER}", dir.display()))
+}
+
+/// Nothing of the dashboard is left on the terminal.
+fn is_restored(pane: &Pane) {
+    let text = pane.shows(&["left ", "icanon"]);
+    assert!(text.contains(" icanon") && text.contains(" echo ") && !text.contains("-icanon"), "{text}");
+    for flag in ["alternate_on", "mouse_any_flag"] {
+        assert_eq!(pane.value(flag), "0", "{flag}");
+    }
+    assert_eq!(pane.value("cursor_flag"), "1");
+}
+
+/// Ends when the test does.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_dataset_answers_which_layer_which_file_which_rank_and_what_was_lost() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (120, 40), &RECORDED.1);
+    pane.shows(&["FILE", "hdf5", "mpiio", "syscall", "demo.h5", "lost 0", "imbalance of 2 ranks"]);
+    pane.after(&["2"], &["time in I/O from", "rank"]);
+    pane.after(&["3"], &["files (system calls)", "demo.h5"]);
+    pane.after(&["Enter"], &["offset over time", "calls on it", "handles"]);
+    pane.after(&["Escape"], &["files (system calls)"]);
+    pane.after(&["4"], &["call tree", "H5Dwrite"]);
+    pane.after(&["Enter"], &["slowest calls of"]);
+    pane.after(&["Tab", "Enter"], &["one call from"]);
+    pane.after(&["5"], &["durations of all calls", "distribution"]);
+    pane.after(&["6"], &["a dataset has nothing in flight"]);
+    pane.after(&["7"], &["calls in the order", "following"]);
+    pane.after(&["8"], &["devices (all requests on the node)", "mounts of traced files"]);
+    pane.after(&["9"], &["probes by library", "nothing was lost", "libhdf5"]);
+    pane.after(&["?"], &["Everywhere", "Coverage and losses"]);
+    pane.keys(&["Escape"]);
+    pane.shows_no("Everywhere");
+    pane.after(&["q"], &["left 0"]);
+    is_restored(&pane);
+}
+
+#[test]
+fn a_filter_is_typed_corrected_and_taken_away() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (120, 40), &RECORDED.1);
+    pane.shows(&["FILE", "syscall"]);
+    pane.after(&["4"], &["call tree", "H5Dwrite"]);
+    pane.after(&["/", "layer=nothing", "Enter"], &["filter: layer=nothing", "at character"]);
+    pane.after(&["C-u", "op=H5Dread", "Enter"], &["filter: op=H5Dread"]);
+    pane.keys(&["Escape"]);
+    pane.shows_no("filter:");
+    pane.shows(&["H5Dwrite"]);
+}
+
+#[test]
+fn a_terminal_may_change_its_size() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (80, 24), &RECORDED.1);
+    pane.shows(&["FILE", "syscall", "lost 0"]);
+    pane.resize(200, 60);
+    pane.shows(&["calls over time"]);
+    pane.resize(30, 8);
+    pane.shows(&["too small"]);
+    pane.resize(80, 24);
+    pane.shows(&["layers: per second", "lost 0"]);
+}
+
+#[test]
+fn sigterm_gives_the_terminal_back() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (80, 24), &RECORDED.1);
+    pane.shows(&["FILE", "syscall"]);
+    assert_eq!(pane.value("alternate_on"), "1");
+    let shell = pane.value("pane_pid");
+    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    let dashboard = children.split_whitespace().next().unwrap();
+    assert!(Command::new("kill").args(["-TERM", dashboard]).status().unwrap().success());
+    is_restored(&pane);
+}
+
+#[test]
+fn names_of_files_do_nothing_to_the_terminal() {
+    let work = live::scratch();
+    // Title, colour, clear screen, newline, right-to-left override, and a byte that is no UTF-8.
+    let name = b"a\x1b]0;owned\x07\x1b[31m\x1b[2J\nb\xe2\x80\xaec\xff.dat";
+    let file = work.path().join(std::ffi::OsStr::from_bytes(name));
+    fs::write(&file, b"content").unwrap();
+    let traced = live::trace(work.path(), &[], &[Path::new("cat"), &file]);
+    assert_eq!(traced.code, Some(0), "{}", traced.stderr);
+    let pane = replay(work.path(), (200, 50), &traced.dir);
+    let title = pane.value("pane_title");
+    let text = pane.after(&["3"], &["files (system calls)", "\\x1b]0;owned\\x07", "\\u{202e}c\\xff.dat"]);
+    assert!(text.contains("\\x1b[2J\\x0ab"), "{text}");
+    assert_eq!(pane.value("pane_title"), title);
+    for screen in ["1", "2", "4", "7"] {
+        pane.keys(&[screen]);
+    }
+    pane.after(&["9"], &["probes by library"]);
+    assert_eq!(pane.value("pane_title"), title);
+}
+
+#[test]
+fn a_running_process_is_watched_and_its_trace_recorded() {
+    let work = live::scratch();
+    let data = work.path().join("fio.dat");
+    let name = format!("--filename={}", data.display());
+    let options =
+        ["--name=job", &name, "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based", "--runtime=600", "--thread"];
+    let fio = Command::new("fio").args(options).arg("--rate_iops=500").stdout(Stdio::null()).spawn().unwrap();
+    let fio = Running(fio);
+    while !data.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let line = format!("cd {} && {TRACER} -p {}{AFTER}", work.path().display(), fio.0.id());
+    let pane = Pane::new(work.path(), (120, 40), &line);
+    pane.shows(&["LIVE", "syscall", "lost 0", "not recording", "fio.dat"]);
+    pane.after(&["3"], &["files (system calls)", "fio.dat"]);
+    pane.after(&["4"], &["call tree", "write"]);
+    pane.after(&["z"], &["FROZEN"]);
+    pane.after(&["z", "7"], &["following", "fio.dat"]);
+    pane.after(&["R", "C-u"], &["record to directory:"]);
+    pane.after(&["kept.iotrace", "Enter"], &["REC"]);
+    pane.after(&["q"], &["Leave?"]);
+    pane.after(&["y"], &["left 0"]);
+    is_restored(&pane);
+    assert!(fs::read_dir(work.path().join("kept.iotrace")).unwrap().count() > 0);
+}
