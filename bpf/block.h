@@ -3,6 +3,7 @@
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
+#define SECTOR_SHIFT	      9
 #define IOT_BIO_MAX	      256 /* bios of one request that are looked at */
 #define IOT_DEV(major, minor) ((u32)(major) << 20 | (u32)(minor))
 
@@ -261,6 +262,8 @@ int BPF_PROG(iot_bio_split, struct bio *bio)
 	if (q) {
 		q->split = 1;
 		part = *q;
+		/* What is left begins after it. */
+		q->upper_sector += BPF_CORE_READ(bio, bi_iter.bi_size) >> SECTOR_SHIFT;
 		bpf_map_update_elem(&iot_bios, &key, &part, BPF_ANY);
 	}
 	return 0;
@@ -320,6 +323,9 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 		if (!r->queued || q->time < r->queued) {
 			r->queued = q->time;
 			r->pid = q->tgid;
+		}
+		/* The first one is where the request begins. */
+		if (!r->nr_bios) {
 			r->upper_dev = q->upper_dev;
 			r->upper_sector = q->upper_sector;
 		}

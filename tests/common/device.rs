@@ -20,10 +20,8 @@ pub enum Kind {
     Loop,
     /// Memory; it works on bios.
     Zram,
-    /// Device mapper, on a loop device: as it is.
+    /// Device mapper, on a loop device.
     Linear,
-    /// The same: what is written is copied first.
-    Snapshot,
 }
 
 /// A device with a file system on it, as long as this lives.
@@ -53,15 +51,10 @@ impl Device {
                 fs::write(format!("/sys/block/zram{number}/disksize"), SIZE.to_string()).unwrap();
                 format!("/dev/zram{number}")
             }
-            Kind::Linear | Kind::Snapshot => {
+            Kind::Linear => {
                 below.push(loop_device(work, "image"));
                 let sectors = SIZE / 512;
-                let mapped = if kind == Kind::Linear {
-                    format!("0 {sectors} linear {} 0", below[0])
-                } else {
-                    below.push(loop_device(work, "copies"));
-                    format!("0 {sectors} snapshot {} {} P 8", below[0], below[1])
-                };
+                let mapped = format!("0 {sectors} linear {} 0", below[0]);
                 let name = format!("iotrace-{}", std::process::id());
                 run("dmsetup", &["create", &name, "--noudevsync", "--table", &mapped]);
                 run("dmsetup", &["mknodes", &name]);
@@ -103,7 +96,7 @@ impl Drop for Device {
                 let number = self.name.trim_start_matches("/dev/zram");
                 let _ = fs::write("/sys/class/zram-control/hot_remove", number);
             }
-            Kind::Linear | Kind::Snapshot => {
+            Kind::Linear => {
                 let _ = Command::new("dmsetup").args(["remove", "--noudevsync", &self.name]).status();
             }
         }
