@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
@@ -108,17 +109,35 @@ fn a_terminal_may_change_its_size() {
     pane.shows(&["layers: per second", "lost 0"]);
 }
 
+/// The process of the dashboard in a terminal.
+fn dashboard(pane: &Pane) -> String {
+    let shell = pane.value("pane_pid");
+    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    children.split_whitespace().next().unwrap().to_owned()
+}
+
 #[test]
 fn sigterm_gives_the_terminal_back() {
     let work = live::scratch();
     let pane = replay(work.path(), (80, 24), &RECORDED.1);
     pane.shows(&["FILE", "syscall"]);
     assert_eq!(pane.value("alternate_on"), "1");
-    let shell = pane.value("pane_pid");
-    let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-    let dashboard = children.split_whitespace().next().unwrap();
-    assert!(Command::new("kill").args(["-TERM", dashboard]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &dashboard(&pane)]).status().unwrap().success());
     is_restored(&pane);
+}
+
+#[test]
+fn it_ends_when_its_terminal_is_gone() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (80, 24), &RECORDED.1);
+    pane.shows(&["FILE", "syscall"]);
+    let process = format!("/proc/{}", dashboard(&pane));
+    drop(pane);
+    let begun = Instant::now();
+    while Path::new(&process).exists() {
+        assert!(begun.elapsed() < Duration::from_mins(2), "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

@@ -437,7 +437,7 @@ impl Things {
         }
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
         let close_on_exec = seen.close_on_exec();
-        let id = self.handles.make(New { mode, file, close_on_exec, ..seen.newly(raw) });
+        let id = self.handles.make(New { mode, close_on_exec, file, ..seen.newly(raw) });
         Found { file, handle: Some(id), opened: true, ..Found::default() }
     }
 

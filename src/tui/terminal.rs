@@ -2,10 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::sync::Once;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
@@ -60,10 +63,14 @@ impl Screen {
     /// # Errors
     /// When the terminal is gone.
     pub fn input(&self, within: Duration) -> Result<Option<Input>> {
-        if !event::poll(within).context("reading from the terminal")? {
-            return Ok(None);
+        // What was typed ahead; then what comes.
+        for wait in [Duration::ZERO, within] {
+            readable(wait)?;
+            if event::poll(Duration::ZERO).context("reading from the terminal")? {
+                return Ok(input::of(&event::read().context("reading from the terminal")?));
+            }
         }
-        Ok(input::of(&event::read().context("reading from the terminal")?))
+        Ok(None)
     }
 
     /// Columns and lines.
@@ -88,6 +95,22 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Waits until there is something to read. A terminal that is gone is an error here: crossterm would read from it for ever.
+fn readable(within: Duration) -> Result<()> {
+    let stdin = std::io::stdin();
+    let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
+    match poll(&mut fds, timeout) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(error).context("waiting for the terminal"),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    if fds[0].revents().is_some_and(|flags| flags.intersects(gone)) {
+        bail!("the terminal is gone");
+    }
+    Ok(())
 }
 
 /// As the terminal was; does nothing where it has been given back.

@@ -1,8 +1,6 @@
 //! A file system on a device that nobody else uses.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
