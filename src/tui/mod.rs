@@ -1,4 +1,4 @@
-//! The dashboard: screens over a [`Source`], live or recorded. Keys change the [`state`], which says what to ask the source
+//! The dashboard: screens over a [`Source`], live or recorded. Keys change the `state`, which says what to ask the source
 //! for; each frame is drawn from one snapshot and the state, and nothing else.
 
 mod frame;
