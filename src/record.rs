@@ -9,6 +9,7 @@ mod worker;
 
 use self::control::Control;
 use self::destination::Destination;
+use self::live::Watch;
 use self::viewer::{Show, Viewer};
 use self::watching::Watching;
 use self::worker::Note;
@@ -44,6 +45,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(200);
 /// How long a command may take to end after it was told to, before the trace ends without it.
 const GRACE: Duration = Duration::from_secs(5);
+/// How often a dashboard is told what is in flight.
+const LOOK: Duration = Duration::from_secs(1);
 /// Batches that may wait for the worker.
 const QUEUE: usize = 256;
 /// Asks for what is in flight.
@@ -95,6 +98,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let mut watching = Watching::wanted(args, t0, &records);
+    let board = watching.watch().filter(|_| watching.shows());
     let worker = worker::start(worker::Worker {
         writer,
         config,
@@ -118,6 +122,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         command: None,
         viewer: &viewer,
         dump: false,
+        board,
         watching: &mut watching,
         begin: Some(watching::Begin { destination: &destination, host: &host, left: sender }),
         told: false,
@@ -227,6 +232,8 @@ struct Run<'a, 'obj> {
     viewer: &'a Viewer,
     /// A dump of what is in flight was asked for.
     dump: bool,
+    /// Where a dashboard finds what is in flight.
+    board: Option<Arc<Watch>>,
     watching: &'a mut Watching,
     /// What the dashboard needs to begin, until it has begun.
     begin: Option<watching::Begin<'a>>,
@@ -353,6 +360,7 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         let mut due = begun + TICK;
         let mut shown = Instant::now();
+        let mut looked = begun;
         let mut told: Option<Instant> = None;
         let watching = self.command.is_none() && std::io::stderr().is_terminal() && !self.watching.shows();
         let mut last = 0;
@@ -402,6 +410,10 @@ impl Run<'_, '_> {
             }
             self.tick();
             self.dump();
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look();
+            }
             if self.command.is_none() && !self.session.has_targets() {
                 return Ok(Some(0));
             }
@@ -434,12 +446,22 @@ impl Run<'_, '_> {
             return;
         }
         self.dump = match self.session.look() {
-            Ok(look) => !self.viewer.show(look, Show::Print),
+            // On the dashboard's terminal the dump is its screen.
+            Ok(look) => !self.viewer.show(look, if self.watching.shows() { Show::Keep } else { Show::Print }),
             Err(e) => {
                 let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
                 false
             }
         };
+    }
+
+    /// Tells a dashboard what the last look found, and looks again. Where the kernel refuses that, nothing is told.
+    fn look(&mut self) {
+        let Some(board) = &self.board else { return };
+        if let Ok(look) = self.session.look() {
+            board.set_in_flight(self.viewer.last());
+            self.viewer.show(look, Show::Keep);
+        }
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {

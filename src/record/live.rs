@@ -1,6 +1,7 @@
 //! The summary of a trace that goes on: fed by the worker, looked at by the dashboard.
 
 use crate::correlate::rows::Row;
+use crate::inflight::InFlight;
 use crate::loader::rings::now;
 use crate::record::destination::{self, Wanted};
 use crate::summary::filter::Filter;
@@ -17,6 +18,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// What the worker feeds.
 pub struct Watch {
     state: Mutex<State>,
+    /// What had not returned when that was looked at last.
+    in_flight: Mutex<Option<Arc<InFlight>>>,
     /// Records that came out of the rings.
     records: Arc<AtomicU64>,
     t0: u64,
@@ -49,7 +52,16 @@ impl State {
 impl Watch {
     pub fn new(t0: u64, records: Arc<AtomicU64>) -> Self {
         let state = State { all: Summary::new(From::Spans).live(), filtered: None };
-        Self { state: Mutex::new(state), records, t0 }
+        Self { state: Mutex::new(state), in_flight: Mutex::default(), records, t0 }
+    }
+
+    /// Tells what has entered and not returned.
+    pub fn set_in_flight(&self, now: Arc<InFlight>) {
+        *self.in_flight.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    fn in_flight(&self) -> Option<Arc<InFlight>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,6 +180,7 @@ impl Source for Live {
             notes.push("the filter is on what came since it was set, and on the last calls before".to_owned());
             snapshot.notes = notes.into();
         }
+        snapshot.inflight = watch.in_flight();
         let own = &self.own;
         snapshot.status = Status {
             events: own.events,
