@@ -20,6 +20,7 @@ use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::doctor;
 use crate::event::wire::Mapped;
 use crate::export::{self, text};
+use crate::inflight::InFlight;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, now};
@@ -308,6 +309,10 @@ impl Run<'_, '_> {
             self.watching.begin(begin)?;
         }
         let result = self.wait();
+        if let Some(board) = &self.board {
+            // What has not returned yet is told as unfinished.
+            board.set_in_flight(Arc::new(InFlight { at_ns: self.relative(), operations: Vec::new() }));
+        }
         self.tick();
         result
     }

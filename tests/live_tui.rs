@@ -11,6 +11,7 @@ mod programs;
 
 use pane::Pane;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -186,4 +187,23 @@ fn a_running_process_is_watched_and_its_trace_recorded() {
     pane.after(&["y"], &["left 0"]);
     is_restored(&pane);
     assert!(fs::read_dir(work.path().join("kept.iotrace")).unwrap().count() > 0);
+}
+
+#[test]
+fn what_is_stuck_is_shown_until_it_returns() {
+    let work = live::scratch();
+    let (fifo, said) = (work.path().join("slow"), work.path().join("stdout"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut stuck = Command::new(programs::build("stuck"));
+    stuck.arg("read").arg(&fifo).stdin(Stdio::piped()).stdout(fs::File::create(&said).unwrap());
+    let mut stuck = Running(stuck.spawn().unwrap());
+    live::until("the program", || fs::read_to_string(&said).unwrap().contains("ready"));
+    let pane = Pane::new(work.path(), (120, 40), &format!("{TRACER} -p {}{AFTER}", stuck.0.id()));
+    pane.shows(&["LIVE"]);
+    stuck.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    // The call, and where its thread is inside the kernel.
+    let text = pane.after(&["6"], &["in flight at", "fread", "pipe_read"]);
+    assert!(text.contains("stuck"), "{text}");
+    fs::write(&fifo, [0; 100]).unwrap();
+    pane.shows_no("fread");
 }
