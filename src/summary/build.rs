@@ -83,6 +83,14 @@ impl Summary {
         {
             notes.push("files and the call tree are over all that was seen, not over the window".to_owned());
         }
+        let part = match focus.screen {
+            Screen::Overview => Some("the amplification is"),
+            Screen::Devices => Some("latencies, classes, users and busy shares of devices are"),
+            _ => None,
+        };
+        if let (Some(part), Some(_)) = (part, &focus.window) {
+            notes.push(format!("{part} of all that was seen, not of the window"));
+        }
         if self.filter.is_some() && matches!(focus.screen, Screen::Devices) {
             notes.push("devices are shown whole: the filter is on calls".to_owned());
         }
