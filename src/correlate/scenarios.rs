@@ -379,7 +379,7 @@ fn requests_have_a_class_and_a_depth() {
         .iter()
         .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.class, b.qdepth)) } else { None })
         .collect();
-    assert_eq!(got, [(1, "meta", 1), (2, "journal", 2), (3, "readahead", 3), (5, "flush", 1)]);
+    assert_eq!(got, [(1, "meta", 1), (2, "sync", 2), (3, "readahead", 3), (5, "flush", 1)]);
     let open =
         |r: &Row| matches!(r, Row::Metric(m) if m.name == "requests_in_flight" && (m.value - 1.0).abs() < f64::EPSILON);
     assert!(rows.0.iter().any(open), "request 4 never completed");
