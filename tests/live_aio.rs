@@ -39,7 +39,9 @@ fn operations_are_the_programs_own_down_to_the_system_calls() {
     // Each transfer of the file is one system call of a helper, below the call that asked for it. Before it asks for an fsync
     // the library looks at the descriptor's flags.
     let mut by_call: BTreeMap<i64, i64> = BTreeMap::new();
-    for call in data.layer(Layer::Syscall).filter(|s| data.path(s) == Some(&file) && !["openat", "fcntl"].contains(&s.op)) {
+    for call in
+        data.layer(Layer::Syscall).filter(|s| data.path(s) == Some(&file) && !["openat", "fcntl"].contains(&s.op))
+    {
         let parent = data.parent(call).unwrap();
         assert!(submitted.iter().any(|s| s.span_id == parent.span_id), "{} below {}", call.op, parent.op);
         assert_eq!((call.async_id, call.root_id, call.depth), (Some(parent.span_id), parent.span_id, 1));

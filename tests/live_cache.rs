@@ -228,21 +228,27 @@ fn writers_that_are_not_made_to_wait_say_so() {
 
 /// The kernel's own record of who was made to wait for a device: a trace of its tracepoint.
 struct Pauses {
-    tracefs: PathBuf,
     instance: PathBuf,
+    /// It was mounted for this.
+    mounted: bool,
 }
 
+/// Tracepoints are attached to by what is there, so a tracer needs it as well (`iotrace-bpf doctor`). Where systemd does not
+/// run, nobody has mounted it.
+const TRACEFS: &str = "/sys/kernel/tracing";
+
 impl Pauses {
-    fn of(work: &Path, device: &str) -> Self {
-        let tracefs = work.join("tracing");
-        fs::create_dir(&tracefs).unwrap();
-        run("mount", &["-t", "tracefs", "none", tracefs.to_str().unwrap()]);
-        let instance = tracefs.join(format!("instances/iotrace-{}", std::process::id()));
+    fn of(device: &str) -> Self {
+        let mounted = !Path::new(TRACEFS).join("events").exists();
+        if mounted {
+            run("mount", &["-t", "tracefs", "tracefs", TRACEFS]);
+        }
+        let instance = Path::new(TRACEFS).join(format!("instances/iotrace-{}", std::process::id()));
         fs::create_dir(&instance).unwrap();
         let hook = instance.join("events/writeback/balance_dirty_pages");
         fs::write(hook.join("filter"), format!("bdi == \"{device}\"")).unwrap();
         fs::write(hook.join("enable"), "1").unwrap();
-        Self { tracefs, instance }
+        Self { instance, mounted }
     }
 
     /// In ms, of a process.
@@ -257,7 +263,9 @@ impl Pauses {
 impl Drop for Pauses {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.instance);
-        let _ = Command::new("umount").arg(&self.tracefs).status();
+        if self.mounted {
+            let _ = Command::new("umount").arg(TRACEFS).status();
+        }
     }
 }
 
@@ -272,7 +280,7 @@ fn writers_are_made_to_wait_as_long_as_the_kernel_s_own_trace_says() {
     if limited {
         fs::write(limits.join("max_bytes"), "1048576").unwrap();
     }
-    let pauses = Pauses::of(work.path(), number.trim());
+    let pauses = Pauses::of(number.trim());
     let file = device.mount.join("data");
     let command = ["dd", "if=/dev/zero", &format!("of={}", file.display()), "bs=64k", "count=256"];
     let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();

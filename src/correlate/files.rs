@@ -206,9 +206,11 @@ impl Files {
         }
         if let Some((mount, fstype)) = found {
             (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
-        } else if row.fstype.is_none() {
-            let state = self.state(id);
-            state.row.fstype = Some(state.fstype.clone()).filter(|name| !name.is_empty());
+        } else if let state = self.state(id)
+            && !state.fstype.is_empty()
+        {
+            // What was found by its path, before the kernel told the mount, was another one.
+            (state.row.mount_id, state.row.fstype) = (None, Some(state.fstype.clone()));
         }
     }
 
