@@ -99,8 +99,12 @@ impl Seen<'_> {
         Some(self.text(TextKind::Path2).map_or_else(|| path.to_vec(), |last| [path, b"/", last].concat()))
     }
 
-    /// The one file that all system calls inside this call name.
+    /// The one file that all system calls inside this call name. Communication is about none, though its library maps some
+    /// to share memory.
     fn file_below(&self) -> Option<i32> {
+        if self.row.layer == Layer::Mpi {
+            return None;
+        }
         let mut files = self.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.file_id);
         let Some(first) = files.next() else { return self.phase_file };
         files.all(|f| f == first).then_some(first)
