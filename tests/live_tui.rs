@@ -69,7 +69,7 @@ fn a_dataset_answers_which_layer_which_file_which_rank_and_what_was_lost() {
     pane.after(&["3"], &["files (system calls)", "demo.h5"]);
     pane.after(&["Enter"], &["offset over time", "calls on it", "handles"]);
     pane.after(&["Escape"], &["files (system calls)"]);
-    pane.after(&["4"], &["call tree", "H5Dwrite"]);
+    pane.after(&["4"], &["call tree", "calls inside each other"]);
     pane.after(&["Enter"], &["slowest calls of"]);
     pane.after(&["Tab", "Enter"], &["one call from"]);
     pane.after(&["5"], &["durations of all calls", "distribution"]);
@@ -89,7 +89,7 @@ fn a_filter_is_typed_corrected_and_taken_away() {
     let work = live::scratch();
     let pane = replay(work.path(), (120, 40), &RECORDED.1);
     pane.shows(&["FILE", "syscall"]);
-    pane.after(&["4"], &["call tree", "H5Dwrite"]);
+    pane.after(&["4"], &["call tree", "calls inside each other"]);
     pane.after(&["/", "layer=nothing", "Enter"], &["filter: layer=nothing", "at character"]);
     pane.after(&["C-u", "op=H5Dread", "Enter"], &["filter: op=H5Dread"]);
     pane.keys(&["Escape"]);

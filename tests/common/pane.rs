@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// How long anything may take to appear, also where the processor is emulated and others use it.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A terminal; its server ends with it.
 pub struct Pane {
