@@ -192,12 +192,15 @@ impl Files {
         let (mount, dev) = (state.mount, state.row.dev);
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
+        // What the kernel mounts for itself has numbers from 0, too. FUSE tells more in the list of mounts than in its own name.
+        let is_of =
+            |m: &&Mount| [m.fstype.as_str(), ""].contains(&state.fstype.as_str()) || m.fstype.starts_with("fuse");
         // A path leads through the mounts of whoever has it, and the numbers of mounts are used again. Some file systems
         // (btrfs) have other device numbers for /proc than for the kernel.
         let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
         let found = find(&|m| m.mount_id == mount && m.dev == dev)
             .or_else(|| find(&|m| m.dev == dev && holds(m)))
-            .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m)))
+            .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m) && is_of(m)))
             .map(|m| (m.mount_id, m.fstype.clone()));
         let host_path = state.inside.as_deref().and_then(|inside| self.host_path(dev, mount, inside));
         let row = &mut self.state(id).row;

@@ -260,11 +260,13 @@ impl Summary {
         }
         let place = self.tree.add(span);
         if let Some(asked) = place.asked {
-            self.asked[usize::from(span.kind == Kind::Write)] += asked;
+            // A copy asks for as much as there is: up to 2^63 bytes.
+            let sum = &mut self.asked[usize::from(span.kind == Kind::Write)];
+            *sum = sum.saturating_add(asked);
         }
         if let (Kind::Read, Layer::Syscall, Some(miss)) = (span.kind, span.layer, span.miss_bytes) {
-            self.cache[0] += span.bytes.unwrap_or(0);
-            self.cache[1] += miss;
+            self.cache[0] = self.cache[0].saturating_add(span.bytes.unwrap_or(0));
+            self.cache[1] = self.cache[1].saturating_add(miss);
         }
         self.files.add(span, self.second);
         if let Some(object) =
