@@ -33,12 +33,11 @@ pub struct Binary {
 }
 
 const ALL: &[&str] = &["ext4", "xfs", "null_blk"];
-const DISKS: &[&str] = &["ext4", "xfs"];
 const ONE: &[&str] = &["ext4"];
 
 /// In the order in which they run. Emulation is slow, so this is not all of them: one of each mechanism.
 pub const SUITE: &[Binary] = &[
-    Binary { name: "live_syscalls", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_syscalls", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
@@ -50,7 +49,7 @@ pub const SUITE: &[Binary] = &[
         need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
         too_slow: &[],
     },
-    Binary { name: "live_tiers", places: DISKS, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_tiers", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
     Binary {
