@@ -66,20 +66,26 @@ static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s
 		t->owed = *c;
 }
 
-/* Opens a frame for a call that enters now; null when the stack is full. */
-static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
+/*
+ * Opens a frame for a call that enters now; false when the stack is full. Not static, as all that a system call goes through:
+ * the verifier looks at each such function once, and not again for each way that leads to it.
+ */
+__noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 {
-	u16 inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
+	u16 inside;
 	struct iot_frame *f;
 	u8 depth = 0;
 
+	if (!t || !s)
+		return false;
+	inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
 	if (t->owes && !iot_pay(t)) {
 		iot_lost(IOT_P_RING, s->layer);
-		return NULL;
+		return false;
 	}
 	if (t->depth >= IOT_DEPTH) {
 		iot_lost(IOT_P_DEPTH, s->layer);
-		return NULL;
+		return false;
 	}
 	if (t->depth) {
 		f = iot_frame_at(t, t->depth - 1);
@@ -109,7 +115,13 @@ static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, 
 	f->miss = f->ahead = f->throttled = 0;
 	f->range = 0;
 	f->narrow = f->layout = f->copies = 0;
-	return f;
+	return true;
+}
+
+/* The frame of a call that enters now; null when the stack is full. */
+static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
+{
+	return iot_opens(t, s, spec) ? iot_frame_at(t, t->depth - 1) : NULL;
 }
 
 struct iot_iov {
@@ -390,9 +402,14 @@ static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
 	return (s->fails == IOT_FAILS_EOF && !ret) || (s->fails == IOT_FAILS_EOF_INT && (s32)ret == -1);
 }
 
-/* The values that only a finished call has: bytes moved, handles, names. */
-static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, struct iot_frame *f, s64 ret)
+/* The values that only a finished call has, into the record that is being made: bytes moved, handles, names. */
+__noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
+	struct iot_call *c;
+
+	if (!t || !s || !f)
+		return 0;
+	c = &t->made.call;
 	/* what printf was asked for is what it wrote, unless it failed */
 	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_eval(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
@@ -401,17 +418,17 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 	if (iot_eval(&s->handle, f, ret, &c->handle))
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
-		return;
+		return 0;
 	if (iot_nothing(s, ret)) {
 		if (!(c->flags & IOT_F_LEN && !c->len) && iot_stream_failed(c->handle)) {
 			c->status = -1;
-			return;
+			return 0;
 		}
 		/* the end of the file: the buffer holds what an earlier call read. Blanks may have been passed over. */
 		if (s->got.how != IOT_STREAM_MOVED) {
 			c->got = 0;
 			c->flags |= IOT_F_GOT;
-			return;
+			return 0;
 		}
 	}
 	if (s->got.how == IOT_ASKED) {
@@ -420,6 +437,7 @@ static __always_inline void iot_values(struct iot_call *c, struct iot_spec *s, s
 	} else if (iot_eval(&s->got, f, ret, &c->got)) {
 		c->flags |= IOT_F_GOT;
 	}
+	return 0;
 }
 
 /* Path argument i, and where it starts from if it is relative. Returns false when it could not be read. */
@@ -465,8 +483,10 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	return true;
 }
 
-static __always_inline void iot_paths(struct iot_task *t, struct iot_call *c, struct iot_spec *s, struct iot_frame *f)
+static __always_inline void iot_paths(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
+	struct iot_call *c = &t->made.call;
+
 	if (s->path[0] >= 0 && !iot_send_path(t, s, f, 0, c->status))
 		c->flags |= IOT_F_CUT;
 	if (s->path[1] >= 0 && !iot_send_path(t, s, f, 1, c->status))

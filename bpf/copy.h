@@ -30,7 +30,7 @@ static __always_inline u64 iot_copy_at(struct file *file, u64 user, u32 bytes)
  * Puts the arguments in one order: destination, its offset, source, its offset, length. Which of the rows it is: -1 when
  * neither file is recorded.
  */
-static __noinline int iot_copy_enter(struct iot_frame *f, u32 call)
+__noinline int iot_copy_enter(struct iot_frame *f, u32 call)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 in, in_at = 0, out, out_at = 0, len;
@@ -78,12 +78,12 @@ static __noinline int iot_copy_enter(struct iot_frame *f, u32 call)
 }
 
 /* Tells the half of a call that reads: an operation that is over with it. */
-static __noinline void iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
+__noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 {
 	struct iot_operation e = {};
 
 	if (!t || !f || !f->copies || ret <= 0)
-		return;
+		return 0;
 	iot_head(&e.call, IOT_T_OPERATION, t, f, f->depth + 1, t->now);
 	e.call.spec += IOT_COPY_HALF;
 	e.call.seq = t->seq++;
@@ -101,6 +101,7 @@ static __noinline void iot_copy_exit(struct iot_task *t, struct iot_frame *f, s6
 	e.of = f->seq;
 	e.in_call = 1;
 	iot_send(IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
+	return 0;
 }
 
 #endif

@@ -219,35 +219,36 @@ static __always_inline void iot_kaio_now(struct iot_kaio *k, struct iot_task *t,
 	k->end.by.in_call = 1;
 }
 
-static __noinline void iot_kaio_enter(struct iot_task *t, struct iot_frame *f, long id)
+__noinline int iot_kaio_enter(struct iot_task *t, struct iot_frame *f, long id)
 {
 	struct iot_blocks x = {};
 
 	if (!t || !f || (id != IOT_NR_IO_SUBMIT && id != IOT_NR_IO_DESTROY))
-		return;
+		return 0;
 	x.k = iot_kaio(t, f->a[0]);
 	if (!x.k)
-		return;
+		return 0;
 	iot_kaio_now(x.k, t, f->seq, f->start);
 	iot_ring_read(x.k);
 	if (id != IOT_NR_IO_SUBMIT)
-		return;
+		return 0;
 	x.t = t;
 	x.list = f->a[2];
 	x.nr = f->a[1];
 	bpf_loop(IOT_AIO_MAX, iot_submit_step, &x, 0);
+	return 0;
 }
 
-static __noinline void iot_kaio_exit(struct iot_task *t, struct iot_frame *f, long id, long ret, u64 now)
+__noinline int iot_kaio_exit(struct iot_task *t, struct iot_frame *f, long id, long ret, u64 now)
 {
 	struct iot_blocks x = {.t = t};
 	struct iot_kaio *k;
 
 	if (!t || !f || (ret < 0 && id != IOT_NR_IO_SUBMIT))
-		return;
+		return 0;
 	k = iot_kaio(t, f->a[0]);
 	if (!k)
-		return;
+		return 0;
 	x.k = k;
 	switch (id) {
 	case IOT_NR_IO_SETUP:
@@ -279,6 +280,7 @@ static __noinline void iot_kaio_exit(struct iot_task *t, struct iot_frame *f, lo
 		bpf_map_delete_elem(&iot_contexts, &k->context);
 		break;
 	}
+	return 0;
 }
 
 static long iot_last_look(struct bpf_map *map, struct iot_context *key, u32 *seen, struct iot_blocks *x)
@@ -297,16 +299,17 @@ static long iot_last_look(struct bpf_map *map, struct iot_context *key, u32 *see
 }
 
 /* The process ends: the last time that its memory can be read. */
-static __noinline void iot_kaio_last(void)
+__noinline int iot_kaio_last(void)
 {
 	struct iot_blocks x = {.t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0)};
 	u32 process;
 
 	if (!x.t)
-		return;
+		return 0;
 	process = x.t->process;
 	if (bpf_map_lookup_elem(&iot_submitters, &process))
 		bpf_for_each_map_elem(&iot_contexts, iot_last_look, &x, 0);
+	return 0;
 }
 
 static long iot_forget_context(struct bpf_map *map, struct iot_context *key, u32 *seen, u32 *process)

@@ -131,14 +131,12 @@ __noinline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 }
 
 /* The same before a system call, where only phases and functions without return probe are looked at. */
-static __always_inline void iot_drop_left(struct iot_task *t, struct pt_regs *regs)
+static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
-	u64 sp;
 
 	if (!t->depth || !f->sp || !(f->bits & (IOT_B_PLACES | IOT_B_PHASE)))
 		return;
-	sp = PT_REGS_SP_CORE(regs);
 	if (!(f->bits & IOT_B_PLACES) || !iot_places_open(f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
@@ -231,6 +229,49 @@ static __noinline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
 	iot_send(IOT_C_LIFE, IOT_LAYER_APP, &e, sizeof(e));
 }
 
+/* What is looked at when a call enters, but for registers. Returns 0 when the call is recorded and its return wanted. */
+__noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 cookie)
+{
+	if (!t || !s || !f)
+		return 1;
+	/* The seventh lies above the return address (System V ABI, AMD64, 3.2.3). */
+	if ((s->more & IOT_M_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
+		iot_lost(IOT_P_TEXT, s->layer);
+	if (s->handle.how == IOT_IN)
+		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
+	if (s->handle.how == IOT_IN_INT) {
+		s32 number = 0;
+
+		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
+		f->in = (s64)number;
+	}
+	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
+		t->depth--;
+		t->seq--;
+		return 1;
+	}
+	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
+		t->seq--;
+		f->seq = iot_frame_at(t, t->depth - 2)->seq;
+	}
+	if (s->more & IOT_M_STREAM)
+		f->pos = iot_stream_of(t, s, f);
+	if (cookie & IOT_K_PLACES) {
+		f->bits = IOT_B_PLACES;
+		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
+	}
+	f->start = bpf_ktime_get_ns();
+	if (s->more & IOT_M_ENTRY) {
+		t->now = f->start;
+		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
+	}
+	if (s->more & IOT_M_PHASE) {
+		f->bits |= IOT_B_PHASE;
+		iot_tell_phase(t, f);
+	}
+	return !!(cookie & IOT_K_PLACES);
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -277,44 +318,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	f->a[3] = PT_REGS_PARM4(ctx);
 	f->a[4] = PT_REGS_PARM5(ctx);
 	f->a[5] = PT_REGS_PARM6(ctx);
-	/* The seventh lies above the return address (System V ABI, AMD64, 3.2.3). */
-	if ((s->more & IOT_M_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
-		iot_lost(IOT_P_TEXT, s->layer);
-	if (s->handle.how == IOT_IN)
-		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
-	if (s->handle.how == IOT_IN_INT) {
-		s32 number = 0;
-
-		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
-		f->in = (s64)number;
-	}
 	if (s->handle.how == IOT_GLOBAL)
 		f->in = iot_global(ctx, cookie);
-	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
-		t->depth--;
-		t->seq--;
-		return 1;
-	}
-	if (s->note != IOT_NO_NOTE) { /* it is not recorded: what it does is done by the call it runs in */
-		t->seq--;
-		f->seq = iot_frame_at(t, t->depth - 2)->seq;
-	}
-	if (s->more & IOT_M_STREAM)
-		f->pos = iot_stream_of(t, s, f);
-	if (cookie & IOT_K_PLACES) {
-		f->bits = IOT_B_PLACES;
-		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
-	}
-	f->start = bpf_ktime_get_ns();
-	if (s->more & IOT_M_ENTRY) {
-		t->now = f->start;
-		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
-	}
-	if (s->more & IOT_M_PHASE) {
-		f->bits |= IOT_B_PHASE;
-		iot_tell_phase(t, f);
-	}
-	return !!(cookie & IOT_K_PLACES);
+	/* of a session program the kernel takes nothing but 0 and 1, and does not look into the function */
+	return iot_lib_enters(t, s, f, cookie) ? 1 : 0;
 }
 
 struct iot_find {
@@ -384,7 +391,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 
 	if (!t || !t->depth)
 		return 0;
-	c = &t->call;
+	c = &t->made.call;
 	iot_pop(t, now);
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
@@ -405,8 +412,8 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		f->end = iot_stream_of(t, s, f);
 	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	c->status = iot_status(s, ret);
-	iot_values(c, s, f, ret);
-	iot_paths(t, c, s, f);
+	iot_values(t, s, f, ret);
+	iot_paths(t, s, f);
 	if ((s->more & IOT_M_RETURN) && c->status >= 0)
 		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
 	if ((s->bits & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))

@@ -18,13 +18,13 @@ static __always_inline bool iot_interrupted(s64 ret)
 }
 
 /* It is not restarted: the program sees an error, or never hears of it. Calls of a handler came in between: a new number. */
-static __noinline void iot_halted_over(struct iot_task *t, u32 unfinished)
+__noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 {
 	struct iot_syscall e;
 	u64 dur;
 
 	if (!t || !t->halted.on)
-		return;
+		return 0;
 	t->halted.on = 0;
 	e = t->halted.e;
 	dur = bpf_ktime_get_ns() - e.call.start;
@@ -37,16 +37,16 @@ static __noinline void iot_halted_over(struct iot_task *t, u32 unfinished)
 	if (t->seq != e.call.seq + 1)
 		e.call.seq = t->seq++;
 	iot_send(t->halted.life ? IOT_C_LIFE : IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
+	return 0;
 }
 
 /* A call returns with the kernel's own code for "again": it is kept. */
-static __always_inline void iot_halt(struct iot_task *t, struct iot_syscall *e, struct iot_spec *s,
-				     struct pt_regs *regs, u32 nr)
+static __always_inline void iot_halt(struct iot_task *t, struct iot_spec *s, u64 ip, u64 sp, u32 nr)
 {
 	iot_halted_over(t, 0);
-	t->halted.e = *e;
-	t->halted.ip = BPF_CORE_READ(regs, ip);
-	t->halted.sp = BPF_CORE_READ(regs, sp);
+	t->halted.e = t->made;
+	t->halted.ip = ip;
+	t->halted.sp = sp;
 	t->halted.nr = nr;
 	t->halted.life = iot_call_class(s) == IOT_C_LIFE;
 	t->halted.on = 1;
@@ -62,10 +62,8 @@ static __always_inline void iot_handler_returned(struct pt_regs *regs)
 }
 
 /* A call enters while one is interrupted. When that one is restarted, the time at which it began. */
-static __always_inline u64 iot_restarted(struct iot_task *t, struct pt_regs *regs, long id)
+static __always_inline u64 iot_restarted(struct iot_task *t, u64 ip, u64 sp, long id)
 {
-	u64 ip = BPF_CORE_READ(regs, ip), sp = BPF_CORE_READ(regs, sp);
-
 	if (!t->halted.on)
 		return 0;
 	if (ip == t->halted.ip && sp == t->halted.sp && id == t->halted.nr) {

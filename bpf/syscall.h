@@ -143,7 +143,7 @@ static __always_inline bool iot_without_path(struct iot_spec *s, struct iot_fram
 }
 
 /* Does the path of a call lead to /proc or /sys? */
-static __noinline bool iot_path_unwanted(u64 user)
+__noinline bool iot_path_unwanted(u64 user)
 {
 	char path[8] = {};
 
@@ -164,6 +164,18 @@ static __always_inline void iot_leave_out(struct iot_task *t)
 	t->seq--;
 }
 
+/* The record is about this file. */
+static __always_inline void iot_is_about(struct iot_syscall *e, struct inode *inode)
+{
+	struct iot_file_key key = {};
+
+	iot_key_of(inode, &key);
+	e->ino = key.ino;
+	e->dev = key.dev;
+	e->generation = key.generation;
+	e->call.flags |= IOT_F_FILE;
+}
+
 /* The file that a call is about; false when it is one that is left out. */
 static __always_inline bool iot_about_file(struct iot_frame *f, struct file *file)
 {
@@ -182,17 +194,83 @@ static __always_inline bool iot_about_file(struct iot_frame *f, struct file *fil
 	return true;
 }
 
+/* Before a call is opened: what is over by now. When it is one that is entered again, the time at which it began. */
+__noinline u64 iot_before(struct iot_task *t, u64 ip, u64 sp, u64 id)
+{
+	u64 start;
+
+	if (!t)
+		return 0;
+	start = iot_restarted(t, ip, sp, id);
+	iot_drop_left(t, sp);
+	/* A system call that never came back (its return was missed) must not stay below this one. */
+	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
+		iot_give_up(t, bpf_ktime_get_ns());
+	iot_drop_dead(t, sp, IOT_MAX_SPECS);
+	return start;
+}
+
+#define IOT_ROW_NONE	 -1 /* no row is about it */
+#define IOT_ROW_EXCLUDED -2
+
+/* Which of the rows of a system call, of which `spec` is the first, this one is. */
+__noinline int iot_row(struct iot_frame *f, u32 spec)
+{
+	struct iot_spec *s = iot_spec_of(spec);
+	int row;
+
+	if (!f || !s)
+		return IOT_ROW_NONE;
+	for (u32 i = 0; i < IOT_VARIANTS && s->bits & IOT_S_ONLY && !iot_only(s, f); i++) {
+		s = s->call & IOT_Y_OTHERWISE ? iot_spec_of(++spec) : NULL;
+		if (!s)
+			return IOT_ROW_NONE;
+	}
+	if (!(s->call & IOT_Y_COPIES))
+		return spec;
+	row = iot_copy_enter(f, s->call);
+	return row < 0 ? IOT_ROW_EXCLUDED : (int)spec + row;
+}
+
+/* Finds the file that a call is about, and the time; false when the call is one that is left out. */
+__noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 start)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct file *file = NULL;
+
+	if (!t || !s || !f)
+		return false;
+	if (s->bits & IOT_S_FD)
+		file = iot_fd_file(task, iot_arg(f, s->handle.a));
+	else if (s->call & IOT_Y_MAPPED)
+		file = iot_mapped_file(f);
+	else if (iot_without_path(s, f))
+		file = iot_fd_file(task, iot_arg(f, s->base[0]));
+	if (s->call & IOT_Y_MAPPED && !file)
+		return false;
+	if (file && !iot_about_file(f, file)) {
+		iot_lost(IOT_P_EXCLUDED, s->layer);
+		return false;
+	}
+	f->start = start ?: bpf_ktime_get_ns();
+	/* files that nobody opens by a name are told when they are used */
+	if (file && iot_cfg.sockets && iot_streams(BPF_CORE_READ(file, f_inode))) {
+		t->now = f->start;
+		iot_send_file(t, file);
+	}
+	return true;
+}
+
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {
 	bool is_short = iot_is_short();
-	struct file *file = NULL;
-	struct task_struct *task;
 	struct iot_spec *s;
 	struct iot_task *t;
 	struct iot_frame *f;
-	u64 start = 0;
+	u64 start;
 	u16 entry, spec;
+	int row;
 
 	if (id == IOT_NR_EXIT_GROUP && !is_short)
 		iot_kaio_last();
@@ -209,13 +287,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	s = iot_spec_of(--spec);
 	if (!s)
 		return 0;
-	task = bpf_get_current_task_btf();
-	start = iot_restarted(t, regs, id);
-	iot_drop_left(t, regs);
-	/* A system call that never came back (its return was missed) must not stay below this one. */
-	if (t->depth && iot_frame_at(t, t->depth - 1)->sp == 0)
-		iot_give_up(t, bpf_ktime_get_ns());
-	iot_drop_dead(t, PT_REGS_SP_CORE(regs), IOT_MAX_SPECS);
+	start = iot_before(t, PT_REGS_IP_CORE(regs), PT_REGS_SP_CORE(regs), id);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -227,46 +299,15 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	}
 	f->nr = id;
-	for (u32 i = 0; i < IOT_VARIANTS && s->bits & IOT_S_ONLY && !iot_only(s, f); i++) {
-		s = s->call & IOT_Y_OTHERWISE ? iot_spec_of(++spec) : NULL;
-		if (!s) {
-			iot_leave_out(t);
-			return 0;
-		}
-		f->spec = spec;
-	}
-	if (s->call & IOT_Y_COPIES) {
-		int row = iot_copy_enter(f, s->call);
-
-		s = row < 0 ? NULL : iot_spec_of(spec + row);
-		if (!s) {
-			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
-			iot_leave_out(t);
-			return 0;
-		}
-		f->spec = spec + row;
-	}
-	if (s->bits & IOT_S_FD)
-		file = iot_fd_file(task, iot_arg(f, s->handle.a));
-	else if (s->call & IOT_Y_MAPPED)
-		file = iot_mapped_file(f);
-	else if (iot_without_path(s, f))
-		file = iot_fd_file(task, iot_arg(f, s->base[0]));
-	if (s->call & IOT_Y_MAPPED && !file) {
+	row = iot_row(f, spec);
+	if (row == IOT_ROW_EXCLUDED)
+		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+	s = row < 0 ? NULL : iot_spec_of(row);
+	if (!s || !iot_enters(t, s, f, start)) {
 		iot_leave_out(t);
 		return 0;
 	}
-	if (file && !iot_about_file(f, file)) {
-		iot_lost(IOT_P_EXCLUDED, s->layer);
-		iot_leave_out(t);
-		return 0;
-	}
-	f->start = start ?: bpf_ktime_get_ns();
-	/* files that nobody opens by a name are told when they are used */
-	if (file && iot_cfg.sockets && iot_streams(BPF_CORE_READ(file, f_inode))) {
-		t->now = f->start;
-		iot_send_file(t, file);
-	}
+	f->spec = row;
 	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
 	return 0;
@@ -275,7 +316,6 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 /* fstat by another name: newfstatat or statx with an empty path. A removed file is still the one that it was. */
 static __always_inline bool iot_stat_fd(struct iot_syscall *e, struct iot_spec *s, struct iot_frame *f)
 {
-	struct iot_file_key key = {};
 	struct file *file;
 	u8 first;
 
@@ -285,37 +325,113 @@ static __always_inline bool iot_stat_fd(struct iot_syscall *e, struct iot_spec *
 	file = iot_fd_file(bpf_get_current_task_btf(), iot_arg(f, s->base[0]));
 	if (!file)
 		return false;
-	iot_key_of(BPF_CORE_READ(file, f_inode), &key);
-	e->ino = key.ino;
-	e->dev = key.dev;
-	e->generation = key.generation;
-	e->call.flags |= IOT_F_FILE;
+	iot_is_about(e, BPF_CORE_READ(file, f_inode));
 	return true;
 }
 
-/* The file a struct stat (or statx) at `user` is about. The generation is not in it. */
-static __always_inline void iot_stat_file(struct iot_syscall *e, struct iot_spec *s, u64 user)
+/* The file that the struct stat (or statx) is about which the call has filled in. The generation is not in it. */
+__noinline int iot_stat_file(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
-	u64 dev = 0, ino = 0;
+	u64 user, dev = 0, ino = 0;
 	u32 major = 0, minor = 0;
+	struct iot_syscall *e;
 
+	if (!t || !s || !f)
+		return 0;
+	e = &t->made;
+	if (iot_stat_fd(e, s, f))
+		return 0;
+	user = iot_arg(f, s->stat_arg);
 	if (s->bits & IOT_S_STATX) {
 		/* include/uapi/linux/stat.h: stx_ino at 32, stx_dev_major at 136 */
 		if (bpf_probe_read_user(&ino, sizeof(ino), (void *)user + 32) ||
 		    bpf_probe_read_user(&major, sizeof(major), (void *)user + 136) ||
 		    bpf_probe_read_user(&minor, sizeof(minor), (void *)user + 140))
-			return;
+			return 0;
 		e->dev = major << 20 | minor;
 	} else {
 		/* arch/x86/include/uapi/asm/stat.h: st_dev at 0 (new_encode_dev), st_ino at 8 */
 		if (bpf_probe_read_user(&dev, sizeof(dev), (void *)user) ||
 		    bpf_probe_read_user(&ino, sizeof(ino), (void *)user + 8))
-			return;
+			return 0;
 		e->dev = (dev & 0xfff00) >> 8 << 20 | (dev & 0xff) | (dev >> 12 & 0xfff00);
 	}
 	e->ino = ino;
 	e->generation = 0;
 	e->call.flags |= IOT_F_FILE;
+	return 0;
+}
+
+/* The result is the descriptor of a file, and the call about that; false when the file is one that is left out. */
+__noinline bool iot_opened(struct iot_task *t, u32 fd)
+{
+	struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
+	struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+
+	if (!t || !inode)
+		return true;
+	if (!iot_file_wanted(inode))
+		return false;
+	iot_is_about(&t->made, inode);
+	if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+		t->made.call.flags |= IOT_F_DIRECT;
+	iot_send_file(t, file);
+	return true;
+}
+
+/* What is known of a call when it returns, into the record that is being made; false when it is one that is left out. */
+__noinline bool iot_about_what(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret)
+{
+	u32 fills = IOT_S_STAT | IOT_S_STATX;
+
+	if (!t || !s || !f)
+		return false;
+	if (s->bits & IOT_S_FD_RET && ret >= 0 && !iot_opened(t, ret))
+		return false;
+	if (s->path[0] >= 0 && iot_path_unwanted(iot_arg(f, s->path[0])))
+		return false;
+	/* a 32-bit task has another struct stat */
+	if (iot_is_short())
+		fills = IOT_S_STATX;
+	if (s->bits & fills && !ret && !f->file)
+		iot_stat_file(t, s, f);
+	return true;
+}
+
+/* The innermost call, a system call, has returned: it is sent. */
+__noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 id)
+{
+	struct iot_call *c;
+
+	if (!t || !s || !f)
+		return 0;
+	c = &t->made.call;
+	if (f->layout == IOT_L_LONG && !ret)
+		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
+	if (!iot_about_what(t, s, f, ret)) {
+		iot_lost(IOT_P_EXCLUDED, s->layer);
+		return 0;
+	}
+	iot_values(t, s, f, ret);
+	iot_paths(t, s, f);
+	/* pwritev2 and preadv2 take -1 for the file position */
+	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
+		struct iot_src pos = {.how = IOT_POS};
+
+		if (!iot_eval(&pos, f, ret, &c->off))
+			c->flags &= ~IOT_F_OFF;
+	}
+	if (s->call & IOT_Y_COPIES) {
+		if (c->off == (u64)-1)
+			c->flags &= ~IOT_F_OFF;
+		iot_copy_exit(t, f, ret);
+	}
+	if (!iot_is_short() && ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS))
+		iot_kaio_exit(t, f, id, ret, t->now);
+	t->issuing = 0;
+	if (iot_send_cache(t, s, f, ret))
+		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
+	return 0;
 }
 
 SEC("?tp_btf/sys_exit")
@@ -323,8 +439,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 {
 	u64 now = bpf_ktime_get_ns();
 	bool is_short = iot_is_short();
-	struct task_struct *task;
-	struct iot_syscall e;
+	struct iot_syscall *e;
 	struct iot_frame *f;
 	struct iot_spec *s;
 	struct iot_task *t;
@@ -364,70 +479,22 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
-	task = bpf_get_current_task_btf();
 	iot_pop(t, now);
-	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
-	e.call.flags |= f->bits;
-	e.ino = f->ino;
-	e.dev = f->dev;
-	e.generation = f->generation;
+	e = &t->made;
+	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
+	e->call.flags |= f->bits;
+	e->ino = f->ino;
+	e->dev = f->dev;
+	e->generation = f->generation;
 	if (f->file)
-		e.call.flags |= IOT_F_FILE;
-	e.call.status = iot_status(s, ret);
+		e->call.flags |= IOT_F_FILE;
+	e->call.status = iot_status(s, ret);
 	if (iot_interrupted(ret)) {
-		iot_values(&e.call, s, f, ret);
-		iot_halt(t, &e, s, regs, id);
+		iot_values(t, s, f, ret);
+		iot_halt(t, s, BPF_CORE_READ(regs, ip), BPF_CORE_READ(regs, sp), id);
 		return 0;
 	}
-	if (f->layout == IOT_L_LONG && !ret)
-		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
-	if ((s->bits & IOT_S_FD_RET) && ret >= 0) {
-		struct file *file = iot_fd_file(task, ret);
-		struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
-		struct iot_file_key key = {};
-
-		if (inode) {
-			if (!iot_file_wanted(inode)) {
-				iot_lost(IOT_P_EXCLUDED, s->layer);
-				return 0;
-			}
-			iot_key_of(inode, &key);
-			e.ino = key.ino;
-			e.dev = key.dev;
-			e.generation = key.generation;
-			e.call.flags |= IOT_F_FILE;
-			if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
-				e.call.flags |= IOT_F_DIRECT;
-			iot_send_file(t, file);
-		}
-	}
-	if (s->path[0] >= 0 && iot_path_unwanted(iot_arg(f, s->path[0]))) {
-		iot_lost(IOT_P_EXCLUDED, s->layer);
-		return 0;
-	}
-	/* a 32-bit task has another struct stat */
-	if ((s->bits & (is_short ? IOT_S_STATX : IOT_S_STAT | IOT_S_STATX)) && ret == 0 && !f->file &&
-	    !iot_stat_fd(&e, s, f))
-		iot_stat_file(&e, s, iot_arg(f, s->stat_arg));
-	iot_values(&e.call, s, f, ret);
-	iot_paths(t, &e.call, s, f);
-	/* pwritev2 and preadv2 take -1 for the file position */
-	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && e.call.off == (u64)-1) {
-		struct iot_src pos = {.how = IOT_POS};
-
-		if (!iot_eval(&pos, f, ret, &e.call.off))
-			e.call.flags &= ~IOT_F_OFF;
-	}
-	if (s->call & IOT_Y_COPIES) {
-		if (e.call.off == (u64)-1)
-			e.call.flags &= ~IOT_F_OFF;
-		iot_copy_exit(t, f, ret);
-	}
-	if (!is_short && ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS))
-		iot_kaio_exit(t, f, id, ret, now);
-	t->issuing = 0;
-	if (iot_send_cache(t, s, f, ret))
-		iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+	iot_returns(t, s, f, ret, id);
 	return 0;
 }
 

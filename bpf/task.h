@@ -87,7 +87,7 @@ struct iot_task {
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	struct iot_halted halted;
 	struct iot_call owed;
-	struct iot_call call; /* of a library, that returns now: the stack has no room for it */
+	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
