@@ -5,6 +5,7 @@ use crate::loader::functions;
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::perf;
 use crate::words::Layer;
+use std::sync::LazyLock;
 
 /// Programs that are loaded together or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +98,9 @@ pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("
 /// A tracepoint that has another name in older kernels (Linux 6.3).
 const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
 
+/// The one of the two names that the running kernel does not have. Asked once: the kernel's types are parsed for it.
+static ABSENT: LazyLock<&str> = LazyLock::new(|| if kernel::has_tracepoint(RENAMED.0) { RENAMED.1 } else { RENAMED.0 });
+
 impl Group {
     /// What it shows, in a few words.
     pub fn shows(self) -> &'static str {
@@ -144,8 +148,7 @@ impl Group {
 
     /// Its programs and what they hook into.
     pub fn hooks(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let renamed = if kernel::has_tracepoint(RENAMED.0) { RENAMED.1 } else { RENAMED.0 };
-        HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != renamed).map(|(p, h, _)| (*p, *h))
+        HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != *ABSENT).map(|(p, h, _)| (*p, *h))
     }
 
     /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
