@@ -25,6 +25,7 @@ enum iot_type {
 	IOT_T_DIRTY = 20, /* pages of a file became dirty */
 	IOT_T_DISK,	  /* the name of a device; before its first request */
 	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
+	IOT_T_RPC,	  /* a request that a target serves: it was read, or replied to */
 };
 
 enum iot_text_kind {
@@ -280,6 +281,20 @@ struct iot_cache {
 	u64 miss;      /* bytes of the call's own range that it added to the cache */
 	u64 ahead;     /* bytes of other pages of the file that it added */
 	u64 throttled; /* ns that it was told to wait, because too much is dirty */
+};
+
+/* What a FUSE daemon read, or replied. */
+struct iot_rpc {
+	u8 type;
+	u8 reply;
+	u8 nested; /* the server is in a PID namespace of its own: it calls its clients by numbers of that */
+	u8 pad;
+	u32 thread;
+	u32 seq; /* of the thread's next call */
+	u32 dev; /* of the file system; 0: not known */
+	u64 time;
+	u64 channel;	/* requests are numbered within it */
+	u8 message[64]; /* its beginning, as it is: the header and, if there is more, what follows */
 };
 
 /* Not a record: a question of user space (pid, address) and its answer. */

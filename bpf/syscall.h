@@ -249,6 +249,8 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (s->call & IOT_Y_MAPPED && !file)
 		return false;
 	if (file && !iot_about_file(f, file)) {
+		if (!iot_is_short())
+			iot_fuse_enter((u64)file, f->a[1], f->nr, f->seq);
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return false;
 	}
@@ -465,6 +467,8 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!iot_entry_of(id, is_short))
 		return 0;
 	t = iot_self();
+	if (t && t->serves)
+		iot_fuse_exit(id, PT_REGS_PARM1_CORE_SYSCALL(regs), PT_REGS_PARM2_CORE_SYSCALL(regs), ret);
 	if (!t || !t->depth)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);

@@ -11,6 +11,8 @@
 #define IOT_SP_KERNEL	 1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
 #define IOT_KERNEL_DEPTH 8 /* such functions inside each other */
 
+#define IOT_MAY_SERVE	 1 /* iot_task.serves: the call is not known that it was in when it was first seen */
+
 #define IOT_B_PLACES	 0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
 #define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
 #define IOT_B_PHASE	 0x04
@@ -85,6 +87,7 @@ struct iot_task {
 	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
+	u64 serves;	/* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
@@ -171,6 +174,7 @@ static __noinline struct iot_task *iot_new_task(struct iot_target *target)
 	}
 	t->thread = __sync_fetch_and_add(&iot_next_thread, 1);
 	t->process = target->process;
+	t->serves = IOT_MAY_SERVE;
 	t->tgid = task->tgid;
 	t->tid = task->pid;
 	return t;

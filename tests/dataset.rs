@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Result;
 use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Row, Span, Stack, Thread, span_id,
+    Rollup, Row, Rpc, Span, Stack, Thread, span_id,
 };
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
 use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
@@ -21,6 +21,7 @@ struct Sample {
     block: Vec<Block>,
     block_links: Vec<BlockLink>,
     block_bytes: Vec<BlockBytes>,
+    rpc: Vec<Rpc>,
     files: Vec<File>,
     file_paths: Vec<FilePath>,
     handles: Vec<Handle>,
@@ -112,6 +113,29 @@ fn sample() -> Sample {
             bytes: 4,
             known_by: "range",
         }],
+        rpc: [false, true]
+            .map(|some| Rpc {
+                rpc_id: 1,
+                protocol: "fuse",
+                op: "read",
+                xid: (1 << 53) - 1,
+                dev: some.then_some(77),
+                client_tid: some.then_some(1234),
+                client_process_ix: some.then_some(2),
+                client_span_id: some.then_some(span_id(3, 4)),
+                server_process_ix: -1,
+                server_pid: 5,
+                server_tid: 6,
+                first_span_id: some.then_some(span_id(5, 6)),
+                last_span_id: some.then_some(span_id(5, 7)),
+                received_ns: 8,
+                dur_ns: some.then_some(9),
+                offset: some.then_some(1 << 41),
+                req_bytes: some.then_some(4096),
+                bytes: some.then_some(10),
+                errno: some.then_some(0),
+            })
+            .to_vec(),
         files: vec![
             File {
                 file_id: 1,
@@ -295,8 +319,8 @@ fn write(path: &Path, sample: &Sample) -> Vec<(&'static str, u64)> {
             })+
         };
     }
-    push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, files: File, file_paths: FilePath, handles: Handle,
-        objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, hist: Hist, stacks: Stack,
+    push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, rpc: Rpc, files: File, file_paths: FilePath,
+        handles: Handle, objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, hist: Hist, stacks: Stack,
         metrics: Metric, losses: Loss, coverage: Coverage, meta: Meta);
     writer.finish().unwrap().rows
 }
@@ -324,6 +348,7 @@ fn every_table_comes_back_as_written() {
     comes_back(&dataset, &sample.block);
     comes_back(&dataset, &sample.block_links);
     comes_back(&dataset, &sample.block_bytes);
+    comes_back(&dataset, &sample.rpc);
     comes_back(&dataset, &sample.files);
     comes_back(&dataset, &sample.file_paths);
     comes_back(&dataset, &sample.handles);

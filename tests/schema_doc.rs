@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use arrow_schema::DataType;
 use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Span, Stack, Thread,
+    Rollup, Rpc, Span, Stack, Thread,
 };
 use iotrace_bpf::export::{Encoding, TABLES, Table, schema};
 
@@ -63,6 +63,7 @@ fn of_the_code() -> Tables {
     add::<Block>(&mut tables);
     add::<BlockLink>(&mut tables);
     add::<BlockBytes>(&mut tables);
+    add::<Rpc>(&mut tables);
     add::<File>(&mut tables);
     add::<FilePath>(&mut tables);
     add::<Handle>(&mut tables);

@@ -5,6 +5,7 @@
 
 mod aio;
 mod fault;
+pub mod fuse;
 pub mod hdf5;
 pub mod library;
 mod mpi;

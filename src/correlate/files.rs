@@ -230,6 +230,12 @@ impl Files {
         self.by_path.get(&(root, path.to_vec())).copied()
     }
 
+    /// The devices that its data may be on.
+    pub fn devs(&self, id: i32) -> [Option<i64>; 2] {
+        let File { dev, data_dev, .. } = self.get(id).row;
+        [Some(dev), data_dev]
+    }
+
     pub fn path(&self, id: i32) -> Option<&[u8]> {
         self.get(id).path.as_deref()
     }

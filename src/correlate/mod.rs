@@ -23,6 +23,7 @@ mod processes;
 mod rollup;
 mod roots;
 pub mod rows;
+mod rpc;
 mod stack;
 mod things;
 mod unknown;
@@ -44,10 +45,11 @@ use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
+use self::rpc::{Ended, Rpcs};
 use self::stack::{Above, Node, Stack, Tree};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
-use crate::catalog::{self, Role};
+use crate::catalog::{self, Copies, Role};
 use crate::event::{Call, Enter, Event, Operation, TextKind};
 use crate::words::{Kind, Layer, flag};
 
@@ -127,6 +129,7 @@ pub struct Correlator {
     asynchronous: Asynchronous,
     operations: Operations,
     collectives: Collectives,
+    rpcs: Rpcs,
     rollups: Rollups,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
@@ -155,6 +158,7 @@ impl Correlator {
             asynchronous: Asynchronous::default(),
             operations: Operations::default(),
             collectives: Collectives::default(),
+            rpcs: Rpcs::default(),
             written: Vec::new(),
             over: Vec::new(),
             rollups: Rollups::new(&config.specs),
@@ -201,6 +205,7 @@ impl Correlator {
         self.asynchronous.finish(&mut self.written);
         self.operations.gone(|_| true, &mut self.over);
         self.write(out);
+        self.rpcs.finish(out);
         self.blocks.finish(self.since_t0(now), out);
         self.things.finish(out);
         self.rollups.write(None, out);
@@ -248,6 +253,7 @@ impl Correlator {
             }
             Event::Thread { thread, process, pid, tid, comm, .. } => {
                 self.blocks.thread_begins(thread, Owner::Process(process).process_ix());
+                self.rpcs.thread_begins(thread, tid);
                 let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
                 if let Some(before) = before {
                     self.things.handles.belong(before, Owner::Process(process));
@@ -264,7 +270,8 @@ impl Correlator {
                 for thread in self.processes.exit(t_ns, process, status, out) {
                     self.end(thread, t_ns, out);
                     self.operations.gone(|t| t == thread, &mut self.over);
-                    self.processes.threads.remove(&thread);
+                    let ended = self.processes.threads.remove(&thread);
+                    self.rpcs.thread_ends(thread, ended.map(|t| t.tid), out);
                     self.blocks.thread_ends(thread, out);
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
@@ -292,6 +299,7 @@ impl Correlator {
                 let file = self.things.files.intern(dirty.file);
                 self.blocks.dirtied(file, &dirty);
             }
+            Event::Message(message) => self.rpcs.message(t_ns, &message, &self.processes, &mut self.losses, out),
             Event::Disk { dev, name, .. } => self.blocks.named(dev, name),
             Event::Request(request) => {
                 let t0 = self.t0;
@@ -395,6 +403,20 @@ impl Correlator {
             coll_id,
             ..thread.span(spec, id, call.cpu, (start_ns, dur_ns))
         };
+        if !late && self.rpcs.awaited(call.thread) {
+            // A file below, and what copies has two.
+            let single =
+                spec.copies == Copies::Nothing && matches!(spec.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
+            let ended = Ended {
+                thread: call.thread,
+                span: id,
+                start_ns,
+                end_ns: start_ns.saturating_add(dur_ns),
+                devs: span.file_id.filter(|_| single).map(|file| self.things.files.devs(file)),
+                outermost: call.depth == 0,
+            };
+            self.rpcs.called(&ended, out);
+        }
         let mut node = Node {
             span,
             seq: call.seq,

@@ -57,6 +57,8 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Bio(_, bio) => (9, bio.req, bio.off),
         Event::Dirty(d) => (9, pair(d.thread, d.seq.unwrap_or(0)), d.off),
         Event::Request(r) => (10, r.req, 0),
+        // What is read now was asked for before, and what is replied now is waited for.
+        Event::Message(m) => (7, m.channel, m.number),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
     };
     (event.time(), class, a, b)

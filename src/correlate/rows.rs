@@ -124,6 +124,40 @@ pub struct BlockBytes {
     pub known_by: &'static str,
 }
 
+/// One request of a client to a server that is traced: a FUSE daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rpc {
+    pub rpc_id: i64,
+    /// `fuse`.
+    pub protocol: &'static str,
+    /// What it asks for: `lookup`, `read`, ...
+    pub op: &'static str,
+    /// The kernel's number of it.
+    pub xid: i64,
+    /// The file system that is served, (major << 20) | minor.
+    pub dev: Option<i64>,
+    /// The thread that waits for it, or had it sent; none for write-back and the like.
+    pub client_tid: Option<i32>,
+    pub client_process_ix: Option<i32>,
+    /// The innermost call of that thread that was open when the server took the request up.
+    pub client_span_id: Option<i64>,
+    pub server_process_ix: i32,
+    pub server_pid: i32,
+    pub server_tid: i32,
+    /// The calls that the thread of the server made until it replied have ids from the first to the last.
+    pub first_span_id: Option<i64>,
+    pub last_span_id: Option<i64>,
+    /// When the server had read the request.
+    pub received_ns: i64,
+    /// From then to the reply.
+    pub dur_ns: Option<i64>,
+    pub offset: Option<i64>,
+    pub req_bytes: Option<i64>,
+    pub bytes: Option<i64>,
+    /// 0: success; none without a reply.
+    pub errno: Option<i16>,
+}
+
 /// A file, known by (device, inode, generation).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
@@ -353,6 +387,7 @@ pub enum Row {
     Block(Block),
     BlockLink(BlockLink),
     BlockBytes(BlockBytes),
+    Rpc(Rpc),
     File(File),
     FilePath(FilePath),
     Handle(Handle),

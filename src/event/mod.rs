@@ -191,6 +191,49 @@ pub struct Request {
     pub upper: Option<(u32, u64)>,
 }
 
+/// What passes between a traced server (a FUSE daemon) and whoever has requests for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    pub time: u64,
+    /// The server's thread, and the number of its next call.
+    pub thread: u32,
+    pub seq: u32,
+    /// Requests are numbered within it.
+    pub channel: u64,
+    pub number: u64,
+    pub what: Said,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// The server has read a request.
+    Asked(Asked),
+    /// The server replies.
+    Replied(Replied),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// As [`crate::catalog::fuse`] has them.
+    pub operation: u32,
+    /// The file system that is served.
+    pub dev: Option<i64>,
+    /// The thread of the client, in the node's own PID namespace.
+    pub tid: Option<i32>,
+    /// Offset and size, if it is one that moves data.
+    pub range: Option<(u64, u32)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replied {
+    /// 0: success.
+    pub errno: i16,
+    /// Bytes behind the header.
+    pub body: u32,
+    /// Of a request to write how much was.
+    pub taken: Option<u32>,
+}
+
 /// Everything that reaches the correlator.
 ///
 /// `root` is a number of the directory that the absolute paths of the process start from: in a container or after
@@ -229,6 +272,8 @@ pub enum Event {
     Disk { time: u64, dev: u32, name: String },
     /// A request completed.
     Request(Request),
+    /// A server has read a request of a client, or replies to one.
+    Message(Message),
 }
 
 impl Event {
@@ -252,6 +297,7 @@ impl Event {
             Self::Operation(o) => o.told,
             Self::Dirty(d) => d.time,
             Self::Request(r) => r.completed,
+            Self::Message(m) => m.time,
         }
     }
 }

@@ -4,7 +4,10 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Operation, Request, Sighting, TextKind};
+use super::{
+    Asked, Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Request, Said, Sighting,
+    TextKind,
+};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -39,6 +42,8 @@ unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_operation {}
 unsafe impl Plain for t::iot_cache {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_rpc {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
@@ -93,6 +98,7 @@ const _: () = assert!(size_of::<t::iot_req>() == 88);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
+const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 pub mod flags {
@@ -243,6 +249,30 @@ fn call(c: &t::iot_call, file: Option<FileKey>) -> Call {
         direct: has(flags::DIRECT),
         truncated: has(flags::CUT),
     }
+}
+
+/// A message of FUSE: `struct fuse_in_header` and `fuse_read_in` or `fuse_write_in`; `struct fuse_out_header` and
+/// `fuse_write_out` (`include/uapi/linux/fuse.h`).
+fn message(r: &t::iot_rpc) -> Message {
+    const IN: u32 = 40;
+    const OUT: u32 = 16;
+    let words = r.message.as_chunks().0;
+    let half = |at: usize| words.get(at / 4).map_or(0, |word| u32::from_ne_bytes(*word));
+    let whole = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+    let (length, second) = (half(0), half(4));
+    let what = if r.reply == 0 {
+        Said::Asked(Asked {
+            operation: second,
+            dev: (r.dev != 0).then_some(i64::from(r.dev)),
+            tid: i32::try_from(half(32)).ok().filter(|tid| *tid > 0 && r.nested == 0),
+            range: (length >= IN + 24).then(|| (whole(48), half(56))),
+        })
+    } else {
+        let body = length.saturating_sub(OUT);
+        let errno = i16::try_from((second as i32).saturating_neg()).unwrap_or(i16::MAX);
+        Said::Replied(Replied { errno, body, taken: (body >= 8).then(|| half(16)) })
+    };
+    Message { time: r.time, thread: r.thread, seq: r.seq, channel: r.channel, number: whole(8), what }
 }
 
 impl Decoder {
@@ -407,6 +437,7 @@ impl Decoder {
                     upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
                 })
             }
+            t::iot_type::IOT_T_RPC => Event::Message(message(get(kind, bytes)?)),
             t::iot_type::IOT_T_DISK => {
                 let d: &t::iot_disk = get(kind, bytes)?;
                 let name: Vec<u8> = d.name.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
@@ -466,7 +497,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in (1..=12u8).chain([14, 20, 28]) {
+        for kind in (1..=12u8).chain([14, 20, 28, 29]) {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
@@ -474,6 +505,29 @@ mod tests {
         }
         assert_eq!(d.decode(&[99, 0]), Err(WireError::Unknown(99)));
         assert!(d.decode(&[]).is_err());
+    }
+
+    #[test]
+    fn a_request_and_its_reply_are_read_as_the_kernel_lays_them_out() {
+        let mut record = t::iot_rpc { thread: 3, seq: 4, dev: 5, time: 6, channel: 7, ..t::iot_rpc::default() };
+        let put = |record: &mut t::iot_rpc, at: usize, bytes: &[u8]| {
+            record.message[at..][..bytes.len()].copy_from_slice(bytes);
+        };
+        for (at, word) in [(0, 80_u32), (4, 15), (8, 9), (32, 1234), (56, 4096)] {
+            put(&mut record, at, &word.to_ne_bytes());
+        }
+        put(&mut record, 48, &(1_u64 << 40).to_ne_bytes());
+        let asked = Asked { operation: 15, dev: Some(5), tid: Some(1234), range: Some((1 << 40, 4096)) };
+        let expected = Message { time: 6, thread: 3, seq: 4, channel: 7, number: 9, what: Said::Asked(asked) };
+        assert_eq!(message(&record), expected);
+        // Numbers of threads in another namespace are other threads' here.
+        record.nested = 1;
+        assert_eq!(message(&record).what, Said::Asked(Asked { tid: None, ..asked }));
+        record.reply = 1;
+        for (at, word) in [(0, 24_u32), (4, (-5_i32) as u32), (16, 77)] {
+            put(&mut record, at, &word.to_ne_bytes());
+        }
+        assert_eq!(message(&record).what, Said::Replied(Replied { errno: 5, body: 8, taken: Some(77) }));
     }
 
     proptest! {

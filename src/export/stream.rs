@@ -11,7 +11,7 @@ use super::names;
 use super::table::{Table, batch, properties, schema};
 use crate::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Row, Span, Stack, Thread,
+    Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
 /// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
@@ -177,6 +177,7 @@ streams! {
     block: Block,
     block_links: BlockLink,
     block_bytes: BlockBytes,
+    rpc: Rpc,
     files: File,
     file_paths: FilePath,
     handles: Handle,

@@ -5,7 +5,7 @@
 use super::table::table;
 use crate::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Span, Stack, Thread,
+    Rollup, Rpc, Span, Stack, Thread,
 };
 use crate::words::{Kind, Layer};
 
@@ -81,6 +81,28 @@ table!("block_bytes", BlockBytes {
     span_id: Option<i64> => Delta,
     bytes: i64 => Dict,
     known_by: &'static str => Dict,
+});
+
+table!("rpc", Rpc {
+    rpc_id: i64 => Delta,
+    protocol: &'static str => Dict,
+    op: &'static str => Dict,
+    xid: i64 => Delta,
+    dev: Option<i64> => Dict,
+    client_tid: Option<i32> => Dict,
+    client_process_ix: Option<i32> => Dict,
+    client_span_id: Option<i64> => Delta,
+    server_process_ix: i32 => Dict,
+    server_pid: i32 => Dict,
+    server_tid: i32 => Dict,
+    first_span_id: Option<i64> => Delta,
+    last_span_id: Option<i64> => Delta,
+    received_ns: i64 => Delta,
+    dur_ns: Option<i64> => Delta,
+    offset: Option<i64> => Plain,
+    req_bytes: Option<i64> => Dict,
+    bytes: Option<i64> => Dict,
+    errno: Option<i16> => Dict,
 });
 
 table!("files", File {

@@ -19,6 +19,7 @@ CREATE OR REPLACE VIEW spans       AS FROM read_parquet('spans-*.parquet', union
 CREATE OR REPLACE VIEW block       AS FROM read_parquet('block-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('block_bytes-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block_links AS FROM read_parquet('block_links-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('rpc-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('rollup-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW hist        AS FROM read_parquet('hist-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('metrics-*.parquet', union_by_name = true);
@@ -309,6 +310,18 @@ CREATE OR REPLACE VIEW v_calls_to_device AS
          sum(device.n) AS requests, sum(device.b) AS device_bytes
   FROM v_own r LEFT JOIN below ON below.call_id = r.span_id LEFT JOIN device ON device.call_id = r.span_id
   GROUP BY r.layer, r.op ORDER BY calls DESC;
+
+-- What traced servers (FUSE daemons) did for traced clients: a line for each call of the server that served a request, and the
+-- call of the client that the request is part of. WHERE client_span_id = SPAN_ID: what was done elsewhere for one call.
+CREATE OR REPLACE VIEW v_rpc AS
+  SELECT r.client_span_id, c.op AS client_op, c.pid AS client_pid, c.dur_ns AS client_ns, f.path,
+         r.rpc_id, r.protocol, r.op AS request, r."offset", r.req_bytes, r.bytes, r.errno, r.received_ns, r.dur_ns AS served_ns,
+         r.server_pid, s.span_id AS server_span_id, s.layer AS server_layer, s.op AS server_op, s."offset" AS server_offset,
+         s.bytes AS server_bytes, s.dur_ns AS server_ns, s.errno AS server_errno, s.file_id AS server_file_id
+  FROM rpc r LEFT JOIN spans c ON c.span_id = r.client_span_id
+       LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
+       LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  ORDER BY r.rpc_id, s.span_id;
 
 -- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
 -- that have nothing to tell them apart have the same ids: `run` counts them.

@@ -220,7 +220,7 @@ impl Summary {
             Row::Meta(meta) => self.dims.meta(meta.clone()),
             Row::Rollup(rollup) => self.rollup(rollup),
             Row::Hist(hist) => self.hist(hist),
-            Row::FilePath(_) | Row::Stack(_) => {}
+            Row::FilePath(_) | Row::Stack(_) | Row::Rpc(_) => {}
         }
     }
 

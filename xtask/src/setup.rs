@@ -70,6 +70,7 @@ pub const PACKAGES: &[Package] = &[
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "the tests of write-back make a file system"),
     package("mount", "util-linux", Sign::Program("losetup"), "the tests of the block layer make a device"),
+    package("bindfs", "bindfs", Sign::Program("bindfs"), "the tests trace it, a FUSE daemon"),
     package("tmux", "tmux", Sign::Program("tmux"), "the terminal of the dashboard's tests"),
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
