@@ -83,6 +83,35 @@ fn what_a_call_copies_is_read_of_one_file_and_written_to_the_other() {
 }
 
 #[test]
+fn cp_asks_for_what_it_copies() {
+    const BYTES: i64 = 3_000_001;
+    let work = live::scratch();
+    let (from, to) = (work.path().join("from"), work.path().join("to"));
+    fs::write(&from, vec![b'c'; BYTES as usize]).unwrap();
+    let cp = ["cp", from.to_str().unwrap(), to.to_str().unwrap()];
+    let traced = live::trace(work.path(), &["--layers", "syscall"], &cp);
+    let data = traced.data().lossless();
+    let sum = |op: &str, path: &Path| {
+        let calls = places(&data, op, path);
+        let asked: i64 = calls.iter().filter_map(|(_, asked, _)| *asked).sum();
+        (asked, calls.iter().filter_map(|(.., moved)| *moved).sum::<i64>())
+    };
+    // The last one finds the end.
+    assert_eq!(sum("copy_file_range", &to), (BYTES, BYTES));
+    assert_eq!(sum("copy_file_range.read", &from), (BYTES, BYTES));
+    sql::compare(&traced.dir);
+    let steps = sql::query(&traced.dir, "SELECT kind, layer, bytes::BIGINT AS bytes, to_asked FROM v_amplification");
+    let step = |kind: &str, layer: &str| {
+        let row = steps.iter().find(|r| r["kind"] == kind && r["layer"] == layer).unwrap();
+        (row["bytes"].as_i64().unwrap(), row["to_asked"].as_f64().unwrap())
+    };
+    // All of it is written once. What else is read are the loader's headers of libraries.
+    assert_eq!([step("write", "asked"), step("write", "syscall")], [(BYTES, 1.0); 2]);
+    let (asked, syscall) = (step("read", "asked"), step("read", "syscall"));
+    assert!((BYTES..BYTES + 100_000).contains(&asked.0) && (0.9..=1.0).contains(&syscall.1), "{asked:?} {syscall:?}");
+}
+
+#[test]
 fn sockets_and_pipes_are_recorded_when_asked_for() {
     let work = live::scratch();
     let (dir, traced) = run(work.path(), "copies", &["--layers", "syscall", "--sockets"]);

@@ -25,6 +25,7 @@ mod vfs;
 
 pub use library::{Catalog, Library};
 pub use phase::Phase;
+pub use syscall::COPIES;
 pub use user::LIBRARY_LAYERS;
 
 use self::hdf5::Tells;
@@ -653,8 +654,8 @@ pub struct Row {
     pub otherwise: bool,
     /// The first argument is an address: it is about the file that is mapped there, and left out where none is.
     pub mapped: bool,
-    /// It moves data from one file to another. The next row is that of a call which takes from a file, and gives to none that
-    /// is recorded; the one after that is the half of this call that reads.
+    /// It moves data from one file to another. Behind the row of a call are that of one which takes from a file, and gives to
+    /// none that is recorded, and the half that reads.
     pub copies: Copies,
     /// Only with `--sockets`.
     pub sockets: bool,
@@ -670,6 +671,8 @@ pub enum Copies {
     Send,
     /// Source, destination, length.
     Pipes,
+    /// Of another row's call, or told by the kernel side.
+    Part,
 }
 
 const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> Row {

@@ -2,7 +2,7 @@
 //! libaio. Opcodes: Linux `include/uapi/linux/io_uring.h` and `aio_abi.h`.
 
 use super::Src::{Arg, Int, Iov, Ret};
-use super::{Family, Role, Row, row};
+use super::{Copies, Family, Role, Row, row};
 use crate::words::{Kind, Layer, flag};
 
 const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
     vector(ring("io_uring.readv_fixed", Kind::Read)),
     vector(ring("io_uring.writev_fixed", Kind::Write)),
     // To a file: what comes from one goes to a pipe, which is left out.
-    data(ring("io_uring.splice", Kind::Write)),
+    data(ring("io_uring.splice", Kind::Write)).copies(Copies::Part),
     ring("io_uring.fsync", Kind::Sync),
     ring("io_uring.sync_file_range", Kind::Sync).len(Arg(0)).off(Arg(0)),
     // Its length stands where others have a buffer.

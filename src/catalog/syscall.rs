@@ -48,13 +48,16 @@ const fn copy(symbol: &'static str, what: Copies) -> Row {
 }
 /// The same call where only its source is recorded, or the half that reads.
 const fn from(symbol: &'static str, op: &'static str) -> Row {
-    sys(symbol, Kind::Read).op(op).handle(Int(2)).off(Arg(3)).len(Arg(4)).got(Ret)
+    sys(symbol, Kind::Read).op(op).handle(Int(2)).off(Arg(3)).len(Arg(4)).got(Ret).copies(Copies::Part)
 }
 
 /// A call on operations, which are spans of their own (`operation.rs`).
 const fn submits(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None)
 }
+
+/// Calls that copy, which have a half that reads: `sendfile.read`.
+pub const COPIES: [&str; 4] = ["copy_file_range", "sendfile", "splice", "tee"];
 
 const F_DUPFD: u32 = 0;
 const F_SETFD: u32 = 2;

@@ -2,7 +2,7 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{Async, Fails, Family, Hints, Role, Row, Src};
+use crate::catalog::{Async, Copies, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -46,7 +46,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     Facts {
         offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
-        req_bytes: len.filter(|_| plain && (moves || !says)),
+        // A copy asks for as much as there is: `cp` says 2^63 bytes.
+        req_bytes: if row.copies == Copies::Nothing { len.filter(|_| plain && (moves || !says)) } else { bytes },
         ret: result(row, call, if row.got == Src::Ret { told } else { got }),
         errno: errno(row, call),
         flags: row.flags
@@ -134,6 +135,28 @@ mod tests {
             got,
             Facts { offset: Some(7), bytes: Some(40), req_bytes: Some(100), ret: Some(40), errno: 0, flags }
         );
+    }
+
+    #[test]
+    fn what_copies_asks_for_what_it_moves() {
+        let all = Call { len: Some(i64::MAX as u64), got: Some(4096), ..call(0, 1, 0, 0, 1) };
+        let row = |op: &str, kind: Kind| {
+            let rows = catalog::rows();
+            *rows
+                .iter()
+                .find(|r| r.op == op && r.kind == kind && r.layer == Layer::Syscall)
+                .unwrap_or_else(|| panic!("{op}"))
+        };
+        for call in ["copy_file_range", "sendfile", "splice", "tee"] {
+            let half = format!("{call}.read");
+            for row in [row(call, Kind::Write), row(call, Kind::Read), row(&half, Kind::Read)] {
+                let f = facts(&row, &all);
+                assert_eq!((f.req_bytes, f.bytes, f.ret), (Some(4096), Some(4096), Some(4096)), "{}", row.symbol);
+            }
+            let failed = facts(&row(call, Kind::Write), &Call { status: -28, ..all });
+            assert_eq!((failed.req_bytes, failed.bytes), (None, None));
+        }
+        assert_eq!(facts(&row("io_uring.splice", Kind::Write), &all).req_bytes, Some(4096));
     }
 
     #[test]

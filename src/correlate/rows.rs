@@ -3,6 +3,7 @@
 //! Times are nanoseconds since `t0` (the start of the trace, `CLOCK_MONOTONIC`); ids are below 2^53;
 //! `None` means that a thing has no value or that the value is not known.
 
+use crate::catalog::COPIES;
 use crate::words::{Kind, Layer};
 
 /// Bits of a span id that hold the sequence number within its thread; the thread's index is above them.
@@ -59,6 +60,13 @@ pub struct Span {
     pub async_id: Option<i64>,
     pub coll_id: Option<i64>,
     pub stack_id: Option<i32>,
+}
+
+impl Span {
+    /// The call that copies of which this is the half that reads.
+    pub fn half_of(&self) -> Option<i64> {
+        self.parent_id.filter(|_| self.op.strip_suffix(".read").is_some_and(|call| COPIES.contains(&call)))
+    }
 }
 
 /// One request to a block device, from queue to completion.

@@ -118,7 +118,7 @@ CREATE OR REPLACE VIEW v_inside AS
   FROM below;
 
 -- Calls that the program itself asked bytes of: its own reads and writes, and where such a call (or one that submits operations)
--- does not tell, the first calls below it that do.
+-- does not tell, the first calls below it that do. Of calls that copy, their halves that read as well.
 CREATE OR REPLACE VIEW v_asked AS
   WITH RECURSIVE opaque AS (
     SELECT span_id FROM v_own
@@ -127,11 +127,17 @@ CREATE OR REPLACE VIEW v_asked AS
     UNION ALL
     SELECT s.span_id FROM spans s JOIN opaque o ON s.parent_id = o.span_id
     WHERE (s.layer = 'app' AND s.kind = 'other') OR s.op IN ('io_submit', 'io_uring_enter')
-       OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0))
-  SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
-  WHERE kind IN ('read', 'write')
-    AND (span_id IN (SELECT span_id FROM v_own)
-         OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL));
+       OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0)),
+       calls AS (
+    SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
+    WHERE kind IN ('read', 'write')
+      AND (span_id IN (SELECT span_id FROM v_own)
+           OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL)))
+  FROM calls
+  UNION ALL
+  SELECT *, coalesce(req_bytes, bytes) FROM spans
+  WHERE op IN ('copy_file_range.read', 'sendfile.read', 'splice.read', 'tee.read')
+    AND parent_id IN (SELECT span_id FROM calls);
 
 -- What was asked and what each layer made of it, read and write apart. A device request counts once;
 -- requests are those of the whole node, for those of traced calls see the next view.

@@ -151,7 +151,7 @@ fn words(words: Option<Words>) -> t::iot_words {
 /// `iot_spec.call`.
 fn call(row: &Row) -> u8 {
     let copies = match row.copies {
-        Copies::Nothing => 0,
+        Copies::Nothing | Copies::Part => 0,
         Copies::Ranges => bits::RANGES,
         Copies::Send => bits::SEND,
         Copies::Pipes => bits::PIPES,

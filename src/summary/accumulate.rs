@@ -260,7 +260,7 @@ impl Summary {
         }
         let place = self.tree.add(span);
         if let Some(asked) = place.asked {
-            // A copy asks for as much as there is: up to 2^63 bytes.
+            // What a program asks for may be any number.
             let sum = &mut self.asked[usize::from(span.kind == Kind::Write)];
             *sum = sum.saturating_add(asked);
         }

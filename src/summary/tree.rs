@@ -48,6 +48,8 @@ struct Around {
     phase: bool,
     /// What the program asked with the outermost call is known: calls inside need not tell.
     told: Option<Kind>,
+    /// It counts as asked for: so does its half that reads.
+    asked: bool,
 }
 
 /// Where a call stands.
@@ -108,13 +110,14 @@ impl CallTree {
         let data = matches!(span.kind, Kind::Read | Kind::Write);
         let bytes = span.req_bytes.or(span.bytes);
         let wanted = if own { data.then_some(span.kind) } else { above.and_then(|a| a.told) };
-        let asked = bytes.filter(|_| data && wanted == Some(span.kind));
+        let half = span.half_of().is_some() && above.is_some_and(|a| a.asked);
+        let asked = bytes.filter(|_| data && (half || wanted == Some(span.kind)));
         let told = if asked.is_some() { None } else { wanted };
         let stack = self.threads.entry(thread).or_default();
         // A phase comes when it is over; nothing follows inside it.
         if at.is_some() || !phase {
             stack.truncate(at.map_or(0, |at| at + 1));
-            stack.push(Around { id: span.span_id, node, phase, told });
+            stack.push(Around { id: span.span_id, node, phase, told, asked: asked.is_some() });
         }
         Place { node, own, asked }
     }

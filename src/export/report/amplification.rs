@@ -9,6 +9,7 @@ use super::header::{LayerCoverage, Quality};
 use super::layers::{Bytes, is_data};
 use super::own::{Place, Places, is_phase};
 use super::source::Source;
+use crate::catalog::COPIES;
 use crate::correlate::rows::{Block, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
@@ -158,7 +159,7 @@ impl Chains {
         if !is_data(span) {
             return;
         }
-        if place.is_own(span) {
+        if place.asks(span) {
             self.ask(span, called);
         }
         if span.layer_top {
@@ -221,15 +222,21 @@ impl Chains {
             return Ok(());
         }
         let mut places = Places::default();
+        // Calls that copy and count: their halves that read do, too.
+        let mut copies = HashMap::new();
         source.spans(&mut |span| {
             let called = places.of(span).call.map_or(span.layer, |(_, layer)| layer);
             let above = span.parent_id.filter(|parent| reached.contains(parent)).and_then(|parent| opaque.get(&parent));
-            if let Some(above) = above
+            let half = span.half_of().and_then(|call| copies.get(&call)).copied();
+            if let Some(above) = above.map(|o| o.called).or(half)
                 && is_data(span)
                 && asked(span).is_some()
             {
-                self.ask(span, above.called);
+                self.ask(span, above);
                 each(span);
+                if COPIES.contains(&span.op) {
+                    copies.insert(span.span_id, above);
+                }
             }
             for kind in DIRECTIONS {
                 if let Some(bytes) = self.linked.remove(&(span.span_id, kind)) {

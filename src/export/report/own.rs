@@ -28,6 +28,11 @@ impl Place {
         self.call.is_some_and(|(id, _)| id == span.span_id)
     }
 
+    /// Does the span say what the program asked for: a call of its own, or the half of one that reads?
+    pub fn asks(&self, span: &Span) -> bool {
+        self.call.is_some_and(|(id, _)| id == span.span_id || Some(id) == span.half_of())
+    }
+
     /// Does it count as a call of its layer within its phase? Phases are of layer `app` themselves.
     pub fn counts(&self, span: &Span) -> bool {
         !is_phase(span) && (span.layer_top || (span.layer == Layer::App && !self.in_app))

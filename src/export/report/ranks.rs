@@ -77,7 +77,7 @@ fn add(to: &mut i64, n: i64) {
 impl Works {
     pub fn span(&mut self, span: &Span, place: &Place) {
         let own = place.is_own(span);
-        if own && is_data(span) {
+        if place.asks(span) && is_data(span) {
             self.ask(span);
         }
         let work = self.by_process.entry(span.process_ix).or_default();
