@@ -529,7 +529,7 @@ impl Run<'_, '_> {
     /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
     fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
         let still = self.session.targets();
-        self.session.detach();
+        let _ = self.notes.send(Note::Events(self.session.detach()));
         self.guardian = None;
         self.tick();
         let uncovered = self.session.uncovered();

@@ -67,6 +67,8 @@ fn span(number: usize, some: bool) -> Span {
         miss_bytes: some.then_some(5),
         ahead_bytes: some.then_some(9),
         throttle_ns: some.then_some(10),
+        writeback_ns: some.then_some(11),
+        journal_ns: some.then_some(12),
         ret: some.then_some(i64::MIN),
         errno: -1,
         flags: flag::COLLECTIVE | flag::READAHEAD,

@@ -8,6 +8,8 @@ mod device;
 mod live;
 #[path = "common/programs.rs"]
 mod programs;
+#[path = "common/sql.rs"]
+mod sql;
 
 use device::{Device, run};
 use iotrace_bpf::words::{Layer, flag};
@@ -31,6 +33,15 @@ impl<'a> Frozen<'a> {
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
         let _ = Command::new("fsfreeze").arg("-u").arg(self.0).status();
+    }
+}
+
+/// A loop device, as long as this lives.
+struct Attached(String);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
     }
 }
 
@@ -189,4 +200,50 @@ fn what_is_still_stuck_when_the_trace_ends_is_unfinished() {
     assert_eq!((write.parent_id, write.ret, write.bytes), (Some(fwrite.span_id), None, None));
     assert_eq!(data.path(write), Some(file.as_path()));
     assert!(write.dur_ns > 0);
+}
+
+/// The file of a loop device is on a file system that takes no writes: requests to the device stay in it.
+#[test]
+fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
+    let work = live::scratch();
+    let (above, below) = (work.path().join("above"), Device::new(work.path(), "ext4"));
+    let image = below.mount.join("image");
+    fs::write(&image, vec![0; 1 << 20]).unwrap();
+    let stuck = Attached(run("losetup", &["--find", "--show", image.to_str().unwrap()]));
+    let number = device::number(&stuck.0);
+    let written = || device::counters(number)[6] * 512;
+    let (dataset, said) = (work.path().join("run.iotrace"), work.path().join("stderr"));
+    let of = format!("of={}", stuck.0);
+    let dd = ["dd", "if=/dev/zero", &of, "bs=64k", "count=1", "oflag=direct", "status=none"];
+    run("sync", &[]);
+    let before = written();
+    let frozen = Frozen::new(&below.mount);
+    let mut tracer = live::tracer();
+    tracer.args(["--duration", "3s", "--layers", "syscall,block", "-o"]).arg(&dataset).arg("--").args(dd);
+    let mut running =
+        Running::spawn(tracer.stdout(fs::File::create(&above).unwrap()).stderr(fs::File::create(&said).unwrap()));
+    live::until("the dataset", || fs::read_to_string(&said).unwrap().contains("dataset in"));
+    assert_eq!(written(), before, "the kernel does not count it");
+    let data = Data::read(&dataset).lossless();
+    drop(frozen);
+    assert!(running.wait().success());
+    assert_eq!(written(), before + 65536);
+
+    let open: Vec<_> = data.block.iter().filter(|b| b.dev == number && b.op == "write").collect();
+    let [request] = open.as_slice() else { panic!("{open:?}") };
+    assert_eq!((request.status, request.dur_ns, request.bytes), (None, None, 65536));
+    let write = data.calls("write").find(|s| s.flags & flag::UNFINISHED != 0).unwrap();
+    assert_eq!(data.path(write), Some(Path::new(&stuck.0)));
+    assert!(request.queue_ns >= write.start_ns && request.pid == write.pid, "{request:?} {write:?}");
+    let of = |o: &&iotrace_bpf::correlate::rows::BlockBytes| o.req_id == request.req_id;
+    let owners: Vec<_> = data.owners.iter().filter(of).map(|o| (o.span_id, o.bytes, o.known_by)).collect();
+    assert_eq!(owners, [(Some(write.span_id), 65536, "submitted")]);
+    let links: Vec<_> = data.links.iter().filter(|l| l.req_id == request.req_id).map(|l| (l.span_id, l.how)).collect();
+    assert_eq!(links, [(write.span_id, "direct")]);
+    assert!(fs::read_to_string(&above).unwrap().contains("1 device request had not completed"), "the report says so");
+    // Sums are of what is over, as the kernel's are.
+    let query = format!("SELECT writes, bytes_written, unfinished FROM v_devices WHERE dev = {number}");
+    let devices = sql::query(&dataset, &query);
+    assert_eq!(devices, [serde_json::json!({"writes": 0, "bytes_written": null, "unfinished": 1})]);
+    sql::compare(&dataset);
 }

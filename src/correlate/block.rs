@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
+use super::busy::{Busy, For, Waits};
 use super::class::{self, is_write, operation, submitted};
 use super::dirty::{Dirty, Known, Part, Writer};
 use super::roots::Roots;
@@ -50,6 +51,7 @@ pub struct Blocks {
     devices: HashMap<u32, BinaryHeap<Reverse<u64>>>,
     names: HashMap<u32, String>,
     dirty: Dirty,
+    busy: Busy,
     roots: Roots,
     /// Process of each thread, also of those that have ended: what they dirtied is written back later.
     processes: HashMap<u32, i32>,
@@ -57,6 +59,8 @@ pub struct Blocks {
     waiting_count: usize,
     /// Written ranges dropped because there were too many.
     forgotten: usize,
+    /// Requests that did not complete.
+    open: usize,
 }
 
 impl Blocks {
@@ -114,6 +118,24 @@ impl Blocks {
         flight.bios.push(Sent { bio, file, parts });
     }
 
+    /// How long requests for the file of a call, which is on this device, were on their way during the call. A call that
+    /// waits for the whole file system has the write-back of all its files.
+    pub fn waits(&self, file: i32, dev: u32, whole: bool, [from, to]: [u64; 2]) -> Waits {
+        let pages = if whole { For::Device(dev) } else { For::File(file) };
+        let during = |what| self.busy.during(what, from, to);
+        Waits { writeback: during(pages), journal: during(For::Journal(dev)) }
+    }
+
+    /// What file systems write by themselves.
+    fn by_itself(&mut self, bio: &Bio, file: Option<i32>, write: bool, completed: u64) {
+        let pages = bio.file.filter(|_| write).map(|key| For::Device(key.dev));
+        let file = file.filter(|_| write).map(For::File);
+        let journal = bio.journal.map(For::Journal);
+        for what in [pages, file, journal].into_iter().flatten() {
+            self.busy.add(what, bio.queued, completed);
+        }
+    }
+
     pub fn request(&mut self, request: Request, relative: impl Fn(u64) -> i64, out: &mut Vec<Row>) {
         let mut flight = self.in_flight.remove(&request.req).unwrap_or_default();
         self.issues.remove(&(flight.issued, request.req));
@@ -129,6 +151,9 @@ impl Blocks {
         }
         let owners = owners(&request, class, &flight.bios);
         for Sent { bio, file, parts } in &flight.bios {
+            if let Some(completed) = request.completed {
+                self.by_itself(bio, *file, is_write(flags), completed);
+            }
             if let Some((thread, Some(seq))) = bio.submitter {
                 let by = (thread, seq, bio.of.unwrap_or(seq));
                 *links.entry((by, submitted(flags, bio))).or_default() += bio.bytes;
@@ -159,8 +184,8 @@ impl Blocks {
             queue_ns: relative(request.queued),
             insert_ns: request.inserted.map(&relative),
             issue_ns: relative(request.issued),
-            dur_ns: Some(i64::try_from(request.completed.saturating_sub(request.issued)).unwrap_or(i64::MAX)),
-            status: Some(i16::from(request.status)),
+            dur_ns: request.completed.map(|at| i64::try_from(at.saturating_sub(request.issued)).unwrap_or(i64::MAX)),
+            status: request.completed.map(|_| i16::from(request.status)),
             nr_bios: count(request.nr_bios),
             merges: count(request.nr_bios.saturating_sub(1)),
             splits: count(request.splits),
@@ -168,8 +193,9 @@ impl Blocks {
             upper_sector: request.upper.map(|(_, sector)| sector as i64),
             qdepth: 0,
         };
+        self.open += usize::from(request.completed.is_none());
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
-        self.write(Some(request.completed), out);
+        self.write(Some(request.completed.unwrap_or(request.issued)), out);
     }
 
     /// Writes the requests of which no earlier one can still complete; without `now`, all.
@@ -185,7 +211,7 @@ impl Blocks {
             while device.peek().is_some_and(|end| end.0 <= request.issued) {
                 device.pop();
             }
-            device.push(Reverse(request.completed));
+            device.push(Reverse(request.completed.unwrap_or(u64::MAX)));
             row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
@@ -234,11 +260,11 @@ impl Blocks {
         }
     }
 
-    /// Writes everything that completed, and how many requests were still in their devices: they are not lost, but
-    /// not over either.
+    /// Writes everything that waits, and how many requests were still in their devices: they are not lost, but not over
+    /// either.
     pub fn finish(&mut self, t_ns: i64, out: &mut Vec<Row>) {
         self.write(None, out);
-        let value = self.in_flight.len() as f64;
+        let value = self.open as f64;
         out.push(Row::Metric(Metric { t_ns, name: "requests_in_flight", label: None, value }));
         // No loss: on tmpfs and network file systems no request ever comes that would clear a range.
         let value = self.forgotten as f64;

@@ -1,4 +1,4 @@
-//! What the page cache had to do with a system call.
+//! What the page cache had to do with a system call, and what of the kernel is watched.
 
 use crate::catalog::Row;
 use crate::event::{Cached, Call};
@@ -13,6 +13,8 @@ pub struct Watched {
     pub pages: bool,
     /// Writers that are made to wait.
     pub throttling: bool,
+    /// Requests to devices.
+    pub requests: bool,
 }
 
 /// The columns of a span that follow.
@@ -43,7 +45,7 @@ mod tests {
     use crate::catalog;
     use crate::correlate::testing::{call, key, spec};
 
-    const ALL: Watched = Watched { pages: true, throttling: true };
+    const ALL: Watched = Watched { pages: true, throttling: true, requests: true };
 
     fn of(watched: Watched, symbol: &str, call: Call, told: Option<Cached>) -> [Option<i64>; 3] {
         let row = catalog::rows()[usize::from(spec(symbol))];

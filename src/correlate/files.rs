@@ -32,6 +32,8 @@ pub struct Files {
     by_key: HashMap<FileKey, i32>,
     /// The last file of a device and inode, whatever its generation.
     by_inode: HashMap<(u32, u64), i32>,
+    /// Of file systems of layers: by the file below that carries the data.
+    by_data: HashMap<FileKey, i32>,
     /// By root directory and path.
     by_path: BTreeMap<(u64, Vec<u8>), i32>,
     mounts: Vec<Mount>,
@@ -69,6 +71,17 @@ impl Files {
             let row = &self.get(id).row;
             ((key.generation == 0 || row.generation == 0) && !row.unlinked).then_some(id)
         })
+    }
+
+    /// The file that has its data in this one: itself, or one on a file system of layers that was seen before.
+    pub fn of_data(&self, key: FileKey) -> Option<i32> {
+        self.by_data.get(&key).copied().or_else(|| self.known(key))
+    }
+
+    /// The device that its data is on.
+    pub fn device(&self, id: i32) -> u32 {
+        let row = &self.get(id).row;
+        row.data_dev.unwrap_or(row.dev) as u32
     }
 
     pub fn intern(&mut self, key: FileKey) -> i32 {
@@ -126,6 +139,9 @@ impl Files {
         if self.get(id).row.unlinked && !seen.nameless && key.generation == 0 {
             // The inode is used again, and nothing but the unlink tells.
             id = self.add(key);
+        }
+        if let Some(data) = seen.data {
+            self.by_data.insert(data, id);
         }
         let state = self.state(id);
         state.mount = seen.mount;

@@ -2,6 +2,7 @@
 
 mod asynchronous;
 mod block;
+mod busy;
 mod cache;
 mod call;
 mod class;
@@ -30,6 +31,8 @@ mod unknown;
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod requests;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
@@ -176,7 +179,7 @@ impl Correlator {
         self.things.files.set_mounts(mounts, namespace);
     }
 
-    /// What of the page cache is watched.
+    /// What of the page cache and of requests is watched.
     pub fn set_watched(&mut self, watched: Watched) {
         self.cache = watched;
     }
@@ -292,11 +295,14 @@ impl Correlator {
                 self.things.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
             }
             Event::Bio(time, bio) => {
-                let file = bio.file.and_then(|key| self.things.files.known(key));
+                let file = bio.file.and_then(|key| self.things.files.of_data(key));
+                // Also one that no call is on: what overlayfs copies to its upper directory.
+                file.inspect(|id| self.things.files.used(*id));
                 self.blocks.bio(time, bio, file);
             }
             Event::Dirty(dirty) => {
-                let file = self.things.files.intern(dirty.file);
+                let known = self.things.files.of_data(dirty.file);
+                let file = known.unwrap_or_else(|| self.things.files.intern(dirty.file));
                 self.blocks.dirtied(file, &dirty);
             }
             Event::Message(message) => self.rpcs.message(t_ns, &message, &self.processes, &mut self.losses, out),
@@ -375,10 +381,16 @@ impl Correlator {
             (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
             let writer = (call.thread, Some((call.seq, call.seq)));
+            let file = call.file.and_then(|key| self.things.files.of_data(key)).unwrap_or(file);
             self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
         let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
         let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
+        let waits = found.file.filter(|_| self.cache.requests && spec.layer == Layer::Syscall).map(|file| {
+            let during = [call.start, call.start.saturating_add(call.dur)];
+            self.blocks.waits(file, self.things.files.device(file), spec.symbol == SYNCFS, during)
+        });
+        let waits = waits.unwrap_or_default();
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
             // Waiting for file I/O is file I/O.
@@ -392,6 +404,8 @@ impl Correlator {
             miss_bytes: cached.miss,
             ahead_bytes: cached.ahead,
             throttle_ns: cached.throttle,
+            writeback_ns: waits.writeback,
+            journal_ns: waits.journal,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
@@ -575,8 +589,14 @@ impl Correlator {
             (spec.kind, call.direct, found.file, call.off, facts.bytes)
         {
             let writer = (call.thread, Some((call.seq, operation.of.unwrap_or(call.seq))));
+            let file = call.file.and_then(|key| self.things.files.of_data(key)).unwrap_or(file);
             self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
+        let waits = found.file.filter(|_| self.cache.requests).map(|file| {
+            let during = [call.start, call.start.saturating_add(call.dur)];
+            self.blocks.waits(file, self.things.files.device(file), false, during)
+        });
+        let waits = waits.unwrap_or_default();
         if let Some(by) = operation.found_by {
             self.operations.found(by, id);
         }
@@ -608,6 +628,8 @@ impl Correlator {
             miss_bytes: None,
             ahead_bytes: None,
             throttle_ns: None,
+            writeback_ns: waits.writeback,
+            journal_ns: waits.journal,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags | found.flags,
@@ -717,6 +739,9 @@ impl Correlator {
         }
     }
 }
+
+/// The call that waits for all files of a file system.
+const SYNCFS: &str = "syncfs";
 
 /// Did a call wait for something that only had the name of one of our requests?
 fn idle(row: &catalog::Row, node: &Node, tree: &Tree) -> bool {

@@ -97,6 +97,8 @@ impl ThreadState {
             miss_bytes: None,
             ahead_bytes: None,
             throttle_ns: None,
+            writeback_ns: None,
+            journal_ns: None,
             ret: None,
             errno: 0,
             flags: 0,

@@ -52,6 +52,10 @@ pub struct Span {
     pub ahead_bytes: Option<i64>,
     /// How long a write was made to wait because too much was dirty.
     pub throttle_ns: Option<i64>,
+    /// How long requests that write back dirty pages of the file were on their way during the call.
+    pub writeback_ns: Option<i64>,
+    /// How long requests to the journal of its file system were.
+    pub journal_ns: Option<i64>,
     /// The call's result as it returned it; `None` for unfinished calls and pointers.
     pub ret: Option<i64>,
     /// System calls: the error number, 0 for success. Libraries: 0 for success, -1 for a failed call.

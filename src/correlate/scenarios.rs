@@ -3,7 +3,7 @@
 
 use super::rows::{Row, span_id};
 use super::testing::{Run, call, key};
-use crate::event::{Bio, Call, Event, Request, TextKind};
+use crate::event::{Call, Event, TextKind};
 use crate::words::flag;
 
 /// `H5Fcreate` over `MPI_File_open` over `openat`, a dataset, a write down to `pwrite64`, and the closes.
@@ -262,127 +262,6 @@ fn phases_that_were_left_by_a_jump_end_with_what_they_held() {
     assert_eq!(about(4), ("outer", None, id(4), 10, 10, 0));
     assert_eq!(about(6), ("inner", Some(id(5)), id(5), 10, 10, 0));
     assert_eq!(about(5), ("H5Fflush", None, id(5), 20, 10, 0));
-    assert_eq!(rows.losses(), []);
-}
-
-fn request(req: u64, cmd_flags: u32, issued: u64, completed: u64) -> Event {
-    let (queued, pid) = (issued - 1, 9);
-    Event::Request(Request {
-        req,
-        dev: 8 << 20,
-        sector: 2048,
-        bytes: 4096,
-        cmd_flags,
-        status: 0,
-        nr_bios: 1,
-        splits: 0,
-        pid,
-        queued,
-        issued,
-        completed,
-        inserted: None,
-        upper: None,
-    })
-}
-
-fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter: Option<(u32, Option<u32>)>) -> Event {
-    Event::Bio(
-        queued + 1,
-        Bio {
-            req,
-            file: ino.map(key),
-            off,
-            bytes,
-            queued,
-            submitter,
-            of: None,
-            journal: None,
-            meta: false,
-            kernel: submitter.is_none(),
-        },
-    )
-}
-
-/// Two writes inside library calls, then an `fsync` by another call: the request serves the `fsync` and both writes.
-#[test]
-fn written_back_bytes_name_the_calls_that_wrote_them() {
-    let mut run = Run::new();
-    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
-    let write = |off: u64, c: Call| Call {
-        handle: Some(3),
-        file: Some(key(1)),
-        off: Some(off),
-        len: Some(4096),
-        got: Some(4096),
-        ..c
-    };
-    run.call("pwrite64", write(0, call(0, 3, 1, 11, 12)));
-    run.call("fflush", call(0, 2, 0, 10, 20));
-    run.call("pwrite64", write(2048, call(0, 4, 0, 21, 22)));
-    run.push(bio(50, Some(1), 0, 8192, 31, Some((0, Some(6)))));
-    run.push(request(50, 1 | 1 << 11, 32, 40));
-    run.call("fsync", Call { handle: Some(3), file: Some(key(1)), ..call(0, 6, 1, 30, 45) });
-    run.call("fflush", call(0, 5, 0, 29, 46));
-    // Written again later by nobody's call: nothing is dirty any more.
-    run.push(bio(51, Some(1), 0, 4096, 50, None));
-    run.push(request(51, 1, 51, 55));
-    let rows = run.finish();
-    let links: Vec<_> = rows.links().iter().map(|l| (l.req_id, l.span_id, l.root_id, l.bytes, l.how)).collect();
-    let id = |seq| span_id(0, seq);
-    assert_eq!(
-        links,
-        [
-            (50, id(3), id(2), 2048, "writeback"),
-            (50, id(4), id(4), 4096, "writeback"),
-            (50, id(6), id(5), 8192, "sync")
-        ]
-    );
-    let classes: Vec<_> = rows
-        .0
-        .iter()
-        .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.op, b.class, b.dur_ns)) } else { None })
-        .collect();
-    assert_eq!(classes, [(50, "write", "sync", Some(8)), (51, "write", "writeback", Some(4))]);
-}
-
-/// The root of a call inside a phase is known while the phase goes on.
-#[test]
-fn a_request_inside_a_phase_is_linked_at_once() {
-    let mut run = Run::new();
-    run.enter("outer", &call(0, 1, 0, 5, 5));
-    run.call("fsync", call(0, 2, 1, 10, 40));
-    run.push(bio(7, None, 0, 512, 20, Some((0, Some(2)))));
-    run.push(request(7, 1, 21, 30));
-    run.correlator.advance(100, &mut run.out);
-    let link = |r: &Row| if let Row::BlockLink(l) = r { Some((l.span_id, l.root_id)) } else { None };
-    assert_eq!(run.out.iter().find_map(link), Some((span_id(0, 2), span_id(0, 1))));
-    run.call("outer", call(0, 1, 0, 5, 200));
-    run.push(bio(8, None, 0, 512, 25, Some((0, Some(2)))));
-    run.push(request(8, 1, 26, 210));
-    let rows = run.finish();
-    assert_eq!(rows.links().iter().map(|l| l.root_id).collect::<Vec<_>>(), [span_id(0, 1); 2]);
-}
-
-#[test]
-fn requests_have_a_class_and_a_depth() {
-    let mut run = Run::new();
-    for (req, issued) in [(1, 11), (2, 13), (3, 15), (4, 31)] {
-        run.push(bio(req, None, 0, 512, issued - 1, Some((0, None))));
-    }
-    run.push(request(2, 1 | 1 << 18, 13, 20));
-    run.push(request(3, 1 << 19, 15, 21));
-    run.push(request(1, 1 | 1 << 12, 11, 30));
-    run.push(request(5, 2, 35, 36));
-    let rows = run.finish();
-    let got: Vec<_> = rows
-        .0
-        .iter()
-        .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.class, b.qdepth)) } else { None })
-        .collect();
-    assert_eq!(got, [(1, "meta", 1), (2, "sync", 2), (3, "readahead", 3), (5, "flush", 1)]);
-    let open =
-        |r: &Row| matches!(r, Row::Metric(m) if m.name == "requests_in_flight" && (m.value - 1.0).abs() < f64::EPSILON);
-    assert!(rows.0.iter().any(open), "request 4 never completed");
     assert_eq!(rows.losses(), []);
 }
 

@@ -168,7 +168,10 @@ fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
 
 impl Things {
     pub fn call(&mut self, seen: &Seen) -> Found {
-        let file = seen.call.file.map(|key| self.files.intern(key));
+        // What is mapped of a file of layers is the file below.
+        let below = seen.row.family == Family::Fault;
+        let above = |files: &Files, key| if below { files.of_data(key) } else { None };
+        let file = seen.call.file.map(|key| above(&self.files, key).unwrap_or_else(|| self.files.intern(key)));
         // Of other libraries of these layers the user's catalog says all.
         let netcdf = matches!(seen.row.family, Family::Netcdf | Family::Pnetcdf);
         if netcdf {

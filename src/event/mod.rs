@@ -166,7 +166,7 @@ pub struct Dirtied {
     pub seq: Option<u32>,
 }
 
-/// A request that completed.
+/// A request that completed, or had not when the trace ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub req: u64,
@@ -186,7 +186,7 @@ pub struct Request {
     pub inserted: Option<u64>,
     /// A device without a queue gets it when it is queued.
     pub issued: u64,
-    pub completed: u64,
+    pub completed: Option<u64>,
     /// The stacked device that handed it down, and its sector there.
     pub upper: Option<(u32, u64)>,
 }
@@ -270,7 +270,7 @@ pub enum Event {
     Dirty(Dirtied),
     /// The name of a device, before its first request.
     Disk { time: u64, dev: u32, name: String },
-    /// A request completed.
+    /// A request completed, or did not.
     Request(Request),
     /// A server has read a request of a client, or replies to one.
     Message(Message),
@@ -296,7 +296,7 @@ impl Event {
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
             Self::Dirty(d) => d.time,
-            Self::Request(r) => r.completed,
+            Self::Request(r) => r.completed.unwrap_or(r.issued),
             Self::Message(m) => m.time,
         }
     }

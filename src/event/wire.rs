@@ -433,7 +433,7 @@ impl Decoder {
                     queued: r.queued,
                     inserted: (r.inserted != 0).then_some(r.inserted),
                     issued: r.issued,
-                    completed: r.completed,
+                    completed: Some(r.completed),
                     upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
                 })
             }

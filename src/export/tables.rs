@@ -35,6 +35,8 @@ table!("spans", Span, sorted by pid, tid, start_ns, span_id {
     miss_bytes: Option<i64> => Dict,
     ahead_bytes: Option<i64> => Dict,
     throttle_ns: Option<i64> => Dict,
+    writeback_ns: Option<i64> => Dict,
+    journal_ns: Option<i64> => Dict,
     ret: Option<i64> => Dict,
     errno: i16 => Dict,
     flags: i32 => Dict,

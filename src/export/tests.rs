@@ -68,6 +68,8 @@ pub(super) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         miss_bytes: None,
         ahead_bytes: None,
         throttle_ns: None,
+        writeback_ns: None,
+        journal_ns: None,
         ret: None,
         errno: 0,
         flags: 0,

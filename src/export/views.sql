@@ -151,7 +151,7 @@ CREATE OR REPLACE VIEW v_amplification AS
     FROM spans WHERE layer_top AND kind IN ('read', 'write') GROUP BY layer, kind
     UNION ALL
     SELECT 11, 'block', op, count(*), sum(CASE WHEN status = 0 THEN bytes ELSE 0 END), 0
-    FROM block WHERE op IN ('read', 'write') AND upper_dev IS NULL GROUP BY op)
+    FROM block WHERE op IN ('read', 'write') AND upper_dev IS NULL AND status IS NOT NULL GROUP BY op)
   SELECT kind, layer, calls, bytes, unknown_calls,
          bytes / nullif(max(bytes) FILTER (layer = 'asked') OVER (PARTITION BY kind), 0)::DOUBLE AS to_asked
   FROM steps ORDER BY kind, step;
@@ -189,22 +189,23 @@ CREATE OR REPLACE VIEW v_block_classes AS
          count(*) FILTER (status <> 0) AS errors,
          sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
          quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
-  FROM block WHERE upper_dev IS NULL GROUP BY op, class ORDER BY bytes DESC;
+  FROM block WHERE upper_dev IS NULL AND status IS NOT NULL GROUP BY op, class ORDER BY bytes DESC;
 
--- Devices as /sys/block/*/stat counts them: of stacked ones each has its own sums.
+-- Devices as /sys/block/*/stat counts them, what was not over apart: of stacked ones each has its own sums.
 CREATE OR REPLACE VIEW v_devices AS
-  WITH owned AS (SELECT req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes GROUP BY req_id)
+  WITH owned AS (SELECT req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes GROUP BY req_id),
+       told AS (SELECT *, CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what FROM block)
   SELECT any_value(device) AS device, dev, any_value(upper_dev) AS upper_dev,
-         count(*) FILTER (op = 'read') AS reads, sum(bytes) FILTER (op = 'read') AS bytes_read,
-         sum(merges) FILTER (op = 'read') AS reads_merged,
-         count(*) FILTER (op = 'write') AS writes, sum(bytes) FILTER (op = 'write') AS bytes_written,
-         sum(merges) FILTER (op = 'write') AS writes_merged,
-         count(*) FILTER (op = 'flush') AS flushes, count(*) FILTER (op = 'discard') AS discards,
-         sum(known) FILTER (op = 'write') AS bytes_written_known,
+         count(*) FILTER (what = 'read') AS reads, sum(bytes) FILTER (what = 'read') AS bytes_read,
+         sum(merges) FILTER (what = 'read') AS reads_merged,
+         count(*) FILTER (what = 'write') AS writes, sum(bytes) FILTER (what = 'write') AS bytes_written,
+         sum(merges) FILTER (what = 'write') AS writes_merged,
+         count(*) FILTER (what = 'flush') AS flushes, count(*) FILTER (what = 'discard') AS discards,
+         sum(known) FILTER (what = 'write') AS bytes_written_known,
          sum(splits) AS splits, sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
          quantile_disc(dur_ns, 0.99) AS p99_ns, max(qdepth) AS max_qdepth,
-         count(*) FILTER (status <> 0) AS errors, count(*) FILTER (dur_ns IS NULL) AS unfinished
-  FROM block LEFT JOIN owned USING (req_id) GROUP BY dev ORDER BY dev;
+         count(*) FILTER (status <> 0) AS errors, count(*) FILTER (what = 'unfinished') AS unfinished
+  FROM told LEFT JOIN owned USING (req_id) GROUP BY dev ORDER BY dev;
 
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS

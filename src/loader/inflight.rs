@@ -1,7 +1,7 @@
 //! Reads from the kernel what has entered and not returned. It takes a few milliseconds and waits for nobody: what costs
 //! time is made of it by [`super::resolve`].
 
-use crate::event::wire;
+use crate::event::{Event, Request, wire};
 use crate::loader::rings::now;
 use crate::skel::IotraceMaps;
 use crate::skel::types::{iot_inflight, iot_op, iot_stopped};
@@ -43,7 +43,32 @@ pub fn look(link: &Link, maps: &IotraceMaps<'_>) -> Result<Look> {
         at: now(),
         threads,
         operations: operations.into_iter().filter_map(|op| Some((*pids.get(&op.process)?, op))).collect(),
-        requests: values(&maps.iot_requests),
+        requests: requests(maps),
+    })
+}
+
+/// Requests of devices that are not over.
+pub fn requests(maps: &IotraceMaps<'_>) -> Vec<iot_inflight> {
+    values(&maps.iot_requests)
+}
+
+/// What the dataset has of one that is not over at the end of the trace.
+pub fn open(r: &iot_inflight) -> Event {
+    Event::Request(Request {
+        req: r.req,
+        dev: r.dev,
+        sector: r.sector,
+        bytes: r.bytes,
+        cmd_flags: r.cmd_flags,
+        status: 0,
+        nr_bios: r.nr_bios,
+        splits: r.splits,
+        pid: r.pid,
+        queued: r.queued,
+        inserted: (r.inserted != 0).then_some(r.inserted),
+        issued: r.issued,
+        completed: None,
+        upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::catalog::{Catalog, Row};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
-use crate::event::{FileKey, wire};
+use crate::event::{Event, FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::functions;
 use crate::loader::hooks::{END_CALLS, EVENTS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
@@ -24,7 +24,7 @@ use libbpf_rs::skel::{OpenSkel as _, Skel as _};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 
@@ -160,13 +160,13 @@ impl<'obj> Session<'obj> {
         Ok(())
     }
 
-    /// Which hooks on the page cache are attached.
+    /// Which hooks on the page cache and on requests are attached.
     pub fn watched(&self) -> Watched {
         let is = |group| {
             let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
             self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
         };
-        Watched { pages: is(Group::Pages), throttling: is(Group::Throttling) }
+        Watched { pages: is(Group::Pages), throttling: is(Group::Throttling), requests: is(Group::Block) }
     }
 
     /// Makes a process a target; `armed: false` means from its next exec on.
@@ -254,8 +254,10 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Ends the trace in the kernel: no hook fires after this, no process stays stopped.
-    pub fn detach(&mut self) {
+    /// Ends the trace in the kernel: no hook fires after this, no process stays stopped. Requests of devices that are not
+    /// over.
+    pub fn detach(&mut self) -> Vec<Event> {
+        let before: HashSet<u64> = inflight::requests(&self.skel.maps).iter().map(|r| r.req).collect();
         // All at once, or what runs on would be seen by some of the hooks only.
         self.forget_targets();
         // The last ones first: other copies of a program would take what the first one does not see any more.
@@ -267,6 +269,9 @@ impl<'obj> Session<'obj> {
         }
         self.misses.last();
         release_all(&self.skel.maps.iot_held);
+        // Nobody tells the end of what is issued while the hooks are detached.
+        let after = inflight::requests(&self.skel.maps);
+        after.iter().filter(|r| before.contains(&r.req)).map(inflight::open).collect()
     }
 
     /// What has entered and not returned; the reason where the kernel does not allow to look.

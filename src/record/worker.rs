@@ -22,7 +22,7 @@ pub enum Note {
     Events(Vec<Event>),
     /// Rows that need no correlation: verdicts, losses, facts.
     Rows(Vec<Row>),
-    /// Which hooks on the page cache are there.
+    /// Which hooks on the page cache and on requests are there.
     Watched(Watched),
 }
 

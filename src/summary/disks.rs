@@ -61,6 +61,8 @@ impl Disks {
     }
 
     pub fn block(&mut self, block: &Block, second: i64) {
+        // Not over when the trace ended: the kernel does not count it, either.
+        let Some(dur_ns) = block.dur_ns else { return };
         let write = match block.op {
             "read" => Some(false),
             "write" => Some(true),
@@ -80,8 +82,6 @@ impl Disks {
             None => [0, 0],
         };
         let queue_ns = block.issue_ns.saturating_sub(block.queue_ns).max(0);
-        // Not complete at the end of the trace: nothing is known of its time in the device.
-        let dur_ns = block.dur_ns.unwrap_or(0);
         let sample = DeviceSample { requests: 1, bytes_read: read, bytes_written: written, dur_ns, queue_ns };
         // What a stacked device hands down has been counted there.
         if block.upper_dev.is_none() {
@@ -102,9 +102,7 @@ impl Disks {
         disk.busy_ns += (end - block.issue_ns.max(disk.busy_until)).max(0);
         disk.busy_until = disk.busy_until.max(end);
         disk.queue.value(queue_ns);
-        if block.dur_ns.is_some() {
-            disk.device.value(dur_ns);
-        }
+        disk.device.value(dur_ns);
         disk.queue_max = disk.queue_max.max(queue_ns);
         disk.device_max = disk.device_max.max(dur_ns);
         let class = disk.classes.entry((block.op, block.class)).or_default();

@@ -47,6 +47,8 @@ fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
         miss_bytes: None,
         ahead_bytes: None,
         throttle_ns: None,
+        writeback_ns: None,
+        journal_ns: None,
         ret: None,
         errno: 0,
         flags: 0,

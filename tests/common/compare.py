@@ -58,7 +58,7 @@ device = """SELECT 'block' AS layer, {op} AS op, count(*) AS calls, 0 AS nested_
   sum(CASE WHEN status = 0 THEN bytes ELSE 0 END) FILTER (op IN ('read', 'write')) AS moved,
   min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
   quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
-  FROM block GROUP BY ALL"""
+  FROM block WHERE status IS NOT NULL GROUP BY ALL"""
 sql_layers |= index([r for r in rows(device.format(op="NULL")) if r["calls"]], "layer")
 sql_ops |= index(rows(device.format(op="op")), "layer", "op")
 our_layers = index(report["layers"], "layer")

@@ -66,6 +66,8 @@ impl Trace {
             miss_bytes: None,
             ahead_bytes: None,
             throttle_ns: None,
+            writeback_ns: None,
+            journal_ns: None,
             ret: None,
             errno: 0,
             flags: 0,

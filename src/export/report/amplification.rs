@@ -177,10 +177,10 @@ impl Chains {
         sum.bytes.add(asked(span), span.errno != 0);
     }
 
-    /// A device request counts once, however many calls caused it and on however many stacked devices. A failed one moved
-    /// nothing.
+    /// A device request that is over counts once, however many calls caused it and on however many stacked devices. A failed
+    /// one moved nothing.
     pub fn block(&mut self, block: &Block) {
-        if block.upper_dev.is_some() {
+        if block.upper_dev.is_some() || block.status.is_none() {
             return;
         }
         let kind = match block.op {
