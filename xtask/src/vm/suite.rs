@@ -46,7 +46,6 @@ pub const SUITE: &[Binary] = &[
     },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_rpc", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary {
