@@ -50,8 +50,9 @@ pub struct Summary {
     pub(super) layers: Bins<[Sums; LAYERS.len()]>,
     pub(super) rates: [Rate; LAYERS.len()],
     /// Bytes that the program asked for: read, written.
-    pub(super) asked: [i64; 2],
-    pub(super) cache: [i64; 2],
+    pub(super) asked: Bins<[i64; 2]>,
+    /// Bytes that calls read through the page cache, and those that were not there.
+    pub(super) cache: Bins<[i64; 2]>,
     pub(super) ops: Ops,
     pub(super) tree: CallTree,
     pub(super) files: FileTable,
@@ -79,8 +80,8 @@ impl Summary {
             now_ns: 0,
             layers: Bins::new(BIN_NS, BINS),
             rates: Default::default(),
-            asked: [0; 2],
-            cache: [0; 2],
+            asked: Bins::new(BIN_NS, BINS),
+            cache: Bins::new(BIN_NS, BINS),
             ops: Ops::default(),
             tree: CallTree::default(),
             files: FileTable::default(),
@@ -261,12 +262,10 @@ impl Summary {
         let place = self.tree.add(span);
         if let Some(asked) = place.asked {
             // What a program asks for may be any number.
-            let sum = &mut self.asked[usize::from(span.kind == Kind::Write)];
-            *sum = sum.saturating_add(asked);
+            self.asked.at(span.start_ns)[usize::from(span.kind == Kind::Write)].merge(&asked);
         }
         if let (Kind::Read, Layer::Syscall, Some(miss)) = (span.kind, span.layer, span.miss_bytes) {
-            self.cache[0] = self.cache[0].saturating_add(span.bytes.unwrap_or(0));
-            self.cache[1] = self.cache[1].saturating_add(miss);
+            self.cache.at(span.start_ns).merge(&[span.bytes.unwrap_or(0), miss]);
         }
         self.files.add(span, self.second);
         if let Some(object) =

@@ -28,7 +28,7 @@ fn data(sums: &Sums) -> i64 {
 impl Summary {
     /// The figures as they are.
     pub fn snapshot(&self, focus: &Focus) -> Snapshot {
-        let kept = Window { from_ns: 0, to_ns: self.end_ns() };
+        let kept = self.kept();
         // A window on all there is leaves nothing out.
         let all = |w: &Window| w.from_ns <= kept.from_ns && w.to_ns >= kept.to_ns;
         let whole = Focus { window: None, ..focus.clone() };
@@ -61,6 +61,11 @@ impl Summary {
         }
     }
 
+    /// All there is to look at.
+    pub fn kept(&self) -> Window {
+        Window { from_ns: 0, to_ns: self.end_ns() }
+    }
+
     /// Up to where there are figures.
     pub(super) fn end_ns(&self) -> i64 {
         let length = |n: usize, width: i64| n as i64 * width;
@@ -82,14 +87,6 @@ impl Summary {
         if focus.window.is_some() && self.window != focus.window && matches!(focus.screen, Screen::Files | Screen::Tree)
         {
             notes.push("files and the call tree are over all that was seen, not over the window".to_owned());
-        }
-        let part = match focus.screen {
-            Screen::Overview => Some("the amplification is"),
-            Screen::Devices => Some("latencies, classes, users and busy shares of devices are"),
-            _ => None,
-        };
-        if let (Some(part), Some(_)) = (part, &focus.window) {
-            notes.push(format!("{part} of all that was seen, not of the window"));
         }
         if self.filter.is_some() && matches!(focus.screen, Screen::Devices) {
             notes.push("devices are shown whole: the filter is on calls".to_owned());
@@ -166,8 +163,13 @@ impl Summary {
                     [sum[0] + r[0], sum[1] + r[1], sum[2] + r[2]]
                 });
                 let mut counts = Counts::default();
-                self.disks.all.values().for_each(|disk| counts.merge(&disk.device));
-                latency = counts.percentiles(self.disks.all.values().map(|d| d.device_max).max());
+                let mut max = None;
+                for disk in self.disks.all.values() {
+                    let sums = disk.sums(window);
+                    counts.merge(&sums.device);
+                    max = max.max(Some(sums.device_max));
+                }
+                latency = counts.percentiles(max);
             }
             let (known, why_not) = covered.get(&layer).cloned().unwrap_or_default();
             if s == Sums::default() && !covered.contains_key(&layer) {
@@ -189,34 +191,35 @@ impl Summary {
             })
         };
         let layers: Vec<LayerRow> = LAYERS.into_iter().filter_map(row).collect();
+        let [cache_bytes, cache_miss_bytes] = self.cache.sum(window);
         Overview {
-            chain: self.chain(&layers),
+            chain: self.chain(&layers, window),
             layers,
             imbalance: self.imbalance(window),
-            cache_bytes: self.cache[0],
-            cache_miss_bytes: self.cache[1],
+            cache_bytes,
+            cache_miss_bytes,
         }
     }
 
-    fn chain(&self, layers: &[LayerRow]) -> Vec<ChainStep> {
+    fn chain(&self, layers: &[LayerRow], window: Option<Window>) -> Vec<ChainStep> {
         // What the program asked for is known from the calls only.
         if self.from == From::Rollups {
             return Vec::new();
         }
-        let asked = self.asked[0].saturating_add(self.asked[1]);
+        let program = self.asked.sum(window);
+        let asked = program[0].saturating_add(program[1]);
         let step = |layer, [bytes_read, bytes_written]: [i64; 2]| {
             let ratio = ratio(bytes_read.saturating_add(bytes_written) as f64, asked as f64);
             ChainStep { layer, bytes_read, bytes_written, ratio }
         };
-        let mut chain = vec![step(None, self.asked)];
+        let mut chain = vec![step(None, program)];
         for row in layers.iter().filter(|r| r.layer != Some(Layer::Block)) {
-            let all = self.layers.sum(None)[row.layer.map_or(0, |l| l as usize)];
-            if data(&all) > 0 {
-                chain.push(step(row.layer, [all.bytes_read, all.bytes_written]));
+            if data(&row.sums) > 0 {
+                chain.push(step(row.layer, [row.sums.bytes_read, row.sums.bytes_written]));
             }
         }
         if layers.iter().any(|r| r.layer == Some(Layer::Block)) {
-            chain.push(step(Some(Layer::Block), self.disks.traced));
+            chain.push(step(Some(Layer::Block), self.disks.traced.sum(window)));
         }
         chain
     }
@@ -482,9 +485,16 @@ impl Summary {
             let sums = d.history.sum(window);
             let [requests_per_s, read_per_s, written_per_s] =
                 self.per_s(d.rate.per_s(self.second), window, [sums.requests, sums.bytes_read, sums.bytes_written]);
-            let mut classes: Vec<_> = d.classes.iter().map(|((op, class), (n, b))| (*op, *class, *n, *b)).collect();
+            // Rows outside a window were not taken, or the window is filled up to whole samples.
+            let length = match window {
+                None => end,
+                Some(w) if self.window.is_some() => w.to_ns - w.from_ns,
+                Some(w) => d.covered_ns(w),
+            };
+            let of = d.sums(window);
+            let mut classes: Vec<_> = of.classes.iter().map(|((op, class), (n, b))| (*op, *class, *n, *b)).collect();
             classes.sort_by_key(|c| std::cmp::Reverse(c.3));
-            let mut users: Vec<DeviceUser> = d
+            let mut users: Vec<DeviceUser> = of
                 .users
                 .iter()
                 .map(|(ix, (requests, bytes))| {
@@ -506,18 +516,18 @@ impl Summary {
                 requests: sums.requests,
                 bytes_read: sums.bytes_read,
                 bytes_written: sums.bytes_written,
-                errors: d.errors,
+                errors: of.errors,
                 requests_per_s,
                 read_per_s,
                 written_per_s,
-                busy: ratio(d.busy_ns as f64, end as f64).min(1.0),
-                depth_mean: ratio(d.depth_sum as f64, d.sums.requests as f64),
-                depth_max: d.depth_max,
-                queue: d.queue.percentiles(Some(d.queue_max)),
-                device: d.device.percentiles(Some(d.device_max)),
+                busy: ratio(of.busy_ns as f64, length as f64).min(1.0),
+                depth_mean: ratio(of.depth_sum as f64, of.requests as f64),
+                depth_max: of.depth_max,
+                queue: of.queue.percentiles(Some(of.queue_max)),
+                device: of.device.percentiles(Some(of.device_max)),
                 classes,
                 users,
-                other_users: d.other_users,
+                other_users: of.other_users,
                 history: d.history.all().to_vec(),
             });
         }

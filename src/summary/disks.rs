@@ -1,10 +1,11 @@
 //! What devices did, and for whom.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::bins::{Bins, Merge as _, Rate};
-use super::spread::Counts;
-use super::view::DeviceSample;
+use super::bins::{Bins, Merge, Rate};
+use super::spread::{COLUMN_NS, COLUMNS, Counts};
+use super::view::{DeviceSample, Window};
 use crate::correlate::rows::{Block, BlockBytes};
 
 /// Devices and users of a device that are told apart at most.
@@ -13,26 +14,35 @@ const MAX_USERS: usize = 256;
 /// Requests that are remembered until it is told whose they are.
 const MAX_REQUESTS: usize = 16_384;
 
-/// One device.
-#[derive(Debug, Clone)]
-pub struct Disk {
-    pub sums: DeviceSample,
+/// What a device did, in all of the time or a part of it.
+#[derive(Debug, Clone, Default)]
+pub struct DiskSums {
+    pub requests: i64,
     pub errors: i64,
     pub depth_sum: i64,
     pub depth_max: i64,
-    /// Up to when a request was in the device, and how long one was.
-    busy_until: i64,
     pub busy_ns: i64,
     pub queue: Counts,
     pub device: Counts,
     pub queue_max: i64,
     pub device_max: i64,
+    /// Requests and bytes by operation and class.
     pub classes: BTreeMap<(&'static str, &'static str), (i64, i64)>,
     /// Requests and bytes by process.
-    pub users: HashMap<Option<i32>, (i64, i64)>,
+    pub users: BTreeMap<Option<i32>, (i64, i64)>,
+    /// Bytes of users that found no room.
     pub other_users: i64,
+}
+
+/// One device.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    /// Up to when a request was in the device.
+    busy_until: i64,
     pub rate: Rate,
     pub history: Bins<DeviceSample>,
+    total: DiskSums,
+    over_time: Bins<DiskSums>,
 }
 
 /// All devices.
@@ -41,9 +51,9 @@ pub struct Disks {
     pub all: BTreeMap<i32, Disk>,
     pub history: Bins<DeviceSample>,
     /// Bytes read and written that are known to be of traced processes.
-    pub traced: [i64; 2],
-    /// The last requests: device, and whether they write.
-    requests: HashMap<i64, (i32, Option<bool>)>,
+    pub traced: Bins<[i64; 2]>,
+    /// The last requests: device, when, and whether they write.
+    requests: HashMap<i64, (i32, i64, Option<bool>)>,
     order: VecDeque<i64>,
     width: (i64, usize),
 }
@@ -53,7 +63,7 @@ impl Disks {
         Self {
             all: BTreeMap::new(),
             history: Bins::new(width_ns, max),
-            traced: [0; 2],
+            traced: Bins::new(width_ns, max),
             requests: HashMap::new(),
             order: VecDeque::new(),
             width: (width_ns, max),
@@ -74,7 +84,7 @@ impl Disks {
             self.requests.remove(&old);
         }
         self.order.push_back(block.req_id);
-        self.requests.insert(block.req_id, (block.dev, write));
+        self.requests.insert(block.req_id, (block.dev, block.issue_ns, write));
         let bytes = i64::from(block.bytes);
         let [read, written] = match write {
             Some(false) => [bytes, 0],
@@ -92,57 +102,95 @@ impl Disks {
         }
         let width = self.width;
         let disk = self.all.entry(block.dev).or_insert_with(|| Disk::new(width));
-        disk.sums.merge(&sample);
         disk.history.at(block.issue_ns).merge(&sample);
-        disk.errors += i64::from(block.status.is_some_and(|status| status != 0));
-        disk.depth_sum += i64::from(block.qdepth);
-        disk.depth_max = disk.depth_max.max(block.qdepth.into());
+        disk.rate.add(second, [1, read, written]);
         // Requests come by completion, so what overlaps the last one counts once.
         let end = block.issue_ns.saturating_add(dur_ns);
-        disk.busy_ns += (end - block.issue_ns.max(disk.busy_until)).max(0);
+        let busy_ns = (end - block.issue_ns.max(disk.busy_until)).max(0);
         disk.busy_until = disk.busy_until.max(end);
-        disk.queue.value(queue_ns);
-        disk.device.value(dur_ns);
-        disk.queue_max = disk.queue_max.max(queue_ns);
-        disk.device_max = disk.device_max.max(dur_ns);
-        let class = disk.classes.entry((block.op, block.class)).or_default();
-        *class = (class.0 + 1, class.1 + bytes);
-        disk.rate.add(second, [1, read, written]);
+        for sums in disk.sums_at(block.issue_ns) {
+            sums.requests += 1;
+            sums.errors += i64::from(block.status.is_some_and(|status| status != 0));
+            sums.depth_sum += i64::from(block.qdepth);
+            sums.depth_max = sums.depth_max.max(block.qdepth.into());
+            sums.busy_ns += busy_ns;
+            sums.queue.value(queue_ns);
+            sums.device.value(dur_ns);
+            sums.queue_max = sums.queue_max.max(queue_ns);
+            sums.device_max = sums.device_max.max(dur_ns);
+            add(sums.classes.entry((block.op, block.class)).or_default(), (1, bytes));
+        }
     }
 
     pub fn whose(&mut self, part: &BlockBytes) {
-        let Some((dev, write)) = self.requests.get(&part.req_id).copied() else { return };
+        let Some((dev, t_ns, write)) = self.requests.get(&part.req_id).copied() else { return };
         if let (Some(write), true) = (write, part.process_ix.is_some() || part.span_id.is_some()) {
-            self.traced[usize::from(write)] += part.bytes;
+            self.traced.at(t_ns)[usize::from(write)].merge(&part.bytes);
         }
         let Some(disk) = self.all.get_mut(&dev) else { return };
-        if disk.users.len() >= MAX_USERS && !disk.users.contains_key(&part.process_ix) {
-            disk.other_users += part.bytes;
-            return;
+        for sums in disk.sums_at(t_ns) {
+            sums.used(part.process_ix, (1, part.bytes));
         }
-        let user = disk.users.entry(part.process_ix).or_default();
-        *user = (user.0 + 1, user.1 + part.bytes);
+    }
+}
+
+fn add(sum: &mut (i64, i64), (n, bytes): (i64, i64)) {
+    *sum = (sum.0 + n, sum.1.saturating_add(bytes));
+}
+
+impl DiskSums {
+    fn used(&mut self, by: Option<i32>, requests: (i64, i64)) {
+        if self.users.len() >= MAX_USERS && !self.users.contains_key(&by) {
+            self.other_users = self.other_users.saturating_add(requests.1);
+        } else {
+            add(self.users.entry(by).or_default(), requests);
+        }
+    }
+}
+
+impl Merge for DiskSums {
+    fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        self.depth_sum += other.depth_sum;
+        self.depth_max = self.depth_max.max(other.depth_max);
+        self.busy_ns = self.busy_ns.saturating_add(other.busy_ns);
+        self.queue.merge(&other.queue);
+        self.device.merge(&other.device);
+        self.queue_max = self.queue_max.max(other.queue_max);
+        self.device_max = self.device_max.max(other.device_max);
+        other.classes.iter().for_each(|(class, n)| add(self.classes.entry(*class).or_default(), *n));
+        other.users.iter().for_each(|(user, n)| self.used(*user, *n));
+        self.other_users = self.other_users.saturating_add(other.other_users);
     }
 }
 
 impl Disk {
     fn new((width_ns, max): (i64, usize)) -> Self {
         Self {
-            sums: DeviceSample::default(),
-            errors: 0,
-            depth_sum: 0,
-            depth_max: 0,
             busy_until: i64::MIN,
-            busy_ns: 0,
-            queue: Counts::default(),
-            device: Counts::default(),
-            queue_max: 0,
-            device_max: 0,
-            classes: BTreeMap::new(),
-            users: HashMap::new(),
-            other_users: 0,
             rate: Rate::default(),
             history: Bins::new(width_ns, max),
+            total: DiskSums::default(),
+            over_time: Bins::new(COLUMN_NS, COLUMNS),
         }
+    }
+
+    /// What is summed up of a time.
+    fn sums_at(&mut self, t_ns: i64) -> [&mut DiskSums; 2] {
+        [&mut self.total, self.over_time.at(t_ns)]
+    }
+
+    /// Everything, or what began in a window.
+    pub fn sums(&self, window: Option<Window>) -> Cow<'_, DiskSums> {
+        match window {
+            None => Cow::Borrowed(&self.total),
+            Some(_) => Cow::Owned(self.over_time.sum(window)),
+        }
+    }
+
+    /// How long the samples are that these sums are of.
+    pub fn covered_ns(&self, window: Window) -> i64 {
+        self.over_time.of(Some(window)).1.len() as i64 * self.over_time.width_ns()
     }
 }

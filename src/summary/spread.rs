@@ -7,9 +7,9 @@ use super::view::{Measure, Percentiles, Sums, Window};
 use crate::correlate::hist::{bucket_bounds, bucket_of};
 use crate::words::{Kind, Layer};
 
-/// Seconds of a column of the heat map to begin with, and columns at most.
-const COLUMN_NS: i64 = 1_000_000_000;
-const COLUMNS: usize = 256;
+/// Length of a column of the heat map to begin with, and columns at most.
+pub const COLUMN_NS: i64 = 1_000_000_000;
+pub const COLUMNS: usize = 256;
 /// Operations that are told apart at most.
 const MAX_OPS: usize = 1024;
 

@@ -1,9 +1,9 @@
 //! Sums agree with the rows that they are made from, however they are fed, and memory stays bounded.
 
 use super::filter::Filter;
-use super::view::{Focus, Screen, Snapshot, Sums, Window};
+use super::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use super::{From, Summary, facts};
-use crate::correlate::rows::{Block, BlockLink, Row, Span, span_id};
+use crate::correlate::rows::{Block, BlockBytes, BlockLink, Row, Span, span_id};
 use crate::words::{Kind, LAYERS, Layer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -222,25 +222,22 @@ fn memory_is_bounded_and_what_finds_no_room_is_told() {
     assert!(overview.history.layers[0].1.len() <= 3600);
 }
 
-#[test]
-fn one_call_down_to_its_requests() {
-    let root = span(1, 1, 1, 100, 50);
-    let below = |seq, op| Span { parent_id: Some(root.span_id), root_id: root.span_id, ..span(1, seq, op, 110, 20) };
-    let mut summary = summary(&[root.clone(), below(2, 3), below(3, 4)]);
-    let block = Block {
-        req_id: 9,
+/// Of 4 KiB, issued 3 ns after it was queued.
+fn request(req_id: i64, class: &'static str, queue_ns: i64, dur_ns: i64) -> Block {
+    Block {
+        req_id,
         dev: 8 << 20,
         device: None,
         op: "write",
-        class: "sync",
+        class,
         req_flags: 0,
         sector: 8,
         bytes: 4096,
         pid: 101,
-        queue_ns: 112,
+        queue_ns,
         insert_ns: None,
-        issue_ns: 115,
-        dur_ns: Some(10),
+        issue_ns: queue_ns + 3,
+        dur_ns: Some(dur_ns),
         status: Some(0),
         nr_bios: 1,
         merges: 0,
@@ -248,8 +245,44 @@ fn one_call_down_to_its_requests() {
         upper_dev: None,
         upper_sector: None,
         qdepth: 1,
-    };
-    summary.push(&Row::Block(block));
+    }
+}
+
+#[test]
+fn in_a_window_are_what_devices_did_then_and_what_it_was_for() {
+    const SECOND: i64 = 1_000_000_000;
+    let mut summary = summary(&[span(1, 1, 3, SECOND / 2, 5), span(2, 2, 3, 10 * SECOND, 5)]);
+    for (req_id, class, at, dur_ns) in [(1, "sync", SECOND / 2, 1_000_000), (2, "meta", 10 * SECOND, SECOND / 10)] {
+        summary.push(&Row::Block(request(req_id, class, at, dur_ns)));
+        let process_ix = Some(req_id as i32);
+        let known_by = "range";
+        let part = BlockBytes { req_id, process_ix, file_id: None, span_id: None, bytes: 4096, known_by };
+        summary.push(&Row::BlockBytes(part));
+    }
+    let seen = |screen, window| summary.snapshot(&Focus { screen, window, ..Focus::default() });
+    let later = Some(Window { from_ns: 9 * SECOND, to_ns: 11 * SECOND });
+    let device = |window| seen(Screen::Devices, window).devices.rows[0].clone();
+    let then = device(later);
+    let user = |d: &DeviceRow| d.users.iter().map(|u| (u.process_ix, u.requests, u.bytes)).collect::<Vec<_>>();
+    assert_eq!((then.classes.as_slice(), user(&then)), (&[("write", "meta", 1, 4096)][..], vec![(Some(2), 1, 4096)]));
+    assert_eq!((then.requests, then.device.map(|p| p.max)), (1, Some(SECOND / 10)));
+    assert!((then.busy - 0.05).abs() < 1e-9, "a tenth of a second of two: {}", then.busy);
+    assert_eq!((device(None).classes.len(), device(None).users.len(), device(None).requests), (2, 2, 2));
+    let overview = |window| seen(Screen::Overview, window).overview;
+    let chain = |window| overview(window).chain.iter().map(|s| s.bytes_written).collect::<Vec<_>>();
+    // Asked for, by system calls, on devices: calls of 100 and 200 bytes.
+    assert_eq!((chain(later), chain(None)), (vec![200, 200, 4096], vec![300, 300, 8192]));
+    let block = |window| overview(window).layers.iter().find(|l| l.layer == Some(Layer::Block)).unwrap().latency;
+    assert!(block(later).is_some_and(|p| p.p50 > SECOND / 11 && p.max == SECOND / 10));
+    assert!(block(None).is_some_and(|p| p.p50 < SECOND / 100));
+}
+
+#[test]
+fn one_call_down_to_its_requests() {
+    let root = span(1, 1, 1, 100, 50);
+    let below = |seq, op| Span { parent_id: Some(root.span_id), root_id: root.span_id, ..span(1, seq, op, 110, 20) };
+    let mut summary = summary(&[root.clone(), below(2, 3), below(3, 4)]);
+    summary.push(&Row::Block(request(9, "sync", 112, 10)));
     let (span_id, root_id) = (below(2, 3).span_id, root.span_id);
     summary.push(&Row::BlockLink(BlockLink { req_id: 9, span_id, root_id, bytes: 4096, how: "direct" }));
     let snapshot = summary.snapshot(&Focus { screen: Screen::Tree, span_id: Some(span_id), ..Focus::default() });

@@ -146,7 +146,7 @@ pub struct Status {
     pub lost: u64,
     /// The same by layer (`None`: not known), the most first; without those that lost nothing.
     pub lost_by_layer: Vec<(Option<Layer>, u64)>,
-    /// How full the fullest ring was when last looked at, 0 to 1.
+    /// How full the fullest ring was in the last second, 0 to 1.
     pub ring_fill: Option<f64>,
     /// Of one CPU, 0 to 1 and more.
     pub own_cpu: Option<f64>,
