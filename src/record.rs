@@ -23,7 +23,7 @@ use crate::export::{self, text};
 use crate::inflight::InFlight;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
-use crate::loader::rings::{self, now};
+use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
 use crate::loader::{existing, kernel, mounts};
 use crate::probes;
@@ -37,7 +37,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -90,21 +90,21 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 
     let t0 = now();
     let stop = Arc::new(AtomicBool::new(false));
-    let records = Arc::new(AtomicU64::new(0));
+    let gauges = Arc::new(Gauges::default());
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
     let (notes, inbox_of_notes) = mpsc::channel();
     let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
-    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&stop))?;
+    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), Arc::clone(&stop))?;
     let config = Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars);
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
-    let mut watching = Watching::wanted(args, t0, &records);
+    let mut watching = Watching::wanted(args, t0, &gauges);
     let board = watching.watch().filter(|_| watching.shows());
     let worker = worker::start(worker::Worker {
         writer,
         config,
         mounts: mounts::of(std::process::id()),
-        records: Arc::clone(&records),
+        gauges: Arc::clone(&gauges),
         watch: watching.watch(),
         inbox,
         notes: inbox_of_notes,
@@ -117,7 +117,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         control: &control,
         drain: &drain,
         t0,
-        records,
+        gauges,
         totals: Totals::default(),
         guardian: None,
         command: None,
@@ -226,7 +226,7 @@ struct Run<'a, 'obj> {
     control: &'a Receiver<Control>,
     drain: &'a JoinHandle<Result<()>>,
     t0: u64,
-    records: Arc<AtomicU64>,
+    gauges: Arc<Gauges>,
     totals: Totals,
     guardian: Option<Guardian>,
     command: Option<Launched>,
@@ -424,7 +424,7 @@ impl Run<'_, '_> {
             }
             if watching && shown.elapsed() >= Duration::from_secs(1) {
                 shown = Instant::now();
-                let records = self.records.load(Ordering::Relaxed);
+                let records = self.gauges.records.load(Ordering::Relaxed);
                 let status = self.status(begun.elapsed(), records, records - last);
                 last = records;
                 let _ = write!(std::io::stderr(), "\r\x1b[K{status}");

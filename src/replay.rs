@@ -4,8 +4,7 @@
 use crate::batch;
 use crate::cli::ShowArgs;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Rollup, Row, Span,
-    Thread,
+    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row, Span, Thread,
 };
 use crate::export::{Dataset, Table};
 use crate::record::live::export;
@@ -21,8 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Rows that are taken with one locking.
-const CHUNK: usize = 4096;
+/// Rows that are taken with one locking: who looks waits for as many at most.
+const CHUNK: usize = 512;
+/// How long the reader lets somebody pass who looks.
+const PASS: Duration = Duration::from_micros(50);
 
 /// Shows a dataset until the user leaves.
 ///
@@ -39,8 +40,7 @@ pub fn run(dir: &Path, show: &ShowArgs) -> Result<()> {
     if show.no_tui || !tui::wanted() {
         bail!("replay needs a terminal; use --batch, or iotrace-bpf report {}", dir.display());
     }
-    let options =
-        tui::Options { ascii: false, stop: tui::stop_on_signals()?, filter: show.filter.clone().map(Arc::new) };
+    let options = tui::Options { stop: tui::stop_on_signals()?, filter: show.filter.clone().map(Arc::new) };
     let shown = tui::run(&mut replay, &options);
     for warning in replay.warnings() {
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: {warning}");
@@ -63,9 +63,12 @@ struct Job {
 
 struct Shared {
     summary: Mutex<Summary>,
+    window: Option<Window>,
     /// Rows read, and rows there are.
     read: AtomicU64,
     rows: AtomicU64,
+    /// Somebody waits to look.
+    looks: AtomicBool,
     over: AtomicBool,
     cancel: AtomicBool,
     warnings: Mutex<BTreeSet<String>>,
@@ -79,13 +82,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Found = Arc<Mutex<Option<Arc<Waterfall>>>>;
 
 /// The last snapshot, what it was asked with, and how far reading was.
-type Last = (Focus, (u64, bool, bool), Arc<Snapshot>);
+type Last = (Focus, (u64, u64, bool, bool), Arc<Snapshot>);
 
 /// A dataset, as the dashboard sees it.
 pub struct Replay {
     path: PathBuf,
-    /// From the sums of the dataset.
-    base: Summary,
+    /// What describes the run.
+    facts: Summary,
+    /// The sums of the dataset: few rows for many calls.
+    sums: Job,
     /// All calls.
     all: Job,
     /// Those of a filter or a window.
@@ -102,24 +107,26 @@ impl Drop for Job {
 }
 
 impl Replay {
-    /// Reads what describes the run, and its sums; begins to read the calls.
+    /// Reads what describes the run; begins to read its sums and the calls.
     ///
     /// # Errors
     /// When there is no dataset, or nothing of it can be read.
     pub fn open(path: &Path) -> Result<Self> {
         let dataset = Dataset::open(path)?;
-        let mut base = Summary::new(From::Rollups);
-        facts(&dataset, &mut base)?;
-        each(&dataset, |row: Rollup| base.push(&Row::Rollup(row)))?;
-        each(&dataset, |row: Hist| base.push(&Row::Hist(row)))?;
+        let mut known = Summary::new(From::Rollups);
+        facts(&dataset, &mut known)?;
         let warnings = dataset.warnings().iter().map(ToString::to_string).collect();
-        let all = Job::start(path, Wish::default(), &base)?;
-        Ok(Self { path: path.to_owned(), base, all, chosen: None, instance: None, warnings, last: None })
+        let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
+        let all = Job::calls(path, Wish::default(), &known)?;
+        let path = path.to_owned();
+        Ok(Self { path, facts: known, sums, all, chosen: None, instance: None, warnings, last: None })
     }
 
     fn warnings(&self) -> Vec<String> {
         let mut all = self.warnings.clone();
-        all.extend(lock(&self.all.shared.warnings).iter().cloned());
+        for job in [&self.sums, &self.all] {
+            all.extend(lock(&job.shared.warnings).iter().cloned());
+        }
         all.into_iter().collect()
     }
 
@@ -143,7 +150,7 @@ impl Replay {
         if wish == Wish::default() {
             self.chosen = None;
         } else if self.chosen.as_ref().is_none_or(|job| job.wish != wish) {
-            match Job::start(&self.path, wish, &self.base) {
+            match Job::calls(&self.path, wish, &self.facts) {
                 Ok(job) => self.chosen = Some(job),
                 Err(e) => _ = self.warnings.insert(format!("{e:#}")),
             }
@@ -157,7 +164,7 @@ impl Replay {
             let over = Arc::new(AtomicBool::new(false));
             let (path, into, told) = (self.path.clone(), Arc::clone(&found), Arc::clone(&over));
             let mut summary = Summary::new(From::Spans);
-            summary.knows(&self.base);
+            summary.knows(&self.facts);
             let read = move || {
                 // What cannot be read is told with the warnings of the whole.
                 if let Ok(waterfall) = tree(&path, span_id, root_id, &mut summary) {
@@ -180,9 +187,10 @@ impl Source for Replay {
         self.choose(focus);
         let job = self.chosen.as_ref().unwrap_or(&self.all);
         let over = job.shared.over.load(Ordering::Acquire);
+        let complete = over && !job.shared.cancel.load(Ordering::Relaxed);
         let (read, rows) = (job.shared.read.load(Ordering::Relaxed), job.shared.rows.load(Ordering::Relaxed));
         let found = self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire));
-        let state = (read, over, found);
+        let state = (read, self.sums.shared.read.load(Ordering::Relaxed), over, found);
         if let Some((before, was, snapshot)) = &self.last
             && before == focus
             && *was == state
@@ -191,18 +199,22 @@ impl Source for Replay {
         }
         // Sums tell all there is on these screens, as long as nothing is left out.
         let summed = matches!(focus.screen, Screen::Overview | Screen::Processes | Screen::Latency | Screen::Coverage);
-        let mut snapshot = if !over && summed && self.chosen.is_none() {
-            let mut snapshot = self.base.snapshot(focus);
+        let mut snapshot = if !complete && summed && self.chosen.is_none() {
+            let mut snapshot = self.sums.shared.look().snapshot(focus);
             if focus.screen == Screen::Overview {
-                snapshot.files = lock(&job.shared.summary).snapshot(&Focus { window: None, ..focus.clone() }).files;
+                let files = Focus { screen: Screen::Files, ..Focus::default() };
+                snapshot.files = job.shared.look().snapshot(&files).files;
             }
             snapshot
         } else {
-            lock(&job.shared.summary).snapshot(focus)
+            job.shared.look().snapshot(focus)
         };
-        let root = focus.span_id.and_then(|id| lock(&job.shared.summary).root_of(id));
-        let warnings: Vec<String> = self.warnings.iter().chain(lock(&job.shared.warnings).iter()).cloned().collect();
-        snapshot.kept = self.base.snapshot(&Focus { screen: Screen::Coverage, ..Focus::default() }).kept;
+        let root = focus.span_id.and_then(|id| job.shared.look().root_of(id));
+        let mut warnings = self.warnings.clone();
+        for shared in [&self.sums.shared, &job.shared] {
+            warnings.extend(lock(&shared.warnings).iter().cloned());
+        }
+        snapshot.kept = self.sums.shared.look().kept();
         if focus.window.is_none() {
             snapshot.window = snapshot.kept;
         }
@@ -234,8 +246,8 @@ impl Source for Replay {
                 if !job.shared.over.load(Ordering::Acquire) {
                     return Err("the calls have not been read yet".to_owned());
                 }
-                let rows = lock(&job.shared.summary).selection(focus);
-                export(rows, &path, &self.base.host())
+                let rows = job.shared.look().selection(focus);
+                export(rows, &path, &self.facts.host())
             }
             Command::Cancel => {
                 let job = self.chosen.as_ref().unwrap_or(&self.all);
@@ -247,20 +259,27 @@ impl Source for Replay {
 }
 
 impl Job {
-    fn start(path: &Path, wish: Wish, base: &Summary) -> Result<Self> {
+    /// Reads calls.
+    fn calls(path: &Path, wish: Wish, facts: &Summary) -> Result<Self> {
         let mut summary = Summary::new(From::Spans).only(wish.filter.clone(), wish.window);
-        summary.knows(base);
+        summary.knows(facts);
+        Self::start(path, wish, summary, Shared::read_calls)
+    }
+
+    fn start(path: &Path, wish: Wish, summary: Summary, read: fn(&Shared, &Path) -> Result<()>) -> Result<Self> {
         let shared = Arc::new(Shared {
             summary: Mutex::new(summary),
+            window: wish.window,
             read: AtomicU64::new(0),
             rows: AtomicU64::new(0),
+            looks: AtomicBool::new(false),
             over: AtomicBool::new(false),
             cancel: AtomicBool::new(false),
             warnings: Mutex::default(),
         });
         let (path, to) = (path.to_owned(), Arc::clone(&shared));
         let read = move || {
-            if let Err(e) = to.read(&path) {
+            if let Err(e) = read(&to, &path) {
                 lock(&to.warnings).insert(format!("{e:#}"));
             }
             to.over.store(true, Ordering::Release);
@@ -271,34 +290,58 @@ impl Job {
 }
 
 impl Shared {
+    /// The figures as far as they have been read. The reader makes room: it would take the lock again at once.
+    fn look(&self) -> MutexGuard<'_, Summary> {
+        self.looks.store(true, Ordering::Relaxed);
+        let summary = lock(&self.summary);
+        self.looks.store(false, Ordering::Relaxed);
+        summary
+    }
+
+    /// Sums first: they tell what kind of call a distribution is of.
+    fn read_sums(&self, path: &Path) -> Result<()> {
+        let dataset = Dataset::open(path)?;
+        let done = self.table(&dataset, None, Row::Rollup).and_then(|()| self.table(&dataset, None, Row::Hist));
+        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        done
+    }
+
     /// Requests first: then it is known of a call what it caused on devices.
-    fn read(&self, path: &Path) -> Result<()> {
+    fn read_calls(&self, path: &Path) -> Result<()> {
         let dataset = Dataset::open(path)?;
         self.rows.store(
             dataset.count::<Span>() + dataset.count::<Block>() + dataset.count::<BlockLink>(),
             Ordering::Relaxed,
         );
         let done = self
-            .table(&dataset, Row::Block)
-            .and_then(|()| self.table(&dataset, Row::BlockBytes))
-            .and_then(|()| self.table(&dataset, Row::BlockLink))
-            .and_then(|()| self.table(&dataset, Row::Span));
+            .table(&dataset, Some("issue_ns"), Row::Block)
+            .and_then(|()| self.table(&dataset, None, Row::BlockBytes))
+            .and_then(|()| self.table(&dataset, None, Row::BlockLink))
+            .and_then(|()| self.table(&dataset, Some("start_ns"), Row::Span));
         lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
         done
     }
 
-    fn table<T: Table>(&self, dataset: &Dataset, row: fn(T) -> Row) -> Result<()> {
+    /// Of a table whose rows have a time, those far from the window are not read.
+    fn table<T: Table>(&self, dataset: &Dataset, time: Option<&'static str>, row: fn(T) -> Row) -> Result<()> {
         let mut rows = Vec::with_capacity(CHUNK);
-        dataset.rows(|value: T| {
+        let take = |value: T| {
             rows.push(row(value));
             if rows.len() == CHUNK { self.take(&mut rows) } else { Ok(()) }
-        })?;
+        };
+        match (time, self.window) {
+            (Some(column), Some(w)) => dataset.rows_around(column, &(w.from_ns..w.to_ns), take)?,
+            _ => dataset.rows(take)?,
+        }
         self.take(&mut rows)
     }
 
     fn take(&self, rows: &mut Vec<Row>) -> Result<()> {
         if self.cancel.load(Ordering::Relaxed) {
             bail!("reading was ended before all calls had been read");
+        }
+        while self.looks.load(Ordering::Relaxed) {
+            std::thread::sleep(PASS);
         }
         let mut summary = lock(&self.summary);
         for row in &*rows {
@@ -345,22 +388,21 @@ fn tree(path: &Path, span_id: i64, root_id: Option<i64>, into: &mut Summary) -> 
     }
     let Some(root) = root else { return Ok(None) };
     let mut requests = BTreeSet::new();
-    dataset.rows(|link: BlockLink| {
-        if link.root_id == root {
-            requests.insert(link.req_id);
-            into.push(&Row::BlockLink(link));
-        }
+    let roots = BTreeSet::from([root]);
+    dataset.links_of_roots(&roots, |link| {
+        requests.insert(link.req_id);
+        into.push(&Row::BlockLink(link));
         Ok(())
     })?;
-    if !requests.is_empty() {
-        dataset.rows(|block: Block| {
+    if let (Some(first), Some(last)) = (requests.first(), requests.last()) {
+        dataset.rows_around("req_id", &(*first..last + 1), |block: Block| {
             if requests.contains(&block.req_id) {
                 into.push(&Row::Block(block));
             }
             Ok(())
         })?;
     }
-    dataset.spans_of_roots(&BTreeSet::from([root]), |span| {
+    dataset.spans_of_roots(&roots, |span| {
         into.push(&Row::Span(span));
         Ok(())
     })?;

@@ -9,13 +9,16 @@ mod pane;
 #[path = "common/programs.rs"]
 mod programs;
 
+use iotrace_bpf::summary::view::{Focus, Screen, Snapshot, Source};
+use iotrace_bpf::tui;
 use pane::Pane;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -23,6 +26,9 @@ const TRACER: &str = env!("CARGO_BIN_EXE_iotrace-bpf");
 
 /// What a shell prints when the dashboard has ended, with the modes of the terminal.
 const AFTER: &str = "; echo left $?; stty -a; sleep 600";
+
+/// A dataset that is always the same.
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/mpi_hdf5");
 
 /// A parallel HDF5 program, recorded once for all tests.
 static RECORDED: LazyLock<(TempDir, PathBuf)> = LazyLock::new(|| {
@@ -206,4 +212,147 @@ fn what_is_stuck_is_shown_until_it_returns() {
     assert!(text.contains("stuck"), "{text}");
     fs::write(&fifo, [0; 100]).unwrap();
     pane.shows_no("fread");
+}
+
+/// A source of nothing, in which a screen makes the thread that shows, and another one a thread beside it, panic.
+struct Panicking;
+
+impl Source for Panicking {
+    fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot> {
+        match focus.screen {
+            Screen::Coverage => panic!("on the thread that shows\nin two lines"),
+            Screen::Devices => {
+                let beside = std::thread::spawn(|| panic!("on a thread beside it\nin two lines"));
+                assert!(beside.join().is_err());
+            }
+            _ => {}
+        }
+        Arc::default()
+    }
+
+    fn command(&mut self, _: iotrace_bpf::summary::view::Command, _: &Focus) -> Result<String, String> {
+        Err("nothing to do".to_owned())
+    }
+}
+
+#[test]
+#[ignore = "needs a terminal: the test below runs it in one"]
+fn the_dashboard_over_what_panics() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let shown = tui::run(&mut Panicking, &tui::Options { filter: None, stop });
+    panic!("it ended: {:#}", shown.unwrap_err());
+}
+
+#[test]
+fn a_panic_is_told_on_a_terminal_as_it_was() {
+    for (screen, said) in [("9", "on the thread that shows"), ("8", "on a thread beside it")] {
+        let work = live::scratch();
+        let this = std::env::current_exe().unwrap();
+        // A backtrace would move what was said out of sight.
+        let line = format!(
+            "RUST_BACKTRACE=0 {} --exact --ignored --nocapture the_dashboard_over_what_panics{AFTER}",
+            this.display()
+        );
+        let pane = Pane::new(work.path(), (120, 40), &line);
+        pane.shows(&["1 Over", "q quit"]);
+        assert_eq!(pane.value("alternate_on"), "1");
+        let text = pane.after(&[screen], &[said, "left 101"]);
+        // Each line begins at the left.
+        assert!(text.lines().any(|l| l == "in two lines"), "{text}");
+        is_restored(&pane);
+    }
+}
+
+#[test]
+fn a_damaged_part_is_told_on_the_dashboard() {
+    let work = live::scratch();
+    let dir = work.path().join("damaged");
+    fs::create_dir(&dir).unwrap();
+    for entry in fs::read_dir(FIXTURE).unwrap() {
+        let from = entry.unwrap().path();
+        let mut bytes = fs::read(&from).unwrap();
+        if from.ends_with("spans-00002.parquet") {
+            // The pages, not the footer.
+            bytes[200..20_000].fill(0xff);
+        }
+        fs::write(dir.join(from.file_name().unwrap()), bytes).unwrap();
+    }
+    let pane = replay(work.path(), (120, 40), &dir);
+    pane.shows(&["FILE", "spans-00002.parquet: not readable"]);
+    pane.after(&["9"], &["probes by library", "spans-00002.parquet"]);
+    assert_eq!(pane.value("alternate_on"), "1");
+    pane.after(&["q"], &["left 0"]);
+}
+
+#[test]
+fn the_environment_takes_colours_and_unicode_away() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
+    pane.shows(&["FILE", "imbalance of 2 ranks", "─ layers"]);
+    assert!(pane.coloured().contains("\x1b[3"), "{:?}", pane.coloured());
+    drop(pane);
+    let line = format!("NO_COLOR=1 LC_ALL=C {TRACER} replay {FIXTURE}{AFTER}");
+    let pane = Pane::new(work.path(), (120, 40), &line);
+    let text = pane.shows(&["FILE", "imbalance of 2 ranks", "- layers"]);
+    assert!(text.is_ascii(), "{text}");
+    let coloured = pane.coloured();
+    assert!(!coloured.contains("\x1b[3") && !coloured.contains("\x1b[9"), "{coloured:?}");
+}
+
+/// A parallel program that runs for long, and its ranks.
+struct Parallel(Child);
+
+impl Parallel {
+    fn start(out: &Path) -> Self {
+        let mut mpirun = Command::new(programs::openmpi("mpirun"));
+        mpirun.args(["--allow-run-as-root", "--oversubscribe", "-np", "2"]).arg(programs::build("demo"));
+        let started = Self(mpirun.arg(out).arg("100000").stdout(Stdio::null()).spawn().unwrap());
+        live::until("both ranks", || started.ranks().len() == 2 && out.join("shared.dat").exists());
+        started
+    }
+
+    fn ranks(&self) -> Vec<String> {
+        let pid = self.0.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn tell(&self, signal: &str, rank: usize) {
+        assert!(Command::new("kill").args([signal, &self.ranks()[rank]]).status().unwrap().success());
+    }
+}
+
+impl Drop for Parallel {
+    fn drop(&mut self) {
+        // It ends its ranks, also those that are stopped.
+        let _ = Command::new("kill").args(["-CONT"]).args(self.ranks()).status();
+        let _ = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_parallel_program_is_watched_from_another_terminal() {
+    let work = live::scratch();
+    let program = Parallel::start(&work.path().join("out"));
+    let line = format!("{TRACER} -p {},{}{AFTER}", program.0.id(), program.ranks().join(","));
+    let pane = Pane::new(work.path(), (120, 40), &line);
+    // Which layer costs most, which file, which rank is slowest, and whether anything is lost.
+    let text = pane.shows(&["LIVE", "slowest rank", "demo.h5", "lost 0", "ring "]);
+    for layer in ["hdf5", "mpiio", "mpi ", "syscall"] {
+        let row = text.lines().find(|l| l.starts_with(layer)).unwrap_or_default();
+        assert!(row.contains('%'), "{layer} has no share of the time:\n{text}");
+    }
+    pane.after(&["2"], &["time in I/O from", "most time in", "3 proc"]);
+    pane.after(&["3"], &["files (system calls)", "demo.h5", "shared.dat"]);
+    pane.after(&["4"], &["call tree", "H5Dwrite", "MPI_File_"]);
+    pane.after(&["9"], &["probes by library", "libhdf5", "nothing was lost"]);
+    // What is stuck: one rank stands still, and the other one waits for it inside a call.
+    pane.after(&["6"], &["in flight at"]);
+    program.tell("-STOP", 1);
+    let age = |line: &str| line.split_whitespace().next()?.strip_suffix('s')?.parse::<f64>().ok();
+    live::until("a call that waits", || pane.text().lines().any(|l| age(l).is_some_and(|s| s > 2.0)));
+    program.tell("-CONT", 1);
+    pane.after(&["q"], &["left 0"]);
+    is_restored(&pane);
 }

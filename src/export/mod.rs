@@ -12,7 +12,7 @@ mod tables;
 pub mod text;
 
 pub use dataset::{DatasetWriter, Finished, Options};
-pub use reader::{Dataset, Dimension, Warning};
+pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 

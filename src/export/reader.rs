@@ -1,9 +1,10 @@
 //! Reads a dataset back, part by part, and goes on past parts that cannot be read.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File as OsFile;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use parquet::file::statistics::Statistics;
 
 use super::names;
 use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
-use crate::correlate::rows::{File, Handle, Mount, Object, Process, Span, Thread};
+use crate::correlate::rows::{BlockLink, File, Handle, Mount, Object, Process, Span, Thread};
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 8 * 1024;
@@ -159,11 +160,38 @@ impl Dataset {
         self.read(Ok, &mut each)
     }
 
+    /// Calls `each` with every row of the row groups that may hold values of this column in this range; the others are not
+    /// decoded. A column that is no number with bounds leaves nothing out.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn rows_around<T: Table>(
+        &self,
+        column: &'static str,
+        range: &Range<i64>,
+        mut each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let overlaps = |min, max| min < range.end && max >= range.start;
+        self.read(|builder| only_groups(builder, column, overlaps), &mut each)
+    }
+
     /// Calls `each` with every span of the trees of these roots. Row groups and rows of other roots are not decoded.
     ///
     /// # Errors
     /// Only those of `each`, which end the reading.
-    pub fn spans_of_roots(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+    pub fn spans_of_roots(&self, roots: &BTreeSet<i64>, each: impl FnMut(Span) -> Result<()>) -> Result<()> {
+        self.of_roots(roots, each)
+    }
+
+    /// The same for links of requests to calls.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn links_of_roots(&self, roots: &BTreeSet<i64>, each: impl FnMut(BlockLink) -> Result<()>) -> Result<()> {
+        self.of_roots(roots, each)
+    }
+
+    fn of_roots<T: Table>(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
         let roots = Arc::new(roots.clone());
         self.read(|builder| only_roots(builder, &roots), &mut each)
     }
@@ -275,33 +303,52 @@ fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader) -> Result<Option<V
 /// The decoder indexes by what damaged bytes say and panics; to us that is one more part that cannot be read.
 /// Whatever `decode` was working on is given up afterwards, so nothing half-changed is seen.
 fn guarded<V>(decode: impl FnOnce() -> Result<V>) -> Result<V> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(anyhow!("damaged")))
+    let before = DECODING.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(decode));
+    DECODING.set(before);
+    done.unwrap_or_else(|_| Err(anyhow!("damaged")))
+}
+
+thread_local! {
+    static DECODING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread decodes a dataset: a panic is caught then, and no failure of this program.
+pub fn decoding() -> bool {
+    DECODING.get()
 }
 
 /// Restricts reading to the row groups and rows of these roots.
 fn only_roots(builder: Builder, roots: &Arc<BTreeSet<i64>>) -> Result<Builder> {
-    let metadata = builder.metadata();
-    let schema = metadata.file_metadata().schema_descr();
-    let column = schema.columns().iter().position(|c| c.name() == "root_id").context("column root_id is missing")?;
-    let groups = metadata.row_groups().iter().enumerate();
-    let groups = groups.filter(|(_, group)| may_hold(group, column, roots)).map(|(index, _)| index).collect();
-    let mask = ProjectionMask::leaves(schema, [column]);
+    let holds = |min, max| min <= max && roots.range(min..=max).next().is_some();
+    let builder = only_groups(builder, "root_id", holds)?;
+    let schema = builder.metadata().file_metadata().schema_descr();
+    let mask = ProjectionMask::leaves(schema, [position(builder.metadata(), "root_id")?]);
     let roots = Arc::clone(roots);
     let filter = ArrowPredicateFn::new(mask, move |batch| {
         let ids = batch.column(0).as_primitive_opt::<Int64Type>();
         let ids = ids.ok_or_else(|| ArrowError::SchemaError("column root_id is not int64".to_owned()))?;
         Ok(BooleanArray::from_unary(ids, |id| roots.contains(&id)))
     });
-    Ok(builder.with_row_groups(groups).with_row_filter(RowFilter::new(vec![Box::new(filter)])))
+    Ok(builder.with_row_filter(RowFilter::new(vec![Box::new(filter)])))
 }
 
-/// False when a row group's bounds say that it holds none of `roots`.
-fn may_hold(group: &RowGroupMetaData, column: usize, roots: &BTreeSet<i64>) -> bool {
-    match group.column(column).statistics() {
+/// Restricts reading to row groups whose least and greatest value of a column are as wanted, or are not known.
+fn only_groups(builder: Builder, column: &str, wanted: impl Fn(i64, i64) -> bool) -> Result<Builder> {
+    let at = position(builder.metadata(), column)?;
+    let may_hold = |group: &RowGroupMetaData| match group.column(at).statistics() {
         Some(Statistics::Int64(bounds)) => match (bounds.min_opt(), bounds.max_opt()) {
-            (Some(min), Some(max)) => min <= max && roots.range(min..=max).next().is_some(),
+            (Some(min), Some(max)) => wanted(*min, *max),
             _ => true,
         },
         _ => true,
-    }
+    };
+    let groups = builder.metadata().row_groups().iter().enumerate();
+    let groups = groups.filter(|(_, group)| may_hold(group)).map(|(index, _)| index).collect();
+    Ok(builder.with_row_groups(groups))
+}
+
+fn position(metadata: &ParquetMetaData, column: &str) -> Result<usize> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    columns.iter().position(|c| c.name() == column).with_context(|| format!("column {column} is missing"))
 }

@@ -5,11 +5,11 @@ use crate::skel::IotraceMaps;
 use anyhow::{Context as _, Result};
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, RingBufferBuilder};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -107,6 +107,32 @@ pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> 
     Ok(rings)
 }
 
+/// What rings did, for whoever shows it.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    /// Records that came out of the rings.
+    pub records: AtomicU64,
+    /// How full the fullest ring was since that was last asked for, in millionths.
+    fill: AtomicU32,
+}
+
+impl Gauges {
+    /// How full the fullest ring was since the last time that this was asked for, 0 to 1.
+    pub fn take_fill(&self) -> f64 {
+        f64::from(self.fill.swap(0, Ordering::Relaxed)) / 1e6
+    }
+
+    fn filled(&self, bytes: u64, of: u32) {
+        let part = (bytes as f64 / f64::from(of.max(1))).min(1.0);
+        self.fill.fetch_max((part * 1e6) as u32, Ordering::Relaxed);
+    }
+}
+
+/// What a record takes in its ring: a header of 8 bytes, and full words.
+const fn taken(record: &[u8]) -> u64 {
+    record.len().next_multiple_of(8) as u64 + 8
+}
+
 /// What the drain thread passes on.
 pub enum Drained {
     Batch(Batch),
@@ -128,16 +154,21 @@ pub fn drain(
     rings: Vec<MapHandle>,
     out: SyncSender<Drained>,
     mapped: Sender<wire::Mapped>,
+    gauges: Arc<Gauges>,
     stop: Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<()>>> {
     std::thread::Builder::new()
         .name("drain".into())
         .spawn(move || {
             let batch = Rc::new(RefCell::new(Batch::new()));
+            // What came out of each ring at one look was in it then: as much as the ring holds at most.
+            let emptied: Vec<(Rc<Cell<u64>>, u32)> = rings.iter().map(|r| (Rc::default(), r.max_entries())).collect();
             let mut builder = RingBufferBuilder::new();
-            for ring in &rings {
+            for (ring, (bytes, _)) in rings.iter().zip(&emptied) {
                 let (batch, out, mapped) = (Rc::clone(&batch), out.clone(), mapped.clone());
+                let bytes = Rc::clone(bytes);
                 builder.add(ring, move |record: &[u8]| {
+                    bytes.set(bytes.get() + taken(record));
                     if wire::is_mapped(record) {
                         if let Ok(wire::Record::Mapped(m)) = wire::Decoder::default().decode(record) {
                             // The session may have ended; then nobody attaches any more.
@@ -165,6 +196,9 @@ pub fn drain(
                     rings.poll(POLL).or_else(interrupted)?;
                 }
                 rings.consume().or_else(interrupted)?;
+                for (bytes, size) in &emptied {
+                    gauges.filled(bytes.take(), *size);
+                }
                 let mut part = std::mem::replace(&mut *batch.borrow_mut(), Batch::new());
                 part.watermark = begun.saturating_sub(SLACK);
                 if out.send(Drained::Batch(part)).is_err() {
@@ -195,6 +229,18 @@ mod tests {
             let floor = u64::from(l.count()) * MIN_RING;
             assert!(l.total() <= budget.max(floor), "{budget} over {cpus}: {l:?}");
         }
+    }
+
+    #[test]
+    fn the_fullest_ring_counts_until_it_was_asked_for() {
+        let gauges = Gauges::default();
+        let record = [0u8; 56];
+        gauges.filled(taken(&record) * 512, 64 * 1024);
+        gauges.filled(taken(&record), 64 * 1024);
+        assert!((gauges.take_fill() - 0.5).abs() < 1e-6);
+        assert!(gauges.take_fill() < 1e-9);
+        gauges.filled(1 << 40, 64 * 1024);
+        assert!((gauges.take_fill() - 1.0).abs() < 1e-6, "refilled while it was emptied");
     }
 
     #[test]

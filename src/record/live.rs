@@ -2,13 +2,13 @@
 
 use crate::correlate::rows::Row;
 use crate::inflight::InFlight;
-use crate::loader::rings::now;
+use crate::loader::rings::{Gauges, now};
 use crate::record::destination::{self, Wanted};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Source, Status};
 use crate::summary::{From, Summary};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,7 @@ pub struct Watch {
     state: Mutex<State>,
     /// What had not returned when that was looked at last.
     in_flight: Mutex<Option<Arc<InFlight>>>,
-    /// Records that came out of the rings.
-    records: Arc<AtomicU64>,
+    gauges: Arc<Gauges>,
     t0: u64,
 }
 
@@ -50,9 +49,9 @@ impl State {
 }
 
 impl Watch {
-    pub fn new(t0: u64, records: Arc<AtomicU64>) -> Self {
+    pub fn new(t0: u64, gauges: Arc<Gauges>) -> Self {
         let state = State { all: Summary::new(From::Spans).live(), filtered: None };
-        Self { state: Mutex::new(state), in_flight: Mutex::default(), records, t0 }
+        Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, t0 }
     }
 
     /// Tells what has entered and not returned.
@@ -128,10 +127,11 @@ impl Live {
         }
         self.looked = Instant::now();
         let seconds = elapsed.as_secs_f64();
-        let records = self.watch.records.load(Ordering::Relaxed);
+        let records = self.watch.gauges.records.load(Ordering::Relaxed);
         self.own.events = records;
         self.own.events_per_s = (records - self.records) as f64 / seconds;
         self.records = records;
+        self.own.ring_fill = Some(self.watch.gauges.take_fill());
         let cpu = own_cpu();
         self.own.own_cpu = Some(cpu.saturating_sub(self.cpu).as_secs_f64() / seconds);
         self.cpu = cpu;

@@ -6,10 +6,11 @@ use super::live::{Live, Watch};
 use crate::batch;
 use crate::cli::RecordArgs;
 use crate::export;
+use crate::loader::rings::Gauges;
 use crate::tui;
 use anyhow::{Context as _, Result, anyhow};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -42,18 +43,18 @@ pub struct Watching {
 
 impl Watching {
     /// A command shares its terminal with nobody: a dashboard is for processes that are attached to.
-    pub fn wanted(args: &RecordArgs, t0: u64, records: &Arc<AtomicU64>) -> Self {
+    pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let how = if args.show.batch {
             Some(How::Batch(args.show.batch()))
         } else if args.run.is_empty() && !args.show.no_tui && tui::wanted() {
             let filter = args.show.filter.clone().map(Arc::new);
-            Some(How::Dashboard(tui::Options { ascii: false, stop: Arc::clone(&stop), filter }))
+            Some(How::Dashboard(tui::Options { stop: Arc::clone(&stop), filter }))
         } else {
             None
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
-        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(records))), how));
+        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(gauges))), how));
         Self { watch, shows, stop, over: None, thread: None }
     }
 

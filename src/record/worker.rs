@@ -5,13 +5,13 @@ use crate::correlate::{Config, Correlator, Watched};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{DatasetWriter, Finished};
-use crate::loader::rings::{Batch, Drained, now};
+use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::record::live::Watch;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -31,8 +31,7 @@ pub struct Worker {
     pub writer: DatasetWriter,
     pub config: Config,
     pub mounts: Vec<Mount>,
-    /// Records seen, for the status line.
-    pub records: Arc<AtomicU64>,
+    pub gauges: Arc<Gauges>,
     /// Where somebody watches.
     pub watch: Option<Arc<Watch>>,
     pub inbox: Receiver<Drained>,
@@ -63,7 +62,7 @@ struct State {
 }
 
 fn run(worker: Worker) -> Result<Finished> {
-    let Worker { writer, config, mounts, records, watch, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -88,7 +87,7 @@ fn run(worker: Worker) -> Result<Finished> {
         }
         match drained {
             Drained::Batch(batch) => {
-                records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
+                gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
                 s.batch(&batch);
             }
             Drained::End => break,

@@ -37,6 +37,9 @@ pub struct Mouse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MouseDid {
     Click,
+    /// Moved with the button held, and let go of.
+    Drag,
+    Release,
     Up,
     Down,
 }
@@ -88,6 +91,8 @@ fn of_key(event: KeyEvent) -> Option<Key> {
 fn of_mouse(event: MouseEvent) -> Option<Mouse> {
     let what = match event.kind {
         MouseEventKind::Down(MouseButton::Left) => MouseDid::Click,
+        MouseEventKind::Drag(MouseButton::Left) => MouseDid::Drag,
+        MouseEventKind::Up(MouseButton::Left) => MouseDid::Release,
         MouseEventKind::ScrollUp => MouseDid::Up,
         MouseEventKind::ScrollDown => MouseDid::Down,
         _ => return None,

@@ -1,10 +1,14 @@
 //! The dashboard: screens over a [`Source`], live or recorded. Keys change the `state`, which says what to ask the source
 //! for; each frame is drawn from one snapshot and the state, and nothing else.
 
+mod dashboard;
 mod frame;
 mod help;
 mod input;
 mod keys;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod recorded;
 mod screens;
 mod state;
 pub mod status;
@@ -13,6 +17,7 @@ pub mod terminal;
 mod testing;
 mod text;
 mod theme;
+mod times;
 mod widgets;
 
 use std::io::IsTerminal as _;
@@ -20,25 +25,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-
-use self::input::Input;
-use self::state::{Effect, State};
+pub use self::dashboard::Dashboard;
+pub use self::input::Key;
 use self::terminal::Screen;
-use self::theme::Theme;
+pub use self::theme::Theme;
+pub use self::times::{Last, Times};
 use crate::summary::filter::Filter;
-use crate::summary::view::{Snapshot, Source};
+use crate::summary::view::Source;
+use anyhow::{Context as _, Result};
 
 /// Frames come at most this often.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// How the dashboard is to look, and when to end.
+/// What the dashboard begins with, and when it is to end.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Only ASCII characters, whatever the locale says.
-    pub ascii: bool,
     /// The filter to begin with.
     pub filter: Option<Arc<Filter>>,
     /// Set when the dashboard is to end.
@@ -67,44 +68,33 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
 /// # Errors
 /// When there is no terminal, or it fails.
 pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
-    let mut state = State::new(Theme::of_environment(options.ascii));
-    state.filter.clone_from(&options.filter);
+    let theme = Theme::of_environment();
     let mut screen = Screen::enter()?;
-    let mut snapshot = source.snapshot(&state.focus());
+    let mut dashboard = Dashboard::new(source, theme, options.filter.clone());
     let mut due = Instant::now();
-    let mut shown: Option<Arc<Snapshot>> = None;
+    let mut drawn: Option<Instant> = None;
     let mut changed = true;
     while !options.stop.load(Ordering::Relaxed) {
-        if Instant::now() >= due {
-            due = Instant::now() + FRAME;
-            snapshot = state.take(source);
-            changed |= shown.as_ref().is_none_or(|s| !Arc::ptr_eq(s, &snapshot));
-            if changed {
-                let begun = Instant::now();
-                screen.draw(|buf| frame::draw(buf, &snapshot, &mut state))?;
-                state.frames.add(begun.elapsed());
-                shown = Some(Arc::clone(&snapshot));
-                changed = false;
+        let now = Instant::now();
+        if now >= due {
+            due = now + FRAME;
+            if dashboard.look(source) {
+                dashboard.times().figures.add(now.elapsed());
+                changed = true;
             }
         }
-        let Some(input) = screen.input(due.saturating_duration_since(Instant::now()))? else { continue };
-        let effect = match input {
-            Input::Key(key) => state.on_key(key, &snapshot),
-            Input::Mouse(mouse) => state.on_mouse(mouse, &snapshot),
-            Input::Resized => Effect::None,
-        };
-        match effect {
-            Effect::None => {}
-            Effect::Quit => break,
-            Effect::Command(command) => {
-                let answer = source.command(command, &state.focus());
-                state.tell(answer);
-            }
+        // A frame answers a key at once, unless one has just been drawn.
+        let next = drawn.map_or(now, |at| at + FRAME);
+        if changed && now >= next {
+            screen.draw(&mut dashboard)?;
+            drawn = Some(now);
+            changed = false;
         }
-        // The next key is about what this one led to, though it may not have been on the terminal yet.
-        snapshot = state.take(source);
-        let mut unseen = Buffer::empty(Rect::from(screen.size()?));
-        frame::draw(&mut unseen, &snapshot, &mut state);
+        let wake = if changed { due.min(next) } else { due };
+        let Some(input) = screen.input(wake.saturating_duration_since(Instant::now()))? else { continue };
+        if !dashboard.input(input, source, screen.size()?) {
+            break;
+        }
         changed = true;
     }
     screen.leave()

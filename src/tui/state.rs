@@ -1,20 +1,24 @@
 //! What the user looks at: keys and the mouse change it, and it says what to ask the source for. No terminal, no clock.
 
+mod mouse;
 mod prompt;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
+use ratatui::buffer::Buffer;
+
+pub use self::mouse::Axis;
 pub use self::prompt::{Asked, Prompt};
-use super::input::{Key, Mouse, MouseDid};
+use super::input::{Key, Mouse};
 use super::theme::Theme;
+use super::times::Times;
 use super::widgets::Pen;
-use super::widgets::table::{Hit, TableState};
+use super::widgets::table::TableState;
 use crate::summary::filter::Filter;
-use crate::summary::view::{Command, Focus, Measure, NodeId, Screen, Snapshot, Source, Window};
+use crate::summary::view::{Command, Focus, Measure, NodeId, Screen, Snapshot, Window};
 use crate::words::{LAYERS, Layer};
 
 /// The screens in the order of their keys.
@@ -86,33 +90,6 @@ pub enum Effect {
     Command(Command),
 }
 
-/// How long frames took to draw.
-#[derive(Debug, Clone, Default)]
-pub struct FrameTimes {
-    last: std::collections::VecDeque<Duration>,
-    count: u64,
-}
-
-impl FrameTimes {
-    const KEPT: usize = 1000;
-
-    pub fn add(&mut self, time: Duration) {
-        self.count += 1;
-        if self.last.len() == Self::KEPT {
-            self.last.pop_front();
-        }
-        self.last.push_back(time);
-    }
-
-    /// Number of frames, median and 95th percentile of the last thousand.
-    pub fn figures(&self) -> Option<(u64, Duration, Duration)> {
-        let mut sorted: Vec<Duration> = self.last.iter().copied().collect();
-        sorted.sort_unstable();
-        let at = |part: usize| sorted.get((sorted.len() * part / 100).min(sorted.len().saturating_sub(1))).copied();
-        Some((self.count, at(50)?, at(95)?))
-    }
-}
-
 /// All of it.
 #[derive(Debug, Clone)]
 pub struct State {
@@ -146,7 +123,15 @@ pub struct State {
     pub all_open: bool,
     pub active_only: bool,
     pub totals: bool,
-    pub frames: FrameTimes,
+    pub times: Times,
+    /// Charts over time in the last frame.
+    pub axes: Vec<Axis>,
+    /// The chart that the mouse went down on, and where.
+    drag: Option<(Axis, Mouse)>,
+    /// The table that keys go to takes the whole screen.
+    pub alone: bool,
+    /// It, when it has been drawn.
+    pub over: Option<Buffer>,
 }
 
 impl State {
@@ -180,7 +165,11 @@ impl State {
             all_open: false,
             active_only: false,
             totals: false,
-            frames: FrameTimes::default(),
+            times: Times::default(),
+            axes: Vec::new(),
+            drag: None,
+            alone: false,
+            over: None,
         }
     }
 
@@ -197,11 +186,6 @@ impl State {
             layer: self.layer,
             op: self.op,
         }
-    }
-
-    /// The figures for what is looked at now.
-    pub fn take(&self, source: &mut dyn Source) -> Arc<Snapshot> {
-        source.snapshot(&self.focus())
     }
 
     /// An answer to a command.
@@ -240,6 +224,7 @@ impl State {
     /// A new frame begins.
     pub fn begin_frame(&mut self) {
         self.before = std::mem::take(&mut self.panes);
+        self.axes.clear();
     }
 
     fn table(&mut self) -> Option<&mut TableState> {
@@ -258,45 +243,6 @@ impl State {
         self.popup = None;
         self.panes.clear();
         self.from = None;
-    }
-
-    pub fn on_mouse(&mut self, mouse: Mouse, snapshot: &Snapshot) -> Effect {
-        self.fresh = false;
-        let (x, y) = (mouse.x, mouse.y);
-        if self.popup.is_some() {
-            match mouse.what {
-                MouseDid::Click => self.popup = None,
-                MouseDid::Up => self.scroll = self.scroll.saturating_sub(1),
-                MouseDid::Down => self.scroll += 1,
-            }
-            return Effect::None;
-        }
-        if y == 1 && mouse.what == MouseDid::Click {
-            let tab = self.tabs.iter().find(|(from, to, _)| (*from..*to).contains(&x)).map(|t| t.2);
-            if let Some(screen) = tab {
-                self.show(screen);
-            }
-            return Effect::None;
-        }
-        let on = |id: &&TableId| self.tables.get(id).is_some_and(|t| t.covers(x, y) || t.hit(x, y).is_some());
-        let Some(id) = self.panes.iter().find(on).copied() else { return Effect::None };
-        let again = self.focused() == Some(id);
-        self.pane.insert(self.index(), id);
-        let table = self.tables.entry(id).or_default();
-        match (mouse.what, table.hit(x, y)) {
-            (MouseDid::Up, _) => table.step(-3),
-            (MouseDid::Down, _) => table.step(3),
-            (MouseDid::Click, Some(Hit::Head(head))) => table.sort_by(head),
-            (MouseDid::Click, Some(Hit::Row(row))) => {
-                table.follow = false;
-                if again && table.at == row && table.selected.is_some() {
-                    return self.enter(snapshot);
-                }
-                table.select(row);
-            }
-            (MouseDid::Click, None) => {}
-        }
-        Effect::None
     }
 
     pub fn on_key(&mut self, key: Key, snapshot: &Snapshot) -> Effect {
@@ -321,7 +267,11 @@ impl State {
             Key::Tab => self.next_pane(1),
             Key::BackTab => self.next_pane(-1),
             Key::Enter => return self.enter(snapshot),
-            Key::Esc | Key::Backspace => self.back(),
+            Key::Esc | Key::Backspace => {
+                if !self.back() && snapshot.loading.is_some() {
+                    return Effect::Command(Command::Cancel);
+                }
+            }
             Key::Char('/') => {
                 self.prompt = Some(Prompt::new(Asked::Filter, self.filter.as_ref().map_or("", |f| f.text())));
             }
@@ -334,6 +284,7 @@ impl State {
             Key::Char('u') => self.pen.si = !self.pen.si,
             Key::Char('a') => self.totals = !self.totals,
             Key::Char('o') => self.active_only = !self.active_only,
+            Key::Char('e') => self.alone = !self.alone,
             _ => self.screen_key(key, snapshot),
         }
         Effect::None
@@ -417,9 +368,10 @@ impl State {
         self.pane.insert(self.index(), id);
     }
 
-    /// One level up.
-    fn back(&mut self) {
+    /// One level up; false where there is none.
+    fn back(&mut self) -> bool {
         match self.screen {
+            _ if self.alone => self.alone = false,
             Screen::Tree if self.span.is_some() => {
                 self.span = None;
                 if let Some(from) = self.from.take() {
@@ -431,8 +383,9 @@ impl State {
             Screen::Latency if self.op.is_some() || self.layer.is_some() => (self.layer, self.op) = (None, None),
             _ if self.filter.is_some() => self.filter = None,
             _ if self.window.is_some() => self.window = None,
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// Looks into the selected row.

@@ -1,17 +1,16 @@
 //! The terminal: taken for the dashboard, and given back however that ends.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::os::fd::AsFd as _;
 use std::sync::Once;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
@@ -19,15 +18,23 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
 };
 use ratatui::layout::Size;
+use ratatui::{Frame, Terminal};
 
+use super::dashboard::Dashboard;
 use super::input::{self, Input};
+use crate::export::decoding;
 
 /// The controlling terminal, wherever standard output goes.
 const TTY: &str = "/dev/tty";
+/// A panic took the terminal away: what is drawn now would destroy what it said.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+/// What a whole frame of a large terminal takes, in bytes.
+const FRAME: usize = 256 * 1024;
 
 /// The terminal while the dashboard has it. Dropping it gives the terminal back.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<File>>,
+    /// A frame is hundreds of small pieces: written together, not with a system call each.
+    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
 }
 
 impl Screen {
@@ -40,8 +47,9 @@ impl Screen {
         restore_on_panic();
         enable_raw_mode().context("the terminal's raw mode")?;
         // From here on a failure gives it back, too.
-        let mut screen =
-            Terminal::new(CrosstermBackend::new(tty)).map(|terminal| Self { terminal }).inspect_err(|_| {
+        let mut screen = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(FRAME, tty)))
+            .map(|terminal| Self { terminal })
+            .inspect_err(|_| {
                 give_back();
             })?;
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen, EnableMouseCapture, Hide)?;
@@ -53,8 +61,20 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer)) -> Result<()> {
-        self.terminal.draw(|frame| draw(frame.buffer_mut())).context("writing to the terminal")?;
+    pub fn draw(&mut self, dashboard: &mut Dashboard) -> Result<()> {
+        if PANICKED.load(Ordering::Acquire) {
+            bail!("a part of this program has panicked; what it said is above");
+        }
+        let begun = Instant::now();
+        let mut drawing = Duration::ZERO;
+        let draw = |frame: &mut Frame<'_>| {
+            let begun = Instant::now();
+            dashboard.draw(frame.buffer_mut());
+            drawing = begun.elapsed();
+        };
+        self.terminal.draw(draw).context("writing to the terminal")?;
+        dashboard.times().drawing.add(drawing);
+        dashboard.times().terminal.add(begun.elapsed().saturating_sub(drawing));
         Ok(())
     }
 
@@ -132,6 +152,11 @@ fn restore_on_panic() {
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
+            // Damaged parts of a dataset are read under guard, and told as such.
+            if decoding() {
+                return;
+            }
+            PANICKED.store(true, Ordering::Release);
             give_back();
             usual(info);
         }));

@@ -136,7 +136,11 @@ pub fn snapshot() -> Snapshot {
             }),
             ..Overview::default()
         }),
-        processes: Arc::new(Processes { rows: vec![process(1, 20), process(2, 180)], ..Processes::default() }),
+        processes: Arc::new(Processes {
+            rows: vec![process(1, 20), process(2, 180)],
+            heat_width_ns: 1_000_000_000,
+            ..Processes::default()
+        }),
         files: Arc::new(Files {
             rows: vec![
                 file(1, "/data/out.h5", 120),
@@ -195,7 +199,8 @@ pub fn drawn(snapshot: &Snapshot, state: &mut State, width: u16, height: u16) ->
     text_of(&buf)
 }
 
-fn text_of(buf: &Buffer) -> String {
+/// What a terminal would show.
+pub fn text_of(buf: &Buffer) -> String {
     use unicode_width::UnicodeWidthStr as _;
     let mut out = String::new();
     for y in 0..buf.area.height {

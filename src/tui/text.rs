@@ -6,12 +6,16 @@ use crate::export::text::escape;
 
 /// Columns of the terminal.
 pub fn columns(text: &str) -> usize {
-    text.width()
+    // Most texts are, and a frame measures thousands.
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 /// A name of unknown origin. Besides what can never be shown, letters that are written from right to left become `\u{N}`:
 /// terminals that know of directions would move the cells around them. With `ascii` all but ASCII does.
 pub fn name(name: &str, ascii: bool) -> String {
+    if name.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) && !name.contains('\\') {
+        return name.to_owned();
+    }
     let mut out = String::new();
     for c in escape(name).chars() {
         if from_the_right(c) || (ascii && !c.is_ascii()) {

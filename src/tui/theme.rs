@@ -32,12 +32,17 @@ pub struct Theme {
 
 impl Theme {
     /// As the user's environment wants it.
-    pub fn of_environment(ascii: bool) -> Self {
-        let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
+    pub fn of_environment() -> Self {
+        Self::of(|name| std::env::var(name).ok())
+    }
+
+    /// As these variables want it; an empty one is as one that is not set.
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|v| !v.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
         Self {
             colours: set("NO_COLOR").is_none() && set("TERM").is_none_or(|t| t != "dumb"),
-            ascii: ascii || !is_utf8(locale.as_deref()),
+            ascii: !is_utf8(locale.as_deref()),
         }
     }
 
@@ -130,6 +135,20 @@ mod tests {
     fn the_locale_says_which_characters() {
         assert!(is_utf8(Some("C.UTF-8")) && is_utf8(Some("de_DE.utf8")) && is_utf8(None));
         assert!(!is_utf8(Some("C")) && !is_utf8(Some("de_DE.ISO-8859-1")));
+    }
+
+    #[test]
+    fn the_environment_says_which_colours() {
+        let of = |set: &[(&str, &str)]| {
+            Theme::of(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(of(&[("TERM", "xterm")]), Theme { colours: true, ascii: false });
+        assert!(!of(&[("TERM", "xterm"), ("NO_COLOR", "1")]).colours);
+        assert!(of(&[("NO_COLOR", "")]).colours, "as no-color.org has it");
+        assert!(!of(&[("TERM", "dumb")]).colours);
+        // The first that is set counts.
+        assert!(of(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")]).ascii);
+        assert!(!of(&[("LC_ALL", ""), ("LC_CTYPE", "C.UTF-8"), ("LANG", "C")]).ascii);
     }
 
     #[test]

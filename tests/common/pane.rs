@@ -36,6 +36,11 @@ impl Pane {
         String::from_utf8_lossy(&self.tmux(["capture-pane", "-p"]).stdout).into_owned()
     }
 
+    /// The same with the escape sequences of its colours.
+    pub fn coloured(&self) -> String {
+        String::from_utf8_lossy(&self.tmux(["capture-pane", "-p", "-e"]).stdout).into_owned()
+    }
+
     /// Types keys, by the names that tmux has for them.
     pub fn keys(&self, keys: &[&str]) {
         assert!(self.tmux([&["send-keys"][..], keys].concat()).status.success());

@@ -1,5 +1,5 @@
 /*
- * A small parallel program that does I/O in every way at once: `mpirun -np 4 demo DIR`.
+ * A small parallel program that does I/O in every way at once: `mpirun -np 4 demo DIR [ROUNDS]`.
  *
  * HDF5 datasets (contiguous and chunked, collective and independent), MPI-IO, POSIX and C standard I/O; everything that
  * was written is read back and compared. Each rank leaves what it called in DIR/truth.RANK.json. HDF5's own calls of
@@ -342,18 +342,20 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	CHECK(argc == 2);
+	CHECK(argc == 2 || argc == 3);
 	dir = argv[1];
 	CHECK(COLUMNS % ranks == 0);
 	if (rank == 0)
 		CHECK(!mkdir(dir, 0755) || errno == EEXIST);
 	MPI_Barrier(MPI_COMM_WORLD);
 
-	hdf5();
-	mpiio();
-	posix();
-	standard_io();
-	MPI_Barrier(MPI_COMM_WORLD);
+	for (long round = argc > 2 ? atol(argv[2]) : 1; round > 0; round--) {
+		hdf5();
+		mpiio();
+		posix();
+		standard_io();
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
 	sync_file(own("log"));
 	if (rank == 0) {
 		sync_file(in_dir("demo.h5"));

@@ -1,5 +1,7 @@
 //! Screen 9: what is watched, what was lost, what was left out on purpose, and what the dashboard costs.
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -8,6 +10,7 @@ use crate::summary::view::{CoverageGroup, CoverageRow, LossRow, Snapshot};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
+use crate::tui::times::Last;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, line, split};
 
@@ -27,12 +30,17 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         let words = text::name(&format!("left out on purpose: {}", excluded.join(", ")), pen.theme.ascii);
         area = line(buf, pen, area, &words, Tone::Dim);
     }
-    if let Some((n, p50, p95)) = state.frames.figures() {
-        let words = format!(
-            "dashboard: {n} frames drawn, p50 {:.1} ms, p95 {:.1} ms",
-            p50.as_secs_f64() * 1e3,
-            p95.as_secs_f64() * 1e3
-        );
+    let times = &state.times;
+    let part = |(name, last): (&str, &Last)| {
+        let ms = |d: Duration| d.as_secs_f64() * 1e3;
+        last.figures().map(|(p50, p95)| format!("{name} p50 {:.1} p95 {:.1}", ms(p50), ms(p95)))
+    };
+    let parts: Vec<String> = [("figures", &times.figures), ("drawing", &times.drawing), ("terminal", &times.terminal)]
+        .into_iter()
+        .filter_map(part)
+        .collect();
+    if !parts.is_empty() {
+        let words = format!("dashboard: {} frames, in ms: {}", times.drawing.count, parts.join(", "));
         area = line(buf, pen, area, &words, Tone::Dim);
     }
     let (upper, rest) = split(area, area.height / 2);

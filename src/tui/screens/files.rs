@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{bytes, count, errors, number, pane, part, percentile, time};
 use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Snapshot};
-use crate::tui::state::{State, TableId};
+use crate::tui::state::{Axis, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::plot::Plot;
@@ -96,7 +96,7 @@ fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
         rest = line(buf, pen, rest, &words, Tone::Plain);
     }
     let (upper, lower) = split(rest, rest.height / 2);
-    plot(buf, upper, file, pen);
+    state.axes.extend(plot(buf, upper, file, pen));
     let (left, right) = halves(lower, area.width / 2);
     let rows: Vec<(usize, OpRow)> = file.ops.iter().copied().enumerate().collect();
     let table = Table { title: "calls on it", columns: op_columns(), rows: &rows, id: |r| r.0 as i64, empty: "none" };
@@ -124,15 +124,15 @@ fn with_more(name: &str, more: u64) -> String {
 }
 
 /// Offsets over time.
-fn plot(buf: &mut Buffer, area: Rect, file: &FileDetail, pen: Pen) {
+fn plot(buf: &mut Buffer, area: Rect, file: &FileDetail, pen: Pen) -> Option<Axis> {
     let nth = if file.every_nth > 1 { format!(", every {}th call", file.every_nth) } else { String::new() };
     let inner = title(buf, pen, area, &format!("offset over time{nth}"), "read, write, both: r w x", false);
     if inner.height < 2 || inner.width < 20 {
-        return;
+        return None;
     }
     if file.points.is_empty() {
         line(buf, pen, inner, "no reads or writes whose offset is known", Tone::Dim);
-        return;
+        return None;
     }
     let from = file.points.iter().map(|p| p.t_ns).min().unwrap_or(0);
     let to = file.points.iter().map(|p| p.t_ns + p.dur_ns).max().unwrap_or(0);
@@ -149,6 +149,7 @@ fn plot(buf: &mut Buffer, area: Rect, file: &FileDetail, pen: Pen) {
     put(buf, pen, inner, canvas.x, inner.bottom() - 1, &text::seconds(from), Tone::Dim);
     let last = text::seconds(to);
     put(buf, pen, inner, inner.right() - last.len() as u16, inner.bottom() - 1, &last, Tone::Dim);
+    Some(Axis { area: canvas, from_ns: from, to_ns: to })
 }
 
 type Numbered = (usize, OpRow);

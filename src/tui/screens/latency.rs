@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{files, pane, percentile};
 use crate::summary::view::{Latency, Measure, OpRow, Snapshot};
-use crate::tui::state::{State, TableId};
+use crate::tui::state::{Axis, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::Table;
@@ -39,7 +39,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let rest = line(buf, pen, area, &words, Tone::Strong);
     let (upper, lower) = split(rest, (rest.height * 3 / 5).max(4));
     let (left, right) = halves(upper, area.width * 3 / 5);
-    heat_map(buf, left, latency, pen);
+    state.axes.extend(heat_map(buf, left, latency, pen));
     histogram(buf, right, latency, pen);
     let rows: Vec<(usize, OpRow)> = latency.ops.iter().copied().enumerate().collect();
     let table = Table {
@@ -61,15 +61,15 @@ fn value(latency: &Latency, pen: Pen, n: u64) -> String {
 }
 
 /// Highest values at the top; rows are joined where there are more of them than lines.
-fn heat_map(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) {
+fn heat_map(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) -> Option<Axis> {
     let inner = title(buf, pen, area, "over time", "darker: more calls", false);
     let rows = latency.rows.len();
     if inner.height < 2 || inner.width < 16 {
-        return;
+        return None;
     }
     if rows == 0 || latency.columns.is_empty() {
         line(buf, pen, inner, "no calls", Tone::Dim);
-        return;
+        return None;
     }
     let lines = usize::from(inner.height - 1).min(rows);
     let width = usize::from(inner.width - 8);
@@ -92,8 +92,11 @@ fn heat_map(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) {
     }
     let y = inner.y + lines as u16;
     put(buf, pen, inner, inner.x + 8, y, &text::seconds(latency.from_ns), Tone::Dim);
-    let to = text::seconds(latency.from_ns + latency.width_ns * latency.columns.len() as i64);
+    let to_ns = latency.from_ns + latency.width_ns * latency.columns.len() as i64;
+    let to = text::seconds(to_ns);
     put(buf, pen, inner, inner.right().saturating_sub(to.len() as u16), y, &to, Tone::Dim);
+    let area = Rect { x: inner.x + 8, width: width as u16, height: lines as u16, ..inner };
+    Some(Axis { area, from_ns: latency.from_ns, to_ns })
 }
 
 fn histogram(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) {

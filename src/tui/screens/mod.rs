@@ -18,7 +18,7 @@ use super::text;
 use super::theme::Tone;
 use super::widgets::Pen;
 use super::widgets::table::{Cell, Key, Table};
-use crate::summary::view::{Percentiles, Screen, Snapshot};
+use crate::summary::view::{History, Percentiles, Screen, Snapshot};
 
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
@@ -33,7 +33,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         Screen::Devices => devices::draw,
         Screen::Coverage => coverage::draw,
     };
+    state.over = None;
     draw(buf, area, snapshot, state);
+    if let Some(over) = state.over.take() {
+        // Where the table alone is, no chart is under the mouse.
+        state.axes.clear();
+        buf.merge(&over);
+    }
 }
 
 /// Everything about the selected row.
@@ -54,7 +60,27 @@ fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: 
     let pen = state.pen;
     state.panes.push(id);
     let focused = state.has_focus(id);
-    table.draw(buf, area, pen, state.tables.entry(id).or_default(), focused);
+    let shown = state.tables.entry(id).or_default();
+    if focused && state.alone {
+        // Rows of the title, the tabs, the status and the keys stay.
+        let whole = Rect { y: buf.area.y + 2, height: buf.area.height.saturating_sub(4), ..buf.area };
+        let mut over = Buffer::empty(whole);
+        table.draw(&mut over, whole, pen, shown, true);
+        state.over = Some(over);
+    } else {
+        table.draw(buf, area, pen, shown, focused);
+    }
+    state.axes.extend(&shown.axes);
+}
+
+/// Of when a sparkline of so many columns is: the present is at its right.
+fn recent(history: &History) -> impl Fn(usize) -> (i64, i64) + 'static {
+    let samples = history.device.len();
+    let (from, width_ns) = (history.from_ns, history.width_ns);
+    move |columns| {
+        let to = from + width_ns * samples as i64;
+        (to - width_ns * samples.max(columns) as i64, to)
+    }
 }
 
 fn number(n: i64) -> Key {

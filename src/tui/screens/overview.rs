@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, per_second, percentile, time};
-use crate::summary::view::{ChainStep, DeviceSample, FileRow, LayerRow, ProcessRow, Snapshot, Sums};
+use super::{bytes, count, errors, number, pane, per_second, percentile, recent, time};
+use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -30,7 +30,13 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let (upper, rest) = split(area, lines.len() as u16 + 2);
     let heading = if state.totals { "layers: totals" } else { "layers: per second" };
     let empty = "no layer is traced yet";
-    let table = Table { title: heading, columns: layer_columns(state.totals), rows: &lines, id: layer_id, empty };
+    let table = Table {
+        title: heading,
+        columns: layer_columns(state.totals, &snapshot.history),
+        rows: &lines,
+        id: layer_id,
+        empty,
+    };
     pane(buf, upper, state, TableId::Layers, &table);
     let rest = facts(buf, rest, snapshot, state.pen);
     let (left, right) = if area.width >= 100 { halves(rest, area.width / 2) } else { halves(rest, area.width * 2 / 5) };
@@ -77,7 +83,7 @@ fn covered<C: Into<Cell>>(show: impl Fn(&LayerRow, Pen) -> C + 'static) -> impl 
     move |line, pen| if line.row.covered { show(&line.row, pen).into() } else { Cell::default() }
 }
 
-fn layer_columns(totals: bool) -> Vec<Column<Line>> {
+fn layer_columns(totals: bool, history: &History) -> Vec<Column<Line>> {
     type Of = Column<Line>;
     let name = |l: &Line, _: Pen, _: usize| {
         let name = l.row.layer.map_or("?", Layer::name);
@@ -134,8 +140,8 @@ fn layer_columns(totals: bool) -> Vec<Column<Line>> {
             Cell::new(count(lost), if lost > 0 { Tone::Bad } else { Tone::Dim })
         })
         .sort(|l| number(l.row.lost as i64)),
-        Of::wide("bytes over time", 12, course).grows(),
-        Of::wide("calls over time", 16, calls).less(2),
+        Of::wide("bytes over time", 12, course).grows().over(recent(history)),
+        Of::wide("calls over time", 16, calls).less(2).over(recent(history)),
     ]);
     columns
 }

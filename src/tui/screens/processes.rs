@@ -16,7 +16,6 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let rows: Vec<ProcessRow> =
         processes.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
     let max = rows.iter().flat_map(|r| &r.heat).map(|c| c.dur_ns).max().unwrap_or(0) as f64;
-    let columns = columns(state.totals, max);
     let mut area = area;
     if let Some(other) = processes.other {
         let words =
@@ -26,6 +25,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         area.height -= 1;
     }
     let end = processes.heat_from_ns + processes.heat_width_ns * rows.first().map_or(0, |r| r.heat.len() as i64);
+    let from = processes.heat_from_ns;
+    let columns = columns(state.totals, max, (from, end));
     let title =
         format!("processes, time in I/O from {} to {}", text::seconds(processes.heat_from_ns), text::seconds(end));
     let id = |r: &ProcessRow| i64::from(r.process_ix);
@@ -33,7 +34,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     pane(buf, area, state, TableId::Processes, &table);
 }
 
-fn columns(totals: bool, max: f64) -> Vec<Column<ProcessRow>> {
+fn columns(totals: bool, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>> {
     type Of = Column<ProcessRow>;
     let mut columns = vec![
         Of::new("rank", 4, |r: &ProcessRow, _| r.rank.map_or_else(|| "-".into(), |n| n.to_string()))
@@ -79,7 +80,8 @@ fn columns(totals: bool, max: f64) -> Vec<Column<ProcessRow>> {
             let values: Vec<f64> = r.heat.iter().map(|c| c.dur_ns as f64).collect();
             chart::strip(pen.theme, &values, max, width)
         })
-        .grows(),
+        .grows()
+        .over(move |_| shown),
         Of::wide("command", 14, |r, pen, width| pen.name(&r.command, width))
             .grows()
             .sort(|r| Key::Text(r.command.to_string()))

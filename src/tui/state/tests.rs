@@ -1,7 +1,8 @@
 //! Key by key, on a snapshot by hand.
 
 use super::*;
-use crate::summary::view::{EventRow, FileRow, Files, Recording, Status};
+use crate::summary::view::{EventRow, FileRow, Files, Loading, Recording, Status};
+use crate::tui::input::MouseDid;
 use crate::tui::{frame, testing};
 use crate::words::Kind;
 use ratatui::buffer::Buffer;
@@ -192,6 +193,49 @@ fn clicks_select_sort_and_open() {
 }
 
 #[test]
+fn dragging_over_a_chart_sets_the_window_and_a_click_on_it_selects() {
+    let mut s = Session::new();
+    s.keys("2");
+    let axis = s.state.axes[0];
+    assert!(axis.area.height >= 2 && axis.to_ns > axis.from_ns, "{axis:?}");
+    let mut mouse = |what, x, y| {
+        s.state.on_mouse(Mouse { what, x, y }, &s.snapshot);
+    };
+    let (left, right, y) = (axis.area.x, axis.area.right() - 1, axis.area.y);
+    mouse(MouseDid::Click, left + (right - left) / 2, y + 1);
+    mouse(MouseDid::Release, left + (right - left) / 2, y + 1);
+    mouse(MouseDid::Click, right, y);
+    mouse(MouseDid::Drag, left + 1, y + 5);
+    mouse(MouseDid::Release, left, y + 5);
+    s.lay_out();
+    assert_eq!(s.state.selected(TableId::Processes), Some(2), "the click");
+    assert_eq!(s.state.window, Some(Window { from_ns: axis.from_ns, to_ns: axis.to_ns }), "the drag");
+}
+
+#[test]
+fn a_table_may_have_the_screen_for_itself() {
+    let mut s = Session::new();
+    s.snapshot.files = Arc::new(Files { rows: s.snapshot.files.rows.clone(), other: None });
+    let text = |s: &mut Session| testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    s.key(Key::Tab);
+    s.keys("e");
+    let alone = text(&mut s);
+    assert!(alone.contains("processes by time") && !alone.contains("files by time"), "{alone}");
+    assert!(alone.contains("events lost") || alone.contains("lost 12"), "loss is said all the same: {alone}");
+    s.key(Key::Esc);
+    assert!(text(&mut s).contains("files by time"));
+}
+
+#[test]
+fn escape_ends_reading_when_there_is_nothing_to_go_back_from() {
+    let mut s = Session::new();
+    s.snapshot.loading = Some(Loading::default());
+    s.keys("3j\n");
+    assert_eq!(s.key(Key::Esc), Effect::None, "the file is closed");
+    assert_eq!(s.key(Key::Esc), Effect::Command(Command::Cancel));
+}
+
+#[test]
 fn tab_goes_around_the_tables() {
     let mut s = Session::new();
     let first = s.state.focused();
@@ -246,7 +290,7 @@ fn a_row_that_is_gone_leaves_its_place_selected() {
 
 #[test]
 fn every_key_on_every_screen_is_harmless() {
-    let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoLs<>I\n:x";
+    let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:x";
     for snapshot in [testing::snapshot(), Snapshot::default()] {
         for screen in '1'..='9' {
             let mut s = Session::new();

@@ -46,6 +46,12 @@ fn moved(now: Window, by: i64, kept: Window) -> Window {
     Window { from_ns: from, to_ns: from + length }
 }
 
+/// The window from the earlier of two columns of a chart to the later.
+pub(super) fn between(one: (i64, i64), other: (i64, i64), kept: Window) -> Window {
+    let (from_ns, to_ns) = (one.0.min(other.0), one.1.max(other.1));
+    moved(Window { from_ns, to_ns: to_ns.max(from_ns + SHORTEST) }, 0, kept)
+}
+
 /// A window around a time, as long as the one before, ten seconds where there was none.
 pub(super) fn around(now: Option<Window>, kept: Window, at: i64) -> Window {
     let length =
@@ -102,6 +108,9 @@ mod tests {
         assert_eq!(resized(window(0, 10), 20 * SECOND, KEPT), window(0, 20));
         assert_eq!(around(None, KEPT, 50 * SECOND), window(45, 55));
         assert_eq!(around(Some(window(0, 20)), KEPT, 95 * SECOND), window(80, 100));
+        let at = |s: i64| (s * SECOND, (s + 1) * SECOND);
+        assert_eq!((between(at(20), at(40), KEPT), between(at(40), at(20), KEPT)), (window(20, 41), window(20, 41)));
+        assert_eq!(between(at(99), at(120), KEPT), window(78, 100));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Pen, title};
+use crate::tui::state::Axis;
 use crate::tui::text;
 use crate::tui::theme::{Theme, Tone};
 
@@ -41,6 +42,9 @@ impl Cell {
 
 type Show<R> = Box<dyn Fn(&R, Pen, usize) -> Cell>;
 
+/// From when to when a chart of so many columns is.
+type Time = Box<dyn Fn(usize) -> (i64, i64)>;
+
 /// One column of rows `R`.
 pub struct Column<R> {
     pub head: &'static str,
@@ -52,19 +56,26 @@ pub struct Column<R> {
     less: u8,
     show: Show<R>,
     sort: Option<fn(&R) -> Key>,
+    /// Of a chart over time in so many columns of the terminal: from when to when.
+    over: Option<Time>,
 }
 
 impl<R> Column<R> {
     /// Figures, aligned at the right.
     pub fn new<C: Into<Cell>>(head: &'static str, width: usize, show: impl Fn(&R, Pen) -> C + 'static) -> Self {
         let show = Box::new(move |row: &R, pen: Pen, _: usize| show(row, pen).into());
-        Self { head, width, grows: false, left: false, less: 0, show, sort: None }
+        Self { head, width, grows: false, left: false, less: 0, show, sort: None, over: None }
     }
 
     /// Words or a chart, aligned at the left; told how many columns there are.
     pub fn wide<C: Into<Cell>>(head: &'static str, width: usize, show: impl Fn(&R, Pen, usize) -> C + 'static) -> Self {
         let show = Box::new(move |row: &R, pen: Pen, width: usize| show(row, pen, width).into());
-        Self { head, width, grows: false, left: true, less: 0, show, sort: None }
+        Self { head, width, grows: false, left: true, less: 0, show, sort: None, over: None }
+    }
+
+    /// It is a chart over this time, which depends on its width.
+    pub fn over(self, time: impl Fn(usize) -> (i64, i64) + 'static) -> Self {
+        Self { over: Some(Box::new(time)), ..self }
     }
 
     pub fn grows(self) -> Self {
@@ -97,6 +108,8 @@ pub struct TableState {
     pub page: usize,
     pub heads: Vec<&'static str>,
     pub details: Vec<(&'static str, String)>,
+    /// Charts over time.
+    pub axes: Vec<Axis>,
     body: Rect,
     head_spots: Vec<(u16, u16, &'static str)>,
 }
@@ -212,6 +225,7 @@ impl<R> Table<'_, R> {
         let inner = title(buf, pen, area, self.title, &range, focused);
         self.details(state, &order, pen);
         state.head_spots.clear();
+        state.axes.clear();
         state.body = super::below(inner, 1);
         if inner.height == 0 {
             return;
@@ -222,6 +236,8 @@ impl<R> Table<'_, R> {
         }
         let widths = self.widths(usize::from(inner.width));
         self.draw_head(buf, inner, pen, state, &widths);
+        let rows = order.len().min(usize::from(state.body.height)) as u16;
+        self.find_axes(Rect { height: rows, ..state.body }, &widths, &mut state.axes);
         for (line, at) in (state.top..order.len()).take(usize::from(state.body.height)).enumerate() {
             let y = state.body.y + line as u16;
             let row = &self.rows[order[at]];
@@ -302,6 +318,17 @@ impl<R> Table<'_, R> {
             Self::draw_cell(buf, pen, (x, area.y), *width, column.left, &cell);
             if column.sort.is_some() {
                 state.head_spots.push((x, x + *width as u16, column.head));
+            }
+            x += *width as u16 + 1;
+        }
+    }
+
+    fn find_axes(&self, body: Rect, widths: &[usize], axes: &mut Vec<Axis>) {
+        let mut x = body.x;
+        for (column, width) in self.columns.iter().zip(widths).filter(|(_, w)| **w > 0) {
+            if let Some(over) = &column.over {
+                let (from_ns, to_ns) = over(*width);
+                axes.push(Axis { area: Rect { x, width: *width as u16, ..body }, from_ns, to_ns });
             }
             x += *width as u16 + 1;
         }

@@ -1,0 +1,87 @@
+//! The dashboard without its terminal: figures and keys in, frames out.
+
+use std::sync::Arc;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+
+use super::frame;
+use super::input::{Input, Key};
+use super::state::{Effect, State};
+use super::theme::Theme;
+use super::times::Times;
+use crate::summary::filter::Filter;
+use crate::summary::view::{Snapshot, Source};
+
+/// What is shown, and of which figures.
+pub struct Dashboard {
+    state: State,
+    snapshot: Arc<Snapshot>,
+    /// The figures changed, or a key did something, and no frame has been laid out since: which rows there are to select
+    /// is not known.
+    unseen: bool,
+}
+
+impl Dashboard {
+    /// As it is when it opens.
+    pub fn new(source: &mut dyn Source, theme: Theme, filter: Option<Arc<Filter>>) -> Self {
+        let mut state = State::new(theme);
+        state.filter = filter;
+        let snapshot = source.snapshot(&state.focus());
+        Self { state, snapshot, unseen: true }
+    }
+
+    /// Takes the figures as they are now; whether there is something new.
+    pub fn look(&mut self, source: &mut dyn Source) -> bool {
+        let now = source.snapshot(&self.state.focus());
+        let new = !Arc::ptr_eq(&now, &self.snapshot);
+        self.snapshot = now;
+        self.unseen |= new;
+        new
+    }
+
+    /// Does what the user wants, on a terminal of that size; false when that is to leave.
+    pub fn input(&mut self, input: Input, source: &mut dyn Source, size: Size) -> bool {
+        if self.unseen {
+            // The key is about what the one before led to, though that has not been on the terminal yet.
+            self.draw(&mut Buffer::empty(Rect::from(size)));
+        }
+        let effect = match input {
+            Input::Key(key) => self.state.on_key(key, &self.snapshot),
+            Input::Mouse(mouse) => self.state.on_mouse(mouse, &self.snapshot),
+            Input::Resized => Effect::None,
+        };
+        match effect {
+            Effect::None => {}
+            Effect::Quit => return false,
+            Effect::Command(command) => {
+                let answer = source.command(command, &self.state.focus());
+                self.state.tell(answer);
+            }
+        }
+        self.unseen = true;
+        self.look(source);
+        true
+    }
+
+    /// Types one key.
+    pub fn key(&mut self, key: Key, source: &mut dyn Source, size: Size) -> bool {
+        self.input(Input::Key(key), source, size)
+    }
+
+    /// A frame.
+    pub fn draw(&mut self, buf: &mut Buffer) {
+        frame::draw(buf, &self.snapshot, &mut self.state);
+        self.unseen = false;
+    }
+
+    /// The figures that frames show.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What frames took, for the user to see.
+    pub const fn times(&mut self) -> &mut Times {
+        &mut self.state.times
+    }
+}

@@ -1,0 +1,115 @@
+//! Every screen over a recorded dataset (`tests/fixtures`), key by key and through the same path as `replay`.
+
+use std::path::Path;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+use ratatui::style::Color;
+
+use super::testing::text_of;
+use super::{Dashboard, Key, Theme};
+use crate::replay::Replay;
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+/// What is shown after some keys, when everything has been read.
+fn shown(keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5");
+    let mut replay = Replay::open(&dir).unwrap();
+    let size = Size { width, height };
+    let mut dashboard = Dashboard::new(&mut replay, theme, None);
+    let settled = |dashboard: &mut Dashboard, replay: &mut Replay| {
+        while dashboard.snapshot().loading.is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            dashboard.look(replay);
+        }
+    };
+    settled(&mut dashboard, &mut replay);
+    for c in keys.chars() {
+        let key = match c {
+            '\n' => Key::Enter,
+            '\t' => Key::Tab,
+            c => Key::Char(c),
+        };
+        assert!(dashboard.key(key, &mut replay, size));
+        settled(&mut dashboard, &mut replay);
+    }
+    let mut buffer = Buffer::empty(Rect::from(size));
+    dashboard.draw(&mut buffer);
+    // What is selected is known after the first frame.
+    buffer.reset();
+    dashboard.draw(&mut buffer);
+    buffer
+}
+
+fn frame(name: &str, keys: &str, size: (u16, u16)) {
+    let text = text_of(&shown(keys, Theme::default(), size));
+    insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), text, keys);
+}
+
+macro_rules! screens {
+    ($($name:ident: $keys:literal),+ $(,)?) => {$(
+        #[test]
+        fn $name() {
+            for size in SIZES {
+                frame(stringify!($name), $keys, size);
+            }
+        }
+    )+};
+}
+
+screens! {
+    overview: "1",
+    processes: "2",
+    files: "3",
+    tree: "4",
+    latency: "5",
+    in_flight: "6",
+    events: "7",
+    devices: "8",
+    coverage: "9",
+}
+
+/// What the screens lead to, at the size in which all of it is seen.
+macro_rules! deeper {
+    ($($name:ident: $keys:literal),+ $(,)?) => {$(
+        #[test]
+        fn $name() {
+            frame(stringify!($name), $keys, SIZES[1]);
+        }
+    )+};
+}
+
+deeper! {
+    one_file: "3/file~*demo.h5\n\n",
+    slowest_calls: "4\n",
+    one_call: "4\n\t\n",
+    flame: "4f",
+    functions: "4i",
+    latency_of_a_function: "5\n",
+    sizes: "5b",
+    filtered: "1/layer=hdf5 and kind=write\n",
+    a_window: "1z++}",
+    devices_in_a_window: "8z++}",
+    help: "3?",
+}
+
+#[test]
+fn colours_are_those_that_every_terminal_has() {
+    let sixteen = |c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_));
+    for screen in '1'..='9' {
+        let buffer = shown(&screen.to_string(), Theme { colours: true, ascii: false }, SIZES[1]);
+        assert!(buffer.content.iter().all(|c| sixteen(c.fg) && sixteen(c.bg)), "{screen}");
+        assert!(buffer.content.iter().any(|c| c.fg != Color::Reset), "{screen}");
+    }
+}
+
+#[test]
+fn without_colours_and_unicode_there_are_neither() {
+    for screen in '1'..='9' {
+        let buffer = shown(&screen.to_string(), Theme { colours: false, ascii: true }, SIZES[1]);
+        assert!(buffer.content.iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset), "{screen}");
+        let text = text_of(&buffer);
+        assert!(text.is_ascii(), "{screen}: {text}");
+    }
+}
