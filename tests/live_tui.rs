@@ -290,7 +290,7 @@ fn the_environment_takes_colours_and_unicode_away() {
     let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
     pane.shows(&["FILE", "imbalance of 2 ranks", "─ layers"]);
     assert!(pane.coloured().contains("\x1b[3"), "{:?}", pane.coloured());
-    drop(pane);
+    let work = live::scratch();
     let line = format!("NO_COLOR=1 LC_ALL=C {TRACER} replay {FIXTURE}{AFTER}");
     let pane = Pane::new(work.path(), (120, 40), &line);
     let text = pane.shows(&["FILE", "imbalance of 2 ranks", "- layers"]);

@@ -36,9 +36,10 @@ impl Pane {
         String::from_utf8_lossy(&self.tmux(["capture-pane", "-p"]).stdout).into_owned()
     }
 
-    /// The same with the escape sequences of its colours.
+    /// The same with the escape sequences of its colours; those back to the usual ones left out.
     pub fn coloured(&self) -> String {
-        String::from_utf8_lossy(&self.tmux(["capture-pane", "-p", "-e"]).stdout).into_owned()
+        let text = String::from_utf8_lossy(&self.tmux(["capture-pane", "-p", "-e"]).stdout).into_owned();
+        text.replace("\x1b[39m", "").replace("\x1b[49m", "")
     }
 
     /// Types keys, by the names that tmux has for them.
