@@ -8,8 +8,19 @@ use std::process::Command;
 use super::kernels::Kernel;
 use crate::shell;
 
-const MODULES: &[&str] =
-    &["virtio_pci", "virtio_blk", "virtiofs", "overlay", "ext4", "xfs", "loop", "null_blk", "configfs"];
+const MODULES: &[&str] = &[
+    "virtio_pci",
+    "virtio_blk",
+    "virtiofs",
+    "overlay",
+    "ext4",
+    "xfs",
+    "loop",
+    "null_blk",
+    "configfs",
+    "dm_mod",
+    "zram",
+];
 const INIT: &str = include_str!("init.sh");
 /// Directories that init mounts on.
 const DIRECTORIES: &[&str] = &["bin", "proc", "sys", "dev", "h", "o", "n", "t", "m"];

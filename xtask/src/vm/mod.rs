@@ -28,6 +28,7 @@ const PACKAGES: &[Package] = &[
     package("kmod", "kmod", Sign::Program("modprobe"), "finds their modules"),
     package("xz-utils", "xz", Sign::Program("xz"), "unpacks their modules"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "makes a disk for them"),
+    package("dmsetup", "dmsetup", Sign::Program("dmsetup"), "a test in them maps a device"),
 ];
 
 /// A kernel that takes longer is stopped, and so is a file of tests: loading the programs takes half a minute there for each trace.
