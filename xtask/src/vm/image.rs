@@ -19,6 +19,7 @@ const MODULES: &[&str] = &[
     "null_blk",
     "configfs",
     "dm_mod",
+    "lzo-rle", // zram compresses with it
     "zram",
 ];
 const INIT: &str = include_str!("init.sh");
