@@ -154,7 +154,7 @@ fn calls_tell_how_long_write_back_and_journal_took_them() {
         run.push(request(req, 1, queued + 1, completed));
     }
     for (req, dev, queued, completed) in [(53, key(1).dev, 46, 49), (54, 7, 31, 49)] {
-        let Event::Bio(time, journal) = bio(req, None, 0, 4096, queued, None) else { continue };
+        let Event::Bio(time, journal) = bio(req, None, 0, 4096, queued, None) else { panic!("a bio") };
         run.push(Event::Bio(time, Bio { journal: Some(dev), ..journal }));
         run.push(request(req, 1, queued + 1, completed));
     }
@@ -192,9 +192,9 @@ fn write_back_of_the_file_below_is_that_of_the_file_above() {
     let on = |c: Call| Call { handle: Some(3), file: Some(key(1)), ..c };
     run.call("openat", on(call(0, 1, 0, 1, 2)));
     run.call("pwrite64", Call { off: Some(0), len: Some(5000), got: Some(5000), ..on(call(0, 2, 0, 10, 12)) });
-    let Event::Bio(time, pages) = bio(50, Some(1), 0, 8192, 20, None) else { return };
+    let Event::Bio(time, pages) = bio(50, Some(1), 0, 8192, 20, None) else { panic!("a bio") };
     run.push(Event::Bio(time, Bio { file: Some(below), ..pages }));
-    let Event::Request(req) = request(50, 1, 21, 30) else { return };
+    let Event::Request(req) = request(50, 1, 21, 30) else { panic!("a request") };
     run.push(Event::Request(Request { bytes: 8192, ..req }));
     run.call("fsync", on(call(0, 3, 0, 15, 40)));
     let rows = run.finish();
