@@ -78,7 +78,8 @@ pub struct Built {
     pub tests: Vec<String>,
 }
 
-/// The script that the machine runs, with the tests that are ignored where a module is missing. It says on the console where it is: lines that begin with `@`.
+/// The script that the machine runs, with the tests that are ignored where a module is missing. It says on the console
+/// where it is: lines that begin with `@`.
 pub fn script(root: &Path, job: &Path, tracer: &str, seconds: u64, built: &[Built]) -> String {
     let job = job.display();
     let path = std::env::var("PATH").unwrap_or_default();
