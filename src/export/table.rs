@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use arrow_array::{ArrayRef, RecordBatch};
+use anyhow::{Context, Result, bail};
+use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -101,10 +101,14 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// A column of a batch by its name.
+/// A column of a batch by its name. One that may be null and was not yet there when the part was written is null throughout.
 pub fn column<C: Cell>(batch: &RecordBatch, name: &str) -> Result<Reading<C>> {
-    let array = batch.column_by_name(name).with_context(|| format!("column {name} is missing"))?;
-    Reading::new(array).with_context(|| format!("column {name}"))
+    let array = match batch.column_by_name(name) {
+        Some(array) => Arc::clone(array),
+        None if C::NULLABLE => new_null_array(&C::Value::data_type(), batch.num_rows()),
+        None => bail!("column {name} is missing"),
+    };
+    Reading::new(&array).with_context(|| format!("column {name}"))
 }
 
 /// One cell of a column.

@@ -337,6 +337,36 @@ fn the_last_row_of_an_id_counts() {
     assert_eq!(threads.into_iter().collect::<Vec<_>>(), [(0, thread(0, "b")), (1, thread(1, "a"))]);
 }
 
+/// Writes a part of spans without this column, as an earlier version would have that did not know it.
+fn without(path: &Path, column: &str) {
+    let mut span = span(0, 1, 5);
+    span.parent_id = Some(7);
+    let whole = batch::<Span>(&schema::<Span>(), "node1", &[span]).unwrap();
+    let kept: Vec<usize> = (0..whole.num_columns()).filter(|i| whole.schema().field(*i).name() != column).collect();
+    let less = whole.project(&kept).unwrap();
+    let part = OsFile::create(path.join("spans-00001.parquet")).unwrap();
+    let facts = properties::<Span>("node1", 4).unwrap().into_builder().set_sorting_columns(None).build();
+    let mut writer = ArrowWriter::try_new(part, less.schema(), Some(facts)).unwrap();
+    writer.write(&less).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_column_that_came_later_is_null_in_older_parts() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("t");
+    create(&path).finish().unwrap();
+    without(&path, "parent_id");
+    let dataset = Dataset::open(&path).unwrap();
+    let read: Vec<_> = spans(&dataset).iter().map(|s| (s.start_ns, s.parent_id)).collect();
+    assert_eq!((read, dataset.warnings()), (vec![(5, None)], Vec::new()));
+
+    without(&path, "dur_ns");
+    let dataset = Dataset::open(&path).unwrap();
+    assert_eq!(spans(&dataset).len(), 0);
+    assert!(dataset.warnings()[0].why.contains("column dur_ns is missing"), "{:?}", dataset.warnings());
+}
+
 #[test]
 fn a_directory_is_private_and_so_are_its_files() {
     let dir = TempDir::new().unwrap();
