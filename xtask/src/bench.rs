@@ -41,7 +41,7 @@ pub fn run(tree: &Tree, rounds: u16, dir: &Path) -> Result<()> {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask bench");
     }
     setup::packages(setup::PACKAGES)?;
-    shell::run(Command::new("cargo").args(["build", "--package", "iotrace-bpf"]))?;
+    crate::build_tracer()?;
     let program = programs::compile(&tree.root, &tree.target, "costs").map_err(|e| anyhow!(e))?;
     let work = dir.join(format!("iotrace-bench-{}", std::process::id()));
     fs::create_dir(&work).with_context(|| format!("cannot make {}", work.display()))?;

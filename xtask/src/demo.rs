@@ -11,7 +11,7 @@ use crate::{Tree, programs, setup, shell};
 pub fn run(tree: &Tree) -> Result<()> {
     setup::packages(setup::PACKAGES)?;
     let as_root = Root::find()?;
-    shell::run(Command::new("cargo").args(["build", "--package", "iotrace-bpf"]))?;
+    crate::build_tracer()?;
     let program = programs::compile(&tree.root, &tree.target, "demo").map_err(|e| anyhow!(e))?;
 
     let dir = tree.target.join("demo");

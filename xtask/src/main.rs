@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about, bin_name = "cargo xtask")]
@@ -99,4 +99,11 @@ fn run(task: Task) -> Result<()> {
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }
+}
+
+/// Builds the tracer.
+fn build_tracer() -> Result<()> {
+    // A test beside it asks for the libraries' features that the tests have: alone, the tracer has its libraries compiled
+    // anew in a second set of features, which takes longer than all of the rest.
+    shell::run(Command::new("cargo").args(["build", "--workspace", "--bin", "iotrace-bpf", "--test", "cli"]))
 }
