@@ -9,12 +9,6 @@
 #define PF_KTHREAD	   0x00200000 /* include/linux/sched.h */
 #define JBD2_MAGIC_LE	   0x98393bc0 /* include/linux/jbd2.h: big-endian on the device */
 
-/* Who is told that direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. Not there: 0. */
-extern const void iomap_dio_bio_end_io __ksym __weak;
-extern const void blkdev_bio_end_io __ksym __weak;
-extern const void blkdev_bio_end_io_async __ksym __weak;
-extern const void aio_complete_rw __ksym __weak;
-
 /* What the kernel keeps of a direct transfer on a block device (block/fops.c); its bio is part of it. */
 struct blkdev_dio___iot {
 	struct kiocb *iocb;
@@ -31,13 +25,13 @@ static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
 
 	if (!end)
 		return NULL;
-	if (end == (u64)&iomap_dio_bio_end_io)
+	if (end == iot_symbols.iomap_dio_bio_end_io)
 		return BPF_CORE_READ(iomap, iocb);
 	if (!bpf_core_field_exists(blkdev->bio))
 		return NULL;
-	if (end == (u64)&blkdev_bio_end_io)
+	if (end == iot_symbols.blkdev_bio_end_io)
 		return BPF_CORE_READ(blkdev, iocb);
-	if (end == (u64)&blkdev_bio_end_io_async) {
+	if (end == iot_symbols.blkdev_bio_end_io_async) {
 		blkdev = (void *)bio - bpf_core_field_offset(struct blkdev_dio___iot, bio);
 		return BPF_CORE_READ(blkdev, iocb);
 	}
@@ -58,7 +52,7 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 		op = bpf_map_lookup_elem(&iot_ops, &key);
 		if (op)
 			return op;
-		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == (u64)&aio_complete_rw) {
+		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
 			struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
 
 			key.object = BPF_CORE_READ(aio, ki_res.obj);
@@ -137,12 +131,6 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	e->off += bv.bv_offset + it.bi_bvec_done;
 }
 
-/* Who is told that a block of a journal is written: fs/buffer.c and fs/jbd2/commit.c, fs/xfs/xfs_log.c, block/bio.c. */
-extern const void end_bio_bh_io_sync __ksym __weak;
-extern const void journal_end_buffer_io_sync __ksym __weak;
-extern const void xlog_bio_end_io __ksym __weak;
-extern const void bio_chain_endio __ksym __weak;
-
 /* Does a bio write to a journal? */
 static __always_inline bool iot_bio_journal(struct bio *bio)
 {
@@ -154,13 +142,13 @@ static __always_inline bool iot_bio_journal(struct bio *bio)
 	if (!end || (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
 		return false;
 	/* Of a log that is a ring, one part of what goes over its end. */
-	if (end == (u64)&bio_chain_endio)
+	if (end == iot_symbols.bio_chain_endio)
 		end = (u64)BPF_CORE_READ((struct bio *)bh, bi_end_io);
-	if (end == (u64)&xlog_bio_end_io)
+	if (end == iot_symbols.xlog_bio_end_io)
 		return true;
-	if (end != (u64)&end_bio_bh_io_sync)
+	if (end != iot_symbols.end_bio_bh_io_sync)
 		return false;
-	if ((u64)BPF_CORE_READ(bh, b_end_io) == (u64)&journal_end_buffer_io_sync)
+	if ((u64)BPF_CORE_READ(bh, b_end_io) == iot_symbols.journal_end_buffer_io_sync)
 		return true;
 	/* Its superblock is written like any other block, but nothing else begins like it. */
 	data = BPF_CORE_READ(bh, b_data);

@@ -36,6 +36,7 @@
 #include "syscall.h"
 #include "process.h"
 #include "fault.h"
+#include "symbols.h"
 #include "bio.h"
 #include "block.h"
 #include "real.h"

@@ -68,7 +68,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     signals.thread_block().context("blocking signals")?;
 
     kernel::quiet_libbpf();
-    let caps = kernel::try_all().map_err(|e| anyhow!("{e}"))?;
+    let caps = kernel::try_best().map_err(|e| anyhow!("{e}"))?;
     if let Err(why) = &caps.tp_btf {
         return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
     }

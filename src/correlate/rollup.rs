@@ -1,6 +1,6 @@
 //! Exact sums per 100 ms and histograms per second, by the start of the span.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::hist::{BUCKETS, bucket_of};
 use super::rows::{Hist, Rollup, Row, Span};
@@ -31,11 +31,9 @@ pub struct Rollups {
 
 impl Rollups {
     pub fn new(specs: &[catalog::Row]) -> Self {
-        let first = |row: &catalog::Row| {
-            let same = |other: &catalog::Row| (other.layer, other.op, other.kind) == (row.layer, row.op, row.kind);
-            specs.iter().position(same).unwrap_or_default() as u16
-        };
-        Self { same: specs.iter().map(first).collect(), bins: BTreeMap::new(), hists: BTreeMap::new() }
+        let mut first = HashMap::new();
+        let same = |(at, row): (usize, &catalog::Row)| *first.entry((row.layer, row.op, row.kind)).or_insert(at as u16);
+        Self { same: specs.iter().enumerate().map(same).collect(), bins: BTreeMap::new(), hists: BTreeMap::new() }
     }
 
     pub fn add(&mut self, span: &Span, spec: u16) {

@@ -123,7 +123,7 @@ impl Elf {
             go: is_go(data, segments, &sections),
             is_static,
             has_functions,
-            entry: Some(header.e_entry(LittleEndian)).filter(|&e| e != 0).and_then(|e| file_offset(data, segments, e)),
+            entry: entry_in(header, segments).filter(|&offset| offset < data.len() as u64),
             program: is_program(header, data, segments),
             unwinds,
             symtab: has(elf::SHT_SYMTAB),
@@ -134,6 +134,17 @@ impl Elf {
 
 fn damaged(what: &'static str) -> impl Fn(object::read::Error) -> ElfError {
     move |why| ElfError::Damaged { what, why: why.to_string() }
+}
+
+/// The file offset of the first instruction of an executable, from the beginning of its content.
+pub fn entry(head: &[u8]) -> Result<Option<u64>, ElfError> {
+    let header = Header::parse(head).map_err(damaged("header"))?;
+    let segments = header.program_headers(LittleEndian, head).map_err(damaged("program headers"))?;
+    Ok(entry_in(header, segments))
+}
+
+fn entry_in(header: &Header, segments: &[Segment]) -> Option<u64> {
+    Some(header.e_entry(LittleEndian)).filter(|&entry| entry != 0).and_then(|entry| file_offset(segments, entry))
 }
 
 /// The file header, when the file is a program or shared object of this machine.
@@ -222,7 +233,10 @@ fn collect(
         let vaddr = symbol.st_value(LittleEndian);
         let target = match symbol.st_type() {
             elf::STT_GNU_IFUNC => Target::Ifunc,
-            elf::STT_FUNC => file_offset(data, segments, vaddr).map_or(Target::Outside, Target::Code),
+            elf::STT_FUNC => {
+                let inside = file_offset(segments, vaddr).filter(|&offset| offset < data.len() as u64);
+                inside.map_or(Target::Outside, Target::Code)
+            }
             _ => Target::Data,
         };
         let binding = match symbol.st_bind() {
@@ -285,14 +299,14 @@ pub fn content(data: &[u8], vaddr: u64) -> Option<&[u8]> {
 }
 
 /// Where in the file the code at an address is.
-fn file_offset(data: &[u8], segments: &[Segment], vaddr: u64) -> Option<u64> {
+fn file_offset(segments: &[Segment], vaddr: u64) -> Option<u64> {
     let within = |s: &Segment| {
         let into = vaddr.checked_sub(s.p_vaddr(LittleEndian))?;
         let executable = s.p_type(LittleEndian) == elf::PT_LOAD && s.p_flags(LittleEndian).0 & elf::PF_X.0 != 0;
         if !executable || into >= s.p_filesz(LittleEndian) {
             return None;
         }
-        s.p_offset(LittleEndian).checked_add(into).filter(|&offset| offset < data.len() as u64)
+        s.p_offset(LittleEndian).checked_add(into)
     };
     segments.iter().find_map(within)
 }

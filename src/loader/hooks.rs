@@ -88,6 +88,9 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     (END_CALLS, "task:end_calls", Group::InFlight),
 ];
 
+/// The program that finds the functions by which block requests are told apart; it is run once.
+pub const FIND_SYMBOLS: &str = "iot_find_symbols";
+
 /// The program that reads what is open, and the one that ends it.
 pub const OPEN_CALLS: &str = "iot_open_calls";
 pub const END_CALLS: &str = "iot_end_calls";
@@ -143,7 +146,8 @@ impl Group {
             (Self::Question, Some(_)) => return vec!["iot_real_file"],
             _ => {}
         }
-        self.hooks().map(|(program, _)| program).collect()
+        let finds = (self == Self::Block).then_some(FIND_SYMBOLS);
+        self.hooks().map(|(program, _)| program).chain(finds).collect()
     }
 
     /// Its programs and what they hook into.

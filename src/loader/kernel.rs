@@ -3,12 +3,14 @@
 //! Kernel versions are never compared. libbpf's own feature probes are not enough: a kernel may load what
 //! it refuses to attach.
 
-use crate::loader::elf::Elf;
+use crate::loader::elf;
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
+use std::fs::File;
+use std::io::Read as _;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Mutex;
@@ -126,16 +128,36 @@ pub fn has_tracepoint(name: &str) -> bool {
     types.is_ok_and(|types| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
 }
 
+/// As much of an executable as holds its header and those of its segments.
+const HEADERS: u64 = 64 * 1024;
+
 /// Tries every kind on our own executable.
 pub fn try_all() -> Result<Capabilities, String> {
+    tries(|_| true)
+}
+
+/// Tries what a trace needs: of the kinds of library probes no more after the best one that works.
+pub fn try_best() -> Result<Capabilities, String> {
+    tries(|better| better.is_err())
+}
+
+/// Tries a kind of library probes if `also` says so of the kind that is better.
+fn tries(also: impl Fn(&Result<(), String>) -> bool) -> Result<Capabilities, String> {
     let exe = Path::new("/proc/self/exe");
-    let data = std::fs::read(exe).map_err(|e| format!("{}: {e}", exe.display()))?;
-    let elf = Elf::parse(&data, |_| false).map_err(|e| format!("{}: {e}", exe.display()))?;
-    let entry = elf.entry.ok_or_else(|| format!("{}: no entry point", exe.display()))? as usize;
-    Ok(Capabilities {
-        session: trial(Trial::Session, exe, entry),
-        multi: trial(Trial::Multi, exe, entry),
-        single: trial(Trial::Single, exe, entry),
-        tp_btf: trial(Trial::TpBtf, exe, entry),
-    })
+    let entry = entry(exe).map_err(|e| format!("{}: {e}", exe.display()))?;
+    let session = trial(Trial::Session, exe, entry);
+    let next = |kind, better: &Result<(), String>| {
+        if also(better) { trial(kind, exe, entry) } else { Err("not tried: a better one works".to_owned()) }
+    };
+    let multi = next(Trial::Multi, &session);
+    let single = next(Trial::Single, if session.is_ok() { &session } else { &multi });
+    Ok(Capabilities { session, multi, single, tp_btf: trial(Trial::TpBtf, exe, entry) })
+}
+
+/// The file offset of an executable's first instruction.
+fn entry(exe: &Path) -> Result<usize, String> {
+    let mut head = Vec::new();
+    let file = File::open(exe).map_err(|e| e.to_string())?;
+    file.take(HEADERS).read_to_end(&mut head).map_err(|e| e.to_string())?;
+    elf::entry(&head).map_err(|e| e.to_string())?.map(|at| at as usize).ok_or_else(|| "no entry point".to_owned())
 }

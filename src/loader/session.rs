@@ -21,7 +21,7 @@ use crate::skel::types::{iot_class, iot_place};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::skel::{OpenSkel as _, Skel as _};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program, ProgramInput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -80,6 +80,12 @@ impl<'obj> Session<'obj> {
             let said = |e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said());
             (skel.map_err(said)?, refused)
         };
+        if skel.progs.iot_find_symbols.autoload() {
+            skel.progs
+                .iot_find_symbols
+                .test_run(ProgramInput::default())
+                .context("looking up functions of the kernel")?;
+        }
         for (i, row) in rows.iter().enumerate() {
             skel.maps
                 .iot_specs
