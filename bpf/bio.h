@@ -84,6 +84,51 @@ static __always_inline bool iot_written_back(struct folio *folio)
 	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
 }
 
+/* Not of every kernel, so that the types are our own: CONFIG_BLK_CGROUP, include/linux/blk-cgroup.h and cgroup-defs.h. */
+struct kernfs_node___iot {
+	u64 id;
+} __attribute__((preserve_access_index));
+
+struct cgroup_root___iot {
+	int hierarchy_id;
+} __attribute__((preserve_access_index));
+
+struct cgroup___iot {
+	struct kernfs_node___iot *kn;
+	struct cgroup_root___iot *root;
+} __attribute__((preserve_access_index));
+
+struct cgroup_subsys_state___iot {
+	struct cgroup___iot *cgroup;
+} __attribute__((preserve_access_index));
+
+struct blkcg___iot {
+	struct cgroup_subsys_state___iot css;
+} __attribute__((preserve_access_index));
+
+struct blkcg_gq___iot {
+	struct blkcg___iot *blkcg;
+} __attribute__((preserve_access_index));
+
+struct bio___iot {
+	struct blkcg_gq___iot *bi_blkg;
+} __attribute__((preserve_access_index));
+
+/* The control group that a bio is charged to: of write-back the one that most of the file's dirty pages are of. */
+static __always_inline u64 iot_bio_cgroup(struct bio *bio)
+{
+	struct bio___iot *charged = (void *)bio;
+	struct cgroup___iot *cgroup;
+
+	if (!bpf_core_field_exists(charged->bi_blkg))
+		return 0;
+	cgroup = BPF_CORE_READ(charged, bi_blkg, blkcg, css.cgroup);
+	/* Numbers are those of a hierarchy; the unified one is the first. */
+	if (!cgroup || BPF_CORE_READ(cgroup, root, hierarchy_id))
+		return 0;
+	return BPF_CORE_READ(cgroup, kn, id);
+}
+
 /* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */
 static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 {
@@ -123,6 +168,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 		return;
 	iot_key_of(inode, &key);
 	e->flags |= IOT_B_FILE;
+	e->cgroup = iot_bio_cgroup(bio);
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;

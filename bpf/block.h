@@ -336,7 +336,8 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 	iot_bio_what(bio, &e);
 	r->nr_bios++;
 	if (part->bytes && part->dev == e.dev && part->ino == e.ino && part->thread == e.thread && part->seq == e.seq &&
-	    part->flags == e.flags && (!(e.flags & IOT_B_FILE) || part->off + part->bytes == e.off)) {
+	    part->flags == e.flags && part->cgroup == e.cgroup &&
+	    (!(e.flags & IOT_B_FILE) || part->off + part->bytes == e.off)) {
 		part->bytes += e.bytes;
 	} else {
 		iot_chain_flush(part);

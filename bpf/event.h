@@ -205,6 +205,7 @@ struct iot_bio {
 	u64 off;
 	u64 bytes;
 	u64 queued;
+	u64 cgroup; /* that the write-back of pages is charged to; 0: not known */
 	u32 thread;
 	u32 seq;
 	u32 generation;

@@ -77,7 +77,7 @@ _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_real) == 32, "question");
-_Static_assert(sizeof(struct iot_bio) == 72, "bio");
+_Static_assert(sizeof(struct iot_bio) == 80, "bio");
 _Static_assert(sizeof(struct iot_req) == 88, "request");
 _Static_assert(sizeof(struct iot_disk) == 48, "disk");
 _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");

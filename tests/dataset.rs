@@ -113,6 +113,7 @@ fn sample() -> Sample {
             file_id: None,
             span_id: Some(3),
             bytes: 4,
+            cgroup: Some("/a".into()),
             known_by: "range",
         }],
         rpc: [false, true]

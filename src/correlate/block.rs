@@ -9,7 +9,7 @@ use super::dirty::{Dirty, Known, Part, Writer};
 use super::roots::Roots;
 use super::rows::{Block, BlockBytes, BlockLink, Metric, Row, span_id};
 use super::stack::Tree;
-use crate::event::{Bio, Dirtied, Request};
+use crate::event::{Bio, Cgroup, Dirtied, Request};
 
 /// How long a completed request waits for those issued before it, whose device is not known until they complete.
 const HOLD_NS: u64 = 1_000_000_000;
@@ -24,8 +24,8 @@ struct Sent {
     parts: Vec<Part>,
 }
 
-/// Of whom and of which file some bytes are, and how that is known.
-type Owner = (Option<Writer>, Option<i32>, &'static str);
+/// Of whom and of which file some bytes are, the control group that alone is known, and how that is known.
+type Owner = (Option<Writer>, Option<i32>, Option<u64>, &'static str);
 
 #[derive(Default)]
 struct InFlight {
@@ -55,6 +55,8 @@ pub struct Blocks {
     roots: Roots,
     /// Process of each thread, also of those that have ended: what they dirtied is written back later.
     processes: HashMap<u32, i32>,
+    /// Control groups in which there was a traced process: their paths, by the kernel's numbers.
+    cgroups: HashMap<u64, String>,
     waiting: HashMap<u32, Vec<(u32, BlockLink)>>,
     waiting_count: usize,
     /// Written ranges dropped because there were too many.
@@ -72,6 +74,13 @@ impl Blocks {
     pub fn thread_ends(&mut self, thread: u32, out: &mut Vec<Row>) {
         self.roots.end(thread);
         self.resolve(thread, out);
+    }
+
+    /// A traced process is in a control group.
+    pub fn in_cgroup(&mut self, cgroup: &Cgroup) {
+        if let Some(id) = cgroup.id {
+            self.cgroups.entry(id).or_insert_with(|| cgroup.path.clone());
+        }
     }
 
     /// A phase was entered outside of every call.
@@ -149,7 +158,7 @@ impl Blocks {
                 *parts = self.dirty.parts_begun(file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
             }
         }
-        let owners = owners(&request, class, &flight.bios);
+        let owners = owners(&request, class, &flight.bios, |cgroup| self.cgroups.contains_key(&cgroup));
         for Sent { bio, file, parts } in &flight.bios {
             if let Some(completed) = request.completed {
                 self.by_itself(bio, *file, is_write(flags), completed);
@@ -215,12 +224,13 @@ impl Blocks {
             row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
-            for ((writer, file_id, known_by), bytes) in owners {
+            for ((writer, file_id, cgroup, known_by), bytes) in owners {
                 out.push(Row::BlockBytes(BlockBytes {
                     req_id,
                     process_ix: writer.and_then(|(thread, _)| self.processes.get(&thread).copied()),
                     file_id,
                     span_id: writer.and_then(|(thread, call)| Some(span_id(thread, call?.0))),
+                    cgroup: cgroup.and_then(|cgroup| self.cgroups.get(&cgroup).cloned()),
                     bytes: bytes as i64,
                     known_by,
                 }));
@@ -281,8 +291,9 @@ fn count(n: u16) -> i16 {
     i16::try_from(n).unwrap_or(i16::MAX)
 }
 
-/// Whose the bytes of a request are: each of them once.
-fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64> {
+/// Whose the bytes of a request are: each of them once. Where no call is known that dirtied pages, the control group that they
+/// are charged to may be `ours`.
+fn owners(request: &Request, class: &str, bios: &[Sent], ours: impl Fn(u64) -> bool) -> BTreeMap<Owner, u64> {
     let mut owners: BTreeMap<Owner, u64> = BTreeMap::new();
     let mut left = u64::from(request.bytes);
     let mut give = |owner: Owner, bytes: u64| {
@@ -299,15 +310,18 @@ fn owners(request: &Request, class: &str, bios: &[Sent]) -> BTreeMap<Owner, u64>
             _ if bio.submitter.is_some() => "submitted",
             _ => Known::No.name(),
         };
+        let cgroup = bio.cgroup.filter(|cgroup| ours(*cgroup));
+        let unknown = (None, *file, cgroup, cgroup.map_or(Known::No.name(), |_| "cgroup"));
+        let of = |p: &Part| if p.known == Known::No { unknown } else { (p.writer, *file, None, p.known.name()) };
         match (is_write(request.cmd_flags), file) {
-            (true, Some(_)) => parts.iter().for_each(|p| give((p.writer, *file, p.known.name()), p.bytes)),
-            (true, None) if bio.file.is_some() => give((None, None, Known::No.name()), bio.bytes),
+            (true, Some(_)) => parts.iter().for_each(|p| give(of(p), p.bytes)),
+            (true, None) if bio.file.is_some() => give(unknown, bio.bytes),
             _ => {
                 let by = bio.submitter.map(|(thread, seq)| (thread, seq.map(|seq| (seq, bio.of.unwrap_or(seq)))));
-                give((by, *file, other), bio.bytes);
+                give((by, *file, None, other), bio.bytes);
             }
         }
     }
-    give((None, None, Known::No.name()), u64::MAX);
+    give((None, None, None, Known::No.name()), u64::MAX);
     owners
 }

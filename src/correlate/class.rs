@@ -76,6 +76,7 @@ mod tests {
         journal: None,
         meta: false,
         kernel: false,
+        cgroup: None,
     };
 
     #[test]

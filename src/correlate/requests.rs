@@ -3,7 +3,7 @@
 use super::Watched;
 use super::rows::{Row, span_id};
 use super::testing::{Run, call, key};
-use crate::event::{Bio, Call, Event, FileKey, Request, Sighting};
+use crate::event::{Bio, Call, Cgroup, Event, FileKey, Request, Sighting};
 
 fn request(req: u64, cmd_flags: u32, issued: u64, completed: impl Into<Option<u64>>) -> Event {
     let (queued, pid, completed) = (issued - 1, 9, completed.into());
@@ -39,6 +39,7 @@ fn bio(req: u64, ino: Option<u64>, off: u64, bytes: u64, queued: u64, submitter:
             journal: None,
             meta: false,
             kernel: submitter.is_none(),
+            cgroup: None,
         },
     )
 }
@@ -206,4 +207,40 @@ fn write_back_of_the_file_below_is_that_of_the_file_above() {
     assert_eq!(owned, [(Some(0), Some(1), 3192, "page"), (Some(0), Some(1), 5000, "range")]);
     assert_eq!(rows.file(1).path.as_deref(), Some("/merged/a"));
     assert_eq!(rows.span(0, 3).writeback_ns, Some(10));
+}
+
+/// Of what was dirty before, the kernel says which control group it is charged to.
+#[test]
+fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process() {
+    let mut run = Run::new();
+    run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
+    let cgroup = Some(Cgroup { path: "/job".into(), id: Some(8) });
+    run.push(Event::Exec { time: 1, process: 0, exe: Vec::new(), args: Vec::new(), env: Vec::new(), cgroup });
+    run.openat(call(0, 1, 0, 2, 3), "/d/a", 1, 3);
+    let on = |c: Call| Call { handle: Some(3), file: Some(key(1)), ..c };
+    run.call("pwrite64", Call { off: Some(0), len: Some(4096), got: Some(4096), ..on(call(0, 2, 0, 10, 12)) });
+    // Beside what the call wrote; of another file; charged to a group of which nothing is known.
+    for (req, ino, bytes, cgroup) in [(50, 1, 8192, 8), (51, 2, 4096, 8), (52, 2, 4096, 9)] {
+        let Event::Bio(time, pages) = bio(req, Some(ino), 0, bytes, 20, None) else { panic!("a bio") };
+        run.push(Event::Bio(time, Bio { cgroup: Some(cgroup), ..pages }));
+        let Event::Request(sent) = request(req, 1, 21, 30) else { panic!("a request") };
+        run.push(Event::Request(Request { bytes: bytes as u32, ..sent }));
+    }
+    let rows = run.finish();
+    let owned = |r: &Row| {
+        let Row::BlockBytes(b) = r else { return None };
+        Some((b.req_id, b.process_ix, b.cgroup.as_deref().map(str::to_owned), b.bytes, b.known_by))
+    };
+    let mut owned: Vec<_> = rows.0.iter().filter_map(owned).collect();
+    owned.sort_by_key(|o| (o.0, o.1));
+    let job = Some("/job".to_owned());
+    assert_eq!(
+        owned,
+        [
+            (50, None, job.clone(), 4096, "cgroup"),
+            (50, Some(0), None, 4096, "range"),
+            (51, None, job, 4096, "cgroup"),
+            (52, None, None, 4096, "none"),
+        ]
+    );
 }

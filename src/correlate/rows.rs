@@ -132,7 +132,9 @@ pub struct BlockBytes {
     pub file_id: Option<i32>,
     pub span_id: Option<i64>,
     pub bytes: i64,
-    /// `range`, `page`, `inode`, `submitted`, `journal`, `meta` or `none`.
+    /// The control group, where that alone is known.
+    pub cgroup: Option<String>,
+    /// `range`, `page`, `inode`, `cgroup`, `submitted`, `journal`, `meta` or `none`.
     pub known_by: &'static str,
 }
 

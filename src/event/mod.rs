@@ -139,6 +139,8 @@ pub struct Bio {
     pub meta: bool,
     /// A thread of the kernel queued it.
     pub kernel: bool,
+    /// The control group, by its number, that the file's pages are charged to.
+    pub cgroup: Option<u64>,
 }
 
 /// An operation that the kernel carried out after the call that submitted it, and that is over.
@@ -234,6 +236,15 @@ pub struct Replied {
     pub taken: Option<u32>,
 }
 
+/// A control group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cgroup {
+    /// From the root of its hierarchy.
+    pub path: String,
+    /// The kernel's number of it, where it is one of the unified hierarchy and not its root.
+    pub id: Option<u64>,
+}
+
 /// Everything that reaches the correlator.
 ///
 /// `root` is a number of the directory that the absolute paths of the process start from: in a container or after
@@ -257,7 +268,7 @@ pub enum Event {
     /// A process became a target: `parent` is the traced process that forked it.
     Process { time: u64, process: u32, parent: Option<u32>, pid: u32, ppid: u32, uid: u32 },
     /// A target executed a program. Open file descriptors with close-on-exec are gone.
-    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>>, cgroup: Option<String> },
+    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>>, cgroup: Option<Cgroup> },
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach).

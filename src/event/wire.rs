@@ -91,7 +91,7 @@ const _: () = assert!(size_of::<t::iot_file>() == 112);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
-const _: () = assert!(size_of::<t::iot_bio>() == 72);
+const _: () = assert!(size_of::<t::iot_bio>() == 80);
 const _: () = assert!(size_of::<t::iot_disk>() == 48);
 const _: () = assert!(size_of::<t::iot_dirty>() == 56);
 const _: () = assert!(size_of::<t::iot_req>() == 88);
@@ -383,6 +383,7 @@ impl Decoder {
                         journal: has(bio::JOURNAL).then_some(b.dev),
                         meta: has(bio::META),
                         kernel: has(bio::KERNEL),
+                        cgroup: (b.cgroup != 0).then_some(b.cgroup),
                     },
                 )
             }

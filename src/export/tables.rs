@@ -82,6 +82,7 @@ table!("block_bytes", BlockBytes {
     file_id: Option<i32> => Dict,
     span_id: Option<i64> => Delta,
     bytes: i64 => Dict,
+    cgroup: Option<String> => Dict,
     known_by: &'static str => Dict,
 });
 

@@ -1,7 +1,7 @@
 //! What is known of the node and of processes that were there before the trace, from /proc and /sys.
 
 use crate::correlate::paths;
-use crate::event::{Event, FileKey, Sighting};
+use crate::event::{Cgroup, Event, FileKey, Sighting};
 use crate::loader::maps::{self, MountEntry};
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail};
@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The processes of `-p`, checked: they exist, are processes and not threads, and may be looked at.
@@ -45,11 +46,21 @@ fn nul_separated(path: &str) -> Vec<Vec<u8>> {
     if bytes.is_empty() { Vec::new() } else { bytes.split(|b| *b == 0).map(<[u8]>::to_vec).collect() }
 }
 
+/// Where the unified hierarchy of control groups is mounted: alone, or beside those of version 1.
+const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
 /// The control group of a process in the unified hierarchy, else in the first one named.
-pub fn cgroup(pid: u32) -> Option<String> {
+pub fn cgroup(pid: u32) -> Option<Cgroup> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
-    text.lines().find(|l| l.starts_with("0::")).or_else(|| text.lines().next()).and_then(path)
+    let Some(path) = text.lines().find(|l| l.starts_with("0::")).and_then(path) else {
+        return text.lines().next().and_then(path).map(|path| Cgroup { path, id: None });
+    };
+    // A directory's inode there is the number of the group (kernfs, fs/kernfs/mount.c); what is in the root says nothing.
+    let at = |root: &&str| fs::metadata(format!("{root}{path}")).ok();
+    let mounted = UNIFIED.iter().find(|root| Path::new(root).join("cgroup.controllers").exists());
+    let id = mounted.filter(|_| path != "/").and_then(at).map(|directory| directory.ino());
+    Some(Cgroup { path, id })
 }
 
 /// The rank of a process: the number in the first of these variables that its program was started with.

@@ -256,7 +256,7 @@ fn in_a_window_are_what_devices_did_then_and_what_it_was_for() {
         summary.push(&Row::Block(request(req_id, class, at, dur_ns)));
         let process_ix = Some(req_id as i32);
         let known_by = "range";
-        let part = BlockBytes { req_id, process_ix, file_id: None, span_id: None, bytes: 4096, known_by };
+        let part = BlockBytes { req_id, process_ix, file_id: None, span_id: None, bytes: 4096, cgroup: None, known_by };
         summary.push(&Row::BlockBytes(part));
     }
     let seen = |screen, window| summary.snapshot(&Focus { screen, window, ..Focus::default() });

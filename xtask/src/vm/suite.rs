@@ -49,6 +49,7 @@ pub const SUITE: &[Binary] = &[
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_cgroup", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary {
         name: "live_attach",
         places: ONE,

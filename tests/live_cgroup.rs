@@ -1,0 +1,88 @@
+//! What was dirty before the trace is written back during it: nobody knows the call, the kernel knows the control group.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/device.rs"]
+mod device;
+#[path = "common/live.rs"]
+mod live;
+
+use device::Device;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BYTES: i64 = 4 << 20;
+
+/// A control group of the unified hierarchy, which is removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(unified: &Path) -> Self {
+        let group = Self(unified.join(format!("iotrace-test-{}", std::process::id())));
+        fs::create_dir(&group.0).unwrap();
+        group
+    }
+
+    /// A shell in it.
+    fn script(&self, then: &str) -> [String; 3] {
+        ["sh".into(), "-c".into(), format!("echo $$ > {}/cgroup.procs; {then}", self.0.display())]
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Those in it end shortly before.
+        let _ = (0..100).find(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            fs::remove_dir(&self.0).is_ok()
+        });
+    }
+}
+
+fn what_was_dirty_before_is_of_its_control_group(fstype: &str) {
+    let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
+    let unified = unified.into_iter().find(|at| at.join("cgroup.controllers").exists()).unwrap();
+    let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap();
+    // Where these are elsewhere, in hierarchies of version 1, the kernel does not know whose dirty pages are.
+    let charged = ["io", "memory"].iter().all(|wanted| controllers.split_whitespace().any(|has| has == *wanted));
+    println!("write-back is {} to control groups here: {controllers}", if charged { "charged" } else { "not charged" });
+    if charged {
+        fs::write(unified.join("cgroup.subtree_control"), "+io +memory").unwrap();
+    }
+
+    let work = live::scratch();
+    let device = Device::new(work.path(), fstype);
+    let group = Group::new(unified);
+    let old = device.mount.join("old");
+    let dirties = group.script(&format!("exec dd if=/dev/zero of={} bs={BYTES} count=1 status=none", old.display()));
+    assert!(Command::new(&dirties[0]).args(&dirties[1..]).status().unwrap().success());
+
+    // It lives long enough for the tracer to see in which group it is.
+    let command = group.script(&format!("exec sh -c 'sleep {0}; sync; sleep {0}'", live::slower()));
+    let data = live::trace(work.path(), &["--layers", "syscall,block"], &command).data().lossless();
+    let written: BTreeMap<i64, &str> =
+        data.block.iter().filter(|b| b.dev == device.number && b.op == "write").map(|b| (b.req_id, b.class)).collect();
+    // What `sync` waits for may be of its class.
+    let of_files = |class: Option<&&str>| matches!(class, Some(&("writeback" | "sync")));
+    let mut sums: BTreeMap<(Option<&str>, &str), i64> = BTreeMap::new();
+    for owner in data.owners.iter().filter(|o| of_files(written.get(&o.req_id))) {
+        *sums.entry((owner.cgroup.as_deref(), owner.known_by)).or_default() += owner.bytes;
+    }
+    let path = format!("/{}", group.0.file_name().unwrap().to_string_lossy());
+    let expected = if charged { (Some(&*path), "cgroup") } else { (None, "none") };
+    assert_eq!(sums, BTreeMap::from([(expected, BYTES)]));
+    let seen = data.processes.values().filter(|p| p.cgroup.as_deref() == Some(&path)).count();
+    assert!(seen > 0, "{:?}", data.processes);
+}
+
+#[test]
+fn what_was_dirty_before_the_trace_is_of_its_control_group_on_ext4() {
+    what_was_dirty_before_is_of_its_control_group("ext4");
+}
+
+#[test]
+fn what_was_dirty_before_the_trace_is_of_its_control_group_on_xfs() {
+    what_was_dirty_before_is_of_its_control_group("xfs");
+}
