@@ -40,6 +40,22 @@ print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
+/// The same of many queries, in one program.
+pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
+    let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
+def ask(sql):
+    try: rows = db.execute(sql)
+    except Exception as e: sys.exit(f'{sql}: {e}')
+    names = [column[0] for column in rows.description]
+    return [dict(zip(names, row)) for row in rows.fetchall()]
+print(json.dumps([ask(sql) for sql in json.load(open(sys.argv[1]))], default=str))";
+    let asked = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(asked.path(), serde_json::to_vec(all).unwrap()).unwrap();
+    let out = Command::new(python()).args(["-c", script]).arg(asked.path()).current_dir(dir).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
 /// Runs every view over what there is of a dataset, which may have been cut off.
 pub fn readable(dir: &Path) {
     let script = "import duckdb; db = duckdb.connect(); db.execute(open('views.sql').read())
