@@ -76,7 +76,7 @@ impl Shown {
         self.keys("\x1b");
         asked.map(|r| match r {
             Request::Copy(text) => text,
-            other => panic!("{other:?}"),
+            Request::Save(text) => panic!("a layout was kept: {text}"),
         })
     }
 

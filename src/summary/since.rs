@@ -87,7 +87,12 @@ impl Mark {
             Some(ProcessRow {
                 sums: less(&row.sums, &base.sums),
                 system: less(&row.system, &base.system),
-                self_by_layer: row.self_by_layer.iter().map(|(layer, ns)| (*layer, ns - own(*layer))).collect(),
+                self_by_layer: row
+                    .self_by_layer
+                    .iter()
+                    .map(|(layer, ns)| (*layer, ns - own(*layer)))
+                    .filter(|(_, ns)| *ns != 0)
+                    .collect(),
                 read_ns: row.read_ns - base.read_ns,
                 write_ns: row.write_ns - base.write_ns,
                 meta_ns: row.meta_ns - base.meta_ns,

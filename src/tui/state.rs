@@ -7,7 +7,6 @@ mod walk;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::mouse::Axis;
 pub use self::prompt::{Asked, Prompt};
-use super::input::{Key, Mouse};
+use super::input::Mouse;
 use super::text;
 use super::theme::Theme;
 use super::times::Times;
@@ -23,7 +22,7 @@ use super::widgets::Pen;
 use super::widgets::table::TableState;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Grouping, Mark, Measure, NodeId, Screen, Snapshot, Window};
-use crate::words::{LAYERS, Layer};
+use crate::words::Layer;
 
 /// The screens in the order of their keys.
 pub const SCREENS: [Screen; 9] = [

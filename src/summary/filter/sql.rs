@@ -1,4 +1,4 @@
-//! A filter as a condition of SQL on rows of `spans`, as DuckDB understands it.
+//! A filter as a condition of SQL on rows of `spans`, as `DuckDB` understands it.
 
 use std::ops::RangeInclusive;
 

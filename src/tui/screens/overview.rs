@@ -116,20 +116,20 @@ fn layer_columns(amounts: Amounts, history: &History) -> Vec<Column<Line>> {
     };
     let calls = |l: &Line, pen: Pen, width: usize| chart::spark(pen.theme, &l.calls, width);
     let mut columns = vec![Of::wide("layer", 8, name)];
-    if amounts != Amounts::Rates {
+    if amounts == Amounts::Rates {
+        columns.extend([
+            Of::new("read/s", 6, covered(|r, pen| pen.rate(r.read_per_s))).sort(|l| Key::Number(l.row.read_per_s)),
+            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s)))
+                .sort(|l| Key::Number(l.row.written_per_s)),
+            Of::new("calls/s", 7, covered(|r, _| per_second(r.calls_per_s))).sort(|l| Key::Number(l.row.calls_per_s)),
+        ]);
+    } else {
         columns.extend([
             Of::new("read", 7, covered(|r, pen| bytes(pen, r.sums.bytes_read))).sort(|l| number(l.row.sums.bytes_read)),
             Of::new("written", 7, covered(|r, pen| bytes(pen, r.sums.bytes_written)))
                 .sort(|l| number(l.row.sums.bytes_written)),
             Of::new("calls", 6, covered(|r, _| count(r.sums.calls))).sort(|l| number(l.row.sums.calls)),
             Of::new("incl", 6, covered(|r, _| time(r.sums.dur_ns))).sort(|l| number(l.row.sums.dur_ns)).less(1),
-        ]);
-    } else {
-        columns.extend([
-            Of::new("read/s", 6, covered(|r, pen| pen.rate(r.read_per_s))).sort(|l| Key::Number(l.row.read_per_s)),
-            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s)))
-                .sort(|l| Key::Number(l.row.written_per_s)),
-            Of::new("calls/s", 7, covered(|r, _| per_second(r.calls_per_s))).sort(|l| Key::Number(l.row.calls_per_s)),
         ]);
     }
     columns.extend([

@@ -16,7 +16,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let mut rows: Vec<ProcessRow> = grouped(&processes.rows, state.grouping);
     rows.retain(|r| !state.active_only || r.sums.calls > 0);
     if state.nested && state.grouping == Grouping::Process {
-        rows = nested(rows);
+        rows = nested(&rows);
     }
     let max = rows.iter().flat_map(|r| &r.heat).map(|c| c.dur_ns).max().unwrap_or(0) as f64;
     let mut area = area;
@@ -42,7 +42,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
 }
 
 /// Depth first, each below the one that started it; the command says how deep.
-fn nested(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
+fn nested(rows: &[ProcessRow]) -> Vec<ProcessRow> {
     let started = |by: &ProcessRow, row: &ProcessRow| by.pid == row.ppid && by.process_ix != row.process_ix;
     // Numbers of processes are used again: the last one that began before.
     let parent = |row: &ProcessRow| {
@@ -92,17 +92,17 @@ fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>
         Grouping::Cgroup => vec![members, threads],
     };
     columns.push(Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)));
-    if state.amounts != Amounts::Rates {
-        columns.extend([
-            Of::new("read", 6, |r, pen| bytes(pen, r.sums.bytes_read)).sort(|r| number(r.sums.bytes_read)),
-            Of::new("written", 7, |r, pen| bytes(pen, r.sums.bytes_written)).sort(|r| number(r.sums.bytes_written)),
-            Of::new("calls", 6, |r, _| count(r.sums.calls)).sort(|r| number(r.sums.calls)),
-        ]);
-    } else {
+    if state.amounts == Amounts::Rates {
         columns.extend([
             Of::new("read/s", 6, |r, pen| pen.rate(r.read_per_s)).sort(|r| Key::Number(r.read_per_s)),
             Of::new("writ/s", 6, |r, pen| pen.rate(r.written_per_s)).sort(|r| Key::Number(r.written_per_s)),
             Of::new("calls/s", 7, |r, _| per_second(r.calls_per_s)).sort(|r| Key::Number(r.calls_per_s)),
+        ]);
+    } else {
+        columns.extend([
+            Of::new("read", 6, |r, pen| bytes(pen, r.sums.bytes_read)).sort(|r| number(r.sums.bytes_read)),
+            Of::new("written", 7, |r, pen| bytes(pen, r.sums.bytes_written)).sort(|r| number(r.sums.bytes_written)),
+            Of::new("calls", 6, |r, _| count(r.sums.calls)).sort(|r| number(r.sums.calls)),
         ]);
     }
     columns.extend([

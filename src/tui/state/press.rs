@@ -1,6 +1,11 @@
 //! What each key does.
 
-use super::*;
+use std::path::PathBuf;
+
+use super::{Amounts, Asked, Effect, Popup, Prompt, SCREENS, State, TableId, TreeView, window};
+use crate::summary::filter::Filter;
+use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
+use crate::tui::input::Key;
 use crate::tui::sql;
 
 impl State {

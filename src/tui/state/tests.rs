@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
-use crate::tui::input::MouseDid;
+use crate::tui::input::{Key, MouseDid};
 use crate::tui::{frame, testing};
 use crate::words::Kind;
 use ratatui::buffer::Buffer;

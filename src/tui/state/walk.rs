@@ -1,7 +1,9 @@
 //! Where Enter, Esc and their like lead.
 
-use super::*;
-use crate::summary::view::{ProcessRow, grouped};
+use super::{Effect, Popup, State, TableId};
+use crate::summary::filter::Filter;
+use crate::summary::view::{Grouping, NodeId, ProcessRow, Screen, Snapshot, grouped};
+use crate::words::LAYERS;
 
 impl State {
     pub(super) fn next_pane(&mut self, step: isize) {
