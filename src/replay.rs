@@ -223,8 +223,11 @@ impl Source for Replay {
             snapshot.loading = Some(Loading { what: "calls".to_owned(), done });
         }
         if let Some(id) = focus.span_id {
+            // Asked first: what is found between the two would be missing, and nothing would say that it is still read.
+            self.instance(id, root);
+            let over = self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire));
             snapshot.waterfall = self.instance(id, root);
-            if !self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire)) {
+            if !over {
                 snapshot.loading = Some(Loading { what: "the calls inside it".to_owned(), done: 0.0 });
             }
         } else {

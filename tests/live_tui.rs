@@ -104,6 +104,41 @@ fn a_filter_is_typed_corrected_and_taken_away() {
 }
 
 #[test]
+fn rows_are_searched_and_their_sql_is_copied() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
+    pane.shows(&["FILE", "imbalance of 2 ranks"]);
+    pane.after(&["3", "n"], &["search rows for:"]);
+    pane.after(&["DEMO.H5", "Enter", "y"], &["The calls behind this row", "file_id =", "copied, if this terminal"]);
+    pane.keys(&["Escape"]);
+    pane.shows_no("The calls behind");
+    pane.after(&["n", "Enter"], &["offset over time", "demo.h5"]);
+    pane.after(&["q"], &["left 0"]);
+    is_restored(&pane);
+}
+
+#[test]
+fn a_layout_is_kept_for_the_next_time() {
+    let work = live::scratch();
+    let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
+    pane.shows(&["FILE", "imbalance of 2 ranks"]);
+    pane.after(&["2", "p", "p"], &["ranks, time in I/O"]);
+    let kept = work.path().join("config/iotrace-bpf/layout.toml");
+    fs::create_dir(work.path().join("config")).unwrap();
+    pane.after(&["w"], &["the layout is kept in"]);
+    pane.after(&["q"], &["left 0"]);
+    drop(pane);
+    let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
+    pane.shows(&["FILE", "imbalance of 2 ranks"]);
+    pane.after(&["2"], &["ranks, time in I/O"]);
+    drop(pane);
+    fs::write(&kept, "grouping = 7").unwrap();
+    let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
+    pane.shows(&["the usual layout is shown", "layout.toml"]);
+    pane.after(&["2"], &["processes, time in I/O"]);
+}
+
+#[test]
 fn a_terminal_may_change_its_size() {
     let work = live::scratch();
     let pane = replay(work.path(), (80, 24), &RECORDED.1);
@@ -187,6 +222,11 @@ fn a_running_process_is_watched_and_its_trace_recorded() {
     pane.after(&["4"], &["call tree", "write"]);
     pane.after(&["z"], &["FROZEN"]);
     pane.after(&["z", "7"], &["following", "fio.dat"]);
+    pane.after(&["1", "m"], &["layers: since the mark at", "SINCE"]);
+    pane.after(&["2", "p"], &["threads since the mark at", "fio"]);
+    pane.after(&["S"], &["The SQL behind this table", "GROUP BY c.process_ix, c.tid", "when this trace is recorded"]);
+    pane.keys(&["Escape"]);
+    pane.shows_no("The SQL behind");
     pane.after(&["R", "C-u"], &["record to directory:"]);
     pane.after(&["kept.iotrace", "Enter"], &["REC"]);
     pane.after(&["q"], &["Leave?"]);

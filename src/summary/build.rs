@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::accumulate::{From, Summary};
 use super::bins::Merge as _;
+use super::imbalance::imbalance;
+use super::procs::ProcessSums;
 use super::recent::event;
 use super::spread::Counts;
 use super::view::{
@@ -42,7 +44,7 @@ impl Summary {
             history: Arc::new(self.history()),
             overview: Arc::new(self.overview(focus.window)),
             processes: if is(Screen::Processes) || is(Screen::Overview) {
-                Arc::new(self.process_rows(focus.window))
+                Arc::new(self.process_rows(focus.window, focus.threads && is(Screen::Processes)))
             } else {
                 Arc::default()
             },
@@ -225,34 +227,20 @@ impl Summary {
     }
 
     fn imbalance(&self, window: Option<Window>) -> Option<Imbalance> {
-        let all = || self.processes.processes.values().map(|p| (p, p.total(window))).filter(|(_, s)| s.calls > 0);
-        let of_ranks = all().filter(|(p, _)| p.rank.is_some()).count() > 1;
-        let members: Vec<(i32, Sums)> = all()
-            .filter(|(p, _)| !of_ranks || p.rank.is_some())
-            .map(|(p, s)| (if of_ranks { p.rank.unwrap_or(p.pid) } else { p.pid }, s))
-            .collect();
-        let n = members.len();
-        if n < 2 {
-            return None;
-        }
-        let over = |of: &dyn Fn(&Sums) -> i64| {
-            let max = members.iter().map(|(_, s)| of(s)).max().unwrap_or(0);
-            let sum: f64 = members.iter().map(|(_, s)| of(s) as f64).sum();
-            ratio(max as f64 * n as f64, sum)
-        };
-        Some(Imbalance {
-            of_ranks,
-            members: n,
-            bytes_max_over_mean: over(&data),
-            time_max_over_mean: over(&|s| s.dur_ns),
-            slowest: members.iter().max_by_key(|(_, s)| s.dur_ns).map_or(0, |(id, _)| *id),
-        })
+        imbalance(self.processes.processes.values().map(|p| (p.rank, p.pid, p.total(window))))
     }
 
-    pub(super) fn process_rows(&self, window: Option<Window>) -> Processes {
-        let width = self.processes.processes.values().map(|p| p.own.width_ns()).max().unwrap_or(1);
+    /// A row for each process, or for each thread.
+    pub(super) fn process_rows(&self, window: Option<Window>, threads: bool) -> Processes {
+        let table = &self.processes;
+        let all: Vec<((i32, Option<i32>), &ProcessSums)> = if threads {
+            table.by_thread.iter().map(|((ix, tid), p)| ((*ix, Some(*tid)), p)).collect()
+        } else {
+            table.processes.iter().map(|(ix, p)| ((*ix, None), p)).collect()
+        };
+        let width = all.iter().map(|(_, p)| p.own.width_ns()).max().unwrap_or(1);
         let mut rows: Vec<ProcessRow> = Vec::new();
-        for (ix, p) in &self.processes.processes {
+        for ((ix, tid), p) in all {
             let sums = p.total(window);
             let [calls_per_s, read_per_s, written_per_s] =
                 self.per_s(p.rate.per_s(self.second), window, [sums.calls, sums.bytes_read, sums.bytes_written]);
@@ -264,10 +252,12 @@ impl Summary {
                     sum.merge(&cell);
                 }
             }
-            let facts = self.dims.processes.get(ix);
+            let facts = self.dims.processes.get(&ix);
             let by_layer = LAYERS.into_iter().map(|l| (l, p.self_ns[l as usize])).filter(|(_, ns)| *ns != 0);
             rows.push(ProcessRow {
-                process_ix: *ix,
+                process_ix: ix,
+                tid,
+                members: 1,
                 pid: p.pid,
                 ppid: facts.map_or(0, |f| f.ppid),
                 rank: p.rank.or_else(|| facts.and_then(|f| f.rank)),
@@ -275,7 +265,7 @@ impl Summary {
                 command: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
                 cgroup: facts.and_then(|f| f.cgroup.as_deref()).map(Into::into),
                 uid: facts.map_or(0, |f| f.uid),
-                threads: self.processes.threads.get(ix).copied().unwrap_or(0),
+                threads: if threads { 1 } else { table.threads.get(&ix).copied().unwrap_or(0) },
                 start_ns: facts.map_or(0, |f| f.start_ns),
                 end_ns: facts.and_then(|f| f.end_ns),
                 exit_code: facts.and_then(|f| f.exit_code),
@@ -292,7 +282,7 @@ impl Summary {
             });
         }
         rows.sort_by_key(|r| (r.rank.is_none(), r.rank, std::cmp::Reverse(r.sums.dur_ns)));
-        let mut other = self.processes.other;
+        let mut other = if threads { table.other_threads } else { table.other };
         cut(&mut rows, &mut other, |r| r.sums);
         Processes { rows, other: (other.rows > 0).then_some(other), heat_from_ns: 0, heat_width_ns: width }
     }

@@ -1,11 +1,13 @@
 //! The filter language of `--where` and of the dashboard: conditions on calls, joined by and, or, not and parentheses.
 
 mod parse;
+mod sql;
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
 pub use parse::FIELDS;
+pub use sql::quoted;
 
 use crate::words::{Kind, Layer};
 
@@ -67,6 +69,11 @@ impl Filter {
 
     pub fn matches(&self, facts: &Facts) -> bool {
         self.root.matches(facts)
+    }
+
+    /// The same condition on rows of the dataset's `spans`, in SQL.
+    pub fn sql(&self) -> String {
+        self.root.sql()
     }
 }
 

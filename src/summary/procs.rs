@@ -1,6 +1,7 @@
 //! What each process did: sums of its own calls, over time and by layer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use super::bins::{Bins, Merge as _, Rate};
 use super::sums::{moved, of_call};
@@ -8,13 +9,15 @@ use super::view::{Others, Sums, Window};
 use crate::correlate::rows::{Rollup, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
-/// Processes told apart at most.
-const MAX_PROCESSES: usize = 4096;
+/// Processes and threads told apart at most.
+const MAX: usize = 4096;
 /// The heat strip: length of a cell to begin with, and cells at most.
 const CELL_NS: i64 = 100_000_000;
 const CELLS: usize = 256;
+/// Of a thread, of which there may be many more.
+const THREAD_CELLS: usize = 64;
 
-/// One process.
+/// One process or thread.
 #[derive(Debug, Clone)]
 pub struct ProcessSums {
     pub pid: i32,
@@ -30,6 +33,35 @@ pub struct ProcessSums {
 }
 
 impl ProcessSums {
+    fn new(pid: i32, rank: Option<i32>, cells: usize) -> Self {
+        Self {
+            pid,
+            rank,
+            own: Bins::new(CELL_NS, cells),
+            system: Sums::default(),
+            self_ns: [0; LAYERS.len()],
+            read_ns: 0,
+            write_ns: 0,
+            meta_ns: 0,
+            rate: Rate::default(),
+        }
+    }
+
+    fn add(&mut self, span: &Span, own: bool, second: i64) {
+        let sums = of_call(span);
+        let sum = &mut self.self_ns[span.layer as usize];
+        *sum = sum.saturating_add(span.self_ns);
+        if matches!(span.layer, Layer::Syscall | Layer::Vfs) && span.layer_top {
+            self.system.merge(&sums);
+        }
+        if own {
+            self.own.at(span.start_ns).merge(&sums);
+            self.kind(span.kind, span.dur_ns);
+            let [read, written] = moved(span);
+            self.rate.add(second, [1, read, written]);
+        }
+    }
+
     fn kind(&mut self, kind: Kind, dur_ns: i64) {
         let sum = match kind {
             Kind::Read => &mut self.read_ns,
@@ -44,60 +76,62 @@ impl ProcessSums {
     }
 }
 
-/// All processes.
+/// All processes, and their threads.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessTable {
     pub processes: BTreeMap<i32, ProcessSums>,
+    /// By process and thread.
+    pub by_thread: BTreeMap<(i32, i32), ProcessSums>,
     pub threads: HashMap<i32, u32>,
     pub other: Others,
+    pub other_threads: Others,
     others: HashSet<i32>,
+    thread_others: HashSet<(i32, i32)>,
+}
+
+/// The sums of one of them, if there is room; what finds none is counted.
+fn room<'a, K: Ord + Hash + Copy>(
+    all: &'a mut BTreeMap<K, ProcessSums>,
+    (other, others): (&mut Others, &mut HashSet<K>),
+    key: K,
+    new: impl FnOnce() -> ProcessSums,
+) -> Option<&'a mut ProcessSums> {
+    if all.len() >= MAX && !all.contains_key(&key) {
+        if others.len() < MAX * 16 && others.insert(key) {
+            other.rows += 1;
+        }
+        return None;
+    }
+    Some(all.entry(key).or_insert_with(new))
 }
 
 impl ProcessTable {
     fn process(&mut self, ix: i32, pid: i32, rank: Option<i32>) -> Option<&mut ProcessSums> {
-        if self.processes.len() >= MAX_PROCESSES && !self.processes.contains_key(&ix) {
-            if self.others.len() < MAX_PROCESSES * 16 && self.others.insert(ix) {
-                self.other.rows += 1;
-            }
-            return None;
-        }
-        let process = self.processes.entry(ix).or_insert_with(|| ProcessSums {
-            pid,
-            rank,
-            own: Bins::new(CELL_NS, CELLS),
-            system: Sums::default(),
-            self_ns: [0; LAYERS.len()],
-            read_ns: 0,
-            write_ns: 0,
-            meta_ns: 0,
-            rate: Rate::default(),
-        });
+        let others = (&mut self.other, &mut self.others);
+        let process = room(&mut self.processes, others, ix, || ProcessSums::new(pid, rank, CELLS))?;
         process.rank = process.rank.or(rank);
         Some(process)
     }
 
     pub fn add(&mut self, span: &Span, own: bool, second: i64) {
-        let sums = of_call(span);
-        let Some(process) = self.process(span.process_ix, span.pid, span.rank) else {
-            if own {
-                self.other.sums.merge(&sums);
-            }
-            return;
-        };
-        let sum = &mut process.self_ns[span.layer as usize];
-        *sum = sum.saturating_add(span.self_ns);
-        if matches!(span.layer, Layer::Syscall | Layer::Vfs) && span.layer_top {
-            process.system.merge(&sums);
+        match self.process(span.process_ix, span.pid, span.rank) {
+            Some(process) => process.add(span, own, second),
+            None if own => self.other.sums.merge(&of_call(span)),
+            None => {}
         }
-        if own {
-            process.own.at(span.start_ns).merge(&sums);
-            process.kind(span.kind, span.dur_ns);
-            let [read, written] = moved(span);
-            process.rate.add(second, [1, read, written]);
+        let others = (&mut self.other_threads, &mut self.thread_others);
+        let new = || ProcessSums::new(span.pid, span.rank, THREAD_CELLS);
+        match room(&mut self.by_thread, others, (span.process_ix, span.tid), new) {
+            Some(thread) => {
+                thread.rank = thread.rank.or(span.rank);
+                thread.add(span, own, second);
+            }
+            None if own => self.other_threads.sums.merge(&of_call(span)),
+            None => {}
         }
     }
 
-    /// Of sums that do not tell which calls the program made itself: those of system calls.
+    /// Of sums that do not tell which calls the program made itself: those of system calls. They tell no threads, either.
     pub fn rollup(&mut self, row: &Rollup, sums: &Sums) {
         let Some(process) = self.process(row.process_ix, row.pid, row.rank) else { return };
         let sum = &mut process.self_ns[row.layer as usize];

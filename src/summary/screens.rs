@@ -131,10 +131,14 @@ pub struct Others {
     pub sums: Sums,
 }
 
-/// One process.
+/// One process, thread or group of processes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProcessRow {
     pub process_ix: i32,
+    /// Of a row that is a thread.
+    pub tid: Option<i32>,
+    /// How many processes it is: more than one in a group.
+    pub members: u32,
     pub pid: i32,
     pub ppid: i32,
     pub rank: Option<i32>,
@@ -160,6 +164,13 @@ pub struct ProcessRow {
     pub read_per_s: f64,
     pub written_per_s: f64,
     pub heat: Vec<HeatCell>,
+}
+
+impl ProcessRow {
+    /// What tells it from the other rows.
+    pub fn id(&self) -> i64 {
+        i64::from(self.process_ix) | i64::from(self.tid.unwrap_or(0)) << 32
+    }
 }
 
 /// One cell of a strip over time.

@@ -4,7 +4,9 @@
 //! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: whoever
 //! shows them escapes them. Tables are cut at a cap, and what is cut is in their `other`.
 
+pub use super::groups::{Grouping, grouped};
 pub use super::screens::*;
+pub use super::since::Mark;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +56,8 @@ pub struct Focus {
     /// Figures over this window only; all that is kept when there is none.
     pub window: Option<Window>,
     pub filter: Option<Arc<Filter>>,
+    /// On the processes screen: a row for each thread.
+    pub threads: bool,
     /// The file of `Snapshot::file`, and the datasets and handles in it.
     pub file_id: Option<i32>,
     /// The node of `Snapshot::node`.

@@ -7,11 +7,12 @@ use ratatui::layout::{Rect, Size};
 
 use super::frame;
 use super::input::{Input, Key};
+use super::layout::Layout;
 use super::state::{Effect, State};
 use super::theme::Theme;
 use super::times::Times;
 use crate::summary::filter::Filter;
-use crate::summary::view::{Snapshot, Source};
+use crate::summary::view::{Focus, Screen, Snapshot, Source};
 
 /// What is shown, and of which figures.
 pub struct Dashboard {
@@ -20,6 +21,16 @@ pub struct Dashboard {
     /// The figures changed, or a key did something, and no frame has been laid out since: which rows there are to select
     /// is not known.
     unseen: bool,
+    request: Option<Request>,
+}
+
+/// What whoever has the terminal and the files is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Put this into the clipboard.
+    Copy(String),
+    /// Keep this layout.
+    Save(String),
 }
 
 impl Dashboard {
@@ -28,7 +39,7 @@ impl Dashboard {
         let mut state = State::new(theme);
         state.filter = filter;
         let snapshot = source.snapshot(&state.focus());
-        Self { state, snapshot, unseen: true }
+        Self { state, snapshot, unseen: true, request: None }
     }
 
     /// Takes the figures as they are now; whether there is something new.
@@ -58,6 +69,17 @@ impl Dashboard {
                 let answer = source.command(command, &self.state.focus());
                 self.state.tell(answer);
             }
+            Effect::Mark => {
+                let focus = self.state.focus();
+                let overview = source.snapshot(&Focus { screen: Screen::Overview, threads: false, ..focus.clone() });
+                let threads = source.snapshot(&Focus { screen: Screen::Processes, threads: true, ..focus });
+                self.state.set_mark(&overview, &threads);
+            }
+            Effect::Copy(text) => self.request = Some(Request::Copy(text)),
+            Effect::Save => match Layout::of(&self.state).text() {
+                Ok(text) => self.request = Some(Request::Save(text)),
+                Err(why) => self.state.tell(Err(why)),
+            },
         }
         self.unseen = true;
         self.look(source);
@@ -67,6 +89,22 @@ impl Dashboard {
     /// Types one key.
     pub fn key(&mut self, key: Key, source: &mut dyn Source, size: Size) -> bool {
         self.input(Input::Key(key), source, size)
+    }
+
+    /// What the last key asks for; once.
+    pub const fn request(&mut self) -> Option<Request> {
+        self.request.take()
+    }
+
+    /// What became of it.
+    pub fn tell(&mut self, answer: Result<String, String>) {
+        self.state.tell(answer);
+    }
+
+    /// Takes a layout that was kept.
+    pub fn lay_out(&mut self, layout: Layout) {
+        layout.apply(&mut self.state);
+        self.unseen = true;
     }
 
     /// A frame.

@@ -7,12 +7,13 @@ use ratatui::style::Modifier;
 use super::help::about;
 use super::keys::EVERYWHERE;
 use super::screens;
+use super::sql;
 use super::state::{Popup, SCREENS, State};
 use super::text;
 use super::theme::Tone;
 use super::widgets::{Pen, put, title};
 use crate::summary::filter::FIELDS;
-use crate::summary::view::{LayerRow, Snapshot, Status};
+use crate::summary::view::{Grouping, LayerRow, Snapshot, Status};
 use crate::words::Layer;
 
 /// Below this nothing can be read.
@@ -31,7 +32,8 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
     let lines = (distorted.len() as u16).min(if area.height < 30 { 1 } else { 3 });
     let body = Rect { y: area.y + 2, height: area.height - 4 - lines, ..area };
     state.begin_frame();
-    screens::draw(buf, body, snapshot, state);
+    let since = state.since(snapshot).map(|mark| mark.since(snapshot, state.grouping == Grouping::Thread));
+    screens::draw(buf, body, since.as_ref().unwrap_or(snapshot), state);
     for (i, (words, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
         let more = if i + 1 == usize::from(lines) { distorted.len() - i - 1 } else { 0 };
         let more = if more > 0 { format!(" (and {more} more: 9)") } else { String::new() };
@@ -67,6 +69,9 @@ fn head(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
             text::seconds(w.to_ns)
         );
         right.push((words, Tone::Warn));
+    }
+    if let Some(mark) = state.since(snapshot) {
+        right.push((format!("SINCE {}", text::seconds(mark.at_ns)), Tone::Warn));
     }
     if let Some(loading) = &snapshot.loading {
         right.push((format!("{} {}", loading.what, text::percent(loading.done)), Tone::Warn));
@@ -208,7 +213,7 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State) {
         put(buf, pen, area, area.x, y, &text::name(words, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
         return;
     }
-    let keys = "q quit  ? help  / filter  Enter look into  Esc back  s sort  z freeze  d details  R record";
+    let keys = "q quit  ? help  / filter  Enter look into  Esc back  s sort  z freeze  d details  R record  S SQL";
     put(buf, pen, area, area.x, y, keys, Tone::Dim);
 }
 
@@ -235,6 +240,13 @@ fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, po
                 state.messages.iter().rev().map(|(bad, m)| (text::name(m, pen.theme.ascii), tone(*bad))).collect(),
             )
         }
+        Popup::Sql { row } => {
+            let sql = if row { sql::row(state, snapshot) } else { sql::screen(state, snapshot) };
+            (
+                if row { "The calls behind this row" } else { "The SQL behind this table" },
+                sql_lines(sql, area, pen, snapshot),
+            )
+        }
         Popup::Details => ("Selected row", screens::details(snapshot, state)),
         Popup::Leave => (
             "A dataset is being recorded",
@@ -256,6 +268,24 @@ fn filter_help() -> Vec<(String, Tone)> {
     let field = |(name, what, example): &(&str, &str, &str)| (format!("  {name:<8}{what}: {example}"), Tone::Plain);
     let joined = ("  joined by and, or, not, ( )".to_owned(), Tone::Plain);
     FIELDS.iter().map(field).chain([joined]).collect()
+}
+
+/// SQL with how to run it. What is too long for the screen goes on in the next line; what is copied has lines as they are.
+fn sql_lines(sql: Option<String>, area: Rect, pen: Pen, snapshot: &Snapshot) -> Vec<(String, Tone)> {
+    let Some(sql) = sql else {
+        return vec![("nothing is selected, or nothing of it is in a dataset".to_owned(), Tone::Dim)];
+    };
+    let room = usize::from(area.width).saturating_sub(6);
+    let of = if snapshot.run.live { "Of the dataset when this trace is recorded (R)" } else { "Of this dataset" };
+    let mut lines =
+        vec![(format!("{of}, in its directory: duckdb -init views.sql"), Tone::Dim), (String::new(), Tone::Dim)];
+    for line in sql.lines() {
+        let safe = text::name(line, pen.theme.ascii);
+        lines.extend(text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
+    }
+    lines.push((String::new(), Tone::Dim));
+    lines.push(("y: copy (through the terminal: OSC 52)".to_owned(), Tone::Dim));
+    lines
 }
 
 /// A box in the middle, scrolled.
@@ -324,7 +354,15 @@ mod tests {
     #[test]
     fn every_size_is_drawn() {
         for screen in SCREENS {
-            for popup in [None, Some(Popup::Help), Some(Popup::Details), Some(Popup::Sort(3)), Some(Popup::Messages)] {
+            for popup in [
+                None,
+                Some(Popup::Help),
+                Some(Popup::Details),
+                Some(Popup::Sort(3)),
+                Some(Popup::Messages),
+                Some(Popup::Sql { row: true }),
+                Some(Popup::Sql { row: false }),
+            ] {
                 for (width, height) in [(1, 1), (39, 9), (40, 10), (60, 12), (80, 24), (81, 25), (120, 40), (400, 120)]
                 {
                     for s in [snapshot(), Snapshot::default()] {

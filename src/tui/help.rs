@@ -25,7 +25,10 @@ pub fn about(screen: Screen) -> About {
                 "Bytes: what the program asked for, and what each layer below made of it.",
                 "Imbalance: the most of any rank (or process) over the mean.",
             ],
-            &[("Enter", "latency of the layer, or the file or process"), ("a", "rates or totals")],
+            &[
+                ("Enter", "latency of the layer, or the file or process"),
+                ("a m", "rates, totals, what came since the mark; set the mark"),
+            ],
         ),
         Screen::Processes => (
             "Proc",
@@ -34,7 +37,12 @@ pub fn about(screen: Screen) -> About {
                 "I/O: time in outermost traced calls. The strip shows it over time, darker is more;",
                 "all strips have the same scale, so a rank that works while others wait stands out.",
             ],
-            &[("Enter", "call tree of the process (as a filter)"), ("a", "rates or totals")],
+            &[
+                ("Enter", "call tree of the process (as a filter)"),
+                ("p", "a row for each process, thread, rank, control group"),
+                ("t", "processes below those that started them"),
+                ("a m", "rates, totals, what came since the mark; set the mark"),
+            ],
         ),
         Screen::Files => (
             "File",
@@ -44,7 +52,11 @@ pub fn about(screen: Screen) -> About {
                 "Enter shows offsets over time, the most frequent sizes and strides, the handles",
                 "and datasets, and the calls on the file.",
             ],
-            &[("Enter", "one file"), ("Esc", "all files")],
+            &[
+                ("Enter", "one file"),
+                ("Esc", "all files"),
+                ("a m", "since the mark or from the beginning; set the mark"),
+            ],
         ),
         Screen::Tree => (
             "Tree",
@@ -57,7 +69,7 @@ pub fn about(screen: Screen) -> About {
             &[
                 ("Space *", "open or close a node, all"),
                 ("f", "flame view"),
-                ("i", "inverted: functions by exclusive time, wherever they are called"),
+                ("i t", "inverted: functions by exclusive time, wherever they are called"),
                 ("Enter Esc", "slowest calls, one call; back"),
             ],
         ),
@@ -80,7 +92,11 @@ pub fn about(screen: Screen) -> About {
             "Event",
             "Events: the last calls, as they return",
             &["Calls appear when they return, so inner calls come before the calls around them."],
-            &[("F", "follow the newest"), ("P", "the call around it"), ("Enter", "all that happened inside")],
+            &[
+                ("F", "follow the newest"),
+                ("P C", "the call around it, the first call inside it"),
+                ("Enter", "all that happened inside"),
+            ],
         ),
         Screen::Devices => (
             "Dev",

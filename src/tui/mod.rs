@@ -6,10 +6,14 @@ mod frame;
 mod help;
 mod input;
 mod keys;
+mod layout;
+mod osc52;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod recorded;
 mod screens;
+mod settings;
+mod sql;
 mod state;
 pub mod status;
 pub mod terminal;
@@ -25,8 +29,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use self::dashboard::Dashboard;
+pub use self::dashboard::{Dashboard, Request};
 pub use self::input::Key;
+pub use self::layout::Layout;
+use self::settings::Settings;
 use self::terminal::Screen;
 pub use self::theme::Theme;
 pub use self::times::{Last, Times};
@@ -71,6 +77,11 @@ pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
     let theme = Theme::of_environment();
     let mut screen = Screen::enter()?;
     let mut dashboard = Dashboard::new(source, theme, options.filter.clone());
+    let settings = Settings::of_environment();
+    match kept(&settings) {
+        Ok(layout) => dashboard.lay_out(layout),
+        Err(why) => dashboard.tell(Err(format!("the usual layout is shown: {why}"))),
+    }
     let mut due = Instant::now();
     let mut drawn: Option<Instant> = None;
     let mut changed = true;
@@ -95,7 +106,32 @@ pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
         if !dashboard.input(input, source, screen.size()?) {
             break;
         }
+        match dashboard.request() {
+            Some(Request::Copy(text)) => {
+                screen.copy(&text)?;
+                dashboard.tell(Ok("copied, if this terminal lets programs copy (OSC 52)".to_owned()));
+            }
+            Some(Request::Save(text)) => dashboard.tell(keep(&settings, &text)),
+            None => {}
+        }
         changed = true;
     }
     screen.leave()
+}
+
+/// The layout of the last time, or the usual one.
+fn kept(settings: &Result<Settings>) -> Result<Layout, String> {
+    // Without a place for it there is none.
+    let Ok(settings) = settings else { return Ok(Layout::default()) };
+    let text = settings.load().map_err(|e| format!("{e:#}"))?;
+    text.map_or_else(
+        || Ok(Layout::default()),
+        |text| Layout::parse(&text).map_err(|why| format!("{}: {why}", settings.path().display())),
+    )
+}
+
+fn keep(settings: &Result<Settings>, text: &str) -> Result<String, String> {
+    let settings = settings.as_ref().map_err(|e| format!("{e:#}"))?;
+    settings.save(text).map_err(|e| format!("{e:#}"))?;
+    Ok(format!("the layout is kept in {}", settings.path().display()))
 }

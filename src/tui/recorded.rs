@@ -92,6 +92,11 @@ deeper! {
     a_window: "1z++}",
     devices_in_a_window: "8z++}",
     help: "3?",
+    threads: "2p",
+    ranks: "2pp",
+    processes_below_each_other: "2t",
+    sql_of_files: "3S",
+    sql_of_a_node: "4/layer=hdf5 and dur>1ms\njy",
 }
 
 #[test]

@@ -22,6 +22,7 @@ use ratatui::{Frame, Terminal};
 
 use super::dashboard::Dashboard;
 use super::input::{self, Input};
+use super::osc52;
 use crate::export::decoding;
 
 /// The controlling terminal, wherever standard output goes.
@@ -76,6 +77,16 @@ impl Screen {
         dashboard.times().drawing.add(drawing);
         dashboard.times().terminal.add(begun.elapsed().saturating_sub(drawing));
         Ok(())
+    }
+
+    /// Puts a text into the clipboard of the terminal, if it lets programs do that.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn copy(&mut self, text: &str) -> Result<()> {
+        let tty = self.terminal.backend_mut();
+        let done = tty.write_all(osc52::sequence(text).as_bytes()).and_then(|()| std::io::Write::flush(tty));
+        done.context("writing to the terminal")
     }
 
     /// The next key or the like, within this time.

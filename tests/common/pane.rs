@@ -20,9 +20,12 @@ impl Pane {
     pub fn new(work: &Path, size: (u16, u16), line: &str) -> Self {
         let pane = Self { socket: work.join("tmux.socket") };
         let (columns, lines) = (size.0.to_string(), size.1.to_string());
+        // Nobody's own layout is shown or changed, also not that of who called sudo.
+        let config = format!("XDG_CONFIG_HOME={}/config", work.display());
         // -u: whatever the locale of the test is, the terminal shows UTF-8.
-        let new = ["-u", "new-session", "-d", "-x", &columns, "-y", &lines, "-e", "LC_ALL=C.UTF-8", line];
-        let done = pane.tmux(new);
+        let new = ["-u", "new-session", "-d", "-x", &columns, "-y", &lines];
+        let environment = ["-e", "LC_ALL=C.UTF-8", "-e", "SUDO_UID=", "-e", &config];
+        let done = pane.tmux([&new[..], &environment, &[line]].concat());
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         pane
     }

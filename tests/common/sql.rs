@@ -30,14 +30,35 @@ pub fn compare(dir: &Path) {
     assert!(out.status.success(), "the report on {} differs from SQL:\n{said}{erred}", dir.display());
 }
 
+/// `DuckDB` shows the progress of what takes long before it.
+fn last_line(out: &[u8]) -> &[u8] {
+    out.trim_ascii_end().rsplit(|b| *b == b'\n').next().unwrap_or_default()
+}
+
 /// The rows that a query over the dataset's views gives, each a map from column to value.
 pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
     let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
 rows = db.execute(sys.argv[1]); names = [column[0] for column in rows.description]
-print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
+print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
     let out = Command::new(python()).args(["-c", script, sql]).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
+    serde_json::from_slice(last_line(&out.stdout)).unwrap()
+}
+
+/// The same of many queries, in one program.
+pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
+    let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
+def ask(sql):
+    try: rows = db.execute(sql)
+    except Exception as e: sys.exit(f'{sql}: {e}')
+    names = [column[0] for column in rows.description]
+    return [dict(zip(names, row)) for row in rows.fetchall()]
+print(); print(json.dumps([ask(sql) for sql in json.load(open(sys.argv[1]))], default=str))";
+    let asked = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(asked.path(), serde_json::to_vec(all).unwrap()).unwrap();
+    let out = Command::new(python()).args(["-c", script]).arg(asked.path()).current_dir(dir).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(last_line(&out.stdout)).unwrap()
 }
 
 /// Runs every view over what there is of a dataset, which may have been cut off.

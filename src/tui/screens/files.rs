@@ -32,7 +32,11 @@ fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         area.height -= 1;
     }
     let id = |r: &FileRow| i64::from(r.file_id);
-    let table = Table { title: "files (system calls)", columns: columns(), rows: &rows, id, empty: "no file was used" };
+    let title = match state.since(snapshot) {
+        None => "files (system calls)".to_owned(),
+        Some(mark) => format!("files (system calls) since the mark at {}", text::seconds(mark.at_ns)),
+    };
+    let table = Table { title: &title, columns: columns(), rows: &rows, id, empty: "no file was used" };
     pane(buf, area, state, TableId::Files, &table);
 }
 

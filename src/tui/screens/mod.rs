@@ -70,7 +70,11 @@ fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: 
     } else {
         table.draw(buf, area, pen, shown, focused);
     }
+    let missed = shown.missed.take();
     state.axes.extend(&shown.axes);
+    if let Some(text) = missed {
+        state.say(true, format!("no row of this table contains {text:?}"));
+    }
 }
 
 /// Of when a sparkline of so many columns is: the present is at its right.

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{bytes, count, errors, number, pane, per_second, percentile, recent, time};
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
-use crate::tui::state::{State, TableId};
+use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
@@ -28,11 +28,15 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         .map(|l| course(snapshot, l))
         .collect();
     let (upper, rest) = split(area, lines.len() as u16 + 2);
-    let heading = if state.totals { "layers: totals" } else { "layers: per second" };
+    let heading = match (state.amounts, state.since(snapshot)) {
+        (Amounts::Rates, _) => "layers: per second".to_owned(),
+        (_, None) => "layers: totals".to_owned(),
+        (_, Some(mark)) => format!("layers: since the mark at {}", text::seconds(mark.at_ns)),
+    };
     let empty = "no layer is traced yet";
     let table = Table {
-        title: heading,
-        columns: layer_columns(state.totals, &snapshot.history),
+        title: &heading,
+        columns: layer_columns(state.amounts, &snapshot.history),
         rows: &lines,
         id: layer_id,
         empty,
@@ -83,7 +87,7 @@ fn covered<C: Into<Cell>>(show: impl Fn(&LayerRow, Pen) -> C + 'static) -> impl 
     move |line, pen| if line.row.covered { show(&line.row, pen).into() } else { Cell::default() }
 }
 
-fn layer_columns(totals: bool, history: &History) -> Vec<Column<Line>> {
+fn layer_columns(amounts: Amounts, history: &History) -> Vec<Column<Line>> {
     type Of = Column<Line>;
     let name = |l: &Line, _: Pen, _: usize| {
         let name = l.row.layer.map_or("?", Layer::name);
@@ -112,20 +116,20 @@ fn layer_columns(totals: bool, history: &History) -> Vec<Column<Line>> {
     };
     let calls = |l: &Line, pen: Pen, width: usize| chart::spark(pen.theme, &l.calls, width);
     let mut columns = vec![Of::wide("layer", 8, name)];
-    if totals {
+    if amounts == Amounts::Rates {
+        columns.extend([
+            Of::new("read/s", 6, covered(|r, pen| pen.rate(r.read_per_s))).sort(|l| Key::Number(l.row.read_per_s)),
+            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s)))
+                .sort(|l| Key::Number(l.row.written_per_s)),
+            Of::new("calls/s", 7, covered(|r, _| per_second(r.calls_per_s))).sort(|l| Key::Number(l.row.calls_per_s)),
+        ]);
+    } else {
         columns.extend([
             Of::new("read", 7, covered(|r, pen| bytes(pen, r.sums.bytes_read))).sort(|l| number(l.row.sums.bytes_read)),
             Of::new("written", 7, covered(|r, pen| bytes(pen, r.sums.bytes_written)))
                 .sort(|l| number(l.row.sums.bytes_written)),
             Of::new("calls", 6, covered(|r, _| count(r.sums.calls))).sort(|l| number(l.row.sums.calls)),
             Of::new("incl", 6, covered(|r, _| time(r.sums.dur_ns))).sort(|l| number(l.row.sums.dur_ns)).less(1),
-        ]);
-    } else {
-        columns.extend([
-            Of::new("read/s", 6, covered(|r, pen| pen.rate(r.read_per_s))).sort(|l| Key::Number(l.row.read_per_s)),
-            Of::new("writ/s", 6, covered(|r, pen| pen.rate(r.written_per_s)))
-                .sort(|l| Key::Number(l.row.written_per_s)),
-            Of::new("calls/s", 7, covered(|r, _| per_second(r.calls_per_s))).sort(|l| Key::Number(l.row.calls_per_s)),
         ]);
     }
     columns.extend([

@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{bytes, count, errors, number, pane, part, per_second, time};
-use crate::summary::view::{ProcessRow, Snapshot};
-use crate::tui::state::{State, TableId};
+use crate::summary::view::{Grouping, ProcessRow, Snapshot, grouped};
+use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
@@ -13,50 +13,96 @@ use crate::tui::widgets::{chart, line};
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let processes = &snapshot.processes;
-    let rows: Vec<ProcessRow> =
-        processes.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
+    let mut rows: Vec<ProcessRow> = grouped(&processes.rows, state.grouping);
+    rows.retain(|r| !state.active_only || r.sums.calls > 0);
+    if state.nested && state.grouping == Grouping::Process {
+        rows = nested(&rows);
+    }
     let max = rows.iter().flat_map(|r| &r.heat).map(|c| c.dur_ns).max().unwrap_or(0) as f64;
     let mut area = area;
+    let what = if state.grouping == Grouping::Thread { "threads" } else { "processes" };
     if let Some(other) = processes.other {
         let words =
-            format!("{} more processes: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
+            format!("{} more {what}: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
         line(buf, state.pen, last, &words, Tone::Warn);
         area.height -= 1;
     }
-    let end = processes.heat_from_ns + processes.heat_width_ns * rows.first().map_or(0, |r| r.heat.len() as i64);
+    let end =
+        processes.heat_from_ns + processes.heat_width_ns * rows.iter().map(|r| r.heat.len() as i64).max().unwrap_or(0);
     let from = processes.heat_from_ns;
-    let columns = columns(state.totals, max, (from, end));
-    let title =
-        format!("processes, time in I/O from {} to {}", text::seconds(processes.heat_from_ns), text::seconds(end));
-    let id = |r: &ProcessRow| i64::from(r.process_ix);
-    let table = Table { title: &title, columns, rows: &rows, id, empty: "no process has done I/O" };
+    let columns = columns(state, max, (from, end));
+    let mut title = state.grouping.words().to_owned();
+    if let Some(mark) = state.since(snapshot) {
+        title.push_str(&format!(" since the mark at {}", text::seconds(mark.at_ns)));
+    }
+    title.push_str(&format!(", time in I/O from {} to {}", text::seconds(from), text::seconds(end)));
+    let table = Table { title: &title, columns, rows: &rows, id: ProcessRow::id, empty: "no process has done I/O" };
     pane(buf, area, state, TableId::Processes, &table);
 }
 
-fn columns(totals: bool, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>> {
+/// Depth first, each below the one that started it; the command says how deep.
+fn nested(rows: &[ProcessRow]) -> Vec<ProcessRow> {
+    let started = |by: &ProcessRow, row: &ProcessRow| by.pid == row.ppid && by.process_ix != row.process_ix;
+    // Numbers of processes are used again: the last one that began before.
+    let parent = |row: &ProcessRow| {
+        let before = rows.iter().enumerate().filter(|(_, p)| started(p, row) && p.start_ns <= row.start_ns);
+        before.max_by_key(|(_, p)| (p.start_ns, p.process_ix)).map(|(at, _)| at)
+    };
+    let parents: Vec<Option<usize>> = rows.iter().map(parent).collect();
+    let below = |of: Option<usize>| parents.iter().enumerate().rev().filter(move |(_, p)| **p == of).map(|(at, _)| at);
+    let mut work: Vec<(usize, usize)> = below(None).map(|at| (at, 0)).collect();
+    let mut out: Vec<ProcessRow> = Vec::with_capacity(rows.len());
+    let mut placed = vec![false; rows.len()];
+    // A circle of parents, which a damaged dataset may have, begins at whichever comes first.
+    for next in 0..=rows.len() {
+        while let Some((at, depth)) = work.pop() {
+            if std::mem::replace(&mut placed[at], true) {
+                continue;
+            }
+            out.push(ProcessRow {
+                command: format!("{}{}", "  ".repeat(depth), rows[at].command).into(),
+                ..rows[at].clone()
+            });
+            work.extend(below(Some(at)).map(|child| (child, depth + 1)));
+        }
+        if next < rows.len() && !placed[next] {
+            work.push((next, 0));
+        }
+    }
+    out
+}
+
+fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>> {
     type Of = Column<ProcessRow>;
-    let mut columns = vec![
-        Of::new("rank", 4, |r: &ProcessRow, _| r.rank.map_or_else(|| "-".into(), |n| n.to_string()))
-            .sort(|r| number(r.rank.map_or(-1, i64::from))),
-        Of::new("pid", 7, |r, _| {
-            Cell::new(r.pid.to_string(), if r.end_ns.is_some() { Tone::Dim } else { Tone::Plain })
-        })
-        .sort(|r| number(r.pid.into())),
-        Of::new("thr", 3, |r, _| r.threads.to_string()).sort(|r| number(r.threads.into())).less(6),
-        Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)),
-    ];
-    if totals {
-        columns.extend([
-            Of::new("read", 6, |r, pen| bytes(pen, r.sums.bytes_read)).sort(|r| number(r.sums.bytes_read)),
-            Of::new("written", 7, |r, pen| bytes(pen, r.sums.bytes_written)).sort(|r| number(r.sums.bytes_written)),
-            Of::new("calls", 6, |r, _| count(r.sums.calls)).sort(|r| number(r.sums.calls)),
-        ]);
-    } else {
+    let rank = Of::new("rank", 4, |r: &ProcessRow, _| r.rank.map_or_else(|| "-".into(), |n| n.to_string()))
+        .sort(|r| number(r.rank.map_or(-1, i64::from)));
+    let pid = Of::new("pid", 7, |r, _| {
+        Cell::new(r.pid.to_string(), if r.end_ns.is_some() { Tone::Dim } else { Tone::Plain })
+    })
+    .sort(|r| number(r.pid.into()));
+    let members = Of::new("procs", 5, |r, _| r.members.to_string()).sort(|r| number(r.members.into()));
+    let threads = Of::new("thr", 3, |r, _| r.threads.to_string()).sort(|r| number(r.threads.into())).less(6);
+    let thread = Of::new("tid", 7, |r, _| r.tid.map_or_else(|| "-".into(), |n| n.to_string()))
+        .sort(|r| number(r.tid.unwrap_or(0).into()));
+    let mut columns = match state.grouping {
+        Grouping::Process => vec![rank, pid, threads],
+        Grouping::Thread => vec![rank, pid, thread],
+        Grouping::Rank => vec![rank, members, threads],
+        Grouping::Cgroup => vec![members, threads],
+    };
+    columns.push(Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)));
+    if state.amounts == Amounts::Rates {
         columns.extend([
             Of::new("read/s", 6, |r, pen| pen.rate(r.read_per_s)).sort(|r| Key::Number(r.read_per_s)),
             Of::new("writ/s", 6, |r, pen| pen.rate(r.written_per_s)).sort(|r| Key::Number(r.written_per_s)),
             Of::new("calls/s", 7, |r, _| per_second(r.calls_per_s)).sort(|r| Key::Number(r.calls_per_s)),
+        ]);
+    } else {
+        columns.extend([
+            Of::new("read", 6, |r, pen| bytes(pen, r.sums.bytes_read)).sort(|r| number(r.sums.bytes_read)),
+            Of::new("written", 7, |r, pen| bytes(pen, r.sums.bytes_written)).sort(|r| number(r.sums.bytes_written)),
+            Of::new("calls", 6, |r, _| count(r.sums.calls)).sort(|r| number(r.sums.calls)),
         ]);
     }
     columns.extend([
@@ -82,10 +128,12 @@ fn columns(totals: bool, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>>
         })
         .grows()
         .over(move |_| shown),
-        Of::wide("command", 14, |r, pen, width| pen.name(&r.command, width))
-            .grows()
-            .sort(|r| Key::Text(r.command.to_string()))
-            .less(1),
+        Of::wide(if state.grouping == Grouping::Cgroup { "control group" } else { "command" }, 14, |r, pen, width| {
+            pen.name(&r.command, width)
+        })
+        .grows()
+        .sort(|r| Key::Text(r.command.to_string()))
+        .less(1),
     ]);
     columns
 }

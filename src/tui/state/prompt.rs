@@ -9,6 +9,7 @@ pub enum Asked {
     Time,
     Record,
     Export,
+    Search,
 }
 
 impl Asked {
@@ -18,6 +19,7 @@ impl Asked {
             Self::Time => "go to time",
             Self::Record => "record to directory",
             Self::Export => "export to directory",
+            Self::Search => "search rows for",
         }
     }
 }

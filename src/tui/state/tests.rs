@@ -1,8 +1,8 @@
 //! Key by key, on a snapshot by hand.
 
 use super::*;
-use crate::summary::view::{EventRow, FileRow, Files, Loading, Recording, Status};
-use crate::tui::input::MouseDid;
+use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
+use crate::tui::input::{Key, MouseDid};
 use crate::tui::{frame, testing};
 use crate::words::Kind;
 use ratatui::buffer::Buffer;
@@ -288,9 +288,165 @@ fn a_row_that_is_gone_leaves_its_place_selected() {
     assert_eq!(s.state.tables[&TableId::Files].at, 1);
 }
 
+/// What a trace has after some more calls.
+fn later(s: &Session) -> Snapshot {
+    let mut now = s.snapshot.clone();
+    let mut overview = (*now.overview).clone();
+    overview.layers[1].sums.calls += 7;
+    now.overview = Arc::new(overview);
+    let mut files = (*now.files).clone();
+    files.rows[1].sums.calls += 5;
+    now.files = Arc::new(files);
+    now
+}
+
+#[test]
+fn since_a_mark_only_what_came_after_it_is_shown() {
+    let mut s = Session::new();
+    s.keys("a");
+    assert_eq!(s.state.amounts, Amounts::Totals);
+    s.keys("a");
+    assert_eq!(s.state.amounts, Amounts::Rates, "without a mark there is nothing since it");
+    assert_eq!(s.keys("m"), Effect::Mark);
+    let now = s.snapshot.clone();
+    s.state.set_mark(&now, &now);
+    s.snapshot = later(&s);
+    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    assert!(text.contains("layers: since the mark at 83.000s") && text.contains("SINCE 83.000s"), "{text}");
+    let row = |text: &str, name: &str| {
+        let line = text.lines().find(|l| l.trim_start().starts_with(name)).unwrap_or_default();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&text, "hdf5")[1..4], ["-", "-", "7"], "{text}");
+    assert_eq!(row(&text, "mpiio")[1..4], ["-", "-", "-"], "{text}");
+    s.keys("3o");
+    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    assert!(text.contains("files (system calls) since the mark at 83.000s"), "{text}");
+    assert_eq!(s.state.tables[&TableId::Files].ids.len(), 1, "only one file was used since: {text}");
+    s.keys("1a");
+    assert_eq!(s.state.amounts, Amounts::Rates);
+    s.keys("aa");
+    assert_eq!(s.state.amounts, Amounts::Since);
+}
+
+#[test]
+fn a_mark_is_of_calls_that_go_on_to_be_looked_at() {
+    let mut s = Session::new();
+    s.keys("z");
+    assert_eq!(s.keys("m"), Effect::None);
+    assert!(s.state.messages.last().unwrap().1.contains("stopped"));
+    s.keys("z");
+    let now = s.snapshot.clone();
+    s.state.set_mark(&now, &now);
+    assert!(s.state.since(&s.snapshot).is_some());
+    s.keys("z");
+    assert!(s.state.since(&s.snapshot).is_some(), "everything up to now");
+    s.keys("+]");
+    assert!(s.state.since(&s.snapshot).is_none(), "a window has figures of its own");
+    s.keys("z/dur>1ms\n");
+    assert_eq!((s.state.amounts, s.state.since(&s.snapshot).is_none()), (Amounts::Totals, true));
+    assert!(s.state.messages.last().unwrap().1.contains("mark is gone"));
+    s.snapshot.run = Arc::default();
+    assert_eq!(s.keys("m"), Effect::None, "a dataset does not go on");
+}
+
+#[test]
+fn processes_are_grouped_and_a_group_becomes_a_filter() {
+    let mut s = Session::new();
+    s.keys("2p");
+    assert!(s.state.focus().threads);
+    s.keys("p");
+    assert_eq!((s.state.grouping, s.state.focus().threads), (Grouping::Rank, false));
+    s.keys("j\n");
+    assert_eq!(s.state.filter.as_ref().map(|f| f.text()), Some("rank=1"));
+    s.key(Key::Esc);
+    s.keys("2p");
+    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    assert!(text.contains("control groups") && text.contains("(not known)"), "{text}");
+    s.keys("\n");
+    assert_eq!(s.state.filter.as_ref().map(|f| f.text()), Some("pid=4240,4241"));
+    s.keys("1p2p");
+    assert_eq!(s.state.grouping, Grouping::Process, "p is a key of the processes screen");
+}
+
+#[test]
+fn processes_stand_below_those_that_started_them() {
+    let mut s = Session::new();
+    let row = |ix: i32, ppid| ProcessRow {
+        process_ix: ix,
+        pid: 100 + ix,
+        ppid,
+        command: format!("p{ix}").into(),
+        ..ProcessRow::default()
+    };
+    // 2 and 3 are of 1, 4 is of 3; 5 and 6 of each other, which is damage.
+    let rows = vec![row(4, 103), row(2, 101), row(3, 101), row(1, 1), row(5, 106), row(6, 105)];
+    s.snapshot.processes = Arc::new(crate::summary::view::Processes { rows, ..Default::default() });
+    s.keys("2t");
+    let ids = s.state.tables[&TableId::Processes].ids.clone();
+    assert_eq!(ids, [1, 2, 3, 4, 5, 6]);
+    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    assert!(text.contains(" p1\n") && text.contains("   p3\n") && text.contains("     p4\n"), "{text}");
+}
+
+#[test]
+fn a_search_goes_to_the_next_row_that_has_the_text() {
+    let mut s = Session::new();
+    s.keys("3");
+    let paths: Vec<String> = s.snapshot.files.rows.iter().map(|r| r.path.to_string()).collect();
+    assert!(paths[1].contains("owned") && paths.iter().filter(|p| p.contains("owned")).count() == 1, "{paths:?}");
+    assert_eq!(s.keys("nOWNED\n"), Effect::None);
+    assert_eq!(s.state.selected(TableId::Files), Some(2));
+    s.keys("gn");
+    assert_eq!(s.state.selected(TableId::Files), Some(2));
+    s.keys("gN");
+    assert_eq!(s.state.selected(TableId::Files), Some(2), "around the end");
+    s.key(Key::F(3));
+    assert_eq!(s.state.prompt.as_ref().map(|p| p.text.as_str()), Some("OWNED"));
+    s.key(Key::Ctrl('u'));
+    s.keys("nowhere\n");
+    assert_eq!(s.state.selected(TableId::Files), Some(2), "the selection stays");
+    assert_eq!(s.state.messages.last().map(|m| m.1.as_str()), Some("no row of this table contains \"nowhere\""));
+}
+
+#[test]
+fn the_sql_of_the_table_and_of_the_row_is_shown_and_copied() {
+    let mut s = Session::new();
+    s.keys("3jS");
+    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    assert!(text.contains("The SQL behind this table") && text.contains("FROM used LEFT JOIN files"), "{text}");
+    let Effect::Copy(sql) = s.keys("y") else { panic!("nothing is copied") };
+    assert!(sql.contains("GROUP BY file_id"), "{sql}");
+    s.key(Key::Esc);
+    s.keys("/layer=syscall\n");
+    let Effect::Copy(sql) = s.keys("y") else { panic!("nothing is copied") };
+    assert_eq!(sql, "FROM spans WHERE layer IN ('syscall')\n    AND file_id = 2\nORDER BY start_ns;\n");
+    let text = testing::drawn(&s.snapshot, &mut s.state, 40, 20);
+    assert!(text.contains("The calls behind this row") && text.contains("layer IN"), "{text}");
+}
+
+#[test]
+fn the_layout_is_kept_when_asked() {
+    assert_eq!(Session::new().keys("w"), Effect::Save);
+}
+
+#[test]
+fn from_a_call_to_the_first_inside_it_and_back() {
+    let mut s = Session::new();
+    s.keys("7g");
+    let parents: Vec<_> = s.snapshot.events.rows.iter().map(|e| (e.span_id, e.parent_id)).collect();
+    assert_eq!(parents, [(11, Some(10)), (10, None), (13, Some(10))]);
+    s.keys("jC");
+    assert_eq!(s.state.selected(TableId::Events), Some(11));
+    s.keys("C");
+    assert!(s.state.messages.last().unwrap().1.starts_with("no call inside it"));
+    s.keys("P");
+    assert_eq!(s.state.selected(TableId::Events), Some(10));
+}
+
 #[test]
 fn every_key_on_every_screen_is_harmless() {
-    let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:x";
+    let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:xmaaptCtnxNnSyyw";
     for snapshot in [testing::snapshot(), Snapshot::default()] {
         for screen in '1'..='9' {
             let mut s = Session::new();

@@ -91,6 +91,13 @@ impl<R> Column<R> {
     }
 }
 
+/// A text in a row after the selected one, or before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seek {
+    text: String,
+    back: bool,
+}
+
 /// What is remembered of a table between frames.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableState {
@@ -100,6 +107,12 @@ pub struct TableState {
     pub sort: Option<(&'static str, bool)>,
     /// The last row stays selected as rows come.
     pub follow: bool,
+    /// What the next frame looks for.
+    seek: Option<Seek>,
+    /// What it did not find.
+    pub missed: Option<String>,
+    /// The column that was sorted by when the layout was saved, until it is there.
+    pub wanted: Option<(String, bool)>,
     /// First row shown.
     top: usize,
     /// Of the last frame: ids in their order, place of the selected one, rows that fit, heads that sort, and where things are.
@@ -125,6 +138,11 @@ impl TableState {
         let last = self.ids.len().saturating_sub(1);
         let at = self.at.saturating_add_signed(rows).min(last);
         self.select(at);
+    }
+
+    /// Selects the next row that contains a text, in whatever case.
+    pub fn seek(&mut self, text: &str, back: bool) {
+        self.seek = Some(Seek { text: text.to_lowercase(), back });
     }
 
     /// Selects the n-th row.
@@ -201,6 +219,11 @@ pub struct Table<'a, R> {
 impl<R> Table<'_, R> {
     /// Lays the table out and draws it.
     pub fn draw(&self, buf: &mut Buffer, area: Rect, pen: Pen, state: &mut TableState, focused: bool) {
+        if let Some((head, least_first)) = &state.wanted
+            && let Some(column) = self.columns.iter().find(|c| c.head == head && c.sort.is_some())
+        {
+            (state.sort, state.wanted) = (Some((column.head, *least_first)), None);
+        }
         let order = self.order(state);
         state.heads = self.columns.iter().filter(|c| c.sort.is_some()).map(|c| c.head).collect();
         state.ids = order.iter().map(|i| (self.id)(&self.rows[*i])).collect();
@@ -213,6 +236,7 @@ impl<R> Table<'_, R> {
             (false, None) if state.selected.is_some() => state.at.min(last),
             (false, None) => 0,
         };
+        self.search(state, &order, pen);
         let page = usize::from(area.height.saturating_sub(2));
         state.page = page.max(1);
         state.top =
@@ -270,12 +294,34 @@ impl<R> Table<'_, R> {
         order
     }
 
+    /// All of a cell.
+    fn text(column: &Column<R>, row: &R, pen: Pen) -> String {
+        (column.show)(row, pen, if column.grows { 400 } else { column.width.max(40) }).text
+    }
+
     fn details(&self, state: &mut TableState, order: &[usize], pen: Pen) {
         let row = order.get(state.at).map(|i| &self.rows[*i]);
-        let text = |c: &Column<R>, row| (c.show)(row, pen, if c.grows { 400 } else { c.width.max(40) }).text;
         state.details = row.map_or_else(Vec::new, |row| {
-            self.columns.iter().map(|c| (c.head, text(c, row).trim().to_owned())).collect()
+            self.columns.iter().map(|c| (c.head, Self::text(c, row, pen).trim().to_owned())).collect()
         });
+    }
+
+    /// Goes to the row that is sought, around the ends.
+    fn search(&self, state: &mut TableState, order: &[usize], pen: Pen) {
+        let Some(Seek { text, back }) = state.seek.take() else { return };
+        let has = |at: &usize| {
+            let row = &self.rows[order[*at]];
+            self.columns.iter().any(|c| Self::text(c, row, pen).to_lowercase().contains(&text))
+        };
+        let n = order.len();
+        let found = (1..=n).map(|step| (state.at + if back { n - step } else { step }) % n).find(has);
+        match found {
+            Some(at) => {
+                state.follow = false;
+                state.select(at);
+            }
+            None => state.missed = Some(text),
+        }
     }
 
     /// Columns of the terminal for each; 0 for those that find no room.

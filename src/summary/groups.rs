@@ -1,0 +1,155 @@
+//! Rows of processes put together: by rank, by control group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::bins::Merge as _;
+use super::view::{HeatCell, ProcessRow};
+
+/// What a row of the processes screen is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grouping {
+    #[default]
+    Process,
+    Thread,
+    Rank,
+    Cgroup,
+}
+
+impl Grouping {
+    /// The one that comes after it, and after the last the first.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Process => Self::Thread,
+            Self::Thread => Self::Rank,
+            Self::Rank => Self::Cgroup,
+            Self::Cgroup => Self::Process,
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Process => "processes",
+            Self::Thread => "threads",
+            Self::Rank => "ranks",
+            Self::Cgroup => "control groups",
+        }
+    }
+
+    /// Whether two rows go together.
+    fn same(self, a: &ProcessRow, b: &ProcessRow) -> bool {
+        match self {
+            Self::Process => a.process_ix == b.process_ix,
+            Self::Thread => (a.process_ix, a.tid) == (b.process_ix, b.tid),
+            Self::Rank => a.rank == b.rank,
+            Self::Cgroup => a.cgroup == b.cgroup,
+        }
+    }
+
+    /// The rows of processes that are in a group.
+    pub fn members<'a>(self, rows: &'a [ProcessRow], group: &ProcessRow) -> Vec<&'a ProcessRow> {
+        rows.iter().filter(|r| self.same(r, group)).collect()
+    }
+}
+
+/// Ranks in their order and what has none last; control groups by the time in I/O of their first process.
+pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
+    if matches!(by, Grouping::Process | Grouping::Thread) {
+        return rows.to_vec();
+    }
+    let mut places: BTreeMap<(Option<i32>, Option<Arc<str>>), usize> = BTreeMap::new();
+    let mut groups: Vec<ProcessRow> = Vec::new();
+    for row in rows {
+        let key = if by == Grouping::Rank { (row.rank, None) } else { (None, row.cgroup.clone()) };
+        let at = *places.entry(key).or_insert(groups.len());
+        if let Some(group) = groups.get_mut(at) {
+            merge(group, row);
+        } else {
+            let mut group = ProcessRow { members: 1, ..row.clone() };
+            if by == Grouping::Cgroup {
+                group.rank = None;
+                group.command = row.cgroup.clone().unwrap_or_else(|| "(not known)".into());
+            }
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn merge(group: &mut ProcessRow, row: &ProcessRow) {
+    group.members += 1;
+    group.threads += row.threads;
+    group.start_ns = group.start_ns.min(row.start_ns);
+    // A group has ended when all of it has.
+    group.end_ns = group.end_ns.zip(row.end_ns).map(|(a, b)| a.max(b));
+    group.sums.merge(&row.sums);
+    group.system.merge(&row.system);
+    for (layer, ns) in &row.self_by_layer {
+        match group.self_by_layer.iter_mut().find(|(l, _)| l == layer) {
+            Some((_, sum)) => *sum = sum.saturating_add(*ns),
+            None => group.self_by_layer.push((*layer, *ns)),
+        }
+    }
+    group.read_ns = group.read_ns.saturating_add(row.read_ns);
+    group.write_ns = group.write_ns.saturating_add(row.write_ns);
+    group.meta_ns = group.meta_ns.saturating_add(row.meta_ns);
+    group.calls_per_s += row.calls_per_s;
+    group.read_per_s += row.read_per_s;
+    group.written_per_s += row.written_per_s;
+    if group.heat.len() < row.heat.len() {
+        group.heat.resize(row.heat.len(), HeatCell::default());
+    }
+    for (sum, cell) in group.heat.iter_mut().zip(&row.heat) {
+        sum.merge(cell);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::view::Sums;
+    use crate::words::Layer;
+
+    fn rows() -> Vec<ProcessRow> {
+        let row = |ix: i32, rank, cgroup: &str, end_ns| ProcessRow {
+            process_ix: ix,
+            pid: 100 + ix,
+            rank,
+            cgroup: Some(cgroup.into()),
+            threads: 2,
+            end_ns,
+            sums: Sums { calls: 1 << ix, dur_ns: 10, ..Sums::default() },
+            self_by_layer: vec![(if ix == 0 { Layer::Stdio } else { Layer::Syscall }, 5)],
+            heat: vec![HeatCell { bytes: 1, dur_ns: 1 }; ix as usize],
+            ..ProcessRow::default()
+        };
+        vec![row(0, Some(0), "/a", Some(7)), row(1, Some(0), "/b", Some(9)), row(2, None, "/b", None)]
+    }
+
+    #[test]
+    fn a_group_is_the_sum_of_its_processes() {
+        let ranks = grouped(&rows(), Grouping::Rank);
+        assert_eq!(ranks.iter().map(|r| (r.rank, r.members)).collect::<Vec<_>>(), [(Some(0), 2), (None, 1)]);
+        assert_eq!((ranks[0].sums.calls, ranks[0].threads, ranks[0].end_ns), (3, 4, Some(9)));
+        assert_eq!(ranks[0].self_by_layer, [(Layer::Stdio, 5), (Layer::Syscall, 5)]);
+        assert_eq!(ranks[0].heat.len(), 1);
+        let cgroups = grouped(&rows(), Grouping::Cgroup);
+        let facts: Vec<_> = cgroups.iter().map(|r| (&*r.command, r.members, r.sums.calls, r.end_ns)).collect();
+        assert_eq!(facts, [("/a", 1, 1, Some(7)), ("/b", 2, 6, None)], "what goes on has not ended");
+    }
+
+    #[test]
+    fn every_process_is_in_one_group() {
+        for by in [Grouping::Process, Grouping::Thread, Grouping::Rank, Grouping::Cgroup] {
+            let all = rows();
+            let mut members: Vec<i32> =
+                grouped(&all, by).iter().flat_map(|g| by.members(&all, g)).map(|r| r.pid).collect();
+            members.sort_unstable();
+            assert_eq!(members, [100, 101, 102], "{by:?}");
+        }
+    }
+}
