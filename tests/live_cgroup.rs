@@ -1,4 +1,4 @@
-//! What was dirty before the trace is written back during it: nobody knows the call, the kernel knows the control group.
+//! What others dirty is written back: nobody knows the call, the kernel knows the control group.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
@@ -13,14 +13,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BYTES: i64 = 4 << 20;
+const BYTES: i64 = 512 << 10;
 
 /// A control group of the unified hierarchy, which is removed in the end.
 struct Group(PathBuf);
 
 impl Group {
-    fn new(unified: &Path) -> Self {
-        let group = Self(unified.join(format!("iotrace-test-{}", std::process::id())));
+    fn new(unified: &Path, fstype: &str) -> Self {
+        let group = Self(unified.join(format!("iotrace-test-{fstype}-{}", std::process::id())));
         fs::create_dir(&group.0).unwrap();
         group
     }
@@ -41,7 +41,7 @@ impl Drop for Group {
     }
 }
 
-fn what_was_dirty_before_is_of_its_control_group(fstype: &str) {
+fn what_nobody_is_known_to_have_dirtied_is_of_its_control_group(fstype: &str) {
     let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
     let unified = unified.into_iter().find(|at| at.join("cgroup.controllers").exists()).unwrap();
     let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap();
@@ -54,14 +54,20 @@ fn what_was_dirty_before_is_of_its_control_group(fstype: &str) {
 
     let work = live::scratch();
     let device = Device::new(work.path(), fstype);
-    let group = Group::new(unified);
-    let old = device.mount.join("old");
-    let dirties = group.script(&format!("exec dd if=/dev/zero of={} bs={BYTES} count=1 status=none", old.display()));
-    assert!(Command::new(&dirties[0]).args(&dirties[1..]).status().unwrap().success());
-
-    // It lives long enough for the tracer to see in which group it is.
-    let command = group.script(&format!("exec sh -c 'sleep {0}; sync; sleep {0}'", live::slower()));
-    let data = live::trace(work.path(), &["--layers", "syscall,block"], &command).data().lossless();
+    let group = Group::new(unified, fstype);
+    let [ready, done] = ["ready", "done"].map(|name| work.path().join(name));
+    let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.1; done; sync", ready.display(), done.display());
+    // The tracer looks at what is executed in which group; who dirties is not traced.
+    let traced = group.script(&format!("exec sh -c '{waits}'"));
+    let file = device.mount.join("file");
+    let dirties = group.script(&format!("exec dd if=/dev/zero of={} bs={BYTES} count=1 status=none", file.display()));
+    let other = std::thread::spawn(move || {
+        live::until("the traced process", || ready.exists());
+        assert!(Command::new(&dirties[0]).args(&dirties[1..]).status().unwrap().success());
+        fs::write(done, "").unwrap();
+    });
+    let data = live::trace(work.path(), &["--layers", "syscall,block"], &traced).data().lossless();
+    other.join().unwrap();
     let written: BTreeMap<i64, &str> =
         data.block.iter().filter(|b| b.dev == device.number && b.op == "write").map(|b| (b.req_id, b.class)).collect();
     // What `sync` waits for may be of its class.
@@ -78,11 +84,11 @@ fn what_was_dirty_before_is_of_its_control_group(fstype: &str) {
 }
 
 #[test]
-fn what_was_dirty_before_the_trace_is_of_its_control_group_on_ext4() {
-    what_was_dirty_before_is_of_its_control_group("ext4");
+fn what_others_dirty_is_of_its_control_group_on_ext4() {
+    what_nobody_is_known_to_have_dirtied_is_of_its_control_group("ext4");
 }
 
 #[test]
-fn what_was_dirty_before_the_trace_is_of_its_control_group_on_xfs() {
-    what_was_dirty_before_is_of_its_control_group("xfs");
+fn what_others_dirty_is_of_its_control_group_on_xfs() {
+    what_nobody_is_known_to_have_dirtied_is_of_its_control_group("xfs");
 }
