@@ -6,7 +6,8 @@
 #ifndef IOT_NFS_H
 #define IOT_NFS_H
 
-#define IOT_NFS_PROGRAM 100003 /* include/uapi/linux/nfs.h */
+#define IOT_NFS_PROGRAM 100003	   /* include/uapi/linux/nfs.h */
+#define PF_WQ_WORKER	0x00000020 /* include/linux/sched.h */
 
 /*
  * Of modules (sunrpc, nfsd), whose types are not among the kernel's. That the arguments of their tracepoints are not null
@@ -25,6 +26,11 @@ struct rpc_clnt___iot {
 } __attribute__((preserve_access_index));
 
 struct rpc_task___iot {
+	union {
+		struct {
+			unsigned long data;
+		} tk_work;
+	} u;
 	struct rpc_message___iot tk_msg;
 	struct rpc_clnt___iot *tk_client;
 } __attribute__((preserve_access_index));
@@ -50,6 +56,15 @@ struct nfsd4_compoundres___iot {
 	struct nfsd4_compound_state___iot cstate;
 } __attribute__((preserve_access_index));
 
+/* Of the kernel itself: what a thread of a work queue works on. */
+struct kthread___iot {
+	void *data;
+} __attribute__((preserve_access_index));
+
+struct worker___iot {
+	void *current_work;
+} __attribute__((preserve_access_index));
+
 /* Tasks whose end is not followed: the next one at the same place takes its own. By struct rpc_task. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -66,15 +81,31 @@ struct {
 	__type(value, struct iot_client);
 } iot_asked SEC(".maps");
 
+/* The client of the task that the current thread of a work queue carries on with, or deals with the end of. */
+static __always_inline struct iot_client *iot_nfs_before(struct task_struct *self)
+{
+	struct kthread___iot *thread;
+	struct worker___iot *worker;
+	u64 key;
+
+	if (!(self->flags & PF_WQ_WORKER) || !bpf_core_field_exists(self->worker_private))
+		return NULL;
+	thread = (void *)BPF_CORE_READ(self, worker_private);
+	worker = (void *)BPF_CORE_READ(thread, data);
+	key = (u64)BPF_CORE_READ(worker, current_work) - bpf_core_field_offset(struct rpc_task___iot, u.tk_work);
+	return bpf_map_lookup_elem(&iot_asking, &key);
+}
+
 /*
- * A task begins, in the thread that wants it, whoever sends it later. Those of other programs are nobody's business, those
- * of the kernel's own threads (write-back, leases) are nobody's in particular.
+ * A task begins, in the thread that wants it, whoever sends it later; one that follows from another (COMMIT, when what was
+ * written is there) is for the same. Those of other programs are nobody's business, those of the kernel's own threads
+ * (write-back, leases) are nobody's in particular.
  */
 SEC("?tp_btf/rpc_task_begin")
 int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
-	struct iot_client c = {};
+	struct iot_client c = {}, *before;
 	u64 key = (u64)task;
 	const char *name;
 	struct iot_task *t;
@@ -100,7 +131,11 @@ int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 		} else if (iot_inside(t, &c.seq)) {
 			c.flags |= IOT_B_IN_CALL;
 		}
-	} else if (!(self->flags & PF_KTHREAD)) {
+	} else if (self->flags & PF_KTHREAD) {
+		before = iot_nfs_before(self);
+		if (before)
+			c = *before;
+	} else {
 		goto none;
 	}
 	name = BPF_CORE_READ(task, tk_msg.rpc_proc, p_name);

@@ -46,6 +46,7 @@ pub const SUITE: &[Binary] = &[
     },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_levels", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_nfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
