@@ -257,7 +257,11 @@ fn requests_belong_to_calls(version: &str) {
         assert!(parts.iter().all(|r| r.errno == Some(0)));
         assert!(linked(call, "write") >= 65536, "{call:?}");
     }
-    // What is in the page cache is sent by fsync, and by its COMMIT on the device.
+    // What is in the page cache is sent by fsync, and then it is on the device: because the WRITE asks for that, or by a
+    // COMMIT, which follows when the WRITE is over. The last file's may be the kernel's own.
+    let commits: Vec<&Rpc> = rows.iter().filter(|r| r.op == "commit").collect();
+    let fsyncs: usize = calls("fsync").into_iter().map(|s| of(s, &["commit"]).len()).sum();
+    assert!(commits.len() - fsyncs <= 1 && (commits.len() < 2 || fsyncs >= 2), "{commits:?}");
     let synced: Vec<&Span> = calls("fsync").into_iter().filter(|s| !of(s, &["write"]).is_empty()).collect();
     assert_eq!(synced.len(), 2);
     for call in synced {
@@ -269,11 +273,11 @@ fn requests_belong_to_calls(version: &str) {
             let holds = |part: &&[i64; 2]| from / 4096 * 4096 <= part[0] && part[0] <= from && part[1] == to;
             assert_eq!(parts.iter().filter(holds).count(), 1, "{parts:?}");
         }
-        assert_eq!(of(call, &["commit"]).len(), 1);
-        assert!(linked(call, "write") >= 5 * 4096, "{call:?}");
+        assert!(linked(call, "write") >= 10500, "{call:?}");
         // It also dirtied the server's pages.
-        let owned = data.owners.iter().filter(|o| o.span_id == Some(call.span_id) && o.known_by == "page");
-        assert_eq!(owned.map(|o| o.bytes).sum::<i64>(), 5 * 4096, "{call:?}");
+        let owned = data.owners.iter().filter(|o| o.span_id == Some(call.span_id));
+        let owned = owned.filter(|o| matches!(o.known_by, "page" | "range")).map(|o| o.bytes).sum::<i64>();
+        assert!(owned >= 10500, "{owned} {call:?}");
     }
     // What the server does not have any more is read from the device.
     for (op, bytes) in [("preadv2", 65536), ("pread64", 3000)] {
