@@ -108,7 +108,7 @@ impl Served {
             let (name, counts) = line.trim().split_once(": ")?;
             Some((name.to_lowercase(), counts.split(' ').next()?.parse().ok()?))
         };
-        lines.map_while(|line| count(line)).collect()
+        lines.map_while(count).collect()
     }
 }
 
