@@ -38,31 +38,12 @@ static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
 	return NULL;
 }
 
-/* The operation that a bio is queued for, if that is one. */
-static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct iot_task *t)
+/* The operation that the thread carries out by itself, if that is one. */
+static __always_inline struct iot_op *iot_task_operation(struct iot_task *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct kiocb *kiocb = iot_bio_kiocb(bio);
-	struct iot_op_key key = {};
-	struct iot_op *op;
+	struct iot_op_key key = {.object = t->issuing};
 
-	if (kiocb) {
-		/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
-		key.object = (u64)kiocb;
-		op = bpf_map_lookup_elem(&iot_ops, &key);
-		if (op)
-			return op;
-		if ((u64)BPF_CORE_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
-			struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
-
-			key.object = BPF_CORE_READ(aio, ki_res.obj);
-			key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
-			key.process = t->process;
-			return bpf_map_lookup_elem(&iot_ops, &key);
-		}
-		return NULL;
-	}
-	key.object = t->issuing;
 	if (task->flags & PF_IO_WORKER && bpf_core_field_exists(task->worker_private)) {
 		struct io_worker *worker = (void *)BPF_CORE_READ(task, worker_private);
 		u64 work = (u64)BPF_CORE_READ(worker, cur_work);
@@ -71,6 +52,32 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 	}
 	return key.object ? bpf_map_lookup_elem(&iot_ops, &key) : NULL;
 }
+
+/* The operation that a bio is queued for, if that is one. */
+static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct iot_task *t)
+{
+	struct kiocb *kiocb = iot_bio_kiocb(bio);
+	struct iot_op_key key = {};
+	struct iot_op *op;
+
+	if (!kiocb)
+		return iot_task_operation(t);
+	/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
+	key.object = (u64)kiocb;
+	op = bpf_map_lookup_elem(&iot_ops, &key);
+	if (op)
+		return op;
+	if ((u64)BPF_CORE_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
+		struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
+
+		key.object = BPF_CORE_READ(aio, ki_res.obj);
+		key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
+		key.process = t->process;
+		return bpf_map_lookup_elem(&iot_ops, &key);
+	}
+	return NULL;
+}
+
 /*
  * Is this folio, which a write carries, being written back? One that is not is the buffer of direct I/O, which may be a
  * mapped file just as well.

@@ -225,6 +225,15 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		} else if (iot_inside(t, &q.seq)) {
 			q.flags |= IOT_B_IN_CALL;
 		}
+	} else if (!copy) {
+		struct iot_client *c = iot_served();
+
+		if (c) {
+			q.flags |= c->flags;
+			q.thread = c->thread;
+			q.seq = c->seq;
+			q.of = c->of;
+		}
 	}
 	if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);

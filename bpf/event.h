@@ -26,6 +26,7 @@ enum iot_type {
 	IOT_T_DISK,	  /* the name of a device; before its first request */
 	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
 	IOT_T_RPC,	  /* a request that a target serves: it was read, or replied to */
+	IOT_T_REPLY,	  /* a request that the kernel serves is over */
 };
 
 enum iot_text_kind {
@@ -296,6 +297,31 @@ struct iot_rpc {
 	u64 time;
 	u64 channel;	/* requests are numbered within it */
 	u8 message[64]; /* its beginning, as it is: the header and, if there is more, what follows */
+};
+
+/* iot_reply.known */
+#define IOT_R_RANGE 0x01 /* offset, asked */
+#define IOT_R_MOVED 0x02 /* moved */
+
+/* What the kernel's NFS server did for a client on this node. */
+struct iot_reply {
+	u8 type;
+	u8 flags; /* of iot_bio: client_thread, client_seq are valid */
+	u8 known;
+	u8 pad;
+	u32 xid;
+	u64 time;
+	u64 received;
+	u64 offset;
+	u32 asked;
+	u32 moved;
+	u32 status; /* of NFS */
+	u32 tgid;   /* of the server's thread */
+	u32 tid;
+	u32 client_thread;
+	u32 client_seq;
+	u32 client_tid; /* 0: nobody in particular */
+	u8 op[24];
 };
 
 /* Not a record: a question of user space (pid, address) and its answer. */

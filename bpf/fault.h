@@ -217,20 +217,27 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 	struct iot_file_key key = {};
 	struct inode *inode;
 	struct iot_task *t = iot_self();
+	struct iot_client *c = t ? NULL : iot_served();
 	u32 seq = 0;
 
-	if (!t || !mapping)
+	if ((!t && !c) || !mapping)
 		return 0;
 	inode = BPF_CORE_READ(mapping, host);
 	/* what is on no device is never written back; see iot_bio_file */
 	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || !BPF_CORE_READ(inode, i_sb, s_bdev))
 		return 0;
 	iot_key_of(inode, &key);
-	if (!iot_fault_open(t) && iot_writes(t, &key))
-		return 0;
-	e.in_call = iot_inside(t, &seq);
-	e.seq = seq;
-	e.thread = t->thread;
+	if (t) {
+		if (!iot_fault_open(t) && iot_writes(t, &key))
+			return 0;
+		e.in_call = iot_inside(t, &seq);
+		e.seq = seq;
+		e.thread = t->thread;
+	} else {
+		e.in_call = (c->flags & IOT_B_IN_CALL) != 0;
+		e.seq = c->seq;
+		e.thread = c->thread;
+	}
 	e.time = bpf_ktime_get_ns();
 	e.ino = key.ino;
 	e.dev = key.dev;

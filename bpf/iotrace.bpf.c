@@ -35,10 +35,12 @@
 #include "rpc.h"
 #include "syscall.h"
 #include "process.h"
+#include "served.h"
 #include "fault.h"
 #include "symbols.h"
 #include "bio.h"
 #include "block.h"
+#include "nfs.h"
 #include "real.h"
 #include "inflight.h"
 
@@ -57,6 +59,7 @@ const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_cache *iot_unused_cache __attribute__((unused));
 const struct iot_rpc *iot_unused_rpc __attribute__((unused));
+const struct iot_reply *iot_unused_reply __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
 const enum iot_how *iot_unused_how __attribute__((unused));
 const enum iot_about_how *iot_unused_about __attribute__((unused));
@@ -85,6 +88,7 @@ _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
+_Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");
 _Static_assert(sizeof(struct iot_stopped) == 80 + 32 * 72 + 32 * 16 + 64 * 8 && IOT_OPEN_MAX == IOT_DEPTH,
 	       "open calls");
 

@@ -167,7 +167,10 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
     let check = |(group, verdict): (Group, Result<(), String>)| Check {
         name: group.shows(),
         found: verdict.map(|()| "its programs load".to_owned()),
-        way_out: "coverage in a trace says what is missing without it; please report the text above and the kernel",
+        way_out: match group.absent() {
+            Some(_) => "not needed where there is none; if there is one, it must be there before the trace begins",
+            None => "coverage in a trace says what is missing without it; please report the text above and the kernel",
+        },
         needed: group == Group::Process,
     };
     verdicts.into_iter().map(check).collect()

@@ -11,6 +11,7 @@ pub mod library;
 mod mpi;
 mod mpiio;
 mod netcdf;
+pub mod nfs;
 mod number;
 mod operation;
 pub mod phase;

@@ -308,6 +308,10 @@ impl Correlator {
                 self.blocks.dirtied(file, &dirty);
             }
             Event::Message(message) => self.rpcs.message(t_ns, &message, &self.processes, &mut self.losses, out),
+            Event::Reply(reply) => {
+                let dur_ns = i64::try_from(reply.time.saturating_sub(reply.received)).unwrap_or(i64::MAX);
+                self.rpcs.served(t_ns, dur_ns, &reply, &self.processes, out);
+            }
             Event::Disk { dev, name, .. } => self.blocks.named(dev, name),
             Event::Request(request) => {
                 let t0 = self.t0;

@@ -59,6 +59,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::Request(r) => (10, r.req, 0),
         // What is read now was asked for before, and what is replied now is waited for.
         Event::Message(m) => (7, m.channel, m.number),
+        Event::Reply(r) => (7, u64::from(r.server[1]), u64::from(r.number)),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
     };
     (event.time(), class, a, b)

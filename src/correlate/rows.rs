@@ -138,11 +138,11 @@ pub struct BlockBytes {
     pub known_by: &'static str,
 }
 
-/// One request of a client to a server that is traced: a FUSE daemon.
+/// One request of a client to a server: a FUSE daemon that is traced, or the kernel's NFS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rpc {
     pub rpc_id: i64,
-    /// `fuse`.
+    /// `fuse` or `nfs`.
     pub protocol: &'static str,
     /// What it asks for: `lookup`, `read`, ...
     pub op: &'static str,

@@ -1,5 +1,5 @@
 //! Requests of clients to servers, where one or both are traced: the call of the client that waits for each, and the calls of
-//! the server that serve it.
+//! the server that serve it. A server inside the kernel (NFS) makes no calls, but it is known from the start whom it serves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,8 @@ use super::losses::Losses;
 use super::processes::{Processes, ThreadState};
 use super::rows::{Row, Rpc, span_id};
 use crate::catalog::fuse::{self, Moves};
-use crate::event::{Asked, Message, Replied, Said};
+use crate::catalog::nfs;
+use crate::event::{Asked, Message, Replied, Reply, Said};
 use crate::words::Layer;
 
 /// Requests that wait for their reply, or for the end of the call that they may be part of.
@@ -167,6 +168,35 @@ impl Rpcs {
         }
         request.over = true;
         self.write(id, out);
+    }
+
+    /// A server inside the kernel has served a request.
+    pub fn served(&mut self, t_ns: i64, dur_ns: i64, reply: &Reply, processes: &Processes, out: &mut Vec<Row>) {
+        let client = reply.client.and_then(|(thread, _)| processes.threads.get(&thread));
+        let [pid, tid] = reply.server.map(|number| number as i32);
+        let id = self.next;
+        self.next += 1;
+        out.push(Row::Rpc(Rpc {
+            rpc_id: id,
+            protocol: "nfs",
+            op: nfs::word(&reply.operation),
+            xid: i64::from(reply.number),
+            dev: None,
+            client_tid: reply.client_tid,
+            client_process_ix: client.map(|t| t.owner.process_ix()).filter(|ix| *ix >= 0),
+            client_span_id: reply.client.and_then(|(thread, seq)| Some(span_id(thread, seq?))),
+            server_process_ix: -1,
+            server_pid: pid,
+            server_tid: tid,
+            first_span_id: None,
+            last_span_id: None,
+            received_ns: t_ns.saturating_sub(dur_ns),
+            dur_ns: Some(dur_ns),
+            offset: reply.range.and_then(|(offset, _)| i64::try_from(offset).ok()),
+            req_bytes: reply.range.map(|(_, size)| i64::from(size)),
+            bytes: reply.moved.map(i64::from),
+            errno: Some(i16::try_from(reply.status).unwrap_or(i16::MAX)),
+        }));
     }
 
     /// Is it not known of requests of this thread in which call they are?
@@ -353,6 +383,39 @@ mod tests {
             requests(&rows).iter().map(|r| (r.client_span_id, r.dur_ns)).collect::<Vec<_>>(),
             [(None, Some(20))]
         );
+    }
+
+    #[test]
+    fn what_the_kernel_has_served_names_its_client_at_once() {
+        let mut run = run();
+        let reply = Reply {
+            time: 30,
+            received: 20,
+            number: 7,
+            operation: *b"WRITE\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+            client: Some((0, Some(3))),
+            client_tid: Some(CLIENT),
+            server: [40, 41],
+            range: Some((512, 64)),
+            moved: Some(64),
+            status: 0,
+        };
+        run.push(Event::Reply(reply));
+        // Nobody in particular; one that has ended; a status that is no error number.
+        let nobody = Reply { client: None, client_tid: None, range: None, moved: None, ..reply };
+        run.push(Event::Reply(Reply { time: 31, ..nobody }));
+        run.push(Event::Reply(Reply { time: 32, client: Some((9, None)), status: 10_008, ..reply }));
+        let rows = run.finish();
+        let [a, b, c] = &requests(&rows)[..] else { panic!("{:?}", requests(&rows)) };
+        assert_eq!((a.protocol, a.op, a.xid, a.rpc_id, b.rpc_id), ("nfs", "write", 7, 1, 2));
+        assert_eq!((a.client_tid, a.client_process_ix, a.client_span_id), (Some(CLIENT), Some(0), Some(span_id(0, 3))));
+        assert_eq!((a.server_process_ix, a.server_pid, a.server_tid), (-1, 40, 41));
+        assert_eq!((a.received_ns, a.dur_ns, a.errno), (20, Some(10), Some(0)));
+        assert_eq!((a.offset, a.req_bytes, a.bytes), (Some(512), Some(64), Some(64)));
+        assert_eq!((b.client_tid, b.client_process_ix, b.client_span_id), (None, None, None));
+        assert_eq!((b.offset, b.req_bytes, b.bytes), (None, None, None));
+        assert_eq!((c.client_tid, c.client_process_ix, c.client_span_id), (Some(CLIENT), None, None));
+        assert_eq!(c.errno, Some(10_008));
     }
 
     #[test]

@@ -245,6 +245,29 @@ pub struct Cgroup {
     pub id: Option<u64>,
 }
 
+/// A request that a server inside the kernel (NFS) has served for a client on this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reply {
+    /// When it began to reply.
+    pub time: u64,
+    pub received: u64,
+    pub number: u32,
+    /// The client's name of what was asked for, for [`crate::catalog::nfs::word`]; a NUL ends it.
+    pub operation: [u8; 24],
+    /// The client's thread, if it is traced, and the number of the innermost call that it was in.
+    pub client: Option<(u32, Option<u32>)>,
+    /// The same as the kernel numbers it; none of the kernel's own threads.
+    pub client_tid: Option<i32>,
+    /// Process and thread of the server.
+    pub server: [u32; 2],
+    /// Offset and size, if it is one that moves data.
+    pub range: Option<(u64, u32)>,
+    /// Bytes that were moved.
+    pub moved: Option<u32>,
+    /// Of NFS; 0: success.
+    pub status: u32,
+}
+
 /// Everything that reaches the correlator.
 ///
 /// `root` is a number of the directory that the absolute paths of the process start from: in a container or after
@@ -285,6 +308,8 @@ pub enum Event {
     Request(Request),
     /// A server has read a request of a client, or replies to one.
     Message(Message),
+    /// A server inside the kernel replies to a client.
+    Reply(Reply),
 }
 
 impl Event {
@@ -309,6 +334,7 @@ impl Event {
             Self::Dirty(d) => d.time,
             Self::Request(r) => r.completed.unwrap_or(r.issued),
             Self::Message(m) => m.time,
+            Self::Reply(r) => r.time,
         }
     }
 }

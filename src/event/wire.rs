@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Asked, Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Request, Said, Sighting,
-    TextKind,
+    Asked, Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Reply, Request, Said,
+    Sighting, TextKind,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -44,6 +44,8 @@ unsafe impl Plain for t::iot_operation {}
 unsafe impl Plain for t::iot_cache {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_rpc {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_reply {}
 // SAFETY: as above (bpf/spec.h), and without padding: the fields fill the struct.
 unsafe impl Plain for t::iot_spec {}
 
@@ -99,6 +101,7 @@ const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
+const _: () = assert!(size_of::<t::iot_reply>() == 88);
 
 /// `iot_call.flags` of `bpf/event.h` (macros do not reach the skeleton).
 pub mod flags {
@@ -110,6 +113,12 @@ pub mod flags {
     pub const CUT: u8 = 0x20;
     pub const DIRECT: u8 = 0x40;
     pub const FILE: u8 = 0x80;
+}
+
+/// `iot_reply.known`.
+mod known {
+    pub const RANGE: u8 = 0x01;
+    pub const MOVED: u8 = 0x02;
 }
 
 /// `iot_bio.flags`.
@@ -273,6 +282,23 @@ fn message(r: &t::iot_rpc) -> Message {
         Said::Replied(Replied { errno, body, taken: (body >= 8).then(|| half(16)) })
     };
     Message { time: r.time, thread: r.thread, seq: r.seq, channel: r.channel, number: whole(8), what }
+}
+
+fn reply(r: &t::iot_reply) -> Reply {
+    let has = |bit| r.flags & bit != 0;
+    let knows = |bit| r.known & bit != 0;
+    Reply {
+        time: r.time,
+        received: r.received,
+        number: r.xid,
+        operation: r.op,
+        client: has(bio::TRACED).then(|| (r.client_thread, has(bio::IN_CALL).then_some(r.client_seq))),
+        client_tid: i32::try_from(r.client_tid).ok().filter(|tid| *tid > 0),
+        server: [r.tgid, r.tid],
+        range: knows(known::RANGE).then_some((r.offset, r.asked)),
+        moved: knows(known::MOVED).then_some(r.moved),
+        status: r.status,
+    }
 }
 
 impl Decoder {
@@ -439,6 +465,7 @@ impl Decoder {
                 })
             }
             t::iot_type::IOT_T_RPC => Event::Message(message(get(kind, bytes)?)),
+            t::iot_type::IOT_T_REPLY => Event::Reply(reply(get(kind, bytes)?)),
             t::iot_type::IOT_T_DISK => {
                 let d: &t::iot_disk = get(kind, bytes)?;
                 let name: Vec<u8> = d.name.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
@@ -498,7 +525,7 @@ mod tests {
     #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
-        for kind in (1..=12u8).chain([14, 20, 28, 29]) {
+        for kind in (1..=12u8).chain([14, 20, 28, 29, 30]) {
             let mut bytes = [0u64; 1];
             bytes[0] = u64::from(kind);
             let raw: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
@@ -531,9 +558,25 @@ mod tests {
         assert_eq!(message(&record).what, Said::Replied(Replied { errno: 5, body: 8, taken: Some(77) }));
     }
 
+    #[test]
+    fn a_reply_has_what_is_known_of_it() {
+        let mut record =
+            t::iot_reply { client_thread: 3, client_seq: 4, asked: 5, moved: 6, ..t::iot_reply::default() };
+        let decoded = reply(&record);
+        assert_eq!(decoded.client_tid.map(i64::from).or(decoded.client.map(|c| c.0.into())), None);
+        assert_eq!((decoded.range, decoded.moved), (None, None));
+        (record.flags, record.known, record.client_tid) = (bio::TRACED | bio::KERNEL, known::RANGE, 9);
+        let decoded = reply(&record);
+        assert_eq!((decoded.client, decoded.client_tid), (Some((3, None)), Some(9)));
+        assert_eq!((decoded.range, decoded.moved), (Some((0, 5)), None));
+        (record.flags, record.known) = (bio::TRACED | bio::IN_CALL, known::MOVED);
+        let decoded = reply(&record);
+        assert_eq!((decoded.client, decoded.range, decoded.moved), (Some((3, Some(4))), None, Some(6)));
+    }
+
     proptest! {
         #[test]
-        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..30) {
+        fn any_bytes_are_decoded_or_refused(words in proptest::collection::vec(any::<u64>(), 0..40), kind in 0u8..32) {
             let mut raw: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
             if let Some(first) = raw.first_mut() {
                 *first = kind;

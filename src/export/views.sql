@@ -318,7 +318,7 @@ CREATE OR REPLACE VIEW v_calls_to_device AS
   FROM v_own r LEFT JOIN below ON below.call_id = r.span_id LEFT JOIN device ON device.call_id = r.span_id
   GROUP BY r.layer, r.op ORDER BY calls DESC;
 
--- What traced servers (FUSE daemons) did for traced clients: a line for each call of the server that served a request, and the
+-- What servers (traced FUSE daemons, NFS) did for clients: a line for each call of the server that served a request, and the
 -- call of the client that the request is part of. WHERE client_span_id = SPAN_ID: what was done elsewhere for one call.
 CREATE OR REPLACE VIEW v_rpc AS
   SELECT r.client_span_id, c.op AS client_op, c.pid AS client_pid, c.dur_ns AS client_ns, f.path,

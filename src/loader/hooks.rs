@@ -5,6 +5,7 @@ use crate::loader::functions;
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::perf;
 use crate::words::Layer;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// Programs that are loaded together or not at all.
@@ -25,13 +26,15 @@ pub enum Group {
     Fault,
     /// What becomes dirty otherwise than by a write.
     Dirty,
+    /// Requests to the kernel's NFS server.
+    Nfs,
     Library,
     /// What user space asks the kernel.
     Question,
     /// What has entered and not returned: looked at at any time, and told at the end.
     InFlight,
 }
-pub const GROUPS: [Group; 12] = [
+pub const GROUPS: [Group; 13] = [
     Group::Process,
     Group::Syscall,
     Group::Uring,
@@ -41,6 +44,7 @@ pub const GROUPS: [Group; 12] = [
     Group::Functions,
     Group::Fault,
     Group::Dirty,
+    Group::Nfs,
     Group::Library,
     Group::Question,
     Group::InFlight,
@@ -84,6 +88,14 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_fault_minor", "page-faults:min", Group::Fault),
     ("iot_fault_major", "page-faults:maj", Group::Fault),
     ("iot_dirty_folio", "writeback_dirty_folio", Group::Dirty),
+    ("iot_nfs_begin", "rpc_task_begin", Group::Nfs),
+    ("iot_nfs_number", "xprt_reserve", Group::Nfs),
+    ("iot_nfs_serve", "svc_process", Group::Nfs),
+    ("iot_nfs_read", "nfsd_read_start", Group::Nfs),
+    ("iot_nfs_write", "nfsd_write_start", Group::Nfs),
+    ("iot_nfs_has_read", "nfsd_read_io_done", Group::Nfs),
+    ("iot_nfs_has_written", "nfsd_write_io_done", Group::Nfs),
+    ("iot_nfs_reply", "svc_stats_latency", Group::Nfs),
     (OPEN_CALLS, "task:open_calls", Group::InFlight),
     (END_CALLS, "task:end_calls", Group::InFlight),
 ];
@@ -97,6 +109,9 @@ pub const END_CALLS: &str = "iot_end_calls";
 
 /// Programs that are attached to events that the kernel counts.
 pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
+
+/// There as soon as the server's module is loaded, or is part of the kernel. Those that it needs are there then, too.
+const NFS_SERVER: &str = "/sys/module/nfsd";
 
 /// A tracepoint that has another name in older kernels (Linux 6.3).
 const RENAMED: (&str, &str) = ("io_uring_submit_req", "io_uring_submit_sqe");
@@ -117,6 +132,7 @@ impl Group {
             Self::Functions => "kernel functions",
             Self::Fault => "page faults",
             Self::Dirty => "dirty pages",
+            Self::Nfs => "NFS server",
             Self::Library => "library calls",
             Self::Question => "mapped files",
             Self::InFlight => "in flight",
@@ -126,7 +142,7 @@ impl Group {
     /// Is it needed for these layers? `libraries`: is any of them one of libraries?
     pub fn serves(self, layers: &[Layer], libraries: bool) -> bool {
         match self {
-            Self::Uring | Self::Pages | Self::Throttling => layers.contains(&Layer::Syscall),
+            Self::Uring | Self::Pages | Self::Throttling | Self::Nfs => layers.contains(&Layer::Syscall),
             Self::Block | Self::Dirty => layers.contains(&Layer::Block),
             Self::Functions => layers.contains(&Layer::Fs),
             Self::Fault => layers.contains(&Layer::Vfs),
@@ -134,6 +150,20 @@ impl Group {
             // System calls also show mappings and carry handles up to the libraries' spans.
             Self::Process | Self::Syscall | Self::InFlight => true,
         }
+    }
+
+    /// Why the running kernel has nothing that it could hook into; found without loading anything.
+    pub fn absent(self) -> Option<&'static str> {
+        let is_there = self != Self::Nfs || Path::new(NFS_SERVER).exists();
+        (!is_there).then_some("the kernel's NFS server (nfsd) is not loaded")
+    }
+
+    /// The verdicts on its hooks, where it has nothing to hook into.
+    pub fn verdicts_of_absence(self) -> impl Iterator<Item = Coverage> {
+        self.absent().into_iter().flat_map(move |why| {
+            let verdict = move |hook| Coverage { status: "absent", ..verdict(self, hook, Err(why.to_owned())) };
+            self.hooks().map(move |(_, hook)| verdict(hook))
+        })
     }
 
     /// Its programs; of libraries those of the best tier that works.
@@ -171,9 +201,13 @@ impl Group {
             Self::Block | Self::Dirty => Layer::Block,
             Self::Functions | Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
-            Self::Process | Self::Syscall | Self::Uring | Self::Pages | Self::Throttling | Self::InFlight => {
-                Layer::Syscall
-            }
+            Self::Process
+            | Self::Syscall
+            | Self::Uring
+            | Self::Pages
+            | Self::Throttling
+            | Self::Nfs
+            | Self::InFlight => Layer::Syscall,
         }
     }
 }

@@ -94,7 +94,8 @@ pub fn open<'obj>(
 pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(), String>)> {
     let options = Options { layers: LAYERS.to_vec(), ring_bytes: 0, hold: false, reserved: 0, sockets: false };
     let layout = Layout::new(options.ring_bytes, 1);
-    let verdict = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);
+    let loads = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);
+    let verdict = |group: Group| group.absent().map_or_else(|| loads(group), |why| Err(why.to_owned()));
     GROUPS.into_iter().map(|group| (group, verdict(group))).collect()
 }
 

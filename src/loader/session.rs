@@ -71,6 +71,7 @@ impl<'obj> Session<'obj> {
         let layout = Layout::new(options.ring_bytes, cpus);
         let libraries = catalog.libraries().iter().any(|l| options.layers.contains(&l.layer));
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
+        let (absent, wanted): (BTreeSet<Group>, _) = wanted.into_iter().partition(|g| g.absent().is_some());
         let [first, second] = stores;
         let (skel, refused) = if let Ok(skel) = open(first, &wanted, tier, rows, options, layout)?.load() {
             (skel, Vec::new())
@@ -109,6 +110,7 @@ impl<'obj> Session<'obj> {
                 hooks.map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
             })
             .chain(functions.into_iter().flatten())
+            .chain(absent.into_iter().flat_map(Group::verdicts_of_absence))
             .collect();
         let mut session = Self {
             skel,

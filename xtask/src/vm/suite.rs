@@ -46,9 +46,13 @@ pub const SUITE: &[Binary] = &[
     },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_levels", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_nfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_async_kernel", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_fsync", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_overlay", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cgroup", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary {
         name: "live_attach",
