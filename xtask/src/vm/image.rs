@@ -21,9 +21,6 @@ const MODULES: &[&str] = &[
     "dm_mod",
     "lzo-rle", // zram compresses with it
     "zram",
-    "nfsd",
-    "nfsv3",
-    "nfsv4",
 ];
 const INIT: &str = include_str!("init.sh");
 /// Directories that init mounts on.

@@ -155,7 +155,7 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     }
     fs::create_dir_all(&job).with_context(|| format!("cannot make {}", job.display()))?;
     let tracer = tree.target.join("debug/iotrace-bpf");
-    let script = suite::script(&tree.root, &job, &tracer.to_string_lossy(), LIMIT_OF_A_FILE, built);
+    let script = suite::script(&tree.root, &job, &kernel.base, &tracer.to_string_lossy(), LIMIT_OF_A_FILE, built);
     fs::write(job.join("job.sh"), script).with_context(|| format!("cannot write to {}", job.display()))?;
 
     let console = dir.join(format!("{}.console", kernel.version));
