@@ -141,8 +141,13 @@ pub fn openmpi(command: &str) -> String {
 
 /// A command of Open MPI 5.
 pub fn openmpi5(command: &str) -> String {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/venv/bin").join(command);
-    assert!(venv.exists(), "{} is missing: run `cargo xtask setup`", venv.display());
+    openmpi5_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), command)
+}
+
+/// The same, of the environment in this target directory.
+fn openmpi5_in(target: &Path, command: &str) -> String {
+    let venv = target.join("venv/bin").join(command);
+    assert!(venv.exists(), "{} is missing: run `cargo xtask test`", venv.display());
     venv.display().to_string()
 }
 
@@ -207,7 +212,7 @@ fn compiler(needs: Needs, target: &Path) -> Command {
         Needs::Short => with("cc", SHORT_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
         Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
-        Needs::OpenMpi5 => with(&openmpi5("mpicc"), C_FLAGS),
+        Needs::OpenMpi5 => with(&openmpi5_in(target, "mpicc"), C_FLAGS),
         Needs::Mpich => with(&mpich("mpicc"), C_FLAGS),
         Needs::Cxx => with("c++", CXX_FLAGS),
         Needs::OpenMpiFortran => with(&openmpi("mpifort"), MPIF_FLAGS),
