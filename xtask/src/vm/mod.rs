@@ -32,7 +32,7 @@ const PACKAGES: &[Package] = &[
     package("nfs-kernel-server", "nfs-utils", Sign::Program("rpc.nfsd"), "a test in them mounts what it exports"),
 ];
 
-/// A kernel that takes longer is stopped, and so is a file of tests. The whole suite takes 17 to 19 minutes there.
+/// A kernel that takes longer is stopped, and so is a file of tests. The whole suite takes some 15 to 20 minutes there.
 const LIMIT: Duration = Duration::from_mins(40);
 const LIMIT_OF_A_FILE: u64 = 600;
 

@@ -46,11 +46,9 @@ pub const SUITE: &[Binary] = &[
     },
     Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_levels", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_async_kernel", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_fsync", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_overlay", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_cgroup", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary {
@@ -63,13 +61,6 @@ pub const SUITE: &[Binary] = &[
     Binary { name: "live_tiers", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
     Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
-    Binary {
-        name: "live_errors",
-        places: ONE,
-        needs: Needs::Nothing,
-        need_many_probes: &[],
-        too_slow: &["a_full_disk_fails_the_trace_and_not_the_command", "calls_that_find_no_room_are_counted"],
-    },
     Binary { name: NFS, places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
 ];
 
