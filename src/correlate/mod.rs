@@ -263,7 +263,9 @@ impl Correlator {
                 }
             }
             Event::Exec { process, exe, args, env, cgroup, .. } => {
-                cgroup.iter().for_each(|cgroup| self.blocks.in_cgroup(cgroup));
+                if let Some(cgroup) = &cgroup {
+                    self.blocks.in_cgroup(cgroup);
+                }
                 let cgroup = cgroup.map(|cgroup| cgroup.path);
                 self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);

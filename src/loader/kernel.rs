@@ -138,7 +138,7 @@ pub fn try_all() -> Result<Capabilities, String> {
 
 /// Tries what a trace needs: of the kinds of library probes no more after the best one that works.
 pub fn try_best() -> Result<Capabilities, String> {
-    tries(|better| better.is_err())
+    tries(Result::is_err)
 }
 
 /// Tries a kind of library probes if `also` says so of the kind that is better.
