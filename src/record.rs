@@ -24,7 +24,7 @@ use crate::inflight::InFlight;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
-use crate::loader::session::{EXCLUDED, Options, Session, UNPLACED};
+use crate::loader::session::{EXCLUDED, Options, Session, Stores, UNPLACED};
 use crate::loader::{existing, kernel, mounts};
 use crate::probes;
 use crate::tui::status::Status;
@@ -85,7 +85,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         hold: !args.run.is_empty(),
         reserved: args.pid.len().max(1) as u32,
     };
-    let mut stores = [const { MaybeUninit::uninit() }; 2];
+    let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
 
     let t0 = now();

@@ -83,8 +83,6 @@ pub struct Elf {
     pub is_static: bool,
     /// It says where its functions are. Symbols of a program can be stripped.
     pub has_functions: bool,
-    /// File offset of the entry point; `None` for most shared objects.
-    pub entry: Option<u64>,
     /// An executable, not a library.
     pub program: bool,
     /// Its code may be left by exceptions (C++) or panics (Rust).
@@ -123,7 +121,6 @@ impl Elf {
             go: is_go(data, segments, &sections),
             is_static,
             has_functions,
-            entry: entry_in(header, segments).filter(|&offset| offset < data.len() as u64),
             program: is_program(header, data, segments),
             unwinds,
             symtab: has(elf::SHT_SYMTAB),
@@ -136,15 +133,12 @@ fn damaged(what: &'static str) -> impl Fn(object::read::Error) -> ElfError {
     move |why| ElfError::Damaged { what, why: why.to_string() }
 }
 
-/// The file offset of the first instruction of an executable, from the beginning of its content.
+/// The file offset of the entry point, from as much of a file as holds the header and those of the segments; `None` for most
+/// shared objects.
 pub fn entry(head: &[u8]) -> Result<Option<u64>, ElfError> {
     let header = Header::parse(head).map_err(damaged("header"))?;
     let segments = header.program_headers(LittleEndian, head).map_err(damaged("program headers"))?;
-    Ok(entry_in(header, segments))
-}
-
-fn entry_in(header: &Header, segments: &[Segment]) -> Option<u64> {
-    Some(header.e_entry(LittleEndian)).filter(|&entry| entry != 0).and_then(|entry| file_offset(segments, entry))
+    Ok(Some(header.e_entry(LittleEndian)).filter(|&entry| entry != 0).and_then(|entry| file_offset(segments, entry)))
 }
 
 /// The file header, when the file is a program or shared object of this machine.

@@ -80,7 +80,22 @@ pub fn libbpf_said() -> String {
 
 /// Why something failed, in the kernel's own words: libbpf prints them, and the error alone is often only EINVAL.
 pub fn reason(error: &libbpf_rs::Error) -> String {
+    reason_in(error, &libbpf_said())
+}
+
+/// The same, and the program that was not loaded, if it was one.
+pub fn refusal(error: &libbpf_rs::Error) -> (Option<String>, String) {
     let said = libbpf_said();
+    (program_in(&said), reason_in(error, &said))
+}
+
+/// The program that libbpf named last.
+fn program_in(said: &str) -> Option<String> {
+    let named = said.lines().rev().find_map(|line| line.strip_prefix("libbpf: prog '"));
+    named.and_then(|rest| rest.split('\'').next()).map(str::to_owned)
+}
+
+fn reason_in(error: &libbpf_rs::Error, said: &str) -> String {
     let line = said.lines().rev().find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)));
     line.map_or_else(|| format!("{error:#}"), |line| format!("{error:#}: {line}"))
 }
@@ -133,24 +148,27 @@ const HEADERS: u64 = 64 * 1024;
 
 /// Tries every kind on our own executable.
 pub fn try_all() -> Result<Capabilities, String> {
-    tries(|_| true)
+    tries(true)
 }
 
-/// Tries what a trace needs: of the kinds of library probes no more after the best one that works.
+/// Tries what a trace needs: of the kinds of library probes none after the first one that works.
 pub fn try_best() -> Result<Capabilities, String> {
-    tries(Result::is_err)
+    tries(false)
 }
 
-/// Tries a kind of library probes if `also` says so of the kind that is better.
-fn tries(also: impl Fn(&Result<(), String>) -> bool) -> Result<Capabilities, String> {
+fn tries(all: bool) -> Result<Capabilities, String> {
     let exe = Path::new("/proc/self/exe");
     let entry = entry(exe).map_err(|e| format!("{}: {e}", exe.display()))?;
-    let session = trial(Trial::Session, exe, entry);
-    let next = |kind, better: &Result<(), String>| {
-        if also(better) { trial(kind, exe, entry) } else { Err("not tried: a better one works".to_owned()) }
+    let mut works = false;
+    let mut library = |kind| {
+        if works && !all {
+            return Err("not tried: a better one works".to_owned());
+        }
+        let verdict = trial(kind, exe, entry);
+        works |= verdict.is_ok();
+        verdict
     };
-    let multi = next(Trial::Multi, &session);
-    let single = next(Trial::Single, if session.is_ok() { &session } else { &multi });
+    let [session, multi, single] = [Trial::Session, Trial::Multi, Trial::Single].map(&mut library);
     Ok(Capabilities { session, multi, single, tp_btf: trial(Trial::TpBtf, exe, entry) })
 }
 
@@ -160,4 +178,23 @@ fn entry(exe: &Path) -> Result<usize, String> {
     let file = File::open(exe).map_err(|e| e.to_string())?;
     file.take(HEADERS).read_to_end(&mut head).map_err(|e| e.to_string())?;
     elf::entry(&head).map_err(|e| e.to_string())?.map(|at| at as usize).ok_or_else(|| "no entry point".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_that_was_refused_is_the_last_one_named() {
+        // As libbpf 1.7 says it on Linux 6.1.
+        let said = "libbpf: prog 'iot_fork': relo #0: matching candidate #0 [7] struct task_struct.tgid\n\
+                    libbpf: prog 'iot_real_file': BPF program load failed: Invalid argument\n\
+                    libbpf: prog 'iot_real_file': -- BEGIN PROG LOAD LOG --\n\
+                    kfunc 'bpf_task_from_pid' is referenced but wasn't resolved\n\
+                    -- END PROG LOAD LOG --\n\
+                    libbpf: prog 'iot_real_file': failed to load: -22\n\
+                    libbpf: failed to load object 'iotrace_bpf'\n";
+        assert_eq!(program_in(said).as_deref(), Some("iot_real_file"));
+        assert_eq!(program_in("libbpf: map 'iot_rings': failed to create\n"), None);
+    }
 }

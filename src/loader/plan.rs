@@ -314,7 +314,6 @@ mod tests {
             go: false,
             is_static: false,
             has_functions: true,
-            entry: None,
             program: false,
             unwinds: false,
             symtab: true,

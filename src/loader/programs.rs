@@ -4,7 +4,7 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
-use crate::skel::{IotraceSkelBuilder, OpenIotraceSkel};
+use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::OpenObject;
@@ -112,29 +112,42 @@ fn loads(
     open.load().map(drop).map_err(|e| kernel::reason(&e))
 }
 
-/// The groups that load, and why the others do not.
-pub type Usable = (BTreeSet<Group>, Vec<(Group, String)>);
+/// The object, and why groups are not in it.
+pub type Loaded<'obj> = (IotraceSkel<'obj>, Vec<(Group, String)>);
 
-/// Groups that this kernel loads, and why it refuses the others. Only a refused life cycle is fatal.
-pub fn usable_groups(
-    wanted: &BTreeSet<Group>,
+/// As many places for the object as there may be attempts to load it.
+pub type Stores = [MaybeUninit<OpenObject>; GROUPS.len()];
+
+/// Loads the programs of all groups at once. Where the kernel refuses a program its group is left out, and the rest is loaded
+/// again; only a refused life cycle is fatal.
+pub fn load<'obj>(
+    stores: &'obj mut Stores,
+    mut groups: BTreeSet<Group>,
     tier: Option<LibTier>,
     rows: &[Row],
     options: &Options,
     layout: Layout,
-) -> Result<Usable> {
-    let mut usable = BTreeSet::new();
+) -> Result<Loaded<'obj>> {
     let mut refused = Vec::new();
-    for &group in wanted {
-        match loads(&BTreeSet::from([group]), tier, rows, options, layout) {
-            Ok(()) => {
-                usable.insert(group);
-            }
-            Err(why) if group == Group::Process => bail!(
+    for store in stores {
+        let open = open(store, &groups, tier, rows, options, layout)?;
+        kernel::libbpf_said();
+        let error = match open.load() {
+            Ok(skel) => return Ok((skel, refused)),
+            Err(error) => error,
+        };
+        let (program, why) = kernel::refusal(&error);
+        let of = |group: &&Group| program.as_deref().is_some_and(|program| group.programs(tier).contains(&program));
+        match groups.iter().find(of).copied() {
+            Some(Group::Process) => bail!(
                 "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
             ),
-            Err(why) => refused.push((group, why)),
+            Some(group) => {
+                groups.remove(&group);
+                refused.push((group, why));
+            }
+            None => bail!("loading the BPF programs: {why}\n`iotrace-bpf doctor` says what this kernel allows"),
         }
     }
-    Ok((usable, refused))
+    bail!("this kernel refuses all programs; `iotrace-bpf doctor` says why")
 }

@@ -8,11 +8,11 @@ use crate::loader::attach::Engine;
 use crate::loader::functions;
 use crate::loader::hooks::{END_CALLS, EVENTS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
-use crate::loader::kernel::{self, Capabilities};
+use crate::loader::kernel::Capabilities;
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
-pub use crate::loader::programs::Options;
-use crate::loader::programs::{open, usable_groups};
+use crate::loader::programs;
+pub use crate::loader::programs::{Options, Stores};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
 use crate::loader::version::Library;
@@ -20,12 +20,11 @@ use crate::skel::IotraceSkel;
 use crate::skel::types::{iot_class, iot_place};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
-use libbpf_rs::skel::{OpenSkel as _, Skel as _};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, OpenObject, Program, ProgramInput};
+use libbpf_rs::skel::Skel as _;
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
@@ -57,10 +56,9 @@ pub struct Session<'obj> {
 }
 
 impl<'obj> Session<'obj> {
-    /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session: the second one is for
-    /// the programs that are left when the kernel refuses some.
+    /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
-        stores: &'obj mut [MaybeUninit<OpenObject>; 2],
+        stores: &'obj mut Stores,
         caps: &Capabilities,
         catalog: Catalog,
         options: &Options,
@@ -72,15 +70,7 @@ impl<'obj> Session<'obj> {
         let libraries = catalog.libraries().iter().any(|l| options.layers.contains(&l.layer));
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
         let (absent, wanted): (BTreeSet<Group>, _) = wanted.into_iter().partition(|g| g.absent().is_some());
-        let [first, second] = stores;
-        let (skel, refused) = if let Ok(skel) = open(first, &wanted, tier, rows, options, layout)?.load() {
-            (skel, Vec::new())
-        } else {
-            let (groups, refused) = usable_groups(&wanted, tier, rows, options, layout)?;
-            let skel = open(second, &groups, tier, rows, options, layout)?.load();
-            let said = |e| anyhow::anyhow!("loading the BPF programs: {e:#}\n{}", kernel::libbpf_said());
-            (skel.map_err(said)?, refused)
-        };
+        let (skel, refused) = programs::load(stores, wanted, tier, rows, options, layout)?;
         if skel.progs.iot_find_symbols.autoload() {
             skel.progs
                 .iot_find_symbols
