@@ -6,7 +6,6 @@
 #define REQ_OP_MASK	   0xff /* include/linux/blk_types.h: REQ_OP_BITS */
 #define PAGE_SHIFT	   12
 #define PAGE_MAPPING_FLAGS 3	      /* include/linux/page-flags.h: not a file's mapping */
-#define PF_KTHREAD	   0x00200000 /* include/linux/sched.h */
 #define JBD2_MAGIC_LE	   0x98393bc0 /* include/linux/jbd2.h: big-endian on the device */
 
 /* What the kernel keeps of a direct transfer on a block device (block/fops.c); its bio is part of it. */
@@ -148,6 +147,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	struct page *page;
 	unsigned long head;
 	struct folio *folio;
+	bool writes;
 	u16 type;
 
 	if (!vec || !it.bi_size)
@@ -171,11 +171,13 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
 	if (type != S_IFREG || !BPF_CORE_READ(inode, i_sb, s_bdev))
 		return;
-	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE && !iot_written_back(folio))
+	writes = (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE;
+	if (writes && !iot_written_back(folio))
 		return;
 	iot_key_of(inode, &key);
 	e->flags |= IOT_B_FILE;
-	e->cgroup = iot_bio_cgroup(bio);
+	if (writes)
+		e->cgroup = iot_bio_cgroup(bio);
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;

@@ -38,8 +38,13 @@ struct {
 
 static __always_inline struct iot_serving *iot_serving(void)
 {
-	struct iot_serving *s = bpf_task_storage_get(&iot_servings, bpf_get_current_task_btf(), 0, 0);
+	struct task_struct *self = bpf_get_current_task_btf();
+	struct iot_serving *s;
 
+	/* This is asked for what anybody on the node dirties or queues: those that cannot be a server pay nothing. */
+	if (!(self->flags & PF_KTHREAD))
+		return NULL;
+	s = bpf_task_storage_get(&iot_servings, self, 0, 0);
 	return s && s->on ? s : NULL;
 }
 

@@ -8,6 +8,8 @@
 #define IOT_TOLD	 16 /* streams that a thread remembers having told */
 #define IOT_PAGE_SHIFT	 12 /* of x86_64 */
 
+#define PF_KTHREAD	 0x00200000 /* include/linux/sched.h */
+
 #define IOT_SP_KERNEL	 1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
 #define IOT_KERNEL_DEPTH 8 /* such functions inside each other */
 
