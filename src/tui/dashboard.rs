@@ -17,7 +17,10 @@ use crate::summary::view::{Focus, Screen, Snapshot, Source};
 /// What is shown, and of which figures.
 pub struct Dashboard {
     state: State,
-    snapshot: Arc<Snapshot>,
+    /// The figures as the source gave them.
+    taken: Arc<Snapshot>,
+    /// Those that are shown: less what was there at the mark, if that is what is wanted.
+    shown: Arc<Snapshot>,
     /// The figures changed, or a key did something, and no frame has been laid out since: which rows there are to select
     /// is not known.
     unseen: bool,
@@ -39,15 +42,19 @@ impl Dashboard {
         let mut state = State::new(theme);
         state.filter = filter;
         let snapshot = source.snapshot(&state.focus());
-        Self { state, snapshot, unseen: true, request: None }
+        Self { state, shown: Arc::clone(&snapshot), taken: snapshot, unseen: true, request: None }
     }
 
     /// Takes the figures as they are now; whether there is something new.
     pub fn look(&mut self, source: &mut dyn Source) -> bool {
         let now = source.snapshot(&self.state.focus());
-        let new = !Arc::ptr_eq(&now, &self.snapshot);
-        self.snapshot = now;
-        self.unseen |= new;
+        let new = !Arc::ptr_eq(&now, &self.taken);
+        if new {
+            self.taken = now;
+            self.unseen = true;
+            // Here and not for each frame: there may be thousands of rows.
+            self.shown = self.state.shown(&self.taken);
+        }
         new
     }
 
@@ -58,8 +65,8 @@ impl Dashboard {
             self.draw(&mut Buffer::empty(Rect::from(size)));
         }
         let effect = match input {
-            Input::Key(key) => self.state.on_key(key, &self.snapshot),
-            Input::Mouse(mouse) => self.state.on_mouse(mouse, &self.snapshot),
+            Input::Key(key) => self.state.on_key(key, &self.shown),
+            Input::Mouse(mouse) => self.state.on_mouse(mouse, &self.shown),
             Input::Resized => Effect::None,
         };
         match effect {
@@ -82,7 +89,9 @@ impl Dashboard {
             },
         }
         self.unseen = true;
-        self.look(source);
+        if !self.look(source) {
+            self.shown = self.state.shown(&self.taken);
+        }
         true
     }
 
@@ -109,13 +118,13 @@ impl Dashboard {
 
     /// A frame.
     pub fn draw(&mut self, buf: &mut Buffer) {
-        frame::draw(buf, &self.snapshot, &mut self.state);
+        frame::draw(buf, &self.shown, &mut self.state);
         self.unseen = false;
     }
 
     /// The figures that frames show.
     pub fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+        &self.shown
     }
 
     /// What frames took, for the user to see.

@@ -13,7 +13,7 @@ use super::text;
 use super::theme::Tone;
 use super::widgets::{Pen, put, title};
 use crate::summary::filter::FIELDS;
-use crate::summary::view::{Grouping, LayerRow, Snapshot, Status};
+use crate::summary::view::{LayerRow, Snapshot, Status};
 use crate::words::Layer;
 
 /// Below this nothing can be read.
@@ -32,8 +32,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
     let lines = (distorted.len() as u16).min(if area.height < 30 { 1 } else { 3 });
     let body = Rect { y: area.y + 2, height: area.height - 4 - lines, ..area };
     state.begin_frame();
-    let since = state.since(snapshot).map(|mark| mark.since(snapshot, state.grouping == Grouping::Thread));
-    screens::draw(buf, body, since.as_ref().unwrap_or(snapshot), state);
+    screens::draw(buf, body, snapshot, state);
     for (i, (words, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
         let more = if i + 1 == usize::from(lines) { distorted.len() - i - 1 } else { 0 };
         let more = if more > 0 { format!(" (and {more} more: 9)") } else { String::new() };

@@ -262,6 +262,12 @@ impl State {
             .filter(|m| self.amounts == Amounts::Since && self.window.is_none_or(|w| whole(w) && w.to_ns >= m.at_ns))
     }
 
+    /// Figures as they are shown: less those at the mark, if that is what is wanted.
+    pub fn shown(&self, taken: &Arc<Snapshot>) -> Arc<Snapshot> {
+        self.since(taken)
+            .map_or_else(|| Arc::clone(taken), |mark| Arc::new(mark.since(taken, self.grouping == Grouping::Thread)))
+    }
+
     /// Another filter, or none: what was counted up to the mark was counted with the one before.
     fn set_filter(&mut self, filter: Option<Filter>) {
         self.filter = filter.map(Arc::new);

@@ -311,7 +311,8 @@ fn since_a_mark_only_what_came_after_it_is_shown() {
     let now = s.snapshot.clone();
     s.state.set_mark(&now, &now);
     s.snapshot = later(&s);
-    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    let shown = s.state.shown(&Arc::new(s.snapshot.clone()));
+    let text = testing::drawn(&shown, &mut s.state, 120, 40);
     assert!(text.contains("layers: since the mark at 83.000s") && text.contains("SINCE 83.000s"), "{text}");
     let row = |text: &str, name: &str| {
         let line = text.lines().find(|l| l.trim_start().starts_with(name)).unwrap_or_default();
@@ -320,7 +321,7 @@ fn since_a_mark_only_what_came_after_it_is_shown() {
     assert_eq!(row(&text, "hdf5")[1..4], ["-", "-", "7"], "{text}");
     assert_eq!(row(&text, "mpiio")[1..4], ["-", "-", "-"], "{text}");
     s.keys("3o");
-    let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
+    let text = testing::drawn(&shown, &mut s.state, 120, 40);
     assert!(text.contains("files (system calls) since the mark at 83.000s"), "{text}");
     assert_eq!(s.state.tables[&TableId::Files].ids.len(), 1, "only one file was used since: {text}");
     s.keys("1a");
