@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::correlate::rows::{SEQ_BITS, Span};
-use crate::words::{Kind, Layer};
+use crate::words::{Kind, Layer, flag};
 
 /// A function that is known for what runs inside it.
 pub fn is_phase(span: &Span) -> bool {
@@ -57,6 +57,10 @@ impl Places {
     pub fn of(&mut self, span: &Span) -> Place {
         let around = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
         let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
+        if let (None, Some(parent)) = (at, span.parent_id.filter(|_| span.flags & flag::ASYNC != 0)) {
+            // It was over after the call that submitted it, and comes after calls that were made since: in another part.
+            return Place { call: Some((parent, span.layer)), phase: None, in_app: false };
+        }
         let phase = is_phase(span);
         let (id, app) = (span.span_id, span.layer == Layer::App && !phase);
         let place = match at.and_then(|at| around.get(at)) {
@@ -84,6 +88,23 @@ mod tests {
     fn span(seq: u32, parent: Option<u32>, layer: Layer, kind: Kind) -> Span {
         let parent_id = parent.map(|p| span_id(1, p));
         Span { parent_id, layer, kind, ..crate::export::tests::span(1, seq, i64::from(seq)) }
+    }
+
+    /// What one call submits may be over during the next one, and be written when a part has been closed in between.
+    #[test]
+    fn an_operation_is_of_the_call_that_submitted_it_however_late_it_comes() {
+        use Kind::{Other, Write};
+        use Layer::Syscall;
+        let operation = |seq, parent| Span { flags: flag::ASYNC, ..span(seq, Some(parent), Syscall, Write) };
+        let mut places = Places::default();
+        let mut of = |span: &Span| places.of(span).call.map(|(id, _)| id);
+        let id = |seq| Some(span_id(1, seq));
+        assert_eq!(of(&span(1, None, Syscall, Other)), id(1));
+        assert_eq!(of(&operation(2, 1)), id(1));
+        assert_eq!(of(&span(4, None, Syscall, Other)), id(4));
+        assert_eq!(of(&operation(3, 1)), id(1), "and it is no call of the program's own");
+        assert_eq!(of(&operation(5, 4)), id(4), "nor is anything forgotten because of it");
+        assert_eq!(of(&Span { flags: flag::ASYNC, ..span(6, None, Syscall, Write) }), id(6), "nobody submitted it");
     }
 
     #[test]
