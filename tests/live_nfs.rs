@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
+#[path = "common/client.rs"]
+mod client;
 #[path = "common/device.rs"]
 mod device;
 #[path = "common/live.rs"]
@@ -22,17 +24,13 @@ use std::process::{Command, Stdio};
 
 /// Two threads, each on files of its own, whose numbers are printed; at last a file that the kernel's own threads write.
 const CLIENT: &str = "
-import mmap, os, sys, threading
+import mmap, sys
 mount = sys.argv[1]
 def forget():
     with open('/proc/sys/vm/drop_caches', 'w') as file: file.write('3')
 def use(name):
     path = f'{mount}/{name}'
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    os.pwrite(fd, b'x' * 10000, 0)
-    os.pwrite(fd, b'y' * 500, 20000)
-    os.fsync(fd)
-    os.close(fd)
+    written(path)
     block = mmap.mmap(-1, 65536)
     fd = os.open(path + '.direct', os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
     for n in range(3): os.pwritev(fd, [block], n * 65536)
@@ -40,16 +38,7 @@ def use(name):
     forget()
     os.preadv(fd, [block], 65536)
     os.close(fd)
-    fd = os.open(path, os.O_RDONLY)
-    os.pread(fd, 3000, 4096)
-    os.close(fd)
-    try: os.stat(path + '.missing')
-    except FileNotFoundError: pass
-    os.mkdir(path + '.d')
-    os.listdir(path + '.d')
-    os.rename(path, path + '.new')
-    os.unlink(path + '.new')
-    print(threading.get_native_id(), flush=True)
+    gone(path, 3000)
 for name in 'ab':
     thread = threading.Thread(target=use, args=(name,))
     thread.start()
@@ -182,7 +171,11 @@ fn requests_belong_to_calls(version: &str) {
     let work = live::scratch();
     let served = Served::new(work.path(), version);
     let (sent, moved_before) = (served.sent(), moved());
-    let traced = live::trace(work.path(), &[], &["python3", "-c", CLIENT, served.mount.to_str().unwrap()]);
+    let traced = live::trace(
+        work.path(),
+        &[],
+        &["python3", "-c", &format!("{}{CLIENT}", client::PYTHON), served.mount.to_str().unwrap()],
+    );
     let (now_sent, now_moved) = (served.sent(), moved());
     let data = traced.data().lossless();
     verdicts(&data, "attached");

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
+#[path = "common/client.rs"]
+mod client;
 #[path = "common/live.rs"]
 mod live;
 #[path = "common/sql.rs"]
@@ -20,25 +22,11 @@ use std::process::{Command, Stdio};
 
 /// Two threads at once, each on files of its own; prints the number of each.
 const CLIENT: &str = "
-import os, sys, threading, time
+import sys, time
 work, mount = sys.argv[1:3]
 def use(name):
-    path = f'{mount}/{name}'
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    os.pwrite(fd, b'x' * 10000, 0)
-    os.pwrite(fd, b'y' * 500, 20000)
-    os.fsync(fd)
-    os.close(fd)
-    fd = os.open(path, os.O_RDONLY)
-    os.pread(fd, 6000, 4096)
-    os.close(fd)
-    try: os.stat(path + '.missing')
-    except FileNotFoundError: pass
-    os.mkdir(path + '.d')
-    os.listdir(path + '.d')
-    os.rename(path, path + '.new')
-    os.unlink(path + '.new')
-    print(threading.get_native_id())
+    written(f'{mount}/{name}')
+    gone(f'{mount}/{name}', 6000)
 open(work + '/up', 'w')
 while not os.path.exists(work + '/go'): time.sleep(0.02)
 threads = [threading.Thread(target=use, args=(name,)) for name in 'ab']
@@ -176,7 +164,7 @@ fn requests_are_those_that_the_daemon_read_and_belong_to_the_calls_that_waited()
     live::until("strace", || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0"));
 
     let mut client = Command::new("python3");
-    client.args(["-c", CLIENT]).args([work, &mounted.mount]).stdout(Stdio::piped());
+    client.args(["-c", &format!("{}{CLIENT}", client::PYTHON)]).args([work, &mounted.mount]).stdout(Stdio::piped());
     let mut client = Running::spawn(&mut client);
     live::until("the client", || work.join("up").exists());
     let dir = work.join("run.iotrace");
