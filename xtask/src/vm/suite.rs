@@ -30,43 +30,43 @@ pub struct Binary {
     pub need_many_probes: &'static [&'static str],
     /// Tests in it that make so many calls, or traces, that they take many minutes in emulation.
     pub too_slow: &'static [&'static str],
+    /// Modules of the kernel that it needs, loaded just before it: with more of them traces begin more slowly.
+    pub modules: &'static str,
 }
 
 const ALL: &[&str] = &["ext4", "xfs", "null_blk"];
 const ONE: &[&str] = &["ext4"];
 
+/// A file of tests of which nothing more is to be said than its name.
+const PLAIN: Binary =
+    Binary { name: "", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[], modules: "" };
+
 /// In the order in which they run. Emulation is slow, so this is not all of them: one of each mechanism.
 pub const SUITE: &[Binary] = &[
-    Binary {
-        name: "live_syscalls",
-        places: ONE,
-        needs: Needs::Nothing,
-        need_many_probes: &[],
-        too_slow: &["ordinary_programs_do_what_strace_says"],
-    },
-    Binary { name: "live_block", places: ALL, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_levels", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_cache", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_vfs", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_writeback", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_overlay", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_cgroup", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_syscalls", too_slow: &["ordinary_programs_do_what_strace_says"], ..PLAIN },
+    Binary { name: "live_block", places: ALL, ..PLAIN },
+    Binary { name: "live_levels", ..PLAIN },
+    Binary { name: "live_async_kernel", ..PLAIN },
+    Binary { name: "live_cache", ..PLAIN },
+    Binary { name: "live_vfs", ..PLAIN },
+    Binary { name: "live_writeback", ..PLAIN },
+    Binary { name: "live_overlay", ..PLAIN },
+    Binary { name: "live_cgroup", ..PLAIN },
     Binary {
         name: "live_attach",
-        places: ONE,
-        needs: Needs::Nothing,
         need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
-        too_slow: &[],
+        ..PLAIN
     },
-    Binary { name: "live_tiers", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_stdio", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
-    Binary { name: "live_mpi_hdf5", places: ONE, needs: Needs::ManyProbes, need_many_probes: &[], too_slow: &[] },
-    Binary { name: NFS, places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[] },
+    Binary { name: "live_tiers", ..PLAIN },
+    Binary { name: "live_stdio", needs: Needs::ManyProbes, ..PLAIN },
+    Binary { name: "live_mpi_hdf5", needs: Needs::ManyProbes, ..PLAIN },
+    Binary {
+        name: "live_errors",
+        too_slow: &["a_full_disk_fails_the_trace_and_not_the_command", "calls_that_find_no_room_are_counted"],
+        ..PLAIN
+    },
+    Binary { name: "live_nfs", modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
-
-/// Its modules are loaded just before it: each trace that begins later takes twice as long to begin in emulation.
-const NFS: &str = "live_nfs";
-const NFS_MODULES: &str = "nfsd nfsv3 nfsv4";
 
 /// The file systems that tests work on.
 pub const PLACES: &[&str] = ALL;
@@ -94,14 +94,15 @@ fi
 echo \"@kernel $(uname -r)\"
 '{tracer}' doctor >'{job}/doctor' 2>&1
 many=no; grep -Eq '{MANY_PROBES}' '{job}/doctor' && many=yes
-run() {{ # place, name, file, options
-	local place=$1 name=$2 file=$3; shift 3
+run() {{ # place, name, modules, file, options
+	local place=$1 name=$2 modules=$3 file=$4; shift 4
 	if ! mountpoint -q /mnt/$place && [ $place = null_blk ]; then
 		echo \"@left-out $place $name this kernel has no null_blk\"
 		return
 	fi
 	echo \"@begin $place $name\"
 	mountpoint /mnt/$place || return
+	[ -z \"$modules\" ] || modprobe -d '{modules}' -a $modules || return
 	export IOTRACE_TEST_DIR=/mnt/$place/work IOTRACE_TEST_TIERS='{job}'/$place.tiers
 	mkdir -p $IOTRACE_TEST_DIR
 	timeout {seconds} $file --test-threads=1 --include-ignored --exact \"$@\" 2>&1 | tee '{job}'/$place.$name.log
@@ -126,11 +127,7 @@ run() {{ # place, name, file, options
                 |tests, why| each(tests, &|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t"));
             let skip = |tests| each(tests, &|test| format!(" --skip {test}"));
             let slow = left_out(binary.too_slow, TOO_SLOW);
-            let mut all = format!("{slow}run {place} {name} '{path}'{}", skip(binary.too_slow));
-            if name == NFS {
-                let none = format!("echo '@left-out {place} {name} its modules do not load'");
-                all = format!("if modprobe -d '{modules}' -a {NFS_MODULES}; then {all}; else {none}; fi");
-            }
+            let all = format!("{slow}run {place} {name} '{}' '{path}'{}", binary.modules, skip(binary.too_slow));
             let few = match binary.needs {
                 Needs::ManyProbes => format!("echo '@left-out {place} {name} {TOO_FEW}'"),
                 Needs::Nothing => {
@@ -278,9 +275,10 @@ mod tests {
         let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", 60, &built);
         for binary in SUITE {
             for place in binary.places {
-                assert!(script.contains(&format!("run {place} {0} '/t/{0}'", binary.name)), "{}", binary.name);
+                let run = format!("run {place} {0} '{1}' '/t/{0}'", binary.name, binary.modules);
+                assert!(script.contains(&run), "{run}");
                 let left_out = script.contains(&format!("@left-out {place} {} ", binary.name));
-                assert_eq!(left_out, binary.needs == Needs::ManyProbes || binary.name == NFS, "{}", binary.name);
+                assert_eq!(left_out, binary.needs == Needs::ManyProbes, "{}", binary.name);
             }
         }
         let checked = std::process::Command::new("bash").args(["-n", "-c", &script]).status().unwrap();
