@@ -8,6 +8,7 @@ mod device;
 mod live;
 
 use device::{Device, run};
+use std::fs;
 use std::ops::Range;
 
 /// The sectors of the journal, as the file system's own tools tell them.
@@ -64,4 +65,30 @@ fn requests_in_the_journal_of_ext4_are_of_its_class() {
 #[test]
 fn requests_in_the_log_of_xfs_are_of_its_class() {
     requests_in_the_journal_are_of_its_class("xfs");
+}
+
+/// What the setting was is set again in the end.
+struct Hidden(String);
+
+const SETTING: &str = "/proc/sys/kernel/kptr_restrict";
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        fs::write(SETTING, &self.0).unwrap();
+    }
+}
+
+#[test]
+fn where_the_kernel_hides_its_addresses_the_verdict_says_what_is_not_known() {
+    let work = live::scratch();
+    let verdicts = || {
+        let data = live::trace(work.path(), &["--force", "--layers", "block"], &["true"]).data().lossless();
+        data.coverage.into_iter().filter(|c| c.symbol == "iot_find_symbols").collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(), []);
+    let _before = Hidden(fs::read_to_string(SETTING).unwrap());
+    fs::write(SETTING, "2").unwrap();
+    let [verdict] = &verdicts()[..] else { panic!("one verdict") };
+    assert_eq!(verdict.status, "refused");
+    assert!(verdict.reason.as_deref().is_some_and(|why| why.contains("kptr_restrict")), "{verdict:?}");
 }

@@ -6,7 +6,7 @@ use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{Event, FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::functions;
-use crate::loader::hooks::{END_CALLS, EVENTS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
+use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::Capabilities;
 use crate::loader::misses::{Copy, Misses};
@@ -55,6 +55,16 @@ pub struct Session<'obj> {
     misses: Misses,
 }
 
+/// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
+fn find_symbols(skel: &IotraceSkel<'_>) -> Result<Option<Coverage>> {
+    skel.progs.iot_find_symbols.test_run(ProgramInput::default()).context("looking up functions of the kernel")?;
+    let found = skel.maps.bss_data.as_deref().is_some_and(|data| data.iot_symbols.end_bio_bh_io_sync != 0);
+    // kallsyms_show_value, kernel/ksyms_common.c
+    let why = "the kernel hides its addresses (sysctl kernel.kptr_restrict=1 shows them): requests of journals are not told from \
+               others, and direct ones of io_uring and libaio not linked to their operation";
+    Ok((!found).then(|| verdict(Group::Block, FIND_SYMBOLS, Err(why.to_owned()))))
+}
+
 impl<'obj> Session<'obj> {
     /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
@@ -71,12 +81,7 @@ impl<'obj> Session<'obj> {
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
         let (absent, wanted): (BTreeSet<Group>, _) = wanted.into_iter().partition(|g| g.absent().is_some());
         let (skel, refused) = programs::load(stores, wanted, tier, rows, options, layout)?;
-        if skel.progs.iot_find_symbols.autoload() {
-            skel.progs
-                .iot_find_symbols
-                .test_run(ProgramInput::default())
-                .context("looking up functions of the kernel")?;
-        }
+        let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
         for (i, row) in rows.iter().enumerate() {
             skel.maps
                 .iot_specs
@@ -100,6 +105,7 @@ impl<'obj> Session<'obj> {
                 hooks.map(move |(_, hook)| verdict(group, hook, Err(why.clone()))).collect::<Vec<_>>()
             })
             .chain(functions.into_iter().flatten())
+            .chain(symbols.flatten())
             .chain(absent.into_iter().flat_map(Group::verdicts_of_absence))
             .collect();
         let mut session = Self {
