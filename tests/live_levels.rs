@@ -119,3 +119,25 @@ fn a_linear_mapping_hands_down_all_that_it_gets() {
     };
     assert_eq!([handed("read"), handed("write")], [read, written]);
 }
+
+#[test]
+#[ignore = "needs md, which many kernels have only as a module; run it with --ignored where raid0 is loaded"]
+fn a_striped_device_hands_down_all_that_it_gets_to_where_it_belongs() {
+    let (devices, data) = each_level_has_its_own_requests(Kind::Striped);
+    let chunk = device::CHUNK / 512;
+    let mut handed = [0; 2];
+    for request in data.block.iter().filter(|b| b.upper_dev == Some(devices[0])) {
+        let upper = request.upper_sector.unwrap();
+        let stripe = upper / chunk;
+        let below = (devices[1 + (stripe % 2) as usize], stripe / 2 * chunk + upper % chunk);
+        assert_eq!((request.dev, request.sector), below, "{request:?}");
+        match request.op {
+            "read" => handed[0] += i64::from(request.bytes),
+            "write" => handed[1] += i64::from(request.bytes),
+            _ => {}
+        }
+    }
+    let [read, written, ..] = sums(&data, devices[0]);
+    assert!(read > 0 && written > 0);
+    assert_eq!(handed, [read, written]);
+}

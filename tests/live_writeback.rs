@@ -82,6 +82,14 @@ fn mapped_and_written_files_are_written_back_for_those_who_dirtied_them(fstype: 
         }
     }
     assert_eq!(sums["write"], (after[6] - before[6]) * 512, "bytes written");
+    let known: i64 = written.iter().filter(|((.., by), _)| *by != "none").map(|(_, bytes)| bytes).sum();
+    let files: i64 = written.values().sum();
+    println!("{fstype}: of {files} bytes of files that were written back, {known} are of a process and a call");
+    println!(
+        "{fstype}: of {} bytes written, {} are of no file: journal and metadata",
+        sums["write"],
+        sums["write"] - files
+    );
     assert_eq!(sums["read"], (after[2] - before[2]) * 512, "bytes read");
 
     let dd = data.processes.values().find(|p| p.cmdline.first().is_some_and(|a| a == "dd")).unwrap().pid;

@@ -20,6 +20,8 @@ pub enum Kind {
     Zram,
     /// Device mapper, on a loop device.
     Linear,
+    /// md, on two loop devices: RAID 0 without a superblock.
+    Striped,
 }
 
 /// A device with a file system on it, as long as this lives.
@@ -59,6 +61,13 @@ impl Device {
                 let node = fs::canonicalize(format!("/dev/mapper/{name}")).unwrap();
                 node.to_str().unwrap().to_owned()
             }
+            Kind::Striped => {
+                below.extend(["first", "second"].map(|image| loop_device(work, image)));
+                let name = "/dev/md9".to_owned();
+                let shape = ["--level=0", "--raid-devices=2", &format!("--chunk={}K", CHUNK >> 10)];
+                run("mdadm", &[&["--build", &name], &shape[..], &[&below[0], &below[1]]].concat());
+                name
+            }
         };
         let number = number(&name);
         let device = Self { kind, below, name, mount, number };
@@ -97,12 +106,18 @@ impl Drop for Device {
             Kind::Linear => {
                 let _ = Command::new("dmsetup").args(["remove", "--noudevsync", &self.name]).status();
             }
+            Kind::Striped => {
+                let _ = Command::new("mdadm").args(["--stop", &self.name]).status();
+            }
         }
         for name in &self.below {
             let _ = Command::new("losetup").args(["--detach", name]).status();
         }
     }
 }
+
+/// Bytes of [`Kind::Striped`] that follow each other on one device.
+pub const CHUNK: i64 = 64 << 10;
 
 /// What mkfs.xfs asks for at least.
 const SIZE: u64 = 320 << 20;

@@ -29,6 +29,7 @@ const PACKAGES: &[Package] = &[
     package("xz-utils", "xz", Sign::Program("xz"), "unpacks their modules"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "makes a disk for them"),
     package("dmsetup", "dmsetup", Sign::Program("dmsetup"), "a test in them maps a device"),
+    package("mdadm", "mdadm", Sign::Program("mdadm"), "a test in them stripes one"),
     package("nfs-kernel-server", "nfs-utils", Sign::Program("rpc.nfsd"), "a test in them mounts what it exports"),
 ];
 

@@ -34,8 +34,10 @@ pub struct Binary {
     pub modules: &'static str,
 }
 
-const ALL: &[&str] = &["ext4", "xfs", "null_blk"];
+const ALL: &[&str] = &["ext4", "null_blk", "xfs"];
 const ONE: &[&str] = &["ext4"];
+/// For what loads modules, so that nothing is slow for long.
+const LAST: &[&str] = &["xfs"];
 
 /// A file of tests of which nothing more is to be said than its name.
 const PLAIN: Binary =
@@ -45,7 +47,6 @@ const PLAIN: Binary =
 pub const SUITE: &[Binary] = &[
     Binary { name: "live_syscalls", too_slow: &["ordinary_programs_do_what_strace_says"], ..PLAIN },
     Binary { name: "live_block", places: ALL, ..PLAIN },
-    Binary { name: "live_levels", ..PLAIN },
     Binary { name: "live_async_kernel", ..PLAIN },
     Binary { name: "live_cache", ..PLAIN },
     Binary { name: "live_vfs", ..PLAIN },
@@ -65,7 +66,9 @@ pub const SUITE: &[Binary] = &[
         too_slow: &["a_full_disk_fails_the_trace_and_not_the_command", "calls_that_find_no_room_are_counted"],
         ..PLAIN
     },
-    Binary { name: "live_nfs", modules: "nfsd nfsv3 nfsv4", ..PLAIN },
+    Binary { name: "live_levels", places: LAST, modules: "raid0", ..PLAIN },
+    Binary { name: "live_rpc", places: LAST, modules: "fuse", ..PLAIN },
+    Binary { name: "live_nfs", places: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
 /// The file systems that tests work on.
