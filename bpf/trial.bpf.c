@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind. */
+/*
+ * The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind. And a place for the
+ * table of stopped processes, where only that is wanted: by the guardian, which gets a descriptor of it.
+ */
 #include "vmlinux/x86_64/vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -34,5 +37,13 @@ int BPF_PROG(iot_trial_tp_btf, struct pt_regs *regs, long id)
 {
 	return 0;
 }
+
+/* As in syscall.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} iot_held SEC(".maps");
 
 char LICENSE[] SEC("license") = "GPL";

@@ -39,9 +39,14 @@ pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
+    /// Take options from this file, too: its keys are the long options (ring-size = "64M"). Those given here win
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
     /// Record the dataset DIR: created, refused when it exists and is not empty
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub rotate: RotateArgs,
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -75,6 +80,20 @@ pub struct RecordArgs {
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub run: Vec<OsString>,
+}
+
+/// When one dataset ends and the next begins.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct RotateArgs {
+    /// Begin a new dataset after this time: --output holds one directory for each, named by when it began (UTC)
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "output", conflicts_with = "force")]
+    pub rotate_time: Option<Duration>,
+    /// The same when a dataset has this size: 500M, 1G
+    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    pub rotate_size: Option<u64>,
+    /// Remove the oldest datasets in --output when all together are larger
+    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    pub keep_size: Option<u64>,
 }
 
 /// What is shown while it happens, or of a dataset, and how.
@@ -255,6 +274,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
 }
 
+fn period(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|t| if t < Duration::from_secs(1) { Err("expected 1s or more".to_owned()) } else { Ok(t) })
+}
+
 fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|wrong| wrong.to_string())
 }
@@ -266,6 +289,16 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
+}
+
+fn disk_size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes >= 1 << 20 { Ok(bytes) } else { Err("expected 1M or more".to_owned()) }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split_unit(text);
     let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 16M, 1G".to_owned())?;
     let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
@@ -273,10 +306,10 @@ fn size(text: &str) -> Result<u64, String> {
         "K" | "k" => 10,
         "M" => 20,
         "G" => 30,
-        _ => return Err(format!("unknown unit {unit:?}: K, M or G")),
+        "T" => 40,
+        _ => return Err(format!("unknown unit {unit:?}: K, M, G or T")),
     };
-    let bytes = n.checked_shl(shift).filter(|b| b >> shift == n).ok_or("too large")?;
-    if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
+    n.checked_shl(shift).filter(|b| b >> shift == n).ok_or_else(|| "too large".to_owned())
 }
 
 #[cfg(test)]
@@ -301,6 +334,10 @@ mod tests {
         assert_eq!(size("2GiB"), Ok(2 << 30));
         for bad in ["", "M", "1", "100G", "99999999999G", "1X"] {
             assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(disk_size("2T"), Ok(2 << 40));
+        for bad in ["1023K", "99999999T", "1P"] {
+            assert!(disk_size(bad).is_err(), "{bad}");
         }
     }
 }

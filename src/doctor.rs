@@ -2,6 +2,7 @@
 
 use crate::catalog;
 use crate::loader::kernel::{self, Capabilities};
+use crate::loader::privileges::{self, Capability};
 use crate::loader::{hooks::Group, programs};
 use anyhow::Result;
 use std::fs;
@@ -25,49 +26,59 @@ struct Check {
 
 /// Checks before a trace, so that the message names the cause and not what followed from it.
 pub fn preflight() -> Result<()> {
-    for check in [privileges(), capabilities(), btf(), lockdown(), pid_namespace()] {
+    for check in [capabilities(), btf(), lockdown(), pid_namespace()] {
         if let Err(why) = check.found {
             anyhow::bail!("{why}\n  {}", check.way_out);
         }
     }
+    for Capability { name, lost, .. } in privileges::missing() {
+        // A closed stderr must not cost a trace.
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: without {name}: {lost}");
+    }
     Ok(())
 }
 
-fn privileges() -> Check {
-    let root = nix::unistd::geteuid().is_root();
+fn user() -> Check {
+    let id = nix::unistd::geteuid();
     Check {
-        name: "privileges",
-        found: if root {
-            Ok("root".into())
-        } else {
-            Err("not root: the kernel lets only root load tracing programs".into())
-        },
-        way_out: "run it with sudo; a launched command still runs as you",
+        name: "user",
+        found: Ok(if id.is_root() { "root".into() } else { id.to_string() }),
+        way_out: "",
         needed: true,
     }
 }
 
-/// What a root of a container may lack: number (include/uapi/linux/capability.h), name.
-const CAPABILITIES: [(u32, &str); 4] =
-    [(19, "CAP_SYS_PTRACE"), (21, "CAP_SYS_ADMIN"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
+const WAY_TO_CAPABILITIES: &str = "run it with sudo (a launched command still runs as you), or give it these capabilities \
+                                   (docs/service.md); in a container: docker run --privileged --pid=host";
 
+/// Those that nothing goes without, in one.
 fn capabilities() -> Check {
-    capabilities_of(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+    capabilities_of(&privileges::missing())
 }
 
-/// `text` is `/proc/self/status`.
-fn capabilities_of(text: &str) -> Check {
-    let mask = text.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok());
-    let has = |number: u32| mask.is_none_or(|mask| mask >> number & 1 != 0);
-    // CAP_SYS_ADMIN stands for the two below it, which older kernels do not know.
-    let lacks = CAPABILITIES.iter().filter(|(n, _)| !has(*n) && (*n < 38 || !has(21)));
-    let lacks = lacks.map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+fn capabilities_of(missing: &[Capability]) -> Check {
+    let needed = missing.iter().filter(|c| c.needed).map(|c| format!("{} ({})", c.name, c.lost));
+    let needed = needed.collect::<Vec<_>>().join(", ");
     Check {
         name: "capabilities",
-        found: if lacks.is_empty() { Ok("all that are needed".into()) } else { Err(format!("missing: {lacks}")) },
-        way_out: "run it on the node itself, or in a container that has them (docker run --privileged --pid=host)",
+        found: if needed.is_empty() {
+            Ok("all that are needed".into())
+        } else {
+            Err(format!("missing capabilities: {needed}"))
+        },
+        way_out: WAY_TO_CAPABILITIES,
         needed: true,
     }
+}
+
+/// One for each of the others that is missing.
+fn other_capabilities() -> impl Iterator<Item = Check> {
+    privileges::missing().into_iter().filter(|c| !c.needed).map(|c| Check {
+        name: c.name,
+        found: Err(c.lost.into()),
+        way_out: WAY_TO_CAPABILITIES,
+        needed: false,
+    })
 }
 
 fn tracefs() -> Check {
@@ -178,8 +189,9 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
 
 /// Prints every check; the exit status is 0 when a trace can run.
 pub fn run(out: &mut dyn Write) -> Result<u8> {
-    let mut checks = vec![privileges(), capabilities(), btf(), lockdown(), pid_namespace()];
+    let mut checks = vec![user(), capabilities(), btf(), lockdown(), pid_namespace()];
     let possible = checks.iter().all(|c| c.found.is_ok());
+    checks.extend(other_capabilities());
     checks.push(tracefs());
     if possible {
         kernel::quiet_libbpf();
@@ -215,15 +227,6 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_container_lacks_is_named() {
-        let of = |mask: u64| capabilities_of(&format!("Name:\tx\nCapEff:\t{mask:016x}\n")).found;
-        assert_eq!(of(u64::MAX), Ok("all that are needed".into()));
-        assert_eq!(of(1 << 21 | 1 << 19), Ok("all that are needed".into()));
-        // Docker's usual ones (moby, oci/caps/defaults.go).
-        assert_eq!(of(0xa804_25fb), Err("missing: CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF".into()));
-    }
 
     #[test]
     fn a_missing_tracefs_is_said_and_costs_little() {

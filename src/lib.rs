@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod catalog;
 pub mod cli;
+pub mod config;
 pub mod correlate;
 pub mod doctor;
 pub mod event;

@@ -1,16 +1,16 @@
 //! The program: reads the command line, calls the library, turns the outcome into an exit status.
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::launch;
-use iotrace_bpf::{doctor, export, probes, record, replay};
+use iotrace_bpf::{config, doctor, export, probes, record, replay};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// Our own failures, so that they cannot be taken for the command's.
 const TOOL_FAILED: u8 = 125;
+const WRONG_USAGE: i32 = 2;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -29,16 +29,25 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line; ends the program where it is wrong.
+/// The command line and the file of its `--config`; ends the program where they are wrong.
 fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|e| {
+    config::parse(std::env::args_os().collect()).unwrap_or_else(|wrong| {
         // A closed stderr must not hide the exit status.
-        let _ = e.print();
-        if e.kind() == ErrorKind::UnknownArgument {
-            let _ =
-                writeln!(io::stderr(), "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...");
-        }
-        std::process::exit(e.exit_code())
+        let code = match wrong {
+            config::Wrong::File(why) => {
+                let _ = writeln!(io::stderr(), "iotrace-bpf: {why}");
+                WRONG_USAGE
+            }
+            config::Wrong::Usage(e) => {
+                let _ = e.print();
+                if e.kind() == ErrorKind::UnknownArgument {
+                    let said = "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...";
+                    let _ = writeln!(io::stderr(), "{said}");
+                }
+                e.exit_code()
+            }
+        };
+        std::process::exit(code)
     })
 }
 

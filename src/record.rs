@@ -3,6 +3,8 @@
 pub mod control;
 pub mod destination;
 pub mod live;
+mod output;
+mod rotation;
 pub mod viewer;
 mod watching;
 mod worker;
@@ -10,6 +12,7 @@ mod worker;
 use self::control::Control;
 use self::destination::Destination;
 use self::live::Watch;
+use self::rotation::Rotation;
 use self::viewer::{Show, Viewer};
 use self::watching::Watching;
 use self::worker::Note;
@@ -25,7 +28,7 @@ use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{EXCLUDED, Options, Session, Stores, UNPLACED};
-use crate::loader::{existing, kernel, mounts};
+use crate::loader::{existing, kernel, mounts, privileges};
 use crate::probes;
 use crate::tui::status::Status;
 use crate::words::Layer;
@@ -59,6 +62,8 @@ const LATE: Duration = Duration::from_millis(50);
 pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight()?;
     existing::check(&args.pid)?;
+    let rotation = Rotation::wanted(args.rotate)?;
+    let rotates = rotation.is_some();
     let catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
@@ -75,14 +80,14 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 
     // The output before the command: a bad directory must not cost a run.
     let mut destination = Destination::new(args.output.as_deref());
-    let writer = destination.writer(&host, args.force)?;
+    let writer = destination.writer(&host, args.force, rotation.as_ref())?;
 
     let specs = catalog.rows().to_vec();
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
-        hold: !args.run.is_empty(),
+        hold: !args.run.is_empty() && privileges::may_hold(),
         reserved: args.pid.len().max(1) as u32,
     };
     let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
@@ -123,6 +128,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         command: None,
         viewer: &viewer,
         dump: false,
+        rotation,
         board,
         watching: &mut watching,
         begin: Some(watching::Begin { destination: &destination, host: &host, left: sender }),
@@ -148,11 +154,12 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let shown = watching.end(&control, ended_by_us);
     let started = command.is_some() || args.run.is_empty();
     if started && outcome.is_ok() && written.is_ok() {
-        if !args.show.batch {
+        if !args.show.batch && !rotates {
             summary(&destination.path)?;
         }
         if let Some(dir) = destination.settle(&host)? {
-            let _ = writeln!(std::io::stderr(), "iotrace-bpf: dataset in {}", dir.display());
+            let what = if rotates { "datasets" } else { "dataset" };
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what} in {}", dir.display());
         }
     }
     if let (Some(command), Err(_)) = (&mut command, &written)
@@ -233,6 +240,8 @@ struct Run<'a, 'obj> {
     viewer: &'a Viewer,
     /// A dump of what is in flight was asked for.
     dump: bool,
+    /// When datasets end, if there is to be more than one.
+    rotation: Option<Rotation>,
     /// Where a dashboard finds what is in flight.
     board: Option<Arc<Watch>>,
     watching: &'a mut Watching,
@@ -277,6 +286,9 @@ impl Run<'_, '_> {
             ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
             ("ring_bytes", self.args.ring_size.to_string()),
         ]);
+        if let Some(config) = &self.args.config {
+            self.meta(&[("config", config.display().to_string())]);
+        }
         let added = &self.args.added;
         let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
         let phases: Vec<String> = added.phase.iter().map(named).collect();
@@ -336,7 +348,7 @@ impl Run<'_, '_> {
 
     /// Starts the command; its exit status if it could not be started.
     fn launch(&mut self) -> Result<Option<u8>> {
-        self.guardian = Some(launch::guard(self.session.held_map_id()?)?);
+        self.guardian = Some(launch::guard(self.session.held())?);
         let mut command = launch::launch(&self.args.run)?;
         let process = crate::event::Event::Process {
             time: now(),
@@ -414,6 +426,7 @@ impl Run<'_, '_> {
                 return Ok(None);
             }
             self.tick();
+            self.rotate();
             self.dump();
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -523,6 +536,15 @@ impl Run<'_, '_> {
         }
         if !rows.is_empty() {
             self.send(rows);
+        }
+    }
+
+    /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
+    fn rotate(&mut self) {
+        if self.rotation.as_mut().is_some_and(Rotation::due) {
+            self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+            // A worker that failed has said why.
+            let _ = self.notes.send(Note::Rotate);
         }
     }
 

@@ -322,6 +322,13 @@ impl Files {
         }
     }
 
+    /// Their rows count for nothing any more.
+    pub fn forgotten(&mut self, ids: &[i32]) {
+        for id in ids {
+            self.state(*id).used = false;
+        }
+    }
+
     fn mark(&mut self, id: i32) {
         let state = self.state(id);
         if state.used && !state.queued {

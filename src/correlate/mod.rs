@@ -216,6 +216,18 @@ impl Correlator {
         self.unknown.report(self.since_t0(now), out);
     }
 
+    /// Writes the sums over all that was written, also of times that are not over: there will be more rows of these.
+    pub fn sum_up(&mut self, now: u64, out: &mut Vec<Row>) {
+        self.rollups.write(None, out);
+        self.losses.report(self.since_t0(now), out);
+        self.unknown.report(self.since_t0(now), out);
+    }
+
+    /// Whoever gets the rows has forgotten those of these files and objects: they are told again when a call is about them.
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32]) {
+        self.things.forgotten(files, objects);
+    }
+
     fn since_t0(&self, time: u64) -> i64 {
         relative(time, self.t0)
     }

@@ -42,6 +42,8 @@ struct State {
     /// Processes that made or opened it.
     known_to: Vec<Owner>,
     queued: bool,
+    /// Its row is not known any more where it was written.
+    forgotten: bool,
 }
 
 /// Every object opened; ids count from 1.
@@ -98,7 +100,7 @@ impl Objects {
 
     fn add(&mut self, scope: Scope, class: &'static str, name: Vec<u8>, handle: i32) -> i32 {
         let (shape, known_to) = (Shape::default(), Vec::new());
-        self.all.push(State { handle, scope, class, name, shape, known_to, queued: true });
+        self.all.push(State { handle, scope, class, name, shape, known_to, queued: true, forgotten: false });
         let id = self.all.len() as i32;
         self.changed.push(id);
         id
@@ -140,11 +142,27 @@ impl Objects {
         }
     }
 
+    /// Their rows count for nothing any more.
+    pub fn forgotten(&mut self, ids: &[i32]) {
+        for id in ids {
+            if let Some(state) = self.state_mut(*id) {
+                state.forgotten = true;
+            }
+        }
+    }
+
+    /// A written row refers to it.
+    pub fn used(&mut self, id: i32) {
+        let Some(state) = self.state_mut(id).filter(|o| o.forgotten && !o.queued) else { return };
+        state.queued = true;
+        self.changed.push(id);
+    }
+
     /// Writes the rows that changed.
     pub fn write(&mut self, out: &mut Vec<Row>) {
         for id in std::mem::take(&mut self.changed) {
             let Some(state) = self.state_mut(id) else { continue };
-            state.queued = false;
+            (state.queued, state.forgotten) = (false, false);
             out.push(Row::Object(Object {
                 object_id: id,
                 handle_id: Some(state.handle),

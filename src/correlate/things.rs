@@ -563,6 +563,15 @@ impl Things {
         if let Some(file) = span.file_id {
             self.files.used(file);
         }
+        if let Some(object) = span.object_id {
+            self.objects.used(object);
+        }
+    }
+
+    /// Their rows are told again when they are used.
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32]) {
+        self.files.forgotten(files);
+        self.objects.forgotten(objects);
     }
 
     /// Writes the rows that changed.

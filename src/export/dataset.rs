@@ -69,9 +69,14 @@ impl DatasetWriter {
 
     pub(super) fn create_with(options: Options<'_>, limits: Limits, privileged: bool) -> Result<Self> {
         let directory = Directory::create(options.path, options.force, options.owner, privileged)?;
-        let target = Target { directory, host: options.host.to_owned(), limits, closed: Vec::new(), bytes: 0 };
+        Self::create_in(directory, options.host, options.views, limits)
+    }
+
+    /// The same in a directory that was made for it.
+    pub(super) fn create_in(directory: Directory, host: &str, views: &str, limits: Limits) -> Result<Self> {
+        let target = Target { directory, host: host.to_owned(), limits, closed: Vec::new(), bytes: 0 };
         let mut writer = Self { streams: Streams::default(), target, age: 0, due: AGES[0] };
-        writer.begin(options.views).map_err(|error| writer.explain(error))?;
+        writer.begin(views).map_err(|error| explain(&writer.target, error))?;
         Ok(writer)
     }
 
@@ -91,7 +96,7 @@ impl DatasetWriter {
     /// # Errors
     /// When a file cannot be written. The open part of that table is lost then and closed parts stay readable; stop recording.
     pub fn push(&mut self, row: Row) -> Result<()> {
-        self.streams.push(row, &mut self.target).map_err(|error| self.explain(error))
+        self.streams.push(row, &mut self.target).map_err(|error| explain(&self.target, error))
     }
 
     /// Closes the open parts when they are old enough. `elapsed` is the time since the start of the trace.
@@ -101,29 +106,52 @@ impl DatasetWriter {
         }
         self.age = (self.age + 1).min(AGES.len() - 1);
         self.due = elapsed + AGES[self.age];
-        self.streams.close_all(&mut self.target).map_err(|error| self.explain(error))
+        self.streams.close_all(&mut self.target).map_err(|error| explain(&self.target, error))
     }
 
     /// Closes every part and waits until all are on the device.
-    pub fn finish(mut self) -> Result<Finished> {
-        let done = self.streams.close_all(&mut self.target);
-        self.target.closed.push(names::VIEWS.to_owned());
-        done.and_then(|()| self.target.directory.sync(&self.target.closed)).map_err(|error| self.explain(error))?;
-        // All but `views.sql`.
-        let parts = self.target.closed.len() - 1;
-        Ok(Finished { bytes: self.target.bytes, rows: self.streams.rows(), parts })
+    pub fn finish(self) -> Result<Finished> {
+        self.close()?.sync()
     }
 
-    /// Adds to a failure what is left of the dataset and what can be done.
-    fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let Target { directory, closed, bytes, .. } = &self.target;
-        let kept = format!("{} closed parts ({bytes} bytes) are readable", closed.len());
-        let shown = directory.path().display();
-        if no_space(&error) {
-            error.context(format!("{shown}: no space left; {kept}; free some space or record to another directory"))
-        } else {
-            error.context(format!("{shown} cannot be written; {kept}"))
-        }
+    /// Closes every part. To wait until they are on the device is left to whoever has the time.
+    pub(super) fn close(mut self) -> Result<Closed> {
+        self.streams.close_all(&mut self.target).map_err(|error| explain(&self.target, error))?;
+        Ok(Closed { target: self.target, rows: self.streams.rows() })
+    }
+
+    /// The size of what is on disk.
+    pub(super) fn bytes(&self) -> Result<u64> {
+        self.target.directory.bytes()
+    }
+}
+
+/// A dataset that is complete and may not be on the device yet.
+pub struct Closed {
+    target: Target,
+    rows: Vec<(&'static str, u64)>,
+}
+
+impl Closed {
+    /// Waits until it is.
+    pub fn sync(mut self) -> Result<Finished> {
+        // All but `views.sql`.
+        let parts = self.target.closed.len();
+        self.target.closed.push(names::VIEWS.to_owned());
+        self.target.directory.sync(&self.target.closed).map_err(|error| explain(&self.target, error))?;
+        Ok(Finished { bytes: self.target.bytes, rows: self.rows, parts })
+    }
+}
+
+/// Adds to a failure what is left of the dataset and what can be done.
+fn explain(target: &Target, error: anyhow::Error) -> anyhow::Error {
+    let Target { directory, closed, bytes, .. } = target;
+    let kept = format!("{} closed parts ({bytes} bytes) are readable", closed.len());
+    let shown = directory.path().display();
+    if no_space(&error) {
+        error.context(format!("{shown}: no space left; {kept}; free some space or record to another directory"))
+    } else {
+        error.context(format!("{shown} cannot be written; {kept}"))
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, openat, renameat};
-use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, mkdir, unlinkat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::names;
 
@@ -34,14 +34,41 @@ impl Directory {
     /// When it cannot be made, is a link (privileged), is locked by another writer or is not empty.
     /// With `force` the files of an earlier dataset are removed; any other file still makes it refuse.
     pub fn create(path: &Path, force: bool, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
+        let directory = Self::take(path, owner, privileged)?;
+        directory.clear(force)?;
+        Ok(directory)
+    }
+
+    /// The same with whatever is in it.
+    pub fn take(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
         // Without a trailing slash, which would make the kernel follow a link whatever the flags say.
         let path: PathBuf = path.components().collect();
-        let made = make(&path)?;
+        Self::at(AT_FDCWD, &path.clone(), path, owner, privileged)
+    }
+
+    /// A new, empty directory in this one.
+    ///
+    /// # Errors
+    /// When there is something of that name.
+    pub fn create_within(&self, name: &str) -> Result<Self> {
+        let directory = Self::at(self.file.as_fd(), Path::new(name), self.path.join(name), self.owner, true)?;
+        directory.clear(false)?;
+        Ok(directory)
+    }
+
+    fn at(
+        parent: BorrowedFd<'_>,
+        name: &Path,
+        path: PathBuf,
+        owner: Option<(u32, u32)>,
+        privileged: bool,
+    ) -> Result<Self> {
+        let made = make(parent, name, &path)?;
         let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         if privileged {
             flags |= OFlag::O_NOFOLLOW;
         }
-        let opened = open(&path, flags, Mode::empty());
+        let opened = openat(parent, name, flags, Mode::empty());
         let file = File::from(opened.map_err(|errno| not_a_directory(&path, errno, privileged))?);
         match file.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => bail!(
@@ -55,9 +82,7 @@ impl Directory {
             fchown(&file, Some(uid), Some(gid))
                 .with_context(|| format!("cannot give {} to user {uid}", path.display()))?;
         }
-        let directory = Self { path, file, owner };
-        directory.clear(force)?;
-        Ok(directory)
+        Ok(Self { path, file, owner })
     }
 
     /// The directory's path, for messages.
@@ -98,6 +123,55 @@ impl Directory {
         }
     }
 
+    /// The bytes of the regular files in it.
+    pub fn bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        for name in self.entries()? {
+            // A file that is given its final name meanwhile is missed once.
+            if let Some(stat) = self.stat(&name).filter(is_file) {
+                bytes += stat.st_size as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn stat(&self, name: &str) -> Option<FileStat> {
+        fstatat(&self.file, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// A dataset in this directory, if that is what stands under the name.
+    pub fn dataset(&self, name: &str) -> Option<Self> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.file, name, flags, Mode::empty()).ok()?);
+        let directory = Self { path: self.path.join(name), file, owner: self.owner };
+        directory.entries().is_ok_and(|entries| entries.iter().any(|e| is_meta(e))).then_some(directory)
+    }
+
+    /// Removes a dataset from this directory if it is complete: nobody writes it, every part is closed, and there is nothing
+    /// else in it. Tells whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove_dataset(&self, name: &str) -> Result<bool> {
+        let Some(dataset) = self.dataset(name) else { return Ok(false) };
+        if matches!(dataset.file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+            return Ok(false);
+        }
+        let mut entries = dataset.entries().with_context(|| format!("cannot list {}", dataset.path.display()))?;
+        let closed = |e: &str| e == names::VIEWS || names::parse(e).is_some_and(|part| !part.open);
+        if !entries.iter().all(|e| closed(e) && dataset.stat(e).as_ref().is_some_and(is_file)) {
+            return Ok(false);
+        }
+        // Its own facts last: what is left when this is cut short is still known to be a dataset.
+        entries.sort_by_key(|e| is_meta(e));
+        let what = || format!("cannot remove {}", dataset.path.display());
+        for entry in &entries {
+            unlinkat(&dataset.file, entry.as_str(), UnlinkatFlags::NoRemoveDir).with_context(what)?;
+        }
+        unlinkat(&self.file, name, UnlinkatFlags::RemoveDir).with_context(what)?;
+        Ok(true)
+    }
+
     /// Makes sure that the directory is empty.
     fn clear(&self, force: bool) -> Result<()> {
         let entries = self.entries().with_context(|| format!("cannot list {}", self.path.display()))?;
@@ -125,7 +199,8 @@ impl Directory {
         Ok(())
     }
 
-    fn entries(&self) -> Result<Vec<String>> {
+    /// What is in it, by name.
+    pub fn entries(&self) -> Result<Vec<String>> {
         let fd: OwnedFd =
             openat(&self.file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         let mut entries = Vec::new();
@@ -141,9 +216,17 @@ impl Directory {
     }
 }
 
-/// Makes the last component of `path`; false if something of that name exists.
-fn make(path: &Path) -> Result<bool> {
-    match mkdir(path, Mode::S_IRWXU) {
+fn is_file(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+}
+
+fn is_meta(name: &str) -> bool {
+    names::parse(name).is_some_and(|part| part.table == "meta" && !part.open)
+}
+
+/// Makes the directory `path`, which is `name` in `parent`; false if something of that name exists.
+fn make(parent: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<bool> {
+    match mkdirat(parent, name, Mode::S_IRWXU) {
         Ok(()) => Ok(true),
         Err(Errno::EEXIST) => Ok(false),
         Err(Errno::ENOENT) => {

@@ -2,17 +2,23 @@
 
 mod cells;
 mod dataset;
+mod described;
 mod directory;
 mod names;
+mod periods;
 mod reader;
 pub mod report;
+mod rotating;
+mod shift;
 mod stream;
 mod table;
 mod tables;
 pub mod text;
 
 pub use dataset::{DatasetWriter, Finished, Options};
+pub use described::Forgotten;
 pub use reader::{Dataset, Dimension, Warning, decoding};
+pub use rotating::{Moment, Progress, RotatingWriter};
 pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 
@@ -27,3 +33,7 @@ pub fn reader_left(e: &anyhow::Error) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod rotation_tests;

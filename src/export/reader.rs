@@ -22,6 +22,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::names;
+use super::periods;
 use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
 use crate::correlate::rows::{BlockLink, File, Handle, Mount, Object, Process, Span, Thread};
 
@@ -99,6 +100,9 @@ impl Dataset {
             Self { path: path.to_owned(), parts: Vec::new(), hosts: BTreeSet::new(), warnings: RefCell::default() };
         let (closed, open) = list(path)?;
         if closed.is_empty() {
+            if let Some(one) = one_of(path) {
+                bail!("{shown} holds datasets, one for each period; give one of them: {}", one.display());
+            }
             bail!(
                 "{shown} is no dataset: it holds no readable part such as spans-00001.parquet; give a directory written with --output"
             );
@@ -267,6 +271,12 @@ struct Facts {
 fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
     let facts = metadata.file_metadata().key_value_metadata()?;
     facts.iter().find(|fact| fact.key == key)?.value.clone()
+}
+
+/// The last of the datasets in a directory of them.
+fn one_of(path: &Path) -> Option<PathBuf> {
+    let names = std::fs::read_dir(path).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| periods::is_name(name)).max().map(|name| path.join(name))
 }
 
 /// The closed parts in a directory in order, and the number of open ones.

@@ -3,21 +3,25 @@
 //! Both are this program again, with a hidden first argument, so that nothing has to be done between fork and
 //! exec of a process that already has threads.
 
+use crate::skel::TrialSkelBuilder;
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::MapHandle;
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setuid};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// First argument of the launcher: then the numbers of the gate and error pipes, then the command.
 pub const LAUNCHER: &str = "__launch";
-/// First argument of the guardian: then the id of the table of stopped processes.
+/// First argument of the guardian: then the number of the pipe that ends with us. Its standard input is the table of stopped
+/// processes, for to ask the kernel for a table by its number takes more rights than a trace does.
 pub const GUARDIAN: &str = "__guardian";
 
 /// A shell's codes for a command that cannot be started.
@@ -115,16 +119,17 @@ pub fn invoking_user() -> Option<(u32, u32)> {
     (Uid::effective().is_root()).then_some(()).and(Some((id("SUDO_UID")?, id("SUDO_GID")?)))
 }
 
+/// A pipe that was inherited, opened anew, with close-on-exec, so that a command does not inherit it.
+fn reopen(fd: &OsString, write: bool) -> Result<File> {
+    let number: i32 = fd.to_str().and_then(|s| s.parse().ok()).context("a descriptor number")?;
+    let file = OpenOptions::new().read(!write).write(write).open(format!("/proc/self/fd/{number}"))?;
+    nix::unistd::close(number)?;
+    Ok(file)
+}
+
 /// The launcher's whole life: wait, become the invoking user, execute.
 pub fn launcher_main(args: &[OsString]) -> Result<()> {
     let [gate, errors, command, rest @ ..] = args else { bail!("{LAUNCHER} is for internal use") };
-    // Opened anew, with close-on-exec, so that the command inherits neither.
-    let reopen = |fd: &OsString, write: bool| -> Result<File> {
-        let number: i32 = fd.to_str().and_then(|s| s.parse().ok()).context("a descriptor number")?;
-        let file = OpenOptions::new().read(!write).write(write).open(format!("/proc/self/fd/{number}"))?;
-        nix::unistd::close(number)?;
-        Ok(file)
-    };
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
     errors.write_all(b"r")?;
@@ -141,6 +146,8 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
 }
 
 fn drop_privileges() -> std::io::Result<()> {
+    // A tracer that is not root hands its capabilities on by these, and they are not the command's.
+    rustix::thread::clear_ambient_capability_set()?;
     let Some((uid, gid)) = invoking_user() else { return Ok(()) };
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     if let Some(user) = User::from_uid(uid)? {
@@ -155,25 +162,28 @@ fn drop_privileges() -> std::io::Result<()> {
     Ok(())
 }
 
-/// A process that outlives us to free what we stopped. It ends when its standard input does.
+/// A process that outlives us to free what we stopped. It ends when our end of a pipe does.
 pub struct Guardian {
-    stdin: Option<ChildStdin>,
+    life: Option<OwnedFd>,
     child: Child,
 }
 
 /// Starts the guardian of the table of stopped processes.
-pub fn guard(held_map: u32) -> Result<Guardian> {
+pub fn guard(held: BorrowedFd<'_>) -> Result<Guardian> {
+    let (death, life) = pipe().context("pipe to the guardian")?;
+    fcntl(&life, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).context("pipe to the guardian")?;
+    inheritable(&death)?;
     let mut child = Command::new("/proc/self/exe")
         .arg(GUARDIAN)
-        .arg(held_map.to_string())
-        .stdin(Stdio::piped())
+        .arg(death.as_raw_fd().to_string())
+        .stdin(held.try_clone_to_owned().context("table of held processes")?)
         .stdout(Stdio::piped())
         // Ctrl-C at the terminal must not end it before us.
         .process_group(0)
         .spawn()
         .context("starting the guardian of stopped processes")?;
     let output = child.stdout.take();
-    let guardian = Guardian { stdin: child.stdin.take(), child };
+    let guardian = Guardian { life: Some(life), child };
     // Until it has the table it guards nothing.
     let ready = output.context("the guardian's output")?.read_exact(&mut [0]);
     ready.context("the guardian of stopped processes ended early")?;
@@ -182,18 +192,27 @@ pub fn guard(held_map: u32) -> Result<Guardian> {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        drop(self.stdin.take());
+        drop(self.life.take());
         let _ = self.child.wait();
     }
 }
 
-/// The guardian's whole life: wait for the end of input, then let every stopped process go on.
+/// The table that standard input is.
+fn held_table() -> Result<MapHandle> {
+    super::kernel::quiet_libbpf();
+    let mut store = MaybeUninit::uninit();
+    let mut open = TrialSkelBuilder::default().open(&mut store)?;
+    open.maps.iot_held.reuse_fd(std::io::stdin().as_fd())?;
+    Ok(MapHandle::try_from(&open.load()?.maps.iot_held)?)
+}
+
+/// The guardian's whole life: wait for the end of the tracer, then let every stopped process go on.
 pub fn guardian_main(args: &[OsString]) -> Result<()> {
-    let id = args.first().and_then(|s| s.to_str()).and_then(|s| s.parse().ok()).context("the id of a table")?;
-    let held = MapHandle::from_map_id(id).context("table of stopped processes")?;
+    let [death] = args else { bail!("{GUARDIAN} is for internal use") };
+    let mut death = reopen(death, false)?;
+    let held = held_table().context("table of stopped processes")?;
     std::io::stdout().write_all(b"r").and_then(|()| std::io::stdout().flush()).context("telling the tracer")?;
-    let mut rest = Vec::new();
-    std::io::stdin().read_to_end(&mut rest).context("waiting for the end of the trace")?;
+    death.read_to_end(&mut Vec::new()).context("waiting for the end of the trace")?;
     super::session::release_all(&held);
     Ok(())
 }

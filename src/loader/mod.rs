@@ -17,6 +17,7 @@ mod missing;
 pub mod mounts;
 mod perf;
 pub mod plan;
+pub mod privileges;
 pub mod programs;
 pub mod prologue;
 mod real;

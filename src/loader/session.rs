@@ -25,7 +25,7 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
@@ -246,9 +246,9 @@ impl<'obj> Session<'obj> {
         let _ = self.skel.maps.iot_targets.delete(&pid.to_ne_bytes());
     }
 
-    /// The id of the table of stopped processes, for the guardian.
-    pub fn held_map_id(&self) -> Result<u32> {
-        Ok(self.skel.maps.iot_held.info().context("table of held processes")?.info.id)
+    /// The table of stopped processes, for the guardian.
+    pub fn held(&self) -> BorrowedFd<'_> {
+        self.skel.maps.iot_held.as_fd()
     }
 
     /// Tells the kernel side whether library probes stay as they are now.

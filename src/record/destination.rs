@@ -1,7 +1,9 @@
 //! Where a recording goes, and whether it stays there.
 
-use crate::export::DatasetWriter;
-use crate::export::{Options, VIEWS};
+use super::output::Output;
+use super::rotation::Rotation;
+use super::wall;
+use crate::export::{DatasetWriter, Options, RotatingWriter, VIEWS};
 use crate::loader::launch;
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -54,8 +56,12 @@ impl Destination {
     ///
     /// # Errors
     /// When it cannot be made or is in use.
-    pub fn writer(&self, host: &str, force: bool) -> Result<DatasetWriter> {
-        create(&self.path, host, force)
+    pub fn writer(&self, host: &str, force: bool, rotation: Option<&Rotation>) -> Result<Output> {
+        let Some(Rotation { keep, progress, .. }) = rotation else {
+            return Ok(Output::One(Box::new(create(&self.path, host, force)?)));
+        };
+        let writer = RotatingWriter::create(options(&self.path, host, false), *keep, wall(), Arc::clone(progress))?;
+        Ok(Output::Rotating(Box::new(writer)))
     }
 
     /// The finished dataset goes where the user wants it; tells where it is then.
@@ -98,7 +104,11 @@ impl Destination {
 /// # Errors
 /// When the directory cannot be made or is in use.
 pub fn create(path: &Path, host: &str, force: bool) -> Result<DatasetWriter> {
-    DatasetWriter::create(Options { path, host, force, owner: launch::invoking_user(), views: VIEWS })
+    DatasetWriter::create(options(path, host, force))
+}
+
+fn options<'a>(path: &'a Path, host: &'a str, force: bool) -> Options<'a> {
+    Options { path, host, force, owner: launch::invoking_user(), views: VIEWS }
 }
 
 /// Could a dataset be made there?

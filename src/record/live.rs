@@ -256,9 +256,15 @@ fn page_size() -> u64 {
     nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, |n| n as u64)
 }
 
+/// The files in a dataset, or in a directory of datasets.
 fn size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum()
+    let below = |e: std::fs::DirEntry| match e.metadata() {
+        Ok(m) if m.is_dir() => size(&e.path()),
+        Ok(m) => m.len(),
+        Err(_) => 0,
+    };
+    entries.map(below).sum()
 }
 
 /// What waits to be written on this node.

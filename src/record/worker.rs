@@ -4,10 +4,12 @@ use crate::correlate::rows::{Loss, Mount, Row};
 use crate::correlate::{Config, Correlator, Watched};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
-use crate::export::{DatasetWriter, Finished};
+use crate::export::Moment;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::record::live::Watch;
+use crate::record::output::Output;
+use crate::record::wall;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,11 +26,13 @@ pub enum Note {
     Rows(Vec<Row>),
     /// Which hooks on the page cache and on requests are there.
     Watched(Watched),
+    /// A new dataset begins.
+    Rotate,
 }
 
 /// What the worker needs.
 pub struct Worker {
-    pub writer: DatasetWriter,
+    pub writer: Output,
     pub config: Config,
     pub mounts: Vec<Mount>,
     pub gauges: Arc<Gauges>,
@@ -40,12 +44,12 @@ pub struct Worker {
 }
 
 /// Starts the worker; it ends after [`Drained::End`] or with the first row that could not be written.
-pub fn start(worker: Worker) -> Result<JoinHandle<Result<Finished>>> {
+pub fn start(worker: Worker) -> Result<JoinHandle<Result<()>>> {
     std::thread::Builder::new().name("worker".into()).spawn(move || run(worker)).context("worker thread")
 }
 
 struct State {
-    writer: DatasetWriter,
+    writer: Output,
     correlator: Correlator,
     decoder: Decoder,
     /// Process index to pid, to look up what only /proc knows.
@@ -61,7 +65,7 @@ struct State {
     t0: u64,
 }
 
-fn run(worker: Worker) -> Result<Finished> {
+fn run(worker: Worker) -> Result<()> {
     let Worker { writer, config, mounts, gauges, watch, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
@@ -83,7 +87,7 @@ fn run(worker: Worker) -> Result<Finished> {
     while let Ok(drained) = inbox.recv() {
         // Notes first: what was known before a batch was drained is there when it is worked off.
         for note in notes.try_iter() {
-            s.note(note);
+            s.note(note)?;
         }
         match drained {
             Drained::Batch(batch) => {
@@ -95,7 +99,7 @@ fn run(worker: Worker) -> Result<Finished> {
         s.write()?;
     }
     for note in notes.try_iter() {
-        s.note(note);
+        s.note(note)?;
     }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
@@ -103,7 +107,7 @@ fn run(worker: Worker) -> Result<Finished> {
 }
 
 impl State {
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: Note) -> Result<()> {
         match note {
             Note::Events(events) => {
                 for event in events {
@@ -112,7 +116,17 @@ impl State {
             }
             Note::Watched(watched) => self.correlator.set_watched(watched),
             Note::Rows(rows) => self.rows.extend(rows),
+            Note::Rotate => {
+                // Whole before and after: what is summed up goes with the calls.
+                self.correlator.sum_up(now(), &mut self.rows);
+                self.write()?;
+                let monotonic = now();
+                let elapsed = Duration::from_nanos(monotonic.saturating_sub(self.t0));
+                let forgotten = self.writer.rotate(Moment { elapsed, monotonic, wall: wall() })?;
+                self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+            }
         }
+        Ok(())
     }
 
     fn batch(&mut self, batch: &Batch) {

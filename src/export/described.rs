@@ -1,0 +1,208 @@
+//! Remembers the last row of each thing, so that a new dataset describes whatever its rows refer to.
+//!
+//! A thing is described again in a dataset when the first row there refers to it. What nobody can refer to any more is
+//! forgotten: things that have ended, files and objects that nobody has open, once a whole dataset was without them.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use crate::correlate::rows::{Coverage, File, FilePath, Handle, Meta, Mount, Object, Process, Row, SEQ_BITS, Thread};
+
+/// Facts that each dataset has its own of.
+pub const OWN: [&str; 3] = ["t0_ns", "t0_wall_ns", super::shift::END];
+/// The same, with a number behind.
+pub const CLOCK_PAIR: &str = "clock_pair_";
+/// The start of the trace on its clock, in each dataset: ids of datasets that have it in common mean the same things.
+pub const RUN: &str = "run_t0_ns";
+
+/// Figures that count from the start of the trace, and in a dataset from its own.
+const TOTALS: [&str; 5] = ["excluded_calls", "excluded_faults", "unplaced_faults", "unplaced_calls", "unknown_bytes"];
+/// Verdicts that are remembered at most, the last ones.
+const MAX_VERDICTS: usize = 1 << 18;
+
+/// A row, and the dataset that it was last written to.
+struct Known<T> {
+    row: T,
+    written: u32,
+}
+
+type All<T> = HashMap<i32, Known<T>>;
+
+/// What rows refer to.
+#[derive(Default)]
+struct References {
+    processes: [Option<i32>; 2],
+    thread: Option<i32>,
+    file: Option<i32>,
+    handle: Option<i32>,
+    object: Option<i32>,
+}
+
+impl References {
+    fn of(row: &Row) -> Self {
+        let none = Self::default();
+        match row {
+            Row::Span(s) => Self {
+                processes: [Some(s.process_ix), None],
+                thread: Some((s.span_id >> SEQ_BITS) as i32),
+                file: s.file_id,
+                handle: s.handle_id,
+                object: s.object_id,
+            },
+            Row::BlockBytes(b) => Self { processes: [b.process_ix, None], file: b.file_id, ..none },
+            Row::Rpc(r) => Self { processes: [r.client_process_ix, Some(r.server_process_ix)], ..none },
+            Row::Rollup(r) => Self { processes: [Some(r.process_ix), None], ..none },
+            Row::Handle(h) => Self {
+                processes: [Some(h.process_ix), None],
+                file: h.file_id,
+                handle: h.parent_handle_id,
+                object: h.object_id,
+                ..none
+            },
+            Row::Object(o) => Self { file: o.file_id, handle: o.handle_id, ..none },
+            Row::Thread(t) => Self { processes: [Some(t.process_ix), None], ..none },
+            Row::FilePath(p) => Self { file: Some(p.file_id), ..none },
+            _ => none,
+        }
+    }
+}
+
+/// Files and objects that were forgotten: whoever makes rows must describe them anew when they are used again.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    pub files: Vec<i32>,
+    pub objects: Vec<i32>,
+}
+
+/// What is remembered.
+#[derive(Default)]
+pub struct Described {
+    /// The number of the dataset.
+    now: u32,
+    processes: All<Process>,
+    threads: All<Thread>,
+    files: All<File>,
+    /// The last path of a file.
+    paths: HashMap<i32, FilePath>,
+    handles: All<Handle>,
+    objects: All<Object>,
+    mounts: BTreeMap<i32, Mount>,
+    verdicts: VecDeque<Coverage>,
+    meta: BTreeMap<String, String>,
+    /// Totals now, and when the dataset began.
+    totals: HashMap<(&'static str, Option<String>), (f64, f64)>,
+}
+
+/// Marks a thing as written to this dataset; its row, if it was not yet.
+fn again<T: Clone>(all: &mut All<T>, id: i32, now: u32) -> Option<T> {
+    let known = all.get_mut(&id).filter(|known| known.written != now)?;
+    known.written = now;
+    Some(known.row.clone())
+}
+
+impl Described {
+    /// The rows to write for this one: itself, and what describes the things that it refers to.
+    pub fn push(&mut self, mut row: Row, out: &mut Vec<Row>) {
+        self.keep(&mut row);
+        let at = out.len();
+        out.push(row);
+        self.describe(at, out);
+    }
+
+    fn keep(&mut self, row: &mut Row) {
+        let written = self.now;
+        match row {
+            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: r.clone(), written })),
+            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Known { row: r.clone(), written })),
+            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: r.clone(), written })),
+            Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
+            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Known { row: r.clone(), written })),
+            Row::Object(r) => drop(self.objects.insert(r.object_id, Known { row: r.clone(), written })),
+            Row::Mount(r) => drop(self.mounts.insert(r.mount_id, r.clone())),
+            // A verdict on a whole layer is one on the time until it is given.
+            Row::Coverage(r) if !(r.target.is_empty() && r.symbol.is_empty()) => {
+                if self.verdicts.len() == MAX_VERDICTS {
+                    self.verdicts.pop_front();
+                }
+                self.verdicts.push_back(r.clone());
+            }
+            Row::Meta(r) if r.key.starts_with(CLOCK_PAIR) || OWN.contains(&r.key.as_str()) => {}
+            Row::Meta(r) => drop(self.meta.insert(r.key.clone(), r.value.clone())),
+            Row::Metric(r) if TOTALS.contains(&r.name) => {
+                let (total, before) = self.totals.entry((r.name, r.label.clone())).or_default();
+                *total = r.value;
+                r.value -= *before;
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds what describes the things that the rows from this one on refer to, and those that these refer to.
+    fn describe(&mut self, mut at: usize, out: &mut Vec<Row>) {
+        let now = self.now;
+        while let Some(row) = out.get(at) {
+            let References { processes, thread, file, handle, object } = References::of(row);
+            let processes = processes.into_iter().flatten();
+            out.extend(processes.filter_map(|id| again(&mut self.processes, id, now)).map(Row::Process));
+            out.extend(thread.and_then(|id| again(&mut self.threads, id, now)).map(Row::Thread));
+            if let Some(row) = file.and_then(|id| again(&mut self.files, id, now)) {
+                out.extend(self.paths.get(&row.file_id).cloned().map(Row::FilePath));
+                out.push(Row::File(row));
+            }
+            out.extend(handle.and_then(|id| again(&mut self.handles, id, now)).map(Row::Handle));
+            out.extend(object.and_then(|id| again(&mut self.objects, id, now)).map(Row::Object));
+            at += 1;
+        }
+    }
+
+    /// A new dataset begins: what holds for all of it.
+    pub fn begin(&mut self, out: &mut Vec<Row>) {
+        out.extend(self.mounts.values().cloned().map(Row::Mount));
+        out.extend(self.verdicts.iter().cloned().map(Row::Coverage));
+        out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
+    }
+
+    /// The dataset ends. What it did not mention, and is over, is forgotten.
+    pub fn end(&mut self) -> Forgotten {
+        let now = self.now;
+        self.now += 1;
+        for (total, before) in self.totals.values_mut() {
+            *before = *total;
+        }
+        self.processes.retain(|_, p| p.row.end_ns.is_none() || p.written == now);
+        let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);
+        self.threads.retain(|_, t| !gone(t.row.process_ix) || t.written == now);
+        let open = |h: &Known<Handle>| h.written == now || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
+        let named = self.objects.values().filter(|o| o.written == now).filter_map(|o| o.row.handle_id);
+        let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
+        let handles = self.reached(handles);
+        self.handles.retain(|id, _| handles.contains(id));
+        let mut forgotten = Forgotten::default();
+        let of_handles: HashSet<i32> = self.handles.values().filter_map(|h| h.row.object_id).collect();
+        self.objects.retain(|id, o| {
+            let stays = o.written == now || of_handles.contains(id);
+            forgotten.objects.extend((!stays).then_some(*id));
+            stays
+        });
+        let of_objects = self.objects.values().filter_map(|o| o.row.file_id);
+        let open: HashSet<i32> = self.handles.values().filter_map(|h| h.row.file_id).chain(of_objects).collect();
+        self.files.retain(|id, f| {
+            let stays = f.written == now || open.contains(id);
+            forgotten.files.extend((!stays).then_some(*id));
+            stays
+        });
+        self.paths.retain(|id, _| self.files.contains_key(id));
+        forgotten
+    }
+
+    /// These handles, and those that their rows lead to.
+    fn reached(&self, mut handles: Vec<i32>) -> HashSet<i32> {
+        let mut reached = HashSet::new();
+        while let Some(id) = handles.pop() {
+            if let Some(known) = self.handles.get(&id).filter(|_| reached.insert(id)) {
+                handles.extend(known.row.parent_handle_id);
+                handles.extend(known.row.object_id.and_then(|o| self.objects.get(&o)?.row.handle_id));
+            }
+        }
+        reached
+    }
+}

@@ -1,0 +1,185 @@
+//! Writes one dataset after the other into one directory: each row to the one that is open, and what it refers to with it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::dataset::{DatasetWriter, Options};
+use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
+use super::directory::Directory;
+use super::names;
+use super::periods::{self, Keeper};
+use super::shift::{END, shift};
+use super::stream::Limits;
+use crate::correlate::rows::{Meta, Row};
+
+/// How often it is looked how large the open dataset is.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A moment on all clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Since the start of the trace.
+    pub elapsed: Duration,
+    /// Of `CLOCK_MONOTONIC`, in ns.
+    pub monotonic: u64,
+    /// In ns since 1970.
+    pub wall: u64,
+}
+
+/// How far the writing is, for whoever decides when a dataset ends.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Datasets that are complete.
+    pub complete: AtomicU64,
+    /// The size of the one after them.
+    pub bytes: AtomicU64,
+}
+
+/// Writes datasets. Dropped without `finish` it leaves of the last one what a killed program leaves.
+pub struct RotatingWriter {
+    directory: Arc<Directory>,
+    keeper: Keeper,
+    writer: DatasetWriter,
+    described: Described,
+    host: String,
+    views: String,
+    limits: Limits,
+    /// When the open dataset began, which its times are relative to: a whole second, so that bins of time stay what they are.
+    began: Duration,
+    looked: Duration,
+    progress: Arc<Progress>,
+    /// Rows on their way.
+    rows: Vec<Row>,
+}
+
+impl RotatingWriter {
+    /// Makes or takes over the directory and begins the first dataset in it, named by this wall clock. Datasets of earlier
+    /// runs stay beside it. `keep`: so many bytes at most in all together.
+    ///
+    /// # Errors
+    /// When the directory cannot be used or written to.
+    pub fn create(options: Options<'_>, keep: Option<u64>, wall: u64, progress: Arc<Progress>) -> Result<Self> {
+        let privileged = nix::unistd::geteuid().is_root();
+        Self::create_with(options, Limits::default(), privileged, keep, wall, progress)
+    }
+
+    pub(super) fn create_with(
+        options: Options<'_>,
+        limits: Limits,
+        privileged: bool,
+        keep: Option<u64>,
+        wall: u64,
+        progress: Arc<Progress>,
+    ) -> Result<Self> {
+        let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
+        refuse_dataset(options.path, &directory)?;
+        let mut keeper = Keeper::start(Arc::clone(&directory), keep)?;
+        let (host, views) = (options.host.to_owned(), options.views.to_owned());
+        let writer = next(&directory, &mut keeper, wall, (&host, &views), limits)?;
+        Ok(Self {
+            directory,
+            keeper,
+            writer,
+            described: Described::default(),
+            host,
+            views,
+            limits,
+            began: Duration::ZERO,
+            looked: Duration::ZERO,
+            progress,
+            rows: Vec::new(),
+        })
+    }
+
+    /// Adds a row to its table, see [`DatasetWriter::push`].
+    pub fn push(&mut self, row: Row) -> Result<()> {
+        if let Row::Meta(Meta { key, value }) = &row
+            && key == "t0_ns"
+        {
+            let run = Meta { key: RUN.to_owned(), value: value.clone() };
+            self.described.push(Row::Meta(run), &mut self.rows);
+        }
+        self.described.push(row, &mut self.rows);
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let began = nanoseconds(self.began);
+        self.rows.drain(..).try_for_each(|row| self.writer.push(shift(row, began)))
+    }
+
+    /// Closes open parts when they are old enough. `elapsed` is the time since the start of the trace.
+    pub fn tick(&mut self, elapsed: Duration) -> Result<()> {
+        self.writer.tick(elapsed.saturating_sub(self.began))?;
+        if elapsed.saturating_sub(self.looked) < LOOK {
+            return Ok(());
+        }
+        self.looked = elapsed;
+        let bytes = self.writer.bytes()?;
+        self.progress.bytes.store(bytes, Ordering::Relaxed);
+        self.keeper.grown(bytes)
+    }
+
+    /// Ends the open dataset and begins the next one; tells which things must be described anew if they are used again.
+    pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
+        let fact = |key: &str, value: String| Row::Meta(Meta { key: key.to_owned(), value });
+        let clock = fact(&format!("{CLOCK_PAIR}{}", at.monotonic), at.wall.to_string());
+        self.push(clock.clone())?;
+        self.push(fact(END, nanoseconds(at.elapsed).to_string()))?;
+        // Begun first: when that fails, everything is in the old one.
+        let named = (self.host.as_str(), self.views.as_str());
+        let next = next(&self.directory, &mut self.keeper, at.wall, named, self.limits)?;
+        let before = std::mem::replace(&mut self.writer, next);
+        self.keeper.closed(before.close()?)?;
+        self.began = Duration::from_secs(at.elapsed.as_secs());
+        self.progress.bytes.store(0, Ordering::Relaxed);
+        self.progress.complete.fetch_add(1, Ordering::Relaxed);
+
+        let forgotten = self.described.end();
+        self.described.begin(&mut self.rows);
+        let since = at.elapsed.saturating_sub(self.began).as_nanos();
+        let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
+        self.rows.extend([fact("t0_ns", before(at.monotonic)), fact("t0_wall_ns", before(at.wall)), clock]);
+        self.write()?;
+        Ok(forgotten)
+    }
+
+    /// Closes the last dataset and waits until all are on the device and what is too much is removed.
+    pub fn finish(mut self) -> Result<()> {
+        let closed = self.writer.close()?;
+        self.keeper.closed(closed)?;
+        self.keeper.end()
+    }
+}
+
+fn nanoseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The next dataset in the directory.
+fn next(
+    directory: &Directory,
+    keeper: &mut Keeper,
+    wall: u64,
+    (host, views): (&str, &str),
+    limits: Limits,
+) -> Result<DatasetWriter> {
+    let name = periods::name(i64::try_from(wall).unwrap_or(0));
+    let there = directory.entries()?;
+    let free = (1..).map(|n| periods::nth(&name, n)).find(|name| !there.contains(name)).unwrap_or(name);
+    let writer = DatasetWriter::create_in(directory.create_within(&free)?, host, views, limits)?;
+    keeper.open(free)?;
+    Ok(writer)
+}
+
+/// Datasets do not lie in datasets.
+fn refuse_dataset(path: &Path, directory: &Directory) -> Result<()> {
+    if directory.entries()?.iter().any(|name| names::parse(name).is_some()) {
+        bail!("{} is a dataset, not a directory of datasets; choose another directory", path.display());
+    }
+    Ok(())
+}

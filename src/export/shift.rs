@@ -1,0 +1,132 @@
+//! Rows on another clock: times relative to a later moment.
+
+use crate::correlate::rows::{Block, FilePath, Handle, Hist, Loss, Meta, Metric, Process, Rollup, Row, Rpc, Span};
+
+/// The key of the end of a trace among its facts, which is a time like those of rows.
+pub const END: &str = "end_ns";
+
+/// The row with times that count from `by` ns later. What was before has negative ones.
+#[must_use]
+pub fn shift(mut row: Row, by: i64) -> Row {
+    let each = |times: &mut [&mut i64]| times.iter_mut().for_each(|t| **t = t.saturating_sub(by));
+    let some = |times: &mut [&mut Option<i64>]| times.iter_mut().for_each(|t| **t = t.map(|t| t.saturating_sub(by)));
+    match &mut row {
+        Row::Span(Span { start_ns, .. }) => each(&mut [start_ns]),
+        Row::Block(Block { queue_ns, insert_ns, issue_ns, .. }) => {
+            each(&mut [queue_ns, issue_ns]);
+            some(&mut [insert_ns]);
+        }
+        Row::Rpc(Rpc { received_ns, .. }) => each(&mut [received_ns]),
+        Row::FilePath(FilePath { from_ns, .. }) => each(&mut [from_ns]),
+        Row::Handle(Handle { start_ns, end_ns, .. }) | Row::Process(Process { start_ns, end_ns, .. }) => {
+            each(&mut [start_ns]);
+            some(&mut [end_ns]);
+        }
+        Row::Rollup(Rollup { t_ns, .. })
+        | Row::Hist(Hist { t_ns, .. })
+        | Row::Metric(Metric { t_ns, .. })
+        | Row::Loss(Loss { t_ns, .. }) => each(&mut [t_ns]),
+        Row::Meta(Meta { key, value }) if key == END => {
+            if let Ok(t) = value.parse::<i64>() {
+                *value = t.saturating_sub(by).to_string();
+            }
+        }
+        Row::BlockLink(_)
+        | Row::BlockBytes(_)
+        | Row::File(_)
+        | Row::Object(_)
+        | Row::Thread(_)
+        | Row::Mount(_)
+        | Row::Stack(_)
+        | Row::Coverage(_)
+        | Row::Meta(_) => {}
+    }
+    row
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::builder::{ListBuilder, StringBuilder};
+    use arrow_array::{
+        Array, ArrayRef, BooleanArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
+        StringArray, new_null_array,
+    };
+    use arrow_schema::DataType;
+
+    use super::*;
+    use crate::correlate::rows::{BlockBytes, BlockLink, Coverage, File, Mount, Object, Stack, Thread};
+    use crate::export::cells::word_array;
+    use crate::export::table::{Column, batch, schema};
+    use crate::export::{TABLES, Table};
+
+    /// Columns of nanoseconds that are no times.
+    const DURATIONS: [&str; 7] =
+        ["dur_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns"];
+
+    /// Something for a cell.
+    fn value(column: &Column) -> ArrayRef {
+        let word = match column.name {
+            "layer" => "syscall",
+            "kind" => "read",
+            _ => "x",
+        };
+        match &column.data_type {
+            DataType::Int8 => Arc::new(Int8Array::from(vec![100])),
+            DataType::Int16 => Arc::new(Int16Array::from(vec![1000])),
+            DataType::Int32 => Arc::new(Int32Array::from(vec![1000])),
+            DataType::Int64 => Arc::new(Int64Array::from(vec![1000])),
+            DataType::Float64 => Arc::new(Float64Array::from(vec![1000.0])),
+            DataType::Boolean => Arc::new(BooleanArray::from(vec![true])),
+            DataType::Utf8 => Arc::new(StringArray::from(vec!["x"])),
+            DataType::Dictionary(..) => word_array(std::iter::once(Some(word))).unwrap(),
+            DataType::List(_) if !column.nullable => {
+                let mut list = ListBuilder::new(StringBuilder::new());
+                list.append(true);
+                Arc::new(list.finish())
+            }
+            other => new_null_array(other, 1),
+        }
+    }
+
+    /// The columns that a shift by 10 takes 10 away from; no other changes.
+    fn moved<T: Table>(wrap: fn(T) -> Row, unwrap: fn(Row) -> Option<T>) -> Vec<&'static str> {
+        let columns = T::columns();
+        let host = word_array(std::iter::once(Some("h"))).unwrap();
+        let arrays = std::iter::once(host).chain(columns.iter().map(value)).collect();
+        let one = RecordBatch::try_new(schema::<T>(), arrays).unwrap();
+        let row = unwrap(shift(wrap(T::decode(&one).unwrap().pop().unwrap()), 10)).unwrap();
+        let after = batch(&schema::<T>(), "h", &[row]).unwrap();
+        let differs = |c: &&Column| one.column_by_name(c.name).unwrap() != after.column_by_name(c.name).unwrap();
+        let moved: Vec<_> = columns.iter().filter(differs).map(|c| c.name).collect();
+        for name in &moved {
+            let to = after.column_by_name(name).unwrap();
+            assert_eq!(to.as_any().downcast_ref::<Int64Array>().unwrap().value(0), 990, "{name}");
+        }
+        moved
+    }
+
+    #[test]
+    fn all_times_and_nothing_else_are_shifted() {
+        let mut tables = Vec::new();
+        macro_rules! check {
+            ($($row:ident),+) => {$(
+                let unwrap = |row| if let Row::$row(row) = row { Some(row) } else { None };
+                let is_time = |c: &Column| c.name.ends_with("_ns") && !DURATIONS.contains(&c.name);
+                let times: Vec<_> = $row::columns().iter().filter(|c| is_time(c)).map(|c| c.name).collect();
+                assert_eq!(moved::<$row>(Row::$row, unwrap), times, "{}", $row::NAME);
+                tables.push($row::NAME);
+            )+};
+        }
+        check!(
+            Span, Block, BlockLink, BlockBytes, Rpc, File, FilePath, Handle, Object, Process, Thread, Mount, Rollup,
+            Hist, Stack, Metric, Loss, Coverage, Meta
+        );
+        assert_eq!(tables, TABLES);
+        let meta = |key: &str, value: &str| Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() });
+        assert_eq!(shift(meta(END, "25"), 10), meta(END, "15"));
+        assert_eq!(shift(meta("t0_ns", "25"), 10), meta("t0_ns", "25"));
+    }
+}
