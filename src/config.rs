@@ -33,8 +33,7 @@ pub enum Wrong {
 /// # Errors
 /// When one of them is wrong.
 pub fn parse(args: Vec<OsString>) -> Result<Cli, Wrong> {
-    let lenient = Cli::command().ignore_errors(true).try_get_matches_from(&args);
-    let path = lenient.ok().and_then(|given| given.get_one::<PathBuf>(CONFIG).cloned());
+    let path = given(&args).ok().and_then(|given| given.get_one::<PathBuf>(CONFIG).cloned());
     let Some(path) = path else { return Cli::try_parse_from(args).map_err(Wrong::Usage) };
     let name = path.display().to_string();
     let mut text = String::new();
@@ -47,11 +46,16 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, Wrong> {
     parse_with(args, &name, &text)
 }
 
+/// What stands on the command line, whether or not it is right.
+fn given(args: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    Cli::command().ignore_errors(true).args_override_self(true).try_get_matches_from(args)
+}
+
 /// The same with the file's text.
 fn parse_with(args: Vec<OsString>, name: &str, text: &str) -> Result<Cli, Wrong> {
     let mut command = Cli::command();
     command.build();
-    let line = Cli::command().ignore_errors(true).try_get_matches_from(&args).map_err(Wrong::Usage)?;
+    let line = given(&args).map_err(Wrong::Usage)?;
     let options = Options { file: Place { name, text }, command: &command, line: &line };
     let given = options.read().map_err(Wrong::File)?;
     let mut args = args.into_iter();
