@@ -81,7 +81,9 @@ fn who_is_not_root_is_told() {
     let out = command.args(["-o", "/tmp/never.iotrace", "--", "touch"]).arg(work.path().join("ran")).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(125), "{said}");
-    for says in ["missing capabilities: CAP_BPF (the kernel loads no programs), CAP_PERFMON (", "sudo", "docs/service.md"] {
+    for says in
+        ["missing capabilities: CAP_BPF (the kernel loads no programs), CAP_PERFMON (", "sudo", "docs/service.md"]
+    {
         assert!(said.contains(says), "{said}");
     }
     assert!(!Path::new("/tmp/never.iotrace").exists());

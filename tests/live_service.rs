@@ -309,8 +309,8 @@ fn the_unit_is_sound() {
         .args(["security", "--offline=true", "--threshold=30", "--no-pager"])
         .arg(&path));
 
-    // What the sandbox forbids the tracer does not do: its system calls are of the sets that are allowed, it makes no socket,
-    // and no memory that is writable and executable.
+    // What the sandbox forbids the tracer does not do: its system calls are of the sets that are allowed, it makes no socket
+    // but local ones, and no memory that is writable and executable.
     let log = work.path().join("strace");
     let (looper, ..) = looper(work.path());
     let mut strace = Command::new("timeout");
@@ -339,7 +339,7 @@ fn the_unit_is_sound() {
     let forbidden: BTreeSet<&str> =
         calls.iter().map(|(name, _)| *name).filter(|name| !allowed.contains(*name)).collect();
     assert_eq!(forbidden, BTreeSet::new());
-    assert_eq!(calls.iter().filter(|(name, _)| name.starts_with("socket")).count(), 0);
+    assert!(calls.iter().all(|(name, args)| !name.starts_with("socket") || args.starts_with("AF_UNIX")));
     assert!(!calls.iter().any(|(_, args)| args.contains("PROT_WRITE") && args.contains("PROT_EXEC")));
 }
 
