@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::loader::kernel::{self, Capabilities};
-use crate::loader::privileges::{self, Capability};
+use crate::loader::privileges::{self, Capability, HOLD};
 use crate::loader::{hooks::Group, programs};
 use anyhow::Result;
 use std::fs;
@@ -24,14 +24,14 @@ struct Check {
     needed: bool,
 }
 
-/// Checks before a trace, so that the message names the cause and not what followed from it.
-pub fn preflight() -> Result<()> {
+/// Checks before a trace, so that the message names the cause and not what followed from it. `launches`: of a command.
+pub fn preflight(launches: bool) -> Result<()> {
     for check in [capabilities(), btf(), lockdown(), pid_namespace()] {
         if let Err(why) = check.found {
             anyhow::bail!("{why}\n  {}", check.way_out);
         }
     }
-    for Capability { name, lost, .. } in privileges::missing() {
+    for Capability { name, lost, .. } in privileges::missing().iter().filter(|c| launches || c.name != HOLD) {
         // A closed stderr must not cost a trace.
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: without {name}: {lost}");
     }

@@ -62,7 +62,7 @@ const LATE: Duration = Duration::from_millis(50);
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
-    doctor::preflight()?;
+    doctor::preflight(!args.run.is_empty())?;
     let targets = Targets::new(args)?;
     let rotation = Rotation::wanted(args.rotate)?;
     let rotates = rotation.is_some();

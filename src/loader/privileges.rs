@@ -15,6 +15,8 @@ pub struct Capability {
 }
 
 const SYS_ADMIN: u32 = 21;
+/// What it takes to hold a command. Who is attached to is never held.
+pub const HOLD: &str = "CAP_KILL";
 
 /// In the order of what they give.
 const ALL: [Capability; 7] = [
@@ -50,7 +52,7 @@ const ALL: [Capability; 7] = [
     },
     Capability {
         number: 5,
-        name: "CAP_KILL",
+        name: HOLD,
         needed: false,
         admin: false,
         lost: "a command is not held while a library that it maps gets probes: first calls of the library may be missing",
@@ -66,7 +68,7 @@ const ALL: [Capability; 7] = [
 
 /// May a process that was stopped be continued, whoever it is by then?
 pub fn may_hold() -> bool {
-    missing().iter().all(|c| c.name != "CAP_KILL")
+    missing().iter().all(|c| c.name != HOLD)
 }
 
 /// What this process does not have.
