@@ -115,6 +115,27 @@ fn a_catalog_file_that_is_wrong_is_named_with_its_line() {
     run(&["probes", "list", "--probes", "/no/such.toml"]).code(125).stderr(contains("cannot read /no/such.toml"));
 }
 
+#[test]
+fn a_file_of_options_that_is_wrong_is_named_with_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("options.toml");
+    let path = path.to_str().unwrap();
+    for (text, says) in [
+        ("pid = 1\nfrob = true\n", "options.toml:2: frob: no such key; keys are the long options: "),
+        ("pid = 1\nduration = 'soon'\n", "options.toml:2: duration: invalid value 'soon'"),
+        ("pid = [\n", "options.toml:"),
+        ("pid = 1\nkeep-size = '20G'\n", "--output <DIR>"),
+    ] {
+        std::fs::write(path, text).unwrap();
+        run(&["--config", path]).code(2).stderr(contains(says)).stdout("");
+        run(&["-p", "1", &format!("--config={path}")]).code(2).stderr(contains(says)).stdout("");
+    }
+    std::fs::write(path, [0xff]).unwrap();
+    run(&["--config", path]).code(2).stderr(contains("options.toml: stream did not contain valid UTF-8")).stdout("");
+    run(&["--config", "/no/such.toml"]).code(2).stderr(contains("cannot read /no/such.toml")).stdout("");
+    run(&["--config", "/dev/zero"]).code(2).stderr(contains("/dev/zero: longer than 1 MiB")).stdout("");
+}
+
 /// Builds a C program.
 fn build(dir: &std::path::Path, name: &str, flags: &[&str]) -> String {
     let (source, program) = (dir.join("p.c"), dir.join(name));
