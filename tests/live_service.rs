@@ -418,14 +418,17 @@ fn the_service_rotates_ends_and_starts_again() {
     none_is_missing(&numbers);
 
     // Killed, it leaves what it wrote; started again, it goes on beside that.
-    let killed = stop(start(), Signal::SIGKILL);
+    let is_open = |p: &PathBuf| p.to_str().unwrap().ends_with(".inprogress");
+    let running = start();
+    live::until("an open part", || datasets(datasets(&output).last().unwrap()).iter().any(is_open));
+    let killed = stop(running, Signal::SIGKILL);
     assert!(!killed.success());
     let second = datasets(&output);
     assert_eq!(second[..first.len()], first[..]);
     let cut = &second[second.len() - 1];
     let parts = || -> BTreeSet<PathBuf> { datasets(cut).into_iter().collect() };
     let before = parts();
-    assert!(before.iter().any(|p| p.to_str().unwrap().ends_with(".inprogress")));
+    assert!(before.iter().any(is_open));
     assert!(stop(start(), Signal::SIGTERM).success());
     assert_eq!(datasets(&output)[..second.len()], second[..]);
     assert_eq!(parts(), before);
