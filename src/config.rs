@@ -292,7 +292,7 @@ mod tests {
             "\\PC{0,20}",
         ];
         proptest::collection::vec((key, value), 0..6)
-            .prop_map(|lines| lines.into_iter().map(|(key, value)| format!("{key} = {value}\n")).collect())
+            .prop_map(|lines| lines.into_iter().map(|(key, value)| [key, value].join(" = ") + "\n").collect())
     }
 
     proptest! {

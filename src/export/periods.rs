@@ -68,8 +68,8 @@ impl Keeper {
     }
 
     fn tell(&mut self, message: Message) -> Result<()> {
-        match self.to.as_ref().map(|to| to.send(message)) {
-            Some(Ok(())) => Ok(()),
+        match &self.to {
+            Some(to) if to.send(message).is_ok() => Ok(()),
             // It ends by itself only when it has failed.
             _ => self.end(),
         }

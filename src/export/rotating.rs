@@ -170,7 +170,8 @@ fn next(
 ) -> Result<DatasetWriter> {
     let name = periods::name(i64::try_from(wall).unwrap_or(0));
     let there = directory.entries()?;
-    let free = (1..).map(|n| periods::nth(&name, n)).find(|name| !there.contains(name)).unwrap_or(name);
+    let mut names = (1..=there.len() as u32 + 1).map(|n| periods::nth(&name, n));
+    let free = names.find(|name| !there.contains(name)).unwrap_or(name);
     let writer = DatasetWriter::create_in(directory.create_within(&free)?, host, views, limits)?;
     keeper.open(free)?;
     Ok(writer)

@@ -197,7 +197,9 @@ fn each_dataset_says_what_its_rows_refer_to() {
         Row::Loss(Loss { t_ns: 4_000_000_000, layer: None, cpu: None, place: "ring", count: 1 }),
         meta("end_ns", "9000000000"),
     ];
-    late.into_iter().for_each(|row| writer.push(row).unwrap());
+    for row in late {
+        writer.push(row).unwrap();
+    }
     writer.finish().unwrap();
 
     assert_eq!(names(&path), ["2026-11-22T10-30-00Z", "2026-11-22T10-30-03Z"]);
