@@ -72,6 +72,12 @@ pub const PACKAGES: &[Package] = &[
     package("mount", "util-linux", Sign::Program("losetup"), "the tests of the block layer make a device"),
     package("bindfs", "bindfs", Sign::Program("bindfs"), "the tests trace it, a FUSE daemon"),
     package("tmux", "tmux", Sign::Program("tmux"), "the terminal of the dashboard's tests"),
+    package(
+        "prometheus",
+        "golang-github-prometheus",
+        Sign::Program("prometheus"),
+        "the tests let it scrape the tracer, and ask it",
+    ),
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
 
