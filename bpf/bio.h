@@ -90,24 +90,7 @@ static __always_inline bool iot_written_back(struct folio *folio)
 	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
 }
 
-/* Not of every kernel, so that the types are our own: CONFIG_BLK_CGROUP, include/linux/blk-cgroup.h and cgroup-defs.h. */
-struct kernfs_node___iot {
-	u64 id;
-} __attribute__((preserve_access_index));
-
-struct cgroup_root___iot {
-	int hierarchy_id;
-} __attribute__((preserve_access_index));
-
-struct cgroup___iot {
-	struct kernfs_node___iot *kn;
-	struct cgroup_root___iot *root;
-} __attribute__((preserve_access_index));
-
-struct cgroup_subsys_state___iot {
-	struct cgroup___iot *cgroup;
-} __attribute__((preserve_access_index));
-
+/* Not of every kernel, so that the types are our own: CONFIG_BLK_CGROUP, include/linux/blk-cgroup.h. */
 struct blkcg___iot {
 	struct cgroup_subsys_state___iot css;
 } __attribute__((preserve_access_index));
@@ -130,9 +113,7 @@ static __always_inline u64 iot_bio_cgroup(struct bio *bio)
 		return 0;
 	cgroup = BPF_CORE_READ(charged, bi_blkg, blkcg, css.cgroup);
 	/* Numbers are those of a hierarchy; the unified one is the first. */
-	if (!cgroup || BPF_CORE_READ(cgroup, root, hierarchy_id))
-		return 0;
-	return BPF_CORE_READ(cgroup, kn, id);
+	return cgroup && iot_is_unified(cgroup) ? BPF_CORE_READ(cgroup, kn, id) : 0;
 }
 
 /* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */

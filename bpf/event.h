@@ -27,6 +27,7 @@ enum iot_type {
 	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
 	IOT_T_RPC,	  /* a request that a target serves: it was read, or replied to */
 	IOT_T_REPLY,	  /* a request that the kernel serves is over */
+	IOT_T_GROUP,	  /* the control group of a process, and its user */
 };
 
 enum iot_text_kind {
@@ -170,11 +171,26 @@ struct iot_process {
 	u32 tgid;
 	u32 ppid;
 	u32 uid;
-	u32 parent; /* fork: the traced parent */
+	u32 parent; /* fork: the traced parent; IOT_NOT_KNOWN: it was not forked by one */
 	u32 thread; /* exec: whose texts went before */
-	u32 status; /* exit: wait status */
+	u32 status; /* exit: wait status; fork: it runs already, and nothing told its program and files */
 };
 
+struct iot_group {
+	u8 type;
+	u8 cut;
+	u8 known; /* 0: this kernel has no control groups */
+	u8 pad;
+	u32 len;
+	u64 time;
+	u64 id; /* of the unified hierarchy */
+	u32 process;
+	u32 uid;
+
+	/* len bytes follow: names, innermost first, each ended by NUL; the root has none */
+};
+
+/* Without a file (ino is 0): all that the process maps is to be judged. */
 struct iot_map {
 	u8 type;
 	u8 held; /* the process was stopped and waits for SIGCONT */

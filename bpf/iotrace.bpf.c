@@ -34,6 +34,7 @@
 #include "restart.h"
 #include "rpc.h"
 #include "syscall.h"
+#include "group.h"
 #include "process.h"
 #include "served.h"
 #include "fault.h"
@@ -49,6 +50,7 @@ const struct iot_syscall *iot_unused_syscall __attribute__((unused));
 const struct iot_enter *iot_unused_enter __attribute__((unused));
 const struct iot_text *iot_unused_text __attribute__((unused));
 const struct iot_thread *iot_unused_thread __attribute__((unused));
+const struct iot_group *iot_unused_group __attribute__((unused));
 const struct iot_process *iot_unused_process __attribute__((unused));
 const struct iot_map *iot_unused_map __attribute__((unused));
 const struct iot_bio *iot_unused_bio __attribute__((unused));
@@ -70,6 +72,7 @@ const enum iot_place *iot_unused_place __attribute__((unused));
 const enum iot_type *iot_unused_type __attribute__((unused));
 const enum iot_text_kind *iot_unused_text_kind __attribute__((unused));
 const enum iot_class *iot_unused_class __attribute__((unused));
+const enum iot_scope *iot_unused_scope __attribute__((unused));
 
 _Static_assert(sizeof(struct iot_call) == 64, "one cache line");
 _Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
@@ -78,6 +81,7 @@ _Static_assert(sizeof(struct iot_text) == 32, "header of a text");
 _Static_assert(sizeof(struct iot_file) == 112, "header of a file");
 _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
+_Static_assert(sizeof(struct iot_group) == 32, "header of a control group");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
 _Static_assert(sizeof(struct iot_real) == 32, "question");
 _Static_assert(sizeof(struct iot_bio) == 80, "bio");

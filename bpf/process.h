@@ -16,30 +16,98 @@ static __always_inline void iot_process_head(struct iot_process *e, u8 type, str
 	e->uid = BPF_CORE_READ(task, cred, uid.val);
 }
 
+/* Is this a process that is to be traced whoever made it? Never we. */
+static __noinline bool iot_member(struct task_struct *task, u64 node)
+{
+	if (!task || iot_cfg.scope == IOT_ALL_LISTED || BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		return false;
+	if (BPF_CORE_READ(task, tgid) == iot_cfg.own)
+		return false;
+	return iot_cfg.scope == IOT_ALL_OF_NODE || iot_group_within((void *)node, iot_cfg.group);
+}
+
+/* Of our own children, the command is made a target when it is about to begin. */
+static __always_inline bool iot_is_ours(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, real_parent, tgid) == iot_cfg.own;
+}
+
+/*
+ * Makes a process a target and tells so. `runs`: no execution of a program follows that would tell the rest. `flags`: of
+ * bpf_map_update_elem; only of a new process is it sure that there is none of its number.
+ */
+static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs, u64 flags)
+{
+	u32 tgid = BPF_CORE_READ(task, tgid);
+	struct iot_process e;
+
+	new->process = __sync_fetch_and_add(&iot_next_process, 1);
+	if (bpf_map_update_elem(&iot_targets, &tgid, new, flags)) {
+		/* another one was faster, or there is no room */
+		if (!bpf_map_lookup_elem(&iot_targets, &tgid))
+			iot_lost(IOT_P_MAP_FULL, 0);
+		return false;
+	}
+	iot_process_head(&e, IOT_T_FORK, task, new->process);
+	e.parent = parent;
+	e.status = runs;
+	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
+	return true;
+}
+
+/* Asks for a look at all that a process has mapped already. */
+static __always_inline void iot_judge_all(struct task_struct *task)
+{
+	struct iot_map e = {.type = IOT_T_MAP, .tgid = BPF_CORE_READ(task, tgid), .time = bpf_ktime_get_ns()};
+	void *ring = iot_ring_of(IOT_C_LIFE);
+
+	if (!ring || bpf_ringbuf_output(ring, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
+		iot_lost(IOT_P_RING, 0);
+}
+
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 {
-	u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
-	struct iot_target *target, new = {};
-	struct iot_process e;
+	u32 from = BPF_CORE_READ(parent, tgid);
+	u64 group = (u64)iot_group_of(child);
+	struct iot_target *target, new = {.armed = 1};
 	struct iot_task *t;
 
-	if (from == to)
+	if (from == BPF_CORE_READ(child, tgid))
 		return 0;
 	target = bpf_map_lookup_elem(&iot_targets, &from);
-	if (!target)
+	if (!target) {
+		if (iot_is_ours(child) || !iot_member(child, group) ||
+		    !iot_adopt(child, &new, IOT_NOT_KNOWN, true, BPF_ANY))
+			return 0;
+		iot_tell_group((u64)child, new.process, group);
+		iot_judge_all(child);
 		return 0;
-	new.process = __sync_fetch_and_add(&iot_next_process, 1);
+	}
 	new.armed = target->armed;
 	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	new.inherited = target->inherited + (t ? t->depth : 0);
-	if (bpf_map_update_elem(&iot_targets, &to, &new, BPF_ANY)) {
-		iot_lost(IOT_P_MAP_FULL, 0);
+	if (iot_adopt(child, &new, target->process, false, BPF_ANY) && group != (u64)iot_group_of(parent))
+		iot_tell_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
+	return 0;
+}
+
+SEC("?tp_btf/cgroup_attach_task")
+int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_struct *task)
+{
+	struct cgroup___iot *to = (void *)cgroup;
+	u32 tgid = BPF_CORE_READ(task, tgid);
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {.armed = 1};
+	u64 group = (u64)BPF_CORE_READ(to, kn);
+
+	if (!iot_is_unified(to))
 		return 0;
+	if (target) {
+		iot_tell_group((u64)task, target->process, group);
+	} else if (iot_member(task, group) && iot_adopt(task, &new, IOT_NOT_KNOWN, true, BPF_NOEXIST)) {
+		iot_tell_group((u64)task, new.process, group);
+		iot_judge_all(task);
 	}
-	iot_process_head(&e, IOT_T_FORK, child, new.process);
-	e.parent = target->process;
-	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	return 0;
 }
 
@@ -82,14 +150,22 @@ SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binprm *bprm)
 {
 	u32 tgid = BPF_CORE_READ(task, tgid);
-	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {};
 	struct file *file = BPF_CORE_READ(bprm, file);
+	u64 group = (u64)iot_group_of(task);
 	struct iot_scratch *out;
 	struct iot_process e;
 	struct iot_task *t;
 
-	if (!target)
-		return 0;
+	if (!target) {
+		/* what a thread of the kernel started */
+		if (iot_is_ours(task) || !iot_member(task, group) ||
+		    !iot_adopt(task, &new, IOT_NOT_KNOWN, false, BPF_NOEXIST))
+			return 0;
+		target = bpf_map_lookup_elem(&iot_targets, &tgid);
+		if (!target)
+			return 0;
+	}
 	target->armed = 1;
 	target->inherited = 0;
 	t = iot_self();
@@ -117,6 +193,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	} else {
 		iot_lost(IOT_P_TEXT, 0);
 	}
+	iot_tell_group((u64)task, target->process, group);
 	iot_process_head(&e, IOT_T_EXEC, task, target->process);
 	e.thread = t->thread;
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));

@@ -186,14 +186,23 @@ struct iot_spec {
 #define IOT_SYSNO_ROW	 0x0fff
 #define IOT_SYSNO_LAYOUT 12
 
+/* Who becomes a target without being the child of one. */
+enum iot_scope {
+	IOT_ALL_LISTED = 0, /* nobody */
+	IOT_ALL_OF_GROUP,
+	IOT_ALL_OF_NODE,
+};
+
 struct iot_config {
 	u32 shards; /* rings of one class */
-	u32 self;   /* our own process, never traced */
+	u32 own;    /* our own process, never traced */
 	u32 wakeup; /* bytes in a ring that wake the reader */
 	u32 rows;   /* of the catalog: the distance of the numbers of two copies of a library */
 	u8 hold;    /* stop a target that maps an unjudged file until it is judged */
 	u8 sockets; /* sockets and pipes are recorded */
-	u8 pad[2];
+	u8 scope;   /* enum iot_scope */
+	u8 pad;
+	u64 group; /* IOT_ALL_OF_GROUP: its number */
 };
 
 #endif

@@ -21,6 +21,8 @@ use std::time::Duration;
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
+        sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
+        sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
          iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
          SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
@@ -40,6 +42,13 @@ pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
+    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or what
+    /// /proc/PID/cgroup says. With a COMMAND: for as long as that runs, wherever it does
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
+    pub cgroup: Option<PathBuf>,
+    /// Trace every process of the node. With a COMMAND: for as long as that runs
+    #[arg(long, conflicts_with = "pid")]
+    pub system: bool,
     /// Record the dataset DIR: created, refused when it exists and is not empty
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -77,7 +86,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub show: ShowArgs,
     /// The command to start and trace with all its children
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "pid")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
     pub run: Vec<OsString>,
 }
 

@@ -5,6 +5,7 @@ pub mod destination;
 pub mod live;
 pub mod sampler;
 mod serving;
+mod targets;
 pub mod viewer;
 mod watching;
 mod worker;
@@ -13,6 +14,7 @@ use self::control::Control;
 use self::destination::Destination;
 use self::live::Watch;
 use self::sampler::{Board, Sampler};
+use self::targets::{COMMAND, Targets};
 use self::viewer::{Show, Viewer};
 use self::watching::Watching;
 use self::worker::Note;
@@ -28,7 +30,7 @@ use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{EXCLUDED, Options, Session, Stores, UNPLACED};
-use crate::loader::{existing, kernel, mounts};
+use crate::loader::{kernel, mounts};
 use crate::metrics::endpoint;
 use crate::probes;
 use crate::tui::status::Status;
@@ -62,7 +64,7 @@ const LATE: Duration = Duration::from_millis(50);
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight()?;
-    existing::check(&args.pid)?;
+    let targets = Targets::new(args)?;
     let catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
@@ -90,8 +92,10 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
-        hold: !args.run.is_empty(),
-        reserved: args.pid.len().max(1) as u32,
+        // Others than the command are not to be stopped.
+        hold: matches!(targets, Targets::Command(_)),
+        reserved: targets.reserved()?,
+        scope: targets.scope(),
     };
     let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
@@ -124,6 +128,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 
     let mut run = Run {
         args,
+        targets: &targets,
         session: &mut session,
         notes,
         control: &control,
@@ -234,6 +239,7 @@ struct Totals {
 /// A trace that is going on.
 struct Run<'a, 'obj> {
     args: &'a RecordArgs,
+    targets: &'a Targets,
     session: &'a mut Session<'obj>,
     notes: Sender<Note>,
     control: &'a Receiver<Control>,
@@ -271,12 +277,7 @@ impl Run<'_, '_> {
 
     fn tell_meta(&self, host: &str, caps: &kernel::Capabilities) {
         let uname = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
-        let words = |w: &[std::ffi::OsString]| w.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        let (command, mode) = if self.args.run.is_empty() {
-            (format!("-p {}", self.args.pid.iter().map(u32::to_string).collect::<Vec<_>>().join(",")), "attach")
-        } else {
-            (words(&self.args.run), "launch")
-        };
+        let (command, mode) = self.targets.words();
         self.meta(&[
             ("schema", export::SCHEMA.to_owned()),
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -312,9 +313,10 @@ impl Run<'_, '_> {
     fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
-        if self.args.run.is_empty() {
-            self.attach_existing()?;
-        } else if let Some(code) = self.launch()? {
+        self.targets.attach(self.session, &self.notes)?;
+        if !self.args.run.is_empty()
+            && let Some(code) = self.launch()?
+        {
             return Ok(Some(code));
         }
         self.tick();
@@ -330,37 +332,25 @@ impl Run<'_, '_> {
         result
     }
 
-    fn attach_existing(&mut self) -> Result<()> {
-        for (i, &pid) in self.args.pid.iter().enumerate() {
-            let process = i as u32 + 1;
-            self.session.add_target(pid, process, true)?;
-            if existing::ended(pid) {
-                self.session.remove_target(pid);
-                continue;
-            }
-            let _ = self.notes.send(Note::Events(existing::events(pid, process)));
-            self.session.judge(pid, None, false);
-        }
-        if !self.session.has_targets() {
-            return Err(anyhow!("every target ended before it was attached to"));
-        }
-        Ok(())
-    }
-
     /// Starts the command; its exit status if it could not be started.
     fn launch(&mut self) -> Result<Option<u8>> {
-        self.guardian = Some(launch::guard(self.session.held_map_id()?)?);
+        if matches!(self.targets, Targets::Command(_)) {
+            self.guardian = Some(launch::guard(self.session.held_map_id()?)?);
+        }
         let mut command = launch::launch(&self.args.run)?;
-        let process = crate::event::Event::Process {
-            time: now(),
-            process: 1,
-            parent: None,
-            pid: command.pid(),
-            ppid: std::process::id(),
-            uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
-        };
-        let _ = self.notes.send(Note::Events(vec![process]));
-        self.session.add_target(command.pid(), 1, false)?;
+        if self.targets.has(command.pid())? {
+            let process = crate::event::Event::Process {
+                time: now(),
+                process: COMMAND,
+                parent: None,
+                runs: false,
+                pid: command.pid(),
+                ppid: std::process::id(),
+                uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
+            };
+            let _ = self.notes.send(Note::Events(vec![process]));
+            self.session.add_target(command.pid(), COMMAND, false)?;
+        }
         let name = self.args.run.first().context("a command")?;
         match command.go(name)? {
             Ok(()) => {
@@ -432,7 +422,7 @@ impl Run<'_, '_> {
                 looked = Instant::now();
                 self.look();
             }
-            if self.command.is_none() && !self.session.has_targets() {
+            if self.command.is_none() && !self.targets.may_come() && !self.session.has_targets() {
                 return Ok(Some(0));
             }
             if watching && shown.elapsed() >= Duration::from_secs(1) {
@@ -447,7 +437,7 @@ impl Run<'_, '_> {
 
     /// A target mapped a file that was not judged yet.
     fn mapped(&mut self, m: &Mapped) {
-        let new = self.session.judge(m.pid, Some(m.file), m.held);
+        let new = self.session.judge(m.pid, m.file, m.held);
         if !m.held {
             // It went on while the probes were attached: its first calls may be missing.
             let t_ns = self.relative();
@@ -556,7 +546,7 @@ impl Run<'_, '_> {
         }
         let Some(command) = &mut self.command else { return None };
         if let Ok(Some(status)) = command.ended() {
-            if still > 0 {
+            if still > 0 && !self.targets.may_come() {
                 let _ = writeln!(
                     std::io::stderr(),
                     "iotrace-bpf: the command has ended; {still} of its processes go on and are no longer traced"

@@ -4,46 +4,21 @@
 
 #[path = "common/device.rs"]
 mod device;
+#[path = "common/group.rs"]
+mod group;
 #[path = "common/live.rs"]
 mod live;
 
 use device::Device;
+use group::Group;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const BYTES: i64 = 512 << 10;
 
-/// A control group of the unified hierarchy, which is removed in the end.
-struct Group(PathBuf);
-
-impl Group {
-    fn new(unified: &Path, fstype: &str) -> Self {
-        let group = Self(unified.join(format!("iotrace-test-{fstype}-{}", std::process::id())));
-        fs::create_dir(&group.0).unwrap();
-        group
-    }
-
-    /// A shell in it.
-    fn script(&self, then: &str) -> [String; 3] {
-        ["sh".into(), "-c".into(), format!("echo $$ > {}/cgroup.procs; {then}", self.0.display())]
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Those in it end shortly before.
-        let _ = (0..100).find(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            fs::remove_dir(&self.0).is_ok()
-        });
-    }
-}
-
 fn what_nobody_is_known_to_have_dirtied_is_of_its_control_group(fstype: &str) {
-    let unified = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(Path::new);
-    let unified = unified.into_iter().find(|at| at.join("cgroup.controllers").exists()).unwrap();
+    let unified = group::unified();
     let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap();
     // Where these are elsewhere, in hierarchies of version 1, the kernel does not know whose dirty pages are.
     let charged = ["io", "memory"].iter().all(|wanted| controllers.split_whitespace().any(|has| has == *wanted));
@@ -54,7 +29,7 @@ fn what_nobody_is_known_to_have_dirtied_is_of_its_control_group(fstype: &str) {
 
     let work = live::scratch();
     let device = Device::new(work.path(), fstype);
-    let group = Group::new(unified, fstype);
+    let group = Group::new(fstype);
     let [ready, done] = ["ready", "done"].map(|name| work.path().join(name));
     let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.1; done; sync", ready.display(), done.display());
     // The tracer looks at what is executed in which group; who dirties is not traced.

@@ -20,6 +20,7 @@ mod operations;
 mod order;
 pub mod paths;
 mod phases;
+mod place;
 mod processes;
 mod rollup;
 mod roots;
@@ -262,12 +263,14 @@ impl Correlator {
                     self.things.handles.belong(before, Owner::Process(process));
                 }
             }
-            Event::Exec { process, exe, args, env, cgroup, .. } => {
+            Event::Belongs { process, uid, user, cgroup, .. } => {
                 if let Some(cgroup) = &cgroup {
                     self.blocks.in_cgroup(cgroup);
                 }
-                let cgroup = cgroup.map(|cgroup| cgroup.path);
-                self.processes.exec(t_ns, process, Program { exe, args, env, cgroup }, out);
+                self.processes.belongs(t_ns, process, uid, user, cgroup.map(|cgroup| cgroup.path), out);
+            }
+            Event::Exec { process, exe, args, env, .. } => {
+                self.processes.exec(t_ns, process, &Program { exe, args, env }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.forget(Owner::Process(process));

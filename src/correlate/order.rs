@@ -42,6 +42,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
     let (class, a, b) = match event {
         Event::Process { process, .. } => (0, u64::from(*process), 0),
         Event::Thread { thread, .. } => (1, u64::from(*thread), 0),
+        Event::Belongs { process, .. } => (1, u64::from(*process), 1 << 32),
         Event::Exec { process, .. } => (2, u64::from(*process), 0),
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
         Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), what.number()),
@@ -89,7 +90,7 @@ mod tests {
         }
         assert_eq!(seqs(&mut order, Some(20)), [(10, false)]);
         order.push(Event::Call(call(0, 5, 0, 0, 5)));
-        order.push(Event::Process { time: 20, process: 0, parent: None, pid: 1, ppid: 0, uid: 0 });
+        order.push(Event::Process { time: 20, process: 0, parent: None, runs: false, pid: 1, ppid: 0, uid: 0 });
         assert_eq!(seqs(&mut order, Some(21)), [(5, true), (1000, false), (20, false)]);
         assert_eq!(seqs(&mut order, None), [(30, false)]);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::paths::lossy_path;
 use super::phases::Phases;
+use super::place;
 use super::rows::{Process, Row, Span, Thread};
 use super::stack::Stack;
 use crate::catalog;
@@ -130,7 +131,36 @@ struct ProcessState {
     row: Process,
     threads: Vec<u32>,
     run: Run,
+    told: Told,
 }
+
+/// What the environment of a process tells of where it belongs.
+#[derive(Clone, Default)]
+struct Told {
+    container: Option<String>,
+    job: Option<String>,
+    step: Option<String>,
+}
+
+impl ProcessState {
+    /// Where the process belongs: what its program was told, else what its control group says. Of containers the group is to
+    /// be trusted more.
+    fn place(&mut self) {
+        let place = self.row.cgroup.as_deref().map(place::of).unwrap_or_default();
+        let told = self.told.clone();
+        self.row.container = place.container.or(told.container);
+        self.row.unit = place.unit;
+        self.row.job_id = told.job.or(place.job);
+        self.row.step_id = told.step.or(place.step);
+    }
+}
+
+/// Variables with the image that a process runs in, where the runtime makes no control groups: Apptainer, and what it was
+/// called before.
+const IMAGE: [&str; 2] = ["APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"];
+
+/// Variables with the part of a job: Slurm's.
+const STEP: &str = "SLURM_STEP_ID";
 
 /// What tells the run that a process belongs to from others: the job's id, and the values of `RUN`.
 pub type Run = Arc<[String]>;
@@ -157,14 +187,21 @@ impl Processes {
             row: nameless(process, start_ns),
             threads: Vec::new(),
             run: Run::default(),
+            told: Told::default(),
         })
     }
 
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
-        let forked_by = parent.and_then(|p| self.alive.get(&p)).map(|p| (p.row.clone(), p.run.clone()));
-        let ProcessState { row, run, .. } = self.known(process, start_ns);
-        let (inherited, same_run) = forked_by.unwrap_or_else(|| (row.clone(), run.clone()));
-        *run = same_run;
+        let forked_by = parent.and_then(|p| self.alive.get(&p));
+        let forked_by = forked_by.map(|p| (p.row.clone(), Arc::clone(&p.run), p.told.clone()));
+        let ProcessState { row, run, told, .. } = self.known(process, start_ns);
+        let inherited = match forked_by {
+            Some((inherited, same_run, same)) => {
+                (*run, *told) = (same_run, same);
+                inherited
+            }
+            None => row.clone(),
+        };
         *row = Process {
             pid: ids[0] as i32,
             ppid: ids[1] as i32,
@@ -212,7 +249,7 @@ impl Processes {
         (before == Owner::Thread(thread)).then_some(before)
     }
 
-    pub fn exec(&mut self, t_ns: i64, process: u32, program: Program, out: &mut Vec<Row>) {
+    pub fn exec(&mut self, t_ns: i64, process: u32, program: &Program, out: &mut Vec<Row>) {
         let of = |name: &str| {
             let value = |v: &Vec<u8>| v.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(lossy_path);
             program.env.iter().find_map(value)
@@ -223,12 +260,15 @@ impl Processes {
         let world_size = number(&self.variables.size);
         let job_id = value(&self.variables.job);
         let run: Run = std::iter::once(job_id.clone()).chain(RUN.map(of)).map(Option::unwrap_or_default).collect();
+        let container = IMAGE.into_iter().find_map(of).map(|image| format!("apptainer://{image}"));
+        let told = Told { container, job: job_id, step: of(STEP) };
         let state = self.known(process, t_ns);
         state.run = Arc::clone(&run);
+        state.told = told;
         state.row.exe = Some(lossy_path(&program.exe));
         state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
-        state.row.cgroup = program.cgroup.or(state.row.cgroup.take());
-        (state.row.rank, state.row.world_size, state.row.job_id) = (rank, world_size, job_id);
+        (state.row.rank, state.row.world_size) = (rank, world_size);
+        state.place();
         out.push(Row::Process(state.row.clone()));
         let threads = state.threads.clone();
         for thread in &threads {
@@ -236,6 +276,26 @@ impl Processes {
                 known.rank = rank;
                 known.run = Arc::clone(&run);
             }
+        }
+    }
+
+    /// Notes the user of a process and its control group.
+    pub fn belongs(
+        &mut self,
+        t_ns: i64,
+        process: u32,
+        uid: u32,
+        user: Option<String>,
+        cgroup: Option<String>,
+        out: &mut Vec<Row>,
+    ) {
+        let state = self.known(process, t_ns);
+        let before = state.row.clone();
+        (state.row.uid, state.row.user) = (uid as i32, user);
+        state.row.cgroup = cgroup.or(state.row.cgroup.take());
+        state.place();
+        if state.row != before {
+            out.push(Row::Process(state.row.clone()));
         }
     }
 
@@ -255,7 +315,6 @@ pub struct Program {
     pub exe: Vec<u8>,
     pub args: Vec<Vec<u8>>,
     pub env: Vec<Vec<u8>>,
-    pub cgroup: Option<String>,
 }
 
 /// -1 stands for "not known" where the schema has no null.
@@ -269,10 +328,14 @@ fn nameless(process: u32, start_ns: i64) -> Process {
         exe: None,
         cmdline: Vec::new(),
         uid: -1,
+        user: None,
         cgroup: None,
+        container: None,
+        unit: None,
         rank: None,
         world_size: None,
         job_id: None,
+        step_id: None,
         exit_code: None,
     }
 }

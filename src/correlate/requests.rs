@@ -215,7 +215,7 @@ fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process
     let mut run = Run::new();
     run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
     let cgroup = Some(Cgroup { path: "/job".into(), id: Some(8) });
-    run.push(Event::Exec { time: 1, process: 0, exe: Vec::new(), args: Vec::new(), env: Vec::new(), cgroup });
+    run.push(Event::Belongs { time: 1, process: 0, uid: 0, user: None, cgroup });
     run.openat(call(0, 1, 0, 2, 3), "/d/a", 1, 3);
     let on = |c: Call| Call { handle: Some(3), file: Some(key(1)), ..c };
     run.call("pwrite64", Call { off: Some(0), len: Some(4096), got: Some(4096), ..on(call(0, 2, 0, 10, 12)) });

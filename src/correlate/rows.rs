@@ -259,10 +259,16 @@ pub struct Process {
     pub exe: Option<String>,
     pub cmdline: Vec<String>,
     pub uid: i32,
+    /// As the node calls them.
+    pub user: Option<String>,
     pub cgroup: Option<String>,
+    /// `RUNTIME://ID`.
+    pub container: Option<String>,
+    pub unit: Option<String>,
     pub rank: Option<i32>,
     pub world_size: Option<i32>,
     pub job_id: Option<String>,
+    pub step_id: Option<String>,
     /// Wait status as a shell shows it: code, or 128 + signal.
     pub exit_code: Option<i32>,
 }

@@ -63,7 +63,7 @@ impl Run {
     /// Process `ix` with pid 100 + ix, and its thread of the same index.
     pub fn process(&mut self, time: u64, ix: u32, parent: Option<u32>) {
         let pid = 100 + ix;
-        self.push(Event::Process { time, process: ix, parent, pid, ppid: 1, uid: 1000 });
+        self.push(Event::Process { time, process: ix, parent, runs: false, pid, ppid: 1, uid: 1000 });
         self.push(Event::Thread {
             time,
             thread: ix,
@@ -77,7 +77,7 @@ impl Run {
     pub fn exec(&mut self, time: u64, process: u32, env: &[&str]) {
         let bytes = |text: &&str| text.as_bytes().to_vec();
         let env = env.iter().map(bytes).collect();
-        self.push(Event::Exec { time, process, exe: b"/bin/x".to_vec(), args: vec![b"x".to_vec()], env, cgroup: None });
+        self.push(Event::Exec { time, process, exe: b"/bin/x".to_vec(), args: vec![b"x".to_vec()], env });
     }
 
     pub fn push(&mut self, event: Event) {

@@ -289,9 +289,12 @@ pub enum Event {
     /// A thread of a target was first seen.
     Thread { time: u64, thread: u32, process: u32, pid: u32, tid: u32, comm: [u8; 16] },
     /// A process became a target: `parent` is the traced process that forked it.
-    Process { time: u64, process: u32, parent: Option<u32>, pid: u32, ppid: u32, uid: u32 },
+    /// `runs`: it executes a program that nothing told.
+    Process { time: u64, process: u32, parent: Option<u32>, runs: bool, pid: u32, ppid: u32, uid: u32 },
     /// A target executed a program. Open file descriptors with close-on-exec are gone.
-    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>>, cgroup: Option<Cgroup> },
+    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>> },
+    /// The user of a target, by number and as the node calls them, and its control group where the kernel has such.
+    Belongs { time: u64, process: u32, uid: u32, user: Option<String>, cgroup: Option<Cgroup> },
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
     /// A file that was open before tracing began (found at attach).
@@ -325,6 +328,7 @@ impl Event {
             | Self::Thread { time, .. }
             | Self::Process { time, .. }
             | Self::Exec { time, .. }
+            | Self::Belongs { time, .. }
             | Self::Exit { time, .. }
             | Self::Preopened { time, .. }
             | Self::Stream { time, .. }

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Asked, Bio, Cached, Call, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Reply, Request, Said,
-    Sighting, TextKind,
+    Asked, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Reply, Request,
+    Said, Sighting, TextKind,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -29,6 +29,8 @@ unsafe impl Plain for t::iot_thread {}
 unsafe impl Plain for t::iot_process {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_map {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_group {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_bio {}
 // SAFETY: as above.
@@ -93,6 +95,7 @@ const _: () = assert!(size_of::<t::iot_file>() == 112);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 32);
+const _: () = assert!(size_of::<t::iot_group>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 80);
 const _: () = assert!(size_of::<t::iot_disk>() == 48);
 const _: () = assert!(size_of::<t::iot_dirty>() == 56);
@@ -114,6 +117,9 @@ pub mod flags {
     pub const DIRECT: u8 = 0x40;
     pub const FILE: u8 = 0x80;
 }
+
+/// `IOT_NOT_KNOWN`.
+const NOBODY: u32 = u32::MAX;
 
 /// `iot_reply.known`.
 mod known {
@@ -149,7 +155,8 @@ pub enum WireError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapped {
     pub pid: u32,
-    pub file: FileKey,
+    /// None: a process that is to be looked at whole.
+    pub file: Option<FileKey>,
     /// The process is stopped and waits for SIGCONT.
     pub held: bool,
 }
@@ -362,7 +369,8 @@ impl Decoder {
                 Event::Process {
                     time: p.time,
                     process: p.process,
-                    parent: Some(p.parent),
+                    parent: (p.parent != NOBODY).then_some(p.parent),
+                    runs: p.status != 0,
                     pid: p.tgid,
                     ppid: p.ppid,
                     uid: p.uid,
@@ -377,8 +385,16 @@ impl Decoder {
                     exe: texts.exe,
                     args: strings(&texts.args),
                     env: strings(&texts.env),
-                    cgroup: None,
                 }
+            }
+            t::iot_type::IOT_T_GROUP => {
+                let g: &t::iot_group = get(kind, bytes)?;
+                let path = join_path(tail::<t::iot_group>(kind, bytes, g.len)?, g.cut != 0);
+                let path = String::from_utf8_lossy(&path).into_owned();
+                // In the root of the hierarchy is what nobody put anywhere: its number tells nothing.
+                let id = (g.len > 0).then_some(g.id);
+                let cgroup = (g.known != 0).then_some(Cgroup { path, id });
+                Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup }
             }
             t::iot_type::IOT_T_EXIT => {
                 let p: &t::iot_process = get(kind, bytes)?;
@@ -388,7 +404,7 @@ impl Decoder {
                 let m: &t::iot_map = get(kind, bytes)?;
                 return Ok(Record::Mapped(Mapped {
                     pid: m.tgid,
-                    file: FileKey { dev: m.dev, generation: m.generation, ino: m.ino },
+                    file: (m.ino != 0).then_some(FileKey { dev: m.dev, generation: m.generation, ino: m.ino }),
                     held: m.held != 0,
                 }));
             }

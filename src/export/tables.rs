@@ -173,10 +173,14 @@ table!("processes", Process {
     exe: Option<String> => Dict,
     cmdline: Vec<String> => Dict,
     uid: i32 => Dict,
+    user: Option<String> => Dict,
     cgroup: Option<String> => Dict,
+    container: Option<String> => Dict,
+    unit: Option<String> => Dict,
     rank: Option<i32> => Dict,
     world_size: Option<i32> => Dict,
     job_id: Option<String> => Dict,
+    step_id: Option<String> => Dict,
     exit_code: Option<i32> => Dict,
 });
 

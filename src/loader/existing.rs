@@ -36,6 +36,68 @@ pub fn check(pids: &[u32]) -> Result<()> {
     Ok(())
 }
 
+/// All processes that a trace without a list is of, without threads of the kernel and what `own` has started.
+///
+/// # Errors
+/// When they cannot be listed.
+pub fn all(group: Option<&Path>) -> Result<Vec<u32>> {
+    let own = std::process::id();
+    let pids: Vec<u32> = if let Some(group) = group {
+        members(group)?
+    } else {
+        let entries = fs::read_dir("/proc").context("/proc")?.flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let wanted = |pid: &u32| {
+        // Threads of the kernel have no program, and what has ended has none any more.
+        let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
+        let is_program = fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty());
+        *pid != own && status.ppid != Some(own) && is_program
+    };
+    Ok(pids.into_iter().filter(wanted).collect())
+}
+
+/// The processes of a control group and of those below it.
+///
+/// # Errors
+/// When its directory cannot be read.
+pub fn members(group: &Path) -> Result<Vec<u32>> {
+    let text = fs::read_to_string(group.join("cgroup.procs"));
+    // A group with controllers of threads has no list of its own; those of its threads are below.
+    let mut pids: Vec<u32> = text.unwrap_or_default().lines().filter_map(|pid| pid.parse().ok()).collect();
+    for entry in fs::read_dir(group).with_context(|| format!("control group {}", group.display()))?.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            // It may be removed meanwhile.
+            pids.extend(members(&entry.path()).unwrap_or_default());
+        }
+    }
+    Ok(pids)
+}
+
+/// The directory of a control group of the unified hierarchy, and the kernel's number of it. `name` is that directory, or
+/// what /proc/PID/cgroup says.
+///
+/// # Errors
+/// When there is none of that name, or it is of a hierarchy of version 1.
+pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
+    let root =
+        unified().context("control groups of version 2 are not mounted here (mount -t cgroup2 none /sys/fs/cgroup)")?;
+    let inside = root.join(name.strip_prefix("/").unwrap_or(name));
+    let directory = [name, &inside].into_iter().find(|path| path.is_dir());
+    let directory =
+        directory.with_context(|| format!("no such control group: {} (nor {})", name.display(), inside.display()))?;
+    let directory = fs::canonicalize(directory).with_context(|| format!("control group {}", name.display()))?;
+    if !directory.starts_with(root) || !directory.join("cgroup.procs").exists() {
+        bail!(
+            "{} is not a control group of version 2: those are below {}; /proc/PID/cgroup names that of a process behind 0::",
+            name.display(),
+            root.display()
+        );
+    }
+    let number = fs::metadata(&directory).with_context(|| format!("control group {}", directory.display()))?.ino();
+    Ok((directory, number))
+}
+
 fn device(dev: u64) -> u32 {
     (major(dev) as u32) << 20 | minor(dev) as u32
 }
@@ -49,6 +111,11 @@ fn nul_separated(path: &str) -> Vec<Vec<u8>> {
 /// Where the unified hierarchy of control groups is mounted: alone, or beside those of version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
+/// Where the unified hierarchy is mounted, if it is.
+pub fn unified() -> Option<&'static Path> {
+    UNIFIED.into_iter().map(Path::new).find(|root| root.join("cgroup.controllers").exists())
+}
+
 /// The control group of a process in the unified hierarchy, else in the first one named.
 pub fn cgroup(pid: u32) -> Option<Cgroup> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
@@ -57,10 +124,14 @@ pub fn cgroup(pid: u32) -> Option<Cgroup> {
         return text.lines().next().and_then(path).map(|path| Cgroup { path, id: None });
     };
     // A directory's inode there is the number of the group (kernfs, fs/kernfs/mount.c); what is in the root says nothing.
-    let at = |root: &&str| fs::metadata(format!("{root}{path}")).ok();
-    let mounted = UNIFIED.iter().find(|root| Path::new(root).join("cgroup.controllers").exists());
-    let id = mounted.filter(|_| path != "/").and_then(at).map(|directory| directory.ino());
+    let at = |root: &Path| fs::metadata(root.join(path.trim_start_matches('/'))).ok();
+    let id = unified().filter(|_| path != "/").and_then(at).map(|directory| directory.ino());
     Some(Cgroup { path, id })
+}
+
+/// The name of a user on this node.
+pub fn user(uid: u32) -> Option<String> {
+    nix::unistd::User::from_uid(uid.into()).ok().flatten().map(|user| user.name)
 }
 
 /// The rank of a process: the number in the first of these variables that its program was started with.
@@ -76,6 +147,17 @@ pub fn rank(pid: u32, variables: &[String]) -> Option<i32> {
 /// A running process as the events that would have told of it. Files that cannot be seen are left out.
 pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
+    let (ppid, uid) = (status.ppid.unwrap_or(0), status.uid.unwrap_or(0));
+    let mut events = details(pid, process, None);
+    // Stamped when all is read: what comes later must not look older than what was worked off meanwhile.
+    let time = events.first().map_or_else(now, Event::time);
+    events.insert(0, Event::Process { time, process, parent: None, runs: false, pid, ppid, uid });
+    events.insert(1, Event::Belongs { time, process, uid, user: None, cgroup: cgroup(pid) });
+    events
+}
+
+/// What a running process executes and which files it has open, as of `time`; without it as of now.
+pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     let (root, above) = root(pid).unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe")).map(|p| below(&above, &p)).unwrap_or_default();
     let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -93,20 +175,8 @@ pub fn events(pid: u32, process: u32) -> Vec<Event> {
     });
     let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
-    let cgroup = cgroup(pid);
-    // Stamped when all is read: what comes later must not look older than what was worked off meanwhile.
-    let time = now();
-    let mut events = vec![
-        Event::Process {
-            time,
-            process,
-            parent: None,
-            pid,
-            ppid: status.ppid.unwrap_or(0),
-            uid: status.uid.unwrap_or(0),
-        },
-        Event::Exec { time, process, exe, args, env, cgroup },
-    ];
+    let time = time.unwrap_or_else(now);
+    let mut events = vec![Event::Exec { time, process, exe, args, env }];
     events.extend(files.into_iter().map(|(fd, key, seen)| Event::Preopened { time, process, fd, key, seen }));
     events
 }

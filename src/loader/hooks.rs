@@ -12,6 +12,8 @@ use std::sync::LazyLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     Process,
+    /// Processes that come into another control group.
+    Cgroup,
     Syscall,
     /// Requests of `io_uring`.
     Uring,
@@ -34,8 +36,9 @@ pub enum Group {
     /// What has entered and not returned: looked at at any time, and told at the end.
     InFlight,
 }
-pub const GROUPS: [Group; 13] = [
+pub const GROUPS: [Group; 14] = [
     Group::Process,
+    Group::Cgroup,
     Group::Syscall,
     Group::Uring,
     Group::Block,
@@ -55,6 +58,7 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_fork", "sched_process_fork", Group::Process),
     ("iot_exec", "sched_process_exec", Group::Process),
     ("iot_exit", "sched_process_exit", Group::Process),
+    ("iot_moved", "cgroup_attach_task", Group::Cgroup),
     ("iot_sys_enter", "sys_enter", Group::Syscall),
     ("iot_sys_exit", "sys_exit", Group::Syscall),
     ("iot_uring_submit_req", "io_uring_submit_req", Group::Uring),
@@ -124,6 +128,7 @@ impl Group {
     pub fn shows(self) -> &'static str {
         match self {
             Self::Process => "processes",
+            Self::Cgroup => "control groups",
             Self::Syscall => "system calls",
             Self::Uring => "io_uring",
             Self::Block => "block requests",
@@ -148,7 +153,7 @@ impl Group {
             Self::Fault => layers.contains(&Layer::Vfs),
             Self::Library | Self::Question => libraries,
             // System calls also show mappings and carry handles up to the libraries' spans.
-            Self::Process | Self::Syscall | Self::InFlight => true,
+            Self::Process | Self::Cgroup | Self::Syscall | Self::InFlight => true,
         }
     }
 
@@ -202,6 +207,7 @@ impl Group {
             Self::Functions | Self::Fault => Layer::Vfs,
             Self::Library | Self::Question => Layer::App,
             Self::Process
+            | Self::Cgroup
             | Self::Syscall
             | Self::Uring
             | Self::Pages

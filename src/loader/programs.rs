@@ -4,6 +4,7 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
+use crate::skel::types::iot_scope;
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
@@ -28,6 +29,18 @@ pub struct Options {
     pub hold: bool,
     /// Numbers of processes kept for targets that exist already.
     pub reserved: u32,
+    pub scope: Scope,
+}
+
+/// Who becomes a target without being the child of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Nobody: targets are listed, or launched.
+    Listed,
+    /// Who is in this control group, or comes into it.
+    Group(u64),
+    /// Everybody.
+    Node,
 }
 
 /// Opens the object for one trace; only the programs of these groups are to be loaded.
@@ -52,6 +65,13 @@ pub fn open<'obj>(
     ro.iot_cfg.rows = rows.len() as u32;
     ro.iot_cfg.hold = u8::from(options.hold);
     ro.iot_cfg.sockets = u8::from(options.sockets);
+    ro.iot_cfg.own = std::process::id();
+    let (scope, group) = match options.scope {
+        Scope::Listed => (iot_scope::IOT_ALL_LISTED, 0),
+        Scope::Group(group) => (iot_scope::IOT_ALL_OF_GROUP, group),
+        Scope::Node => (iot_scope::IOT_ALL_OF_NODE, 0),
+    };
+    (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
     if options.layers.contains(&Layer::Syscall) {
         let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
         for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
@@ -92,7 +112,14 @@ pub fn open<'obj>(
 
 /// Loads each group by itself: why those that this kernel refuses are refused. Nothing is attached.
 pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(), String>)> {
-    let options = Options { layers: LAYERS.to_vec(), ring_bytes: 0, hold: false, reserved: 0, sockets: false };
+    let options = Options {
+        layers: LAYERS.to_vec(),
+        ring_bytes: 0,
+        hold: false,
+        reserved: 0,
+        sockets: false,
+        scope: Scope::Listed,
+    };
     let layout = Layout::new(options.ring_bytes, 1);
     let loads = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);
     let verdict = |group: Group| group.absent().map_or_else(|| loads(group), |why| Err(why.to_owned()));

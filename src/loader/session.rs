@@ -12,7 +12,7 @@ use crate::loader::kernel::Capabilities;
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
 use crate::loader::programs;
-pub use crate::loader::programs::{Options, Stores};
+pub use crate::loader::programs::{Options, Scope, Stores};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
 use crate::loader::version::Library;
@@ -26,10 +26,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
 
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
+
+/// How long after probes were set calls return whose entry was before them: that is no loss.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// How often the table of targets is emptied at the end.
 const FORGET_ROUNDS: u32 = 4;
@@ -53,6 +57,8 @@ pub struct Session<'obj> {
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
     misses: Misses,
+    /// When returns without an entry are losses again.
+    settles: Option<Instant>,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -118,6 +124,7 @@ impl<'obj> Session<'obj> {
             hooks,
             seen_losses: HashMap::new(),
             misses: Misses::default(),
+            settles: None,
         };
         session.number_programs();
         Ok((session, rings))
@@ -173,16 +180,16 @@ impl<'obj> Session<'obj> {
         Watched { pages: is(Group::Pages), throttling: is(Group::Throttling), requests: is(Group::Block) }
     }
 
-    /// Makes a process a target; `armed: false` means from its next exec on.
-    pub fn add_target(&self, pid: u32, process: u32, armed: bool) -> Result<()> {
+    /// Makes a process a target, unless it is one; `armed: false` means from its next exec on. Is it a new one?
+    pub fn add_target(&self, pid: u32, process: u32, armed: bool) -> Result<bool> {
         let mut value = process.to_ne_bytes().to_vec();
         value.extend(u16::from(armed).to_ne_bytes());
         value.extend(0_u16.to_ne_bytes());
-        self.skel
-            .maps
-            .iot_targets
-            .update(&pid.to_ne_bytes(), &value, MapFlags::ANY)
-            .with_context(|| format!("process {pid} as a target"))
+        match self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(e).with_context(|| format!("process {pid} as a target")),
+        }
     }
 
     /// Attaches to every library a process maps, and lets it go on if it was held. The layers that have new probes.
@@ -194,7 +201,7 @@ impl<'obj> Session<'obj> {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
             self.set_settled(false);
             let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
-            self.set_settled(true);
+            self.settles = Some(Instant::now() + SETTLE);
             if let Some(file) = asked {
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
                 self.engine.learn(file);
@@ -337,6 +344,10 @@ impl<'obj> Session<'obj> {
     /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose
     /// (sockets, pipes, terminals, /proc, /sys) are among them, under the place [`EXCLUDED`].
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
+        if self.settles.is_some_and(|at| Instant::now() >= at) {
+            self.settles = None;
+            self.set_settled(true);
+        }
         let mut rows = Vec::new();
         let places = iot_place::IOT_P_MAX.0;
         for key in (0..places * LOSS_LAYERS).filter(|key| key / LOSS_LAYERS != iot_place::IOT_P_TAKEN.0) {

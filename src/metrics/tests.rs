@@ -145,10 +145,14 @@ fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
         exe: None,
         cmdline: Vec::new(),
         uid: 0,
+        user: None,
         cgroup: None,
+        container: None,
+        unit: None,
         rank: None,
         world_size: None,
         job_id: None,
+        step_id: None,
         exit_code: None,
     })
 }

@@ -58,6 +58,10 @@ struct State {
     host: i64,
     /// Mounts that were looked for, by number and device, in the mount namespaces of the processes that use them.
     sought: HashSet<(i32, i64)>,
+    /// Names of users, as the node has them.
+    users: HashMap<u32, Option<String>>,
+    /// Whether the kernel's own word on control groups is about those that the node uses.
+    unified: bool,
     undecoded: i64,
     rows: Vec<Row>,
     watch: Option<Arc<Watch>>,
@@ -80,6 +84,8 @@ fn run(worker: Worker) -> Result<Finished> {
         rows: mounts.iter().cloned().map(Row::Mount).collect(),
         mounts,
         host,
+        users: HashMap::new(),
+        unified: existing::unified().is_some(),
         undecoded: 0,
         watch,
         totals,
@@ -139,12 +145,22 @@ impl State {
     }
 
     fn event(&mut self, mut event: Event) {
+        let mut details = Vec::new();
         match &mut event {
-            Event::Process { process, pid, .. } | Event::Thread { process, pid, .. } => {
+            Event::Process { time, process, pid, runs, .. } => {
+                self.pids.insert(*process, *pid);
+                if *runs {
+                    details = existing::details(*pid, *process, Some(*time));
+                }
+            }
+            Event::Thread { process, pid, .. } => {
                 self.pids.insert(*process, *pid);
             }
-            Event::Exec { process, cgroup, .. } if cgroup.is_none() => {
-                *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
+            Event::Belongs { process, uid, user, cgroup, .. } => {
+                user.clone_from(self.users.entry(*uid).or_insert_with(|| existing::user(*uid)));
+                if !self.unified {
+                    *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
+                }
             }
             Event::File { key, pid, seen, .. } => self.look_for((seen.mount, key.dev.into()), *pid),
             Event::Preopened { process, key, seen, .. } => {
@@ -158,6 +174,9 @@ impl State {
             _ => {}
         }
         self.correlator.push(event);
+        for event in details {
+            self.event(event);
+        }
     }
 
     /// Reads the mounts of a process when it uses one that was made during the trace, or in another mount namespace.

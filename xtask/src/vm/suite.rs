@@ -18,7 +18,7 @@ const MANY_PROBES: &str = "ok +uprobe\\.(multi|session)";
 const TOO_FEW: &str =
     "needs more probes on a library than the 20 that are set one by one on a kernel without uprobe.multi";
 
-const TOO_SLOW: &str = "takes many minutes in emulation";
+const TOO_SLOW: &str = "takes long in emulation";
 
 /// A file of tests.
 pub struct Binary {
@@ -28,7 +28,7 @@ pub struct Binary {
     pub needs: Needs,
     /// Tests in it that need more than the others.
     pub need_many_probes: &'static [&'static str],
-    /// Tests in it that make so many calls, or traces, that they take many minutes in emulation.
+    /// Tests in it that make so many calls, or traces, that they take long in emulation.
     pub too_slow: &'static [&'static str],
     /// Modules of the kernel that it needs, loaded just before it: with more of them traces begin more slowly.
     pub modules: &'static str,
@@ -58,12 +58,22 @@ pub const SUITE: &[Binary] = &[
         need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
         ..PLAIN
     },
+    Binary { name: "live_system", ..PLAIN },
     Binary { name: "live_tiers", ..PLAIN },
     Binary { name: "live_stdio", needs: Needs::ManyProbes, ..PLAIN },
-    Binary { name: "live_mpi_hdf5", needs: Needs::ManyProbes, ..PLAIN },
+    Binary {
+        name: "live_mpi_hdf5",
+        needs: Needs::ManyProbes,
+        too_slow: &["the_report_shows_every_layer_and_agrees_with_sql"],
+        ..PLAIN
+    },
     Binary {
         name: "live_errors",
-        too_slow: &["a_full_disk_fails_the_trace_and_not_the_command", "calls_that_find_no_room_are_counted"],
+        too_slow: &[
+            "a_full_disk_fails_the_trace_and_not_the_command",
+            "a_bad_output_directory_is_refused_before_the_command_starts",
+            "calls_that_find_no_room_are_counted",
+        ],
         ..PLAIN
     },
     Binary { name: "live_levels", places: LAST, modules: "raid0", ..PLAIN },

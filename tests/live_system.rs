@@ -1,0 +1,243 @@
+//! Every process of the node, or of a control group, whoever started it and when: its calls, and who it is.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/group.rs"]
+mod group;
+#[path = "common/live.rs"]
+mod live;
+#[path = "common/programs.rs"]
+mod programs;
+
+use group::Group;
+use iotrace_bpf::correlate::rows::{Process, Span};
+use iotrace_bpf::words::flag;
+use live::{Data, Running};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+/// Longer than any trace here.
+const SECONDS: &str = "600";
+/// Programs that are gone in no time.
+const STORM: usize = 400;
+
+/// `looper` in a directory of its own, at work.
+fn looper(dir: &Path) -> Running {
+    fs::create_dir_all(dir).unwrap();
+    let truth = dir.join("truth");
+    let running = Running::spawn(Command::new(programs::build("looper")).args([dir, &truth]).arg(SECONDS));
+    live::until("looper", || live::truth(&truth).ready && live::truth(&truth).pwrites > 5);
+    running
+}
+
+/// Ends a trace, whatever went wrong before.
+struct Ends(PathBuf);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "");
+    }
+}
+
+/// Traces while `meanwhile` does what it does; a command of the tracer's waits for that.
+fn trace(work: &Path, options: &[&str], meanwhile: impl FnOnce() + Send + 'static) -> Data {
+    let [up, done] = ["up", "done"].map(|name| work.join(name));
+    let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.05; done", up.display(), done.display());
+    let others = thread::spawn(move || {
+        let _ends = Ends(done);
+        live::until("the trace", || up.exists());
+        meanwhile();
+    });
+    let traced = live::trace(work, &[options, &["--no-tui"]].concat(), &["sh", "-c", &waits]);
+    others.join().unwrap();
+    traced.data().lossless()
+}
+
+/// The writes of a looper that returned: none is missing in between.
+fn records<'a>(data: &'a Data, dir: &Path) -> Vec<&'a Span> {
+    let path = dir.join("looper.dat");
+    let mut calls: Vec<&Span> = data.calls("pwrite64").filter(|s| data.path(s) == Some(&path)).collect();
+    calls.retain(|s| s.flags & flag::UNFINISHED == 0);
+    calls.sort_by_key(|s| s.start_ns);
+    assert!(calls.windows(2).all(|pair| pair[1].offset.unwrap() == pair[0].offset.unwrap() + 4096));
+    calls
+}
+
+fn process(data: &Data, pid: u32) -> &Process {
+    let mut of = data.processes.values().filter(|p| p.pid == pid as i32);
+    let found = of.next().unwrap_or_else(|| panic!("no process {pid}"));
+    assert!(of.next().is_none(), "process {pid} is there once");
+    found
+}
+
+/// Writes 50 times, and has another process look at what the kernel counts for it (Documentation/filesystems/proc.rst).
+const COUNTS: &str =
+    "i=0; while [ $i -lt 50 ]; do echo $i >> counted; i=$((i+1)); done; cat /proc/$$/io > io; echo $$ > pid";
+
+/// The number of that process, and the bytes and calls that it wrote.
+fn written(dir: &Path) -> (i32, i64, usize) {
+    let io = fs::read_to_string(dir.join("io")).unwrap();
+    let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse::<i64>().unwrap();
+    (fs::read_to_string(dir.join("pid")).unwrap().trim().parse().unwrap(), of("wchar:"), of("syscw:") as usize)
+}
+
+#[test]
+fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
+    let work = live::scratch();
+    let dir = work.path().to_owned();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = looper(&dir.join("before"));
+    // By processes that are no children of the tracer, nor of any process that it was told of.
+    let meanwhile = {
+        let dir = dir.clone();
+        move || {
+            let echo =
+                format!("i=0; while [ $i -lt {STORM} ]; do /bin/echo $i >> {}/storm; i=$((i+1)); done", dir.display());
+            let storm = Command::new("sh").args(["-c", &echo]).status().unwrap();
+            assert!(storm.success());
+            assert!(Command::new("sh").args(["-c", COUNTS]).current_dir(&dir).status().unwrap().success());
+            let file = dir.join("nobody");
+            let mut other = Command::new("dd");
+            other.args(["if=/dev/zero", "bs=1000", "count=3", "status=none"]).arg(format!("of={}", file.display()));
+            assert!(other.uid(65534).gid(65534).status().unwrap().success());
+            // An orphan, of a process that had ended before it did anything.
+            let late = format!("(sleep 0.3; echo late > {}/late; touch {0}/over) & true", dir.display());
+            assert!(Command::new("setsid").args(["sh", "-c", &late]).status().unwrap().success());
+            live::until("the orphan", || dir.join("over").exists());
+        }
+    };
+    let data = trace(&dir, &["--system", "--layers", "syscall,stdio"], meanwhile);
+
+    assert_eq!(data.meta["mode"], "system");
+    assert_eq!(data.meta["command"], "--system");
+    let pid = before.pid() as i32;
+    let calls = records(&data, &dir.join("before"));
+    assert!(calls.len() > 10 && calls.iter().all(|s| s.pid == pid), "{}", calls.len());
+    let running = process(&data, before.pid());
+    assert!(running.exe.as_deref().unwrap().ends_with("/looper") && running.end_ns.is_none());
+    assert!(data.calls("fwrite").any(|s| s.pid == pid));
+
+    // Each program of the storm wrote its own number, as one process that no other is.
+    let storm = dir.join("storm");
+    let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&storm)).collect();
+    assert_eq!(writes.len(), STORM);
+    let bytes: i64 = writes.iter().map(|s| s.bytes.unwrap()).sum();
+    assert_eq!(bytes, fs::metadata(&storm).unwrap().len() as i64);
+    let numbers: BTreeSet<(i32, &str, i64)> = writes
+        .iter()
+        .map(|s| {
+            let p = &data.processes[&s.process_ix];
+            assert!(p.exe.as_deref().unwrap().ends_with("/echo") && p.cmdline[0] == "/bin/echo", "{p:?}");
+            assert_eq!((p.pid, p.exit_code, p.user.as_deref()), (s.pid, Some(0), Some("root")));
+            (p.process_ix, &*p.cmdline[1], s.bytes.unwrap())
+        })
+        .collect();
+    assert_eq!(numbers.len(), STORM);
+    assert!(numbers.iter().all(|(_, number, bytes)| number.len() as i64 + 1 == *bytes), "{numbers:?}");
+    let said: BTreeSet<usize> = numbers.iter().map(|(_, number, _)| number.parse().unwrap()).collect();
+    assert_eq!(said, (0..STORM).collect());
+
+    // What the kernel itself counts for a process, up to the moment when that looked.
+    let (pid, bytes, calls) = written(&dir);
+    let counted = dir.join("counted");
+    let own: Vec<&Span> = data.calls("write").filter(|s| s.pid == pid && data.path(s) == Some(&counted)).collect();
+    assert_eq!((own.iter().map(|s| s.bytes.unwrap()).sum::<i64>(), own.len()), (bytes, calls));
+
+    let nobody = dir.join("nobody");
+    let other = data.calls("write").find(|s| data.path(s) == Some(&nobody)).unwrap();
+    let other = &data.processes[&other.process_ix];
+    assert_eq!((other.uid, other.user.as_deref(), other.end_ns.is_some()), (65534, Some("nobody"), true));
+    let late = dir.join("late");
+    assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&late)).count(), 1);
+
+    // The tracer is no part of what it sees; the command that it ran is.
+    let command = data.processes.values().find(|p| p.cmdline.last().is_some_and(|a| a.contains("/done"))).unwrap();
+    assert!(data.processes.values().all(|p| p.pid != command.ppid), "the tracer");
+    let processes: BTreeSet<i32> = data.processes.values().map(|p| p.process_ix).collect();
+    assert!(data.spans.iter().all(|s| processes.contains(&s.process_ix)));
+}
+
+#[test]
+fn whoever_is_in_a_control_group_or_comes_in_is_traced_and_nobody_else() {
+    let work = live::scratch();
+    let dir = work.path().to_owned();
+    let group = Group::new("members");
+    let sub = group.0.join("job");
+    fs::create_dir(&sub).unwrap();
+    let loopers = ["inside", "comes", "outside"].map(|name| looper(&dir.join(name)));
+    fs::write(sub.join("cgroup.procs"), loopers[0].pid().to_string()).unwrap();
+    let [inside, comes, outside] = loopers.each_ref().map(Running::pid);
+    let moved: PathBuf = dir.join("moved");
+    let meanwhile = {
+        let (dir, group, sub, moved) = (dir.clone(), group.0.clone(), sub.clone(), moved.clone());
+        move || {
+            fs::write(&moved, live::truth(&dir.join("comes/truth")).pwrites.to_string()).unwrap();
+            fs::write(group.join("cgroup.procs"), comes.to_string()).unwrap();
+            // One that comes in by itself, and one that is put there when it is made.
+            let script = format!("echo $$ > {}/cgroup.procs; exec dd if=/dev/zero bs=1k count=7 of=", group.display());
+            let own = Command::new("sh").args(["-c", &format!("{script}{}/own status=none", dir.display())]).status();
+            assert!(own.unwrap().success());
+            let mut put = Command::new(programs::build("into"));
+            put.arg(&sub).args(["dd", "if=/dev/zero", "bs=1k", "count=9", "status=none"]);
+            assert!(put.arg(format!("of={}/put", dir.display())).status().unwrap().success());
+            let out = format!("of={}/not", dir.display());
+            let not = Command::new("dd").args(["if=/dev/zero", "bs=1k", "count=5", "status=none", &out]).status();
+            assert!(not.unwrap().success());
+            let truth = dir.join("comes/truth");
+            let now = live::truth(&truth).pwrites;
+            live::until("the one that has come in", || live::truth(&truth).pwrites > now + 20);
+        }
+    };
+    let name = group.0.to_str().unwrap().to_owned();
+    let data = trace(&dir, &["--cgroup", &name, "--layers", "syscall,stdio"], meanwhile);
+    drop(loopers);
+    assert_eq!(data.meta["mode"], "cgroup");
+
+    let path = format!("/{}", group.0.file_name().unwrap().to_string_lossy());
+    let below = format!("{path}/job");
+    assert!(records(&data, &dir.join("inside")).len() > 20);
+    assert_eq!(process(&data, inside).cgroup.as_deref(), Some(&*below));
+    // From when it came in, nothing is missing; it may have been in a call.
+    let calls = records(&data, &dir.join("comes"));
+    let first: i64 = fs::read_to_string(&moved).unwrap().parse().unwrap();
+    assert!(calls.len() > 20 && calls[0].offset.unwrap() / 4096 >= first);
+    let came = process(&data, comes);
+    assert_eq!(came.cgroup.as_deref(), Some(&*path));
+    assert!(came.exe.as_deref().unwrap().ends_with("/looper"), "{came:?}");
+    // Its file was open before: known all the same, and so are the calls of its library.
+    assert!(data.calls("fwrite").any(|s| s.pid == comes as i32));
+
+    let dd = |name: &str, count: i64, cgroup: &str| {
+        let file = dir.join(name);
+        let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&file)).collect();
+        assert_eq!(writes.iter().map(|s| s.bytes.unwrap()).sum::<i64>(), count << 10, "{name}");
+        let process = &data.processes[&writes[0].process_ix];
+        assert_eq!((process.cgroup.as_deref(), process.cmdline[0].as_str()), (Some(cgroup), "dd"));
+    };
+    dd("own", 7, &path);
+    dd("put", 9, &below);
+    let all: Vec<_> = data.processes.values().map(|p| (p.pid, p.cgroup.clone())).collect();
+    assert!(all.iter().all(|(_, cgroup)| cgroup.as_deref().is_some_and(|c| c.starts_with(&path))), "{all:?}");
+    assert!(all.iter().all(|(pid, _)| *pid != outside as i32));
+}
+
+#[test]
+fn what_is_no_control_group_is_said() {
+    let work = live::scratch();
+    let refused = |name: &str| {
+        let out = live::tracer().args(["--cgroup", name, "--duration", "1s"]).output().unwrap();
+        assert_eq!(out.status.code(), Some(125));
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let said = refused("/no/such");
+    assert!(said.contains("no such control group: /no/such"), "{said}");
+    let said = refused(work.path().to_str().unwrap());
+    assert!(said.contains("is not a control group of version 2"), "{said}");
+    let out = live::tracer().args(["--system", "-p", "1"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+}
