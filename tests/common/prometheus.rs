@@ -66,7 +66,7 @@ impl Prometheus {
 
     /// What a query gives now: nothing as long as there is nothing.
     pub fn samples(&self, query: &str) -> Samples {
-        let escaped: String = query.bytes().map(|b| format!("%{b:02X}")).collect();
+        let escaped = query.bytes().map(|b| format!("%{b:02X}")).collect::<Vec<_>>().concat();
         let answer = self.ask(&format!("/api/v1/query?query={escaped}")).unwrap_or_default();
         let sample = |s: &Value| {
             let labels: BTreeMap<String, String> = serde_json::from_value(s["metric"].clone()).unwrap();
