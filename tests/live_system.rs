@@ -86,6 +86,23 @@ fn written(dir: &Path) -> (i32, i64, usize) {
     (fs::read_to_string(dir.join("pid")).unwrap().trim().parse().unwrap(), of("wchar:"), of("syscw:") as usize)
 }
 
+/// Two programs, one after the other, with the same number of a process.
+fn same_number(dir: &Path) {
+    let start = |name: &str, input: &str| {
+        let (input, output) = (format!("if={input}"), format!("of={}/{name}", dir.display()));
+        let mut dd = Command::new("dd").args([&input, &output, "bs=100", "count=1", "status=none"]).spawn().unwrap();
+        assert!(dd.wait().unwrap().success());
+        dd.id()
+    };
+    let number = start("first", "/dev/zero");
+    // Documentation/admin-guide/sysctl/kernel.rst: the next one has the number after this, unless somebody is faster.
+    let again = (0..1000).find(|_| {
+        fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+        start("second", "/dev/urandom") == number
+    });
+    assert!(again.is_some(), "{number} was not given again");
+}
+
 #[test]
 fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
     let work = live::scratch();
@@ -105,6 +122,7 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
             let mut other = Command::new("dd");
             other.args(["if=/dev/zero", "bs=1000", "count=3", "status=none"]).arg(format!("of={}", file.display()));
             assert!(other.uid(65534).gid(65534).status().unwrap().success());
+            same_number(&dir);
             // An orphan, of a process that had ended before it did anything.
             let late = format!("(sleep 0.3; echo late > {}/late; touch {0}/over) & true", dir.display());
             assert!(Command::new("setsid").args(["sh", "-c", &late]).status().unwrap().success());
@@ -152,6 +170,17 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
     let other = data.calls("write").find(|s| data.path(s) == Some(&nobody)).unwrap();
     let other = &data.processes[&other.process_ix];
     assert_eq!((other.uid, other.user.as_deref(), other.end_ns.is_some()), (65534, Some("nobody"), true));
+    let writer = |name: &str| {
+        let file = dir.join(name);
+        let of = data.calls("write").filter(|s| data.path(s) == Some(&file));
+        let last = of.max_by_key(|s| s.start_ns).unwrap();
+        &data.processes[&last.process_ix]
+    };
+    let [first, second] = ["first", "second"].map(writer);
+    assert_eq!(first.pid, second.pid);
+    assert!(first.process_ix != second.process_ix && first.end_ns.unwrap() <= second.start_ns);
+    assert_eq!((&*first.cmdline[1], &*second.cmdline[1]), ("if=/dev/zero", "if=/dev/urandom"));
+
     let late = dir.join("late");
     assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&late)).count(), 1);
 

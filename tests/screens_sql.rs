@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
-use iotrace_bpf::summary::view::{Snapshot, Sums};
+use iotrace_bpf::summary::view::{Grouping, Snapshot, Sums};
 use iotrace_bpf::tui::{Dashboard, Key, Request, Theme};
 use ratatui::layout::Size;
 use serde_json::Value;
@@ -172,20 +172,21 @@ fn the_sql_of_layers_processes_and_files_gives_what_is_shown() {
         if keys.contains('z') {
             continue;
         }
-        for (more, group) in [("2", "process"), ("p", "thread"), ("p", "rank"), ("p", "control group")] {
-            s.keys(more);
+        for by in Grouping::ALL {
+            let group = by.words();
+            s.keys(if by == Grouping::Process { "2" } else { "p" });
             let mut answer: Vec<_> = s.table().iter().map(|row| sums(row, "io_ns")).collect();
             let rows = &s.now().processes.rows;
             let mut shown: Vec<_> = rows.iter().map(|r| of(&r.sums)).collect();
-            if matches!(group, "rank" | "control group") {
+            if matches!(by, Grouping::Process | Grouping::Thread) {
+                answer.sort_unstable();
+                shown.sort_unstable();
+                assert_eq!(answer, shown, "{group} after {keys:?}");
+            } else {
                 let add =
                     |a: (i64, i64, i64, i64), b: &(i64, i64, i64, i64)| (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3 + b.3);
                 let all = |all: &[(i64, i64, i64, i64)]| all.iter().fold((0, 0, 0, 0), add);
                 assert_eq!(all(&answer), all(&shown), "{group} after {keys:?}");
-            } else {
-                answer.sort_unstable();
-                shown.sort_unstable();
-                assert_eq!(answer, shown, "{group} after {keys:?}");
             }
         }
         s.keys("3");

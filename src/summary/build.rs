@@ -14,6 +14,7 @@ use super::view::{
     Snapshot, Status, Sums, Tree, TreeNode, Window,
 };
 use crate::correlate::hist::bucket_bounds;
+use crate::correlate::rows::Process;
 use crate::words::{LAYERS, Layer};
 
 /// Rows of a table at most; the rest is summed up.
@@ -254,6 +255,7 @@ impl Summary {
                 }
             }
             let facts = self.dims.processes.get(&ix);
+            let word = |of: fn(&Process) -> &Option<String>| facts.and_then(|f| of(f).as_deref()).map(Into::into);
             let by_layer = LAYERS.into_iter().map(|l| (l, p.self_ns[l as usize])).filter(|(_, ns)| *ns != 0);
             rows.push(ProcessRow {
                 process_ix: ix,
@@ -264,7 +266,11 @@ impl Summary {
                 rank: p.rank.or_else(|| facts.and_then(|f| f.rank)),
                 exe: facts.and_then(|f| f.exe.as_deref()).unwrap_or_default().into(),
                 command: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
-                cgroup: facts.and_then(|f| f.cgroup.as_deref()).map(Into::into),
+                cgroup: word(|f| &f.cgroup),
+                user: word(|f| &f.user),
+                container: word(|f| &f.container),
+                unit: word(|f| &f.unit),
+                job: word(|f| &f.job_id),
                 uid: facts.map_or(0, |f| f.uid),
                 threads: if threads { 1 } else { table.threads.get(&ix).copied().unwrap_or(0) },
                 start_ns: facts.map_or(0, |f| f.start_ns),

@@ -1,4 +1,4 @@
-//! Rows of processes put together: by rank, by control group.
+//! Rows of processes put together: by rank, by control group and what that stands for, by user.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,18 +17,22 @@ pub enum Grouping {
     Thread,
     Rank,
     Cgroup,
+    User,
+    Container,
+    Unit,
+    Job,
 }
 
 impl Grouping {
+    /// In the order in which one key goes through them.
+    pub const ALL: [Self; 8] =
+        [Self::Process, Self::Thread, Self::Rank, Self::Cgroup, Self::User, Self::Container, Self::Unit, Self::Job];
+
     /// The one that comes after it, and after the last the first.
     #[must_use]
     pub fn next(self) -> Self {
-        match self {
-            Self::Process => Self::Thread,
-            Self::Thread => Self::Rank,
-            Self::Rank => Self::Cgroup,
-            Self::Cgroup => Self::Process,
-        }
+        let after = Self::ALL.into_iter().skip_while(|by| *by != self).nth(1);
+        after.unwrap_or_default()
     }
 
     pub fn words(self) -> &'static str {
@@ -37,6 +41,34 @@ impl Grouping {
             Self::Thread => "threads",
             Self::Rank => "ranks",
             Self::Cgroup => "control groups",
+            Self::User => "users",
+            Self::Container => "containers",
+            Self::Unit => "units",
+            Self::Job => "jobs",
+        }
+    }
+
+    /// What its rows are called by, and the column of `processes` that has it; none where they are called by commands.
+    pub fn name(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Process | Self::Thread | Self::Rank => None,
+            Self::Cgroup => Some(("control group", "cgroup")),
+            Self::User => Some(("user", "user")),
+            Self::Container => Some(("container", "container")),
+            Self::Unit => Some(("unit", "unit")),
+            Self::Job => Some(("job", "job_id")),
+        }
+    }
+
+    /// What a row is called by.
+    fn of(self, row: &ProcessRow) -> Option<&Arc<str>> {
+        match self {
+            Self::Process | Self::Thread | Self::Rank => None,
+            Self::Cgroup => row.cgroup.as_ref(),
+            Self::User => row.user.as_ref(),
+            Self::Container => row.container.as_ref(),
+            Self::Unit => row.unit.as_ref(),
+            Self::Job => row.job.as_ref(),
         }
     }
 
@@ -46,7 +78,7 @@ impl Grouping {
             Self::Process => a.process_ix == b.process_ix,
             Self::Thread => (a.process_ix, a.tid) == (b.process_ix, b.tid),
             Self::Rank => a.rank == b.rank,
-            Self::Cgroup => a.cgroup == b.cgroup,
+            _ => self.of(a) == self.of(b),
         }
     }
 
@@ -56,7 +88,7 @@ impl Grouping {
     }
 }
 
-/// Ranks in their order and what has none last; control groups by the time in I/O of their first process.
+/// Ranks in their order and what has none last; others by the time in I/O of their first process.
 pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
     if matches!(by, Grouping::Process | Grouping::Thread) {
         return rows.to_vec();
@@ -64,15 +96,15 @@ pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
     let mut places: BTreeMap<(Option<i32>, Option<Arc<str>>), usize> = BTreeMap::new();
     let mut groups: Vec<ProcessRow> = Vec::new();
     for row in rows {
-        let key = if by == Grouping::Rank { (row.rank, None) } else { (None, row.cgroup.clone()) };
+        let key = if by == Grouping::Rank { (row.rank, None) } else { (None, by.of(row).cloned()) };
         let at = *places.entry(key).or_insert(groups.len());
         if let Some(group) = groups.get_mut(at) {
             merge(group, row);
         } else {
             let mut group = ProcessRow { members: 1, ..row.clone() };
-            if by == Grouping::Cgroup {
+            if by.name().is_some() {
                 group.rank = None;
-                group.command = row.cgroup.clone().unwrap_or_else(|| "(not known)".into());
+                group.command = by.of(row).cloned().unwrap_or_else(|| "(none known)".into());
             }
             groups.push(group);
         }
@@ -120,6 +152,7 @@ mod tests {
             pid: 100 + ix,
             rank,
             cgroup: Some(cgroup.into()),
+            user: rank.map(|_| "root".into()),
             threads: 2,
             end_ns,
             sums: Sums { calls: 1 << ix, dur_ns: 10, ..Sums::default() },
@@ -140,11 +173,14 @@ mod tests {
         let cgroups = grouped(&rows(), Grouping::Cgroup);
         let facts: Vec<_> = cgroups.iter().map(|r| (&*r.command, r.members, r.sums.calls, r.end_ns)).collect();
         assert_eq!(facts, [("/a", 1, 1, Some(7)), ("/b", 2, 6, None)], "what goes on has not ended");
+        let users = grouped(&rows(), Grouping::User);
+        let facts: Vec<_> = users.iter().map(|r| (&*r.command, r.members)).collect();
+        assert_eq!(facts, [("root", 2), ("(none known)", 1)]);
     }
 
     #[test]
     fn every_process_is_in_one_group() {
-        for by in [Grouping::Process, Grouping::Thread, Grouping::Rank, Grouping::Cgroup] {
+        for by in Grouping::ALL {
             let all = rows();
             let mut members: Vec<i32> =
                 grouped(&all, by).iter().flat_map(|g| by.members(&all, g)).map(|r| r.pid).collect();

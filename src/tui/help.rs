@@ -39,7 +39,7 @@ pub fn about(screen: Screen) -> About {
             ],
             &[
                 ("Enter", "call tree of the process (as a filter)"),
-                ("p", "a row for each process, thread, rank, control group"),
+                ("p", "rows of processes, threads, ranks, control groups, users, containers, units, jobs"),
                 ("t", "processes below those that started them"),
                 ("a m", "rates, totals, what came since the mark; set the mark"),
             ],

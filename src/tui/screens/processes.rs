@@ -89,7 +89,7 @@ fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>
         Grouping::Process => vec![rank, pid, threads],
         Grouping::Thread => vec![rank, pid, thread],
         Grouping::Rank => vec![rank, members, threads],
-        Grouping::Cgroup => vec![members, threads],
+        _ => vec![members, threads],
     };
     columns.push(Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)));
     if state.amounts == Amounts::Rates {
@@ -128,7 +128,7 @@ fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>
         })
         .grows()
         .over(move |_| shown),
-        Of::wide(if state.grouping == Grouping::Cgroup { "control group" } else { "command" }, 14, |r, pen, width| {
+        Of::wide(state.grouping.name().map_or("command", |(name, _)| name), 14, |r, pen, width| {
             pen.name(&r.command, width)
         })
         .grows()

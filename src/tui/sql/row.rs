@@ -110,7 +110,7 @@ fn of_processes(state: &State, snapshot: &Snapshot, id: i64) -> Option<String> {
     Some(match state.grouping {
         Grouping::Process => format!("process_ix = {}", row.process_ix),
         Grouping::Thread => format!("process_ix = {} AND tid = {}", row.process_ix, row.tid?),
-        Grouping::Rank | Grouping::Cgroup => {
+        _ => {
             let members = state.grouping.members(rows, &row);
             let each: Vec<String> = members.iter().map(|r| r.process_ix.to_string()).collect();
             format!("process_ix IN ({})", each.join(", "))

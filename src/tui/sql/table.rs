@@ -51,9 +51,11 @@ fn processes(calls: &str, by: Grouping) -> String {
         Grouping::Rank => {
             ("coalesce(p.rank, c.rank) AS rank, count(DISTINCT c.process_ix) AS processes", "1", "rank NULLS LAST")
         }
-        Grouping::Cgroup => ("p.cgroup, count(DISTINCT c.process_ix) AS processes", "p.cgroup", "io_ns DESC"),
+        _ => ("p.{name}, count(DISTINCT c.process_ix) AS processes", "p.{name}", "io_ns DESC"),
     };
     let text = PROCESSES.replace("{who}", who).replace("{group}", group).replace("{order}", order);
+    // A user is a word of SQL.
+    let text = text.replace("{name}", &by.name().map_or_else(String::new, |(_, column)| format!("\"{column}\"")));
     format!("{calls}{OWN}{text}")
 }
 

@@ -363,11 +363,11 @@ fn processes_are_grouped_and_a_group_becomes_a_filter() {
     s.key(Key::Esc);
     s.keys("2p");
     let text = testing::drawn(&s.snapshot, &mut s.state, 120, 40);
-    assert!(text.contains("control groups") && text.contains("(not known)"), "{text}");
+    assert!(text.contains("control groups") && text.contains("(none known)"), "{text}");
     s.keys("\n");
     assert_eq!(s.state.filter.as_ref().map(|f| f.text()), Some("pid=4240,4241"));
     s.keys("1p2p");
-    assert_eq!(s.state.grouping, Grouping::Process, "p is a key of the processes screen");
+    assert_eq!(s.state.grouping, Grouping::User, "p is a key of the processes screen");
 }
 
 #[test]

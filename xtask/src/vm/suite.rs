@@ -58,7 +58,11 @@ pub const SUITE: &[Binary] = &[
         need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
         ..PLAIN
     },
-    Binary { name: "live_system", ..PLAIN },
+    Binary {
+        name: "live_system",
+        too_slow: &["every_process_of_the_node_is_traced_and_nobody_is_taken_for_another"],
+        ..PLAIN
+    },
     Binary { name: "live_tiers", ..PLAIN },
     Binary { name: "live_stdio", needs: Needs::ManyProbes, ..PLAIN },
     Binary {
