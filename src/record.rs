@@ -129,6 +129,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let mut run = Run {
         args,
         targets: &targets,
+        reserved: options.reserved,
         session: &mut session,
         notes,
         control: &control,
@@ -240,6 +241,8 @@ struct Totals {
 struct Run<'a, 'obj> {
     args: &'a RecordArgs,
     targets: &'a Targets,
+    /// Numbers of processes that are kept for those that there are already.
+    reserved: u32,
     session: &'a mut Session<'obj>,
     notes: Sender<Note>,
     control: &'a Receiver<Control>,
@@ -313,7 +316,7 @@ impl Run<'_, '_> {
     fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
-        self.targets.attach(self.session, &self.notes)?;
+        self.targets.attach(self.reserved, self.session, &self.notes)?;
         if !self.args.run.is_empty()
             && let Some(code) = self.launch()?
         {

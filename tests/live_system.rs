@@ -255,6 +255,35 @@ fn whoever_is_in_a_control_group_or_comes_in_is_traced_and_nobody_else() {
     assert!(all.iter().all(|(pid, _)| *pid != outside as i32));
 }
 
+/// As runtimes and schedulers make them; where there are hierarchies of version 1 in one of those.
+#[test]
+fn containers_and_jobs_are_known_by_their_control_groups() {
+    let work = live::scratch();
+    let version_1 = Path::new("/sys/fs/cgroup/freezer");
+    let root = if version_1.exists() { version_1 } else { group::unified() };
+    let id = "4d1f9bb0f24fdb2d6d07b2ee1b5a6b5ad21ca6a6ee1c44f0a6b1f1a3e43ab0c1";
+    let groups = [format!("docker/{id}"), "slurm/uid_0/job_7/step_3".to_owned()];
+    let in_group = |group: &String| {
+        fs::create_dir_all(root.join(group)).unwrap();
+        format!("sh -c 'echo $$ > {}/{group}/cgroup.procs; exec sleep 1'", root.display())
+    };
+    let script: Vec<String> = groups.iter().map(in_group).collect();
+    let data = live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", &script.join("; ")]).data().lossless();
+    for group in &groups {
+        // Those in it have ended, and so its parents are empty.
+        let _ =
+            Path::new(group).ancestors().filter(|p| *p != Path::new("")).map(|p| fs::remove_dir(root.join(p))).count();
+    }
+    let sleeps: Vec<&Process> =
+        data.processes.values().filter(|p| p.cmdline.first().is_some_and(|a| a == "sleep")).collect();
+    let said: Vec<[Option<&str>; 4]> =
+        sleeps.iter().map(|p| [&p.cgroup, &p.container, &p.job_id, &p.step_id].map(|word| word.as_deref())).collect();
+    let paths = groups.map(|group| format!("/{group}"));
+    let container = format!("docker://{id}");
+    let expected = [[Some(&*paths[0]), Some(&*container), None, None], [Some(&*paths[1]), None, Some("7"), Some("3")]];
+    assert_eq!(said, expected, "{}", root.display());
+}
+
 #[test]
 fn what_is_no_control_group_is_said() {
     let work = live::scratch();

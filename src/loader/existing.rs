@@ -49,10 +49,9 @@ pub fn all(group: Option<&Path>) -> Result<Vec<u32>> {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     };
     let wanted = |pid: &u32| {
-        // Threads of the kernel have no program, and what has ended has none any more.
         let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
-        let is_program = fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty());
-        *pid != own && status.ppid != Some(own) && is_program
+        // Threads of the kernel have no program, and what has ended has none any more.
+        *pid != own && status.ppid != Some(own) && fs::read_link(format!("/proc/{pid}/exe")).is_ok()
     };
     Ok(pids.into_iter().filter(wanted).collect())
 }
@@ -116,17 +115,34 @@ pub fn unified() -> Option<&'static Path> {
     UNIFIED.into_iter().map(Path::new).find(|root| root.join("cgroup.controllers").exists())
 }
 
-/// The control group of a process in the unified hierarchy, else in the first one named.
+/// Are there hierarchies of version 1, too? Then the unified one may have everybody in its root.
+pub fn has_version_1() -> bool {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    text.lines().any(|line| !line.starts_with("0::"))
+}
+
+/// The control group of a process: in the unified hierarchy, unless it is in the root of that; then of those of version 1 the
+/// one that tells most.
 pub fn cgroup(pid: u32) -> Option<Cgroup> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
-    let Some(path) = text.lines().find(|l| l.starts_with("0::")).and_then(path) else {
-        return text.lines().next().and_then(path).map(|path| Cgroup { path, id: None });
-    };
+    let path = group_path(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)?;
     // A directory's inode there is the number of the group (kernfs, fs/kernfs/mount.c); what is in the root says nothing.
-    let at = |root: &Path| fs::metadata(root.join(path.trim_start_matches('/'))).ok();
-    let id = unified().filter(|_| path != "/").and_then(at).map(|directory| directory.ino());
-    Some(Cgroup { path, id })
+    let at = |root: &Path| fs::metadata(root.join(path.0.trim_start_matches('/'))).ok();
+    let id = unified().filter(|_| path.1 && path.0 != "/").and_then(at).map(|directory| directory.ino());
+    Some(Cgroup { path: path.0, id })
+}
+
+/// What `/proc/PID/cgroup` says (cgroups(7)): the path, and whether it is one of the unified hierarchy.
+fn group_path(text: &str) -> Option<(String, bool)> {
+    let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
+    let unified = text.lines().find(|line| line.starts_with("0::")).and_then(path);
+    if let Some(path) = unified.as_ref().filter(|path| *path != "/") {
+        return Some((path.clone(), true));
+    }
+    let depth = |path: &String| path.split('/').filter(|part| !part.is_empty()).count();
+    let others: Vec<String> = text.lines().filter(|line| !line.starts_with("0::")).filter_map(path).collect();
+    // Of those that tell as much, the first.
+    let deepest = others.into_iter().rev().max_by_key(depth).filter(|path| unified.is_none() || path != "/");
+    deepest.map(|path| (path, false)).or_else(|| unified.map(|path| (path, true)))
 }
 
 /// The name of a user on this node.
@@ -246,5 +262,29 @@ impl PathOnly for fs::OpenOptions {
     fn custom_flags_path(&mut self) -> &mut Self {
         use std::os::unix::fs::OpenOptionsExt as _;
         self.custom_flags(nix::libc::O_PATH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_that_tells_most_is_taken() {
+        for (text, path, unified) in [
+            ("0::/system.slice/ssh.service\n", "/system.slice/ssh.service", true),
+            ("12:freezer:/a/b\n0::/x\n", "/x", true),
+            (
+                "2:cpu:/\n1:name=systemd:/system.slice/slurmd.service\n3:freezer:/slurm/uid_0/job_1/step_0\n0::/\n",
+                "/slurm/uid_0/job_1/step_0",
+                false,
+            ),
+            ("2:cpu:/docker/1\n1:name=systemd:/docker/2\n", "/docker/1", false),
+            ("2:cpu:/\n0::/\n", "/", true),
+            ("2:cpu:/\n", "/", false),
+        ] {
+            assert_eq!(group_path(text), Some((path.to_owned(), unified)), "{text}");
+        }
+        assert_eq!(group_path(""), None);
     }
 }

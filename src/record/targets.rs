@@ -5,6 +5,7 @@ use crate::cli::RecordArgs;
 use crate::loader::existing;
 use crate::loader::session::{Scope, Session};
 use anyhow::{Result, anyhow};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
@@ -91,13 +92,19 @@ impl Targets {
     }
 
     /// Makes targets of the processes that there are, and tells the worker what they are. The hooks are attached already, so
-    /// that whoever begins meanwhile is a target by itself.
+    /// that whoever begins meanwhile is a target by itself. `reserved` are the numbers that are kept for them.
     ///
     /// # Errors
     /// When none of those that were listed is there any more.
-    pub fn attach(&self, session: &mut Session<'_>, notes: &Sender<Note>) -> Result<()> {
+    pub fn attach(&self, reserved: u32, session: &mut Session<'_>, notes: &Sender<Note>) -> Result<()> {
         let first = if self.may_come() { COMMAND + 1 } else { COMMAND };
-        for (process, pid) in (first..).zip(self.list()?) {
+        let pids = self.list()?;
+        let over = (pids.len() + first as usize).saturating_sub(reserved as usize + 1);
+        if over > 0 {
+            let all = "processes began while the trace did and are not traced";
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: {over} {all}");
+        }
+        for (process, pid) in (first..=reserved).zip(pids) {
             if !session.add_target(pid, process, true)? {
                 continue;
             }

@@ -60,8 +60,8 @@ struct State {
     sought: HashSet<(i32, i64)>,
     /// Names of users, as the node has them.
     users: HashMap<u32, Option<String>>,
-    /// Whether the kernel's own word on control groups is about those that the node uses.
-    unified: bool,
+    /// Whether there are control groups of which the kernel side says nothing: those of version 1.
+    version_1: bool,
     undecoded: i64,
     rows: Vec<Row>,
     watch: Option<Arc<Watch>>,
@@ -85,7 +85,7 @@ fn run(worker: Worker) -> Result<Finished> {
         mounts,
         host,
         users: HashMap::new(),
-        unified: existing::unified().is_some(),
+        version_1: existing::has_version_1(),
         undecoded: 0,
         watch,
         totals,
@@ -158,7 +158,8 @@ impl State {
             }
             Event::Belongs { process, uid, user, cgroup, .. } => {
                 user.clone_from(self.users.entry(*uid).or_insert_with(|| existing::user(*uid)));
-                if !self.unified {
+                // Of one that is gone the parent's holds.
+                if self.version_1 && cgroup.as_ref().is_none_or(|cgroup| cgroup.path == "/") {
                     *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
                 }
             }
