@@ -1,6 +1,8 @@
 //! `--batch`: what the overview shows, as lines or as one JSON object per tick, for scripts and logs.
 
 use crate::export::text::{Column, Set, bytes, escape, percent, table, time};
+use crate::node::Recent;
+use crate::node::figures::{LEVELS, TOTALS};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Focus, Percentiles, Snapshot, Source, Sums};
 use crate::words::Layer;
@@ -125,6 +127,23 @@ fn percentiles(p: Option<&Percentiles>) -> Value {
     p.map_or(Value::Null, |p| json!({"p50": p.p50, "p90": p.p90, "p95": p.p95, "p99": p.p99, "max": p.max}))
 }
 
+/// The last points of the node at each resolution.
+fn node(recent: &Recent) -> Value {
+    let figures = |names: &[&'static str], values: &[Option<f64>]| -> Vec<(String, Value)> {
+        names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
+    };
+    let resolutions = recent.resolutions.points().map(|(width, points)| {
+        let points = points.iter().map(|p| {
+            let times = [("from_ns".to_owned(), json!(p.from_ns)), ("to_ns".to_owned(), json!(p.to_ns))];
+            let figures = figures(&TOTALS, &p.rates).into_iter().chain(figures(&LEVELS, &p.means));
+            Value::Object(times.into_iter().chain(figures).collect())
+        });
+        json!({"width_ns": width, "points": points.collect::<Vec<_>>()})
+    });
+    let missing = recent.missing.iter().map(|m| json!({"path": m.path, "why": m.why}));
+    json!({"resolutions": resolutions.collect::<Vec<_>>(), "missing": missing.collect::<Vec<_>>()})
+}
+
 /// One tick for programs.
 pub fn object(s: &Snapshot) -> Value {
     let layers = s.overview.layers.iter().map(|l| {
@@ -161,6 +180,7 @@ pub fn object(s: &Snapshot) -> Value {
         "chain": chain.collect::<Vec<_>>(),
         "processes": processes.collect::<Vec<_>>(),
         "files": files.collect::<Vec<_>>(),
+        "node": s.recent_node.as_deref().map(node),
         "notes": s.notes.iter().collect::<Vec<_>>(),
     })
 }

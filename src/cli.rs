@@ -6,6 +6,7 @@ use crate::summary::filter::Filter;
 use crate::words::Layer;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +76,9 @@ pub struct RecordArgs {
     /// Memory of the kernel's ring buffers, all together: 16M, 1G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub ring_size: u64,
+    /// Serve figures for Prometheus at http://ADDR:PORT/metrics while the trace goes on; see docs/metrics.md
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address)]
+    pub metrics: Option<SocketAddr>,
     /// Environment variables with a process's rank, looked at before the usual
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub rank_vars: Vec<String>,

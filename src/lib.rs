@@ -10,6 +10,8 @@ pub mod event;
 pub mod export;
 pub mod inflight;
 pub mod loader;
+pub mod metrics;
+pub mod node;
 pub mod probes;
 pub mod record;
 pub mod replay;

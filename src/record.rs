@@ -5,6 +5,8 @@ pub mod destination;
 pub mod live;
 mod output;
 mod rotation;
+pub mod sampler;
+mod serving;
 mod targets;
 pub mod viewer;
 mod watching;
@@ -14,6 +16,7 @@ use self::control::Control;
 use self::destination::Destination;
 use self::live::Watch;
 use self::rotation::Rotation;
+use self::sampler::{Board, Sampler};
 use self::targets::{COMMAND, Targets};
 use self::viewer::{Show, Viewer};
 use self::watching::Watching;
@@ -31,6 +34,7 @@ use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{EXCLUDED, Options, Session, Stores, UNPLACED};
 use crate::loader::{kernel, mounts, privileges};
+use crate::metrics::endpoint;
 use crate::probes;
 use crate::tui::status::Status;
 use crate::words::Layer;
@@ -70,6 +74,9 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
+    // The port before the command, too.
+    let listener = args.metrics.map(endpoint::bind).transpose()?;
+
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD, DUMP]);
     signals.thread_block().context("blocking signals")?;
@@ -85,6 +92,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let writer = destination.writer(&host, args.force, rotation.as_ref())?;
 
     let specs = catalog.rows().to_vec();
+    let traced = layers.clone();
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
@@ -107,7 +115,10 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let config = Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars);
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
-    let mut watching = Watching::wanted(args, t0, &gauges);
+    let node = Arc::new(Board::default());
+    let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone())?;
+    let served = listener.map(|l| serving::Serving::begin(l, args, &traced, &gauges, &node)).transpose()?;
+    let mut watching = Watching::wanted(args, t0, &gauges, &node);
     let board = watching.watch().filter(|_| watching.shows());
     let worker = worker::start(worker::Worker {
         writer,
@@ -115,6 +126,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         mounts: mounts::of(std::process::id()),
         gauges: Arc::clone(&gauges),
         watch: watching.watch(),
+        totals: served.as_ref().map(serving::Serving::totals),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -142,6 +154,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
+    drop(sampler);
     let code = run.end(&stop);
     let (mut command, ended_by_us) = (run.command.take(), run.told);
     drop(run);

@@ -27,7 +27,7 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 25] = [
+    let cases: [(&[&str], &str); 28] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
@@ -50,6 +50,9 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["probes", "generate", "l.so", "--layer", "vfs"], "layers of libraries are: app, netcdf"),
         (&["--duration", "1y", "--", "true"], "unknown unit"),
         (&["--ring-size", "1", "--", "true"], "expected 1M to 64G"),
+        (&["--metrics", "9464", "--", "true"], "expected an address of this machine and a port"),
+        (&["--metrics", "localhost:9464", "--", "true"], "expected an address of this machine and a port"),
+        (&["--metrics", "127.0.0.1:99999", "--", "true"], "expected an address of this machine and a port"),
         (&["--force", "--", "true"], "--output"),
         (&["report"], "<DIR>"),
         (&["probes", "frob"], "frob"),

@@ -66,6 +66,26 @@ fn stdio_mix_leaves_the_bytes_it_says() {
 }
 
 #[test]
+fn metered_counts_what_strace_counts_and_leaves_the_bytes_it_says() {
+    let program = programs::build("metered");
+    // Past the page cache of a disk.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let trace = dir.path().join("strace");
+    let select = ["--trace=pwritev,preadv,fdatasync"];
+    let (out, calls) = strace::run(&trace, &select, &[program.as_path(), dir.path()]);
+    let truth: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let of = |name: &str| calls.iter().filter(|c| c.name == name).map(|c| c.result).collect::<Vec<_>>();
+    for name in ["pwritev", "preadv", "fdatasync"] {
+        assert_eq!(truth["posix"][name].as_u64(), Some(of(name).len() as u64), "{name}");
+    }
+    let moved = |name: &str| Some(of(name).into_iter().filter(|n| *n > 0).sum::<i64>());
+    let told = |group: &str, at: usize| truth["bytes"][group][at].as_i64();
+    assert_eq!([told("direct", 0), told("direct", 1)], [moved("preadv"), moved("pwritev")]);
+    let size = |name: &str| Some(fs::metadata(dir.path().join(name)).unwrap().len() as i64);
+    assert_eq!([told("stdio", 1), told("direct", 1)], [size("text"), size("direct")]);
+}
+
+#[test]
 fn patterns_are_where_strace_sees_them() {
     let program = programs::build("patterns");
     let dir = tempfile::tempdir().unwrap();

@@ -114,6 +114,8 @@ pub struct Gauges {
     pub records: AtomicU64,
     /// How full the fullest ring was since that was last asked for, in millionths.
     fill: AtomicU32,
+    /// The same, for whoever else asks.
+    fill_for_metrics: AtomicU32,
 }
 
 impl Gauges {
@@ -122,9 +124,16 @@ impl Gauges {
         f64::from(self.fill.swap(0, Ordering::Relaxed)) / 1e6
     }
 
+    /// The same since the metrics asked last.
+    pub fn take_fill_for_metrics(&self) -> f64 {
+        f64::from(self.fill_for_metrics.swap(0, Ordering::Relaxed)) / 1e6
+    }
+
     fn filled(&self, bytes: u64, of: u32) {
         let part = (bytes as f64 / f64::from(of.max(1))).min(1.0);
-        self.fill.fetch_max((part * 1e6) as u32, Ordering::Relaxed);
+        for fill in [&self.fill, &self.fill_for_metrics] {
+            fill.fetch_max((part * 1e6) as u32, Ordering::Relaxed);
+        }
     }
 }
 
@@ -239,6 +248,7 @@ mod tests {
         gauges.filled(taken(&record), 64 * 1024);
         assert!((gauges.take_fill() - 0.5).abs() < 1e-6);
         assert!(gauges.take_fill() < 1e-9);
+        assert!((gauges.take_fill_for_metrics() - 0.5).abs() < 1e-6, "who asks takes nothing from others");
         gauges.filled(1 << 40, 64 * 1024);
         assert!((gauges.take_fill() - 1.0).abs() < 1e-6, "refilled while it was emptied");
     }

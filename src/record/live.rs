@@ -4,6 +4,7 @@ use crate::correlate::rows::Row;
 use crate::inflight::InFlight;
 use crate::loader::rings::{Gauges, now};
 use crate::record::destination::{self, Wanted};
+use crate::record::sampler::Board;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Source, Status};
 use crate::summary::{From, Summary};
@@ -21,6 +22,7 @@ pub struct Watch {
     /// What had not returned when that was looked at last.
     in_flight: Mutex<Option<Arc<InFlight>>>,
     gauges: Arc<Gauges>,
+    node: Arc<Board>,
     t0: u64,
 }
 
@@ -49,9 +51,9 @@ impl State {
 }
 
 impl Watch {
-    pub fn new(t0: u64, gauges: Arc<Gauges>) -> Self {
+    pub fn new(t0: u64, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
         let state = State { all: Summary::new(From::Spans).live(), filtered: None };
-        Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, t0 }
+        Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, node, t0 }
     }
 
     /// Tells what has entered and not returned.
@@ -181,6 +183,7 @@ impl Source for Live {
             snapshot.notes = notes.into();
         }
         snapshot.inflight = watch.in_flight();
+        snapshot.recent_node = Some(Arc::new(watch.node.with(|seen| seen.recent.clone())));
         let own = &self.own;
         snapshot.status = Status {
             events: own.events,
@@ -242,12 +245,12 @@ pub fn export(rows: Vec<Row>, path: &Path, host: &str) -> Result<String, String>
     Ok(format!("{spans} calls in {} ({} bytes)", path.display(), done.bytes))
 }
 
-fn own_cpu() -> Duration {
+pub(super) fn own_cpu() -> Duration {
     use nix::time::{ClockId, clock_gettime};
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-fn own_memory() -> Option<u64> {
+pub(super) fn own_memory() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * page_size())
 }

@@ -3,6 +3,7 @@
 use super::control::Control;
 use super::destination::Destination;
 use super::live::{Live, Watch};
+use super::sampler::Board;
 use crate::batch;
 use crate::cli::RecordArgs;
 use crate::export;
@@ -43,7 +44,7 @@ pub struct Watching {
 
 impl Watching {
     /// A command shares its terminal with nobody: a dashboard is for processes that are attached to.
-    pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>) -> Self {
+    pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>, node: &Arc<Board>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let how = if args.show.batch {
             Some(How::Batch(args.show.batch()))
@@ -54,7 +55,7 @@ impl Watching {
             None
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
-        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(gauges))), how));
+        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(gauges), Arc::clone(node))), how));
         Self { watch, shows, stop, over: None, thread: None }
     }
 

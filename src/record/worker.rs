@@ -7,6 +7,7 @@ use crate::event::wire::{Decoder, Record};
 use crate::export::Moment;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
+use crate::metrics::endpoint::Shared;
 use crate::record::live::Watch;
 use crate::record::output::Output;
 use crate::record::wall;
@@ -38,6 +39,8 @@ pub struct Worker {
     pub gauges: Arc<Gauges>,
     /// Where somebody watches.
     pub watch: Option<Arc<Watch>>,
+    /// Totals for `--metrics`.
+    pub totals: Option<Arc<Shared>>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
@@ -66,11 +69,12 @@ struct State {
     undecoded: i64,
     rows: Vec<Row>,
     watch: Option<Arc<Watch>>,
+    totals: Option<Arc<Shared>>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, totals, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -88,6 +92,7 @@ fn run(worker: Worker) -> Result<()> {
         version_1: existing::has_version_1(),
         undecoded: 0,
         watch,
+        totals,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
@@ -214,6 +219,9 @@ impl State {
     fn write(&mut self) -> Result<()> {
         if let Some(watch) = &self.watch {
             watch.push(&self.rows);
+        }
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.push(&self.rows));
         }
         for row in self.rows.drain(..) {
             self.writer.push(row)?;

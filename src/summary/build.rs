@@ -59,6 +59,7 @@ impl Summary {
             devices: if is(Screen::Devices) { Arc::new(self.device_rows(focus.window)) } else { Arc::default() },
             coverage: if is(Screen::Coverage) { Arc::new(self.dims.coverage()) } else { Arc::default() },
             inflight: None,
+            recent_node: None,
             loading: None,
             notes: self.notes(focus).into(),
         }

@@ -8,6 +8,7 @@ use super::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
 use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
+use crate::node::figures::FIGURES;
 use crate::words::Layer;
 
 /// Things of each kind that are known at most.
@@ -136,7 +137,11 @@ impl Dims {
         self.meta.get("end_ns")?.parse().ok()
     }
 
+    /// What the node does is not of the trace.
     pub fn metric(&mut self, row: &Metric) {
+        if FIGURES.iter().any(|f| f.name() == row.name) {
+            return;
+        }
         let key = (row.name, row.label.clone().unwrap_or_default());
         put(&mut self.metrics, key, row.value, &mut self.forgotten);
     }

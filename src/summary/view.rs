@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::filter::Filter;
 use crate::inflight::InFlight;
+use crate::node::Recent;
 use crate::words::Layer;
 
 /// From, and up to but not including.
@@ -119,6 +120,8 @@ pub struct Snapshot {
     pub coverage: Arc<Coverage>,
     /// What has entered and not returned; `None` where that cannot be told, as of a dataset.
     pub inflight: Option<Arc<InFlight>>,
+    /// What the node did lately; `None` of a dataset.
+    pub recent_node: Option<Arc<Recent>>,
     /// What is being read or searched, for the screen that asked.
     pub loading: Option<Loading>,
     /// What the figures leave out, and why, in sentences: damaged parts, caps that were reached, filters that could not

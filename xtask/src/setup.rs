@@ -73,6 +73,12 @@ pub const PACKAGES: &[Package] = &[
     package("bindfs", "bindfs", Sign::Program("bindfs"), "the tests trace it, a FUSE daemon"),
     package("tmux", "tmux", Sign::Program("tmux"), "the terminal of the dashboard's tests"),
     package("systemd", "systemd", Sign::Program("systemd-analyze"), "checks the unit of the service"),
+    package(
+        "prometheus",
+        "golang-github-prometheus",
+        Sign::Program("prometheus"),
+        "the tests let it scrape the tracer, and ask it",
+    ),
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
 

@@ -1,9 +1,9 @@
-//! Screen 8: devices, who uses them, the mounts, and what waits in memory to be written.
+//! Screen 8: what the node does, devices, who uses them, the mounts, and what waits in memory to be written.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, per_second, percentile, time};
+use super::{bytes, count, errors, node, number, pane, per_second, percentile, time};
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Snapshot};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
@@ -15,6 +15,7 @@ use crate::words::Layer;
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let devices = &snapshot.devices;
+    let area = node::draw(buf, area, snapshot, pen);
     let mut area = dirty(buf, area, snapshot, pen);
     let bare = snapshot.overview.layers.iter().find(|l| l.layer == Some(Layer::Block) && !l.covered);
     if let Some(bare) = bare {

@@ -6,6 +6,7 @@ mod events;
 mod files;
 mod inflight;
 mod latency;
+mod node;
 mod overview;
 mod processes;
 mod tree;

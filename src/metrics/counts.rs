@@ -1,0 +1,263 @@
+//! Rows in, totals out: every call, request, loss and verdict once, and nothing is ever forgotten.
+//!
+//! What there is a total of is bounded: functions of the catalog, file systems, devices, places of loss.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::correlate::rows::{Block, File, Metric, Row, Span};
+use crate::words::{Kind, Layer};
+
+/// Buckets with an upper bound.
+pub const BUCKETS: usize = 28;
+/// The first one's, in ns; each has twice that of the one before.
+const FIRST_NS: u64 = 1000;
+/// Kinds of file systems, and devices, that are told apart at most; the rest is `other`.
+const MAX_PLACES: usize = 64;
+const MAX_DEVICES: usize = 256;
+const OTHER: &str = "other";
+
+/// A histogram of durations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Durations {
+    /// Those up to the bound of each, and above that of the one before.
+    pub buckets: [u64; BUCKETS],
+    /// All of them.
+    pub count: u64,
+    pub sum_ns: u128,
+}
+
+impl Durations {
+    /// Negative ones count as 0.
+    pub fn add(&mut self, ns: i64) {
+        let ns = ns.max(0) as u64;
+        let units = ns.div_ceil(FIRST_NS).max(1);
+        let at = units.next_power_of_two().ilog2() as usize;
+        if let Some(bucket) = self.buckets.get_mut(at) {
+            *bucket += 1;
+        }
+        self.count += 1;
+        self.sum_ns += u128::from(ns);
+    }
+}
+
+/// The kind of file system that a call was on, and where that is; both empty where they are not known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Place {
+    pub fs: String,
+    pub scope: &'static str,
+}
+
+/// Of one function on one kind of file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Op {
+    /// Outermost calls of the layer.
+    pub durations: Durations,
+    /// Outermost calls that failed.
+    pub failed: u64,
+    /// Exclusive time of all calls.
+    pub self_ns: u128,
+}
+
+/// Of one device and one operation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Requests {
+    /// From issue to completion.
+    pub durations: Durations,
+    pub failed: u64,
+    /// From queue to issue.
+    pub queue_ns: u128,
+}
+
+/// A number that a place has in keys.
+type PlaceIx = u8;
+
+/// All totals.
+#[derive(Debug, Default)]
+pub struct Counts {
+    ops: HashMap<(Layer, &'static str, PlaceIx), Op>,
+    /// Bytes read and written by outermost calls.
+    bytes: BTreeMap<(Layer, PlaceIx), [u64; 2]>,
+    /// By name and operation.
+    requests: BTreeMap<(String, &'static str), Requests>,
+    /// Bytes read and written, by name.
+    device_bytes: BTreeMap<String, [u64; 2]>,
+    devices: HashMap<i32, String>,
+    lost: BTreeMap<(Option<Layer>, &'static str), u64>,
+    left_out: BTreeMap<&'static str, u64>,
+    probes: BTreeMap<(Layer, &'static str), u64>,
+    processes: HashSet<i32>,
+    /// The first one is that of what is not known.
+    places: Vec<Place>,
+    /// By file id. Ids are dense.
+    files: Vec<PlaceIx>,
+    scopes: HashMap<i32, &'static str>,
+}
+
+impl Counts {
+    /// Of a trace of these layers: that nothing was lost is a figure, too.
+    pub fn new(layers: &[Layer]) -> Self {
+        let mut counts = Self { places: vec![Place::default()], ..Self::default() };
+        for layer in layers {
+            counts.lost.insert((Some(*layer), "ring"), 0);
+            counts.probes.insert((*layer, "attached"), 0);
+            counts.probes.insert((*layer, "refused"), 0);
+        }
+        counts
+    }
+
+    /// Takes the rows that the correlator has made at once: the file of a call may come after it.
+    pub fn push(&mut self, rows: &[Row]) {
+        for row in rows {
+            match row {
+                Row::Mount(mount) => {
+                    self.scopes.insert(mount.mount_id, mount.scope);
+                }
+                Row::File(file) => self.file(file),
+                _ => {}
+            }
+        }
+        for row in rows {
+            match row {
+                Row::Span(span) => self.span(span),
+                Row::Block(block) => self.block(block),
+                Row::Loss(loss) => {
+                    *self.lost.entry((loss.layer, loss.place)).or_default() += u64::try_from(loss.count).unwrap_or(0);
+                }
+                Row::Coverage(verdict) if !verdict.symbol.is_empty() => {
+                    *self.probes.entry((verdict.layer, verdict.status)).or_default() += 1;
+                }
+                Row::Process(process) => {
+                    if process.end_ns.is_none() {
+                        self.processes.insert(process.process_ix);
+                    } else {
+                        self.processes.remove(&process.process_ix);
+                    }
+                }
+                Row::Metric(metric) => self.left_out(metric),
+                _ => {}
+            }
+        }
+    }
+
+    fn file(&mut self, file: &File) {
+        let Some(at) = usize::try_from(file.file_id).ok().filter(|at| *at <= 1 << 30) else { return };
+        if at >= self.files.len() {
+            self.files.resize(at + 1, 0);
+        }
+        let scope = file.mount_id.and_then(|id| self.scopes.get(&id)).copied().unwrap_or_default();
+        let place = Place { fs: file.fstype.clone().unwrap_or_default(), scope };
+        let known = self.places.iter().position(|p| *p == place);
+        let ix = known.unwrap_or_else(|| {
+            if self.places.len() < MAX_PLACES {
+                self.places.push(place);
+                return self.places.len() - 1;
+            }
+            // The last one, for all that found no room.
+            if self.places.len() == MAX_PLACES {
+                self.places.push(Place { fs: OTHER.to_owned(), scope: "" });
+            }
+            MAX_PLACES
+        });
+        self.files[at] = ix as PlaceIx;
+    }
+
+    fn span(&mut self, span: &Span) {
+        let file = span.file_id.and_then(|id| usize::try_from(id).ok());
+        let place = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let op = self.ops.entry((span.layer, span.op, place)).or_default();
+        op.self_ns += u128::try_from(span.self_ns).unwrap_or(0);
+        if !span.layer_top {
+            return;
+        }
+        op.durations.add(span.dur_ns);
+        op.failed += u64::from(span.errno != 0);
+        let at = match span.kind {
+            Kind::Read => 0,
+            Kind::Write => 1,
+            _ => return,
+        };
+        let bytes = span.bytes.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        self.bytes.entry((span.layer, place)).or_default()[at] += bytes;
+    }
+
+    fn block(&mut self, block: &Block) {
+        // Not over when the trace ended.
+        let Some(dur_ns) = block.dur_ns else { return };
+        // What it is called first: its totals must not be cut in two.
+        if !self.devices.contains_key(&block.dev) {
+            let numbers = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
+            let known: HashSet<&String> = self.devices.values().collect();
+            let name = block.device.clone().unwrap_or_else(numbers);
+            let name = if known.len() < MAX_DEVICES || known.contains(&name) { name } else { OTHER.to_owned() };
+            self.devices.insert(block.dev, name);
+        }
+        let name = self.devices.get(&block.dev).cloned().unwrap_or_default();
+        let at = match block.op {
+            "read" => Some(0),
+            "write" => Some(1),
+            _ => None,
+        };
+        if let Some(at) = at {
+            let bytes = u64::try_from(block.bytes).unwrap_or(0);
+            self.device_bytes.entry(name.clone()).or_default()[at] += bytes;
+        }
+        let requests = self.requests.entry((name, block.op)).or_default();
+        requests.durations.add(dur_ns);
+        requests.failed += u64::from(block.status.is_some_and(|status| status != 0));
+        requests.queue_ns += u128::try_from(block.issue_ns.saturating_sub(block.queue_ns)).unwrap_or(0);
+    }
+
+    /// These are totals already.
+    fn left_out(&mut self, metric: &Metric) {
+        if ["excluded_calls", "excluded_faults", "unplaced_calls", "unplaced_faults"].contains(&metric.name) {
+            let total = self.left_out.entry(metric.name).or_default();
+            *total = (*total).max(metric.value as u64);
+        }
+    }
+
+    fn place(&self, ix: PlaceIx) -> &Place {
+        &self.places[usize::from(ix)]
+    }
+
+    /// Layer, operation and place, in this order.
+    pub fn ops(&self) -> Vec<(Layer, &'static str, &Place, &Op)> {
+        let of = |(key, op)| {
+            let (layer, name, place): &(Layer, &'static str, PlaceIx) = key;
+            (*layer, *name, self.place(*place), op)
+        };
+        let mut ops: Vec<_> = self.ops.iter().map(of).collect();
+        ops.sort_by_key(|(layer, name, place, _)| (*layer, *name, *place));
+        ops
+    }
+
+    /// Bytes read and written.
+    pub fn bytes(&self) -> impl Iterator<Item = (Layer, &Place, [u64; 2])> {
+        self.bytes.iter().map(|((layer, place), bytes)| (*layer, self.place(*place), *bytes))
+    }
+
+    pub fn requests(&self) -> impl Iterator<Item = (&str, &'static str, &Requests)> {
+        self.requests.iter().map(|((device, op), requests)| (device.as_str(), *op, requests))
+    }
+
+    /// Bytes read and written.
+    pub fn device_bytes(&self) -> impl Iterator<Item = (&str, [u64; 2])> {
+        self.device_bytes.iter().map(|(device, bytes)| (device.as_str(), *bytes))
+    }
+
+    pub fn lost(&self) -> impl Iterator<Item = (Option<Layer>, &'static str, u64)> {
+        self.lost.iter().map(|((layer, place), n)| (*layer, *place, *n))
+    }
+
+    pub fn left_out_calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.left_out.iter().map(|(what, n)| (*what, *n))
+    }
+
+    pub fn probes(&self) -> impl Iterator<Item = (Layer, &'static str, u64)> {
+        self.probes.iter().map(|((layer, status), n)| (*layer, *status, *n))
+    }
+
+    /// Those that have not ended.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+}

@@ -1,0 +1,349 @@
+//! From rows to the page.
+
+use super::counts::Counts;
+use super::families::{ALL, Type};
+use super::page::{Node, Own, page};
+use super::text::Format;
+use crate::correlate::rows::{Block, Coverage, File, Loss, Metric, Mount, Process, Row, Span};
+use crate::node::figures;
+use crate::words::{Kind, Layer};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {
+    Span {
+        span_id: 1,
+        parent_id: None,
+        root_id: 1,
+        layer,
+        op,
+        kind,
+        depth: 0,
+        layer_top: true,
+        process_ix: 1,
+        pid: 1,
+        tid: 1,
+        rank: None,
+        cpu: 0,
+        start_ns: 0,
+        dur_ns,
+        self_ns: dur_ns / 2,
+        file_id: None,
+        handle_id: None,
+        object_id: None,
+        offset: None,
+        bytes: None,
+        req_bytes: None,
+        miss_bytes: None,
+        ahead_bytes: None,
+        throttle_ns: None,
+        writeback_ns: None,
+        journal_ns: None,
+        ret: None,
+        errno: 0,
+        flags: 0,
+        async_id: None,
+        coll_id: None,
+        stack_id: None,
+    }
+}
+
+fn file(file_id: i32, fstype: &str, mount_id: Option<i32>) -> Row {
+    Row::File(File {
+        file_id,
+        dev: 1,
+        ino: 1,
+        generation: 0,
+        path: None,
+        first_path: None,
+        host_path: None,
+        fstype: Some(fstype.to_owned()),
+        mount_id,
+        size_first: None,
+        size_last: None,
+        blksize: None,
+        data_dev: None,
+        data_ino: None,
+        role: "data",
+        unlinked: false,
+    })
+}
+
+fn mount(mount_id: i32, scope: &'static str) -> Row {
+    Row::Mount(Mount {
+        mount_id,
+        mount_ns: 1,
+        path: "/".into(),
+        root: "/".into(),
+        fstype: "ext4".into(),
+        scope,
+        source: "/dev/vda".into(),
+        server: None,
+        options: String::new(),
+        super_options: String::new(),
+        lower: None,
+        upper: None,
+        dev: 1,
+        device: None,
+        disk: None,
+        model: None,
+        block_size: None,
+        opt_io_size: None,
+        rotational: None,
+        scheduler: None,
+    })
+}
+
+fn request(dev: i32, device: Option<&str>, op: &'static str, bytes: i32, dur_ns: Option<i64>) -> Row {
+    Row::Block(Block {
+        req_id: 1,
+        dev,
+        device: device.map(str::to_owned),
+        op,
+        class: "sync",
+        req_flags: 0,
+        sector: 0,
+        bytes,
+        pid: 1,
+        queue_ns: 1000,
+        insert_ns: None,
+        issue_ns: 3500,
+        dur_ns,
+        status: Some(i16::from(bytes == 1)),
+        nr_bios: 1,
+        merges: 0,
+        splits: 0,
+        upper_dev: None,
+        upper_sector: None,
+        qdepth: 1,
+    })
+}
+
+fn loss(layer: Option<Layer>, place: &'static str, count: i64) -> Row {
+    Row::Loss(Loss { t_ns: 0, layer, cpu: None, place, count })
+}
+
+fn verdict(symbol: &str, status: &'static str) -> Row {
+    Row::Coverage(Coverage {
+        layer: Layer::Stdio,
+        target: "libc".into(),
+        symbol: symbol.into(),
+        tier: None,
+        status,
+        reason: None,
+        offset: None,
+        insn: None,
+    })
+}
+
+fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
+    Row::Process(Process {
+        process_ix,
+        pid: process_ix,
+        ppid: 1,
+        start_ns: 0,
+        end_ns,
+        exe: None,
+        cmdline: Vec::new(),
+        uid: 0,
+        user: None,
+        cgroup: None,
+        container: None,
+        unit: None,
+        rank: None,
+        world_size: None,
+        job_id: None,
+        step_id: None,
+        exit_code: None,
+    })
+}
+
+fn excluded(value: f64) -> Row {
+    Row::Metric(Metric { t_ns: 0, name: "excluded_calls", label: Some("syscall".into()), value })
+}
+
+/// A call on a file, that moved bytes.
+fn moved(op: &'static str, kind: Kind, file_id: i32, bytes: i64) -> Span {
+    Span { file_id: Some(file_id), bytes: Some(bytes), ..span(Layer::Syscall, op, kind, 1500) }
+}
+
+fn counts() -> Counts {
+    let mut counts = Counts::new(&[Layer::Stdio, Layer::Syscall, Layer::Block]);
+    counts.push(&[
+        mount(7, "local"),
+        // The file comes after its calls, as the correlator has it.
+        Row::Span(moved("read", Kind::Read, 3, 100)),
+        Row::Span(Span { errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) }),
+        Row::Span(Span { layer_top: false, errno: 5, ..moved("read", Kind::Read, 3, 1000) }),
+        Row::Span(moved("write", Kind::Write, 3, 50)),
+        Row::Span(moved("getdents64", Kind::Meta, 3, 999)),
+        Row::Span(span(Layer::Hdf5, "H5Dread", Kind::Read, 3_000_000_000)),
+        file(3, "ext4", Some(7)),
+        loss(Some(Layer::Syscall), "ring", 2),
+        loss(None, "late", 1),
+        verdict("fread", "attached"),
+        verdict("fwrite", "attached"),
+        verdict("gets", "absent"),
+        verdict("", "skipped"),
+        process(1, None),
+        process(2, None),
+        excluded(4.0),
+        request(1, Some("vda"), "read", 512, Some(1_000_000)),
+        request(1, None, "read", 1024, Some(3_000_000)),
+        request(1, Some("vda"), "flush", 0, Some(5)),
+        request(1, Some("vda"), "write", 1, Some(5)),
+        request(1, Some("vda"), "read", 4096, None),
+    ]);
+    counts.push(&[
+        Row::Span(moved("read", Kind::Read, 3, 1)),
+        // Of a file that is not known to be on a mount.
+        file(4, "ext4", None),
+        Row::Span(moved("read", Kind::Read, 4, 10)),
+        loss(Some(Layer::Syscall), "ring", 3),
+        process(1, Some(5)),
+        excluded(9.0),
+    ]);
+    counts
+}
+
+fn node() -> Node {
+    let mut readings = figures::cpu("cpu  150 0 0 25", 100.0);
+    readings.extend(figures::memory("MemTotal: 4 kB"));
+    readings.extend(figures::pressure("io", "some total=2500000"));
+    readings.extend(figures::network("e\"th:7 1 0 0 0 0 0 0 8 1 0 0 0 0 0 0"));
+    readings.extend(figures::devices("254 0 vda 1 0 8 3 2 0 16 5 0 4 9", |_| true));
+    Node { readings, sources: vec![("/proc/stat", true), ("/proc/pressure/cpu", false)] }
+}
+
+fn own() -> Own {
+    Own {
+        records: 12,
+        ring_fill: 0.25,
+        ring_bytes: 1 << 26,
+        cpu_ns: 1_500_000_000,
+        memory_bytes: Some(4096),
+        started_ns: 1_700_000_000_123_456_789,
+    }
+}
+
+/// Samples by what stands before their value.
+fn samples(text: &str) -> BTreeMap<&str, &str> {
+    let lines = text.lines().filter(|l| !l.starts_with('#'));
+    let samples: Vec<_> = lines.map(|l| l.rsplit_once(' ').unwrap()).collect();
+    let by_name: BTreeMap<_, _> = samples.iter().copied().collect();
+    assert_eq!(by_name.len(), samples.len(), "every sample stands there once:\n{text}");
+    by_name
+}
+
+#[test]
+fn every_call_request_loss_and_verdict_counts_once() {
+    let text = page(Format::OpenMetrics, &counts(), &own(), &node());
+    let samples = samples(&text);
+    let is = |name: &str, value: &str| assert_eq!(samples.get(name), Some(&value), "{name} in\n{text}");
+    let ext4 = "fs=\"ext4\",scope=\"local\"";
+    is(&format!("iotrace_op_duration_seconds_count{{layer=\"syscall\",op=\"read\",{ext4}}}"), "3");
+    is(&format!("iotrace_op_duration_seconds_sum{{layer=\"syscall\",op=\"read\",{ext4}}}"), "0.000004500");
+    is(&format!("iotrace_op_duration_seconds_bucket{{layer=\"syscall\",op=\"read\",{ext4},le=\"1e-06\"}}"), "0");
+    is(&format!("iotrace_op_duration_seconds_bucket{{layer=\"syscall\",op=\"read\",{ext4},le=\"2e-06\"}}"), "3");
+    is(&format!("iotrace_op_failed_total{{layer=\"syscall\",op=\"read\",{ext4}}}"), "1");
+    // All four, the one inside another of its layer too.
+    is(&format!("iotrace_op_self_seconds_total{{layer=\"syscall\",op=\"read\",{ext4}}}"), "0.000003000");
+    is(&format!("iotrace_bytes_total{{layer=\"syscall\",direction=\"read\",{ext4}}}"), "101");
+    is(&format!("iotrace_bytes_total{{layer=\"syscall\",direction=\"write\",{ext4}}}"), "50");
+    is("iotrace_bytes_total{layer=\"syscall\",direction=\"read\",fs=\"ext4\"}", "10");
+    is("iotrace_op_duration_seconds_count{layer=\"hdf5\",op=\"H5Dread\"}", "1");
+    is("iotrace_bytes_total{layer=\"hdf5\",direction=\"read\"}", "0");
+    is("iotrace_op_duration_seconds_count{layer=\"block\",op=\"read\",device=\"vda\"}", "2");
+    is("iotrace_op_duration_seconds_sum{layer=\"block\",op=\"read\",device=\"vda\"}", "0.004000000");
+    is("iotrace_op_duration_seconds_count{layer=\"block\",op=\"flush\",device=\"vda\"}", "1");
+    is("iotrace_op_failed_total{layer=\"block\",op=\"write\",device=\"vda\"}", "1");
+    is("iotrace_bytes_total{layer=\"block\",direction=\"read\",device=\"vda\"}", "1536");
+    is("iotrace_device_queue_seconds_total{device=\"vda\",op=\"read\"}", "0.000005000");
+    is("iotrace_lost_events_total{layer=\"syscall\",reason=\"ring\"}", "5");
+    is("iotrace_lost_events_total{layer=\"block\",reason=\"ring\"}", "0");
+    is("iotrace_lost_events_total{layer=\"unknown\",reason=\"late\"}", "1");
+    is("iotrace_left_out_calls_total{what=\"excluded_calls\"}", "9");
+    is("iotrace_probes{layer=\"stdio\",status=\"attached\"}", "2");
+    is("iotrace_probes{layer=\"stdio\",status=\"absent\"}", "1");
+    is("iotrace_probes{layer=\"syscall\",status=\"attached\"}", "0");
+    assert!(!text.contains("status=\"skipped\""), "a verdict on a whole layer is none on a probe");
+    is("iotrace_traced_processes", "1");
+    is("iotrace_records_total", "12");
+    is("iotrace_ring_fill_ratio", "0.25");
+    is("process_cpu_seconds_total", "1.500000000");
+    is("process_start_time_seconds", "1700000000.123456789");
+    is("iotrace_node_cpu_seconds_total{mode=\"user\"}", "1.5");
+    is("iotrace_node_pressure_seconds_total{resource=\"io\",kind=\"some\"}", "2.5");
+    is("iotrace_node_network_bytes_total{interface=\"e\\\"th\",direction=\"sent\"}", "8");
+    is("iotrace_node_device_bytes_total{device=\"vda\",op=\"write\"}", "8192");
+    is("iotrace_node_device_in_flight{device=\"vda\"}", "0");
+    is("iotrace_node_source{source=\"/proc/pressure/cpu\"}", "0");
+}
+
+#[test]
+fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented() {
+    let text = page(Format::OpenMetrics, &counts(), &own(), &node());
+    let types: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    assert_eq!(types, ALL.map(|f| f.name));
+    let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for name in samples(&text).keys() {
+        let (name, labels) = name.split_once('{').unwrap_or((name, ""));
+        let of = |suffixes: &[&str]| suffixes.iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
+        let family = ALL.into_iter().find(|f| match f.kind {
+            Type::Counter => of(&["_total"]) == f.name,
+            Type::Info => of(&["_info"]) == f.name,
+            Type::Histogram => of(&["_bucket", "_count", "_sum"]) == f.name,
+            Type::Gauge => name == f.name,
+        });
+        let family = family.unwrap_or_else(|| panic!("{name} is of no family"));
+        let labels = labels.trim_end_matches('}').split("\",").filter_map(|l| Some(l.split_once('=')?.0));
+        seen.entry(family.name).or_default().extend(labels.filter(|l| *l != "le"));
+    }
+    for f in ALL {
+        let documented: BTreeSet<&str> = f.labels.split(", ").filter(|l| !l.is_empty()).collect();
+        assert_eq!(seen.get(f.name), Some(&documented), "{}", f.name);
+    }
+}
+
+#[test]
+fn file_systems_and_devices_are_told_apart_up_to_a_number() {
+    let mut counts = Counts::new(&[]);
+    for n in 0..1000 {
+        counts.push(&[
+            file(n, &format!("fuse.{n}"), None),
+            Row::Span(moved("read", Kind::Read, n, 1)),
+            request(n, Some(&format!("sd{n}")), "read", 1, Some(1)),
+        ]);
+    }
+    // A number that is none.
+    counts.push(&[file(-1, "x", None), Row::Span(moved("read", Kind::Read, -1, 1))]);
+    let read: u64 = counts.bytes().map(|(.., [read, _])| read).sum();
+    let places: BTreeSet<_> = counts.ops().into_iter().map(|(_, _, place, _)| place.fs.clone()).collect();
+    assert_eq!((read, counts.device_bytes().map(|(_, [read, _])| read).sum::<u64>()), (1001, 1000));
+    assert_eq!((places.len(), places.contains("other"), places.contains("")), (65, true, true));
+    assert_eq!(counts.device_bytes().count(), 257);
+}
+
+#[test]
+fn totals_never_go_back_whatever_comes() {
+    let mut counts = Counts::new(&[Layer::Syscall]);
+    let strange = [
+        Row::Span(Span { self_ns: -5, bytes: Some(-7), ..moved("read", Kind::Read, 1, 0) }),
+        Row::Span(Span { dur_ns: -1, ..moved("write", Kind::Write, i32::MAX, 0) }),
+        loss(Some(Layer::Syscall), "ring", -3),
+        request(1, None, "read", -1, Some(-1)),
+        excluded(-1.0),
+        process(1, Some(1)),
+    ];
+    let totals = |counts: &Counts| -> Vec<f64> {
+        let text = page(Format::OpenMetrics, counts, &own(), &Node::default());
+        let total =
+            |(name, value): (&&str, &&str)| (!name.starts_with("iotrace_probes")).then(|| value.parse().unwrap());
+        samples(&text).iter().filter_map(total).collect()
+    };
+    counts.push(&strange);
+    let before = totals(&counts);
+    counts.push(&strange);
+    let after = totals(&counts);
+    assert_eq!(before.len(), after.len());
+    assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "{before:?} {after:?}");
+}
