@@ -271,8 +271,9 @@ fn containers_and_jobs_are_known_by_their_control_groups() {
     let data = live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", &script.join("; ")]).data().lossless();
     for group in &groups {
         // Those in it have ended, and so its parents are empty.
-        let _ =
-            Path::new(group).ancestors().filter(|p| *p != Path::new("")).map(|p| fs::remove_dir(root.join(p))).count();
+        for path in Path::new(group).ancestors().filter(|p| *p != Path::new("")) {
+            let _ = fs::remove_dir(root.join(path));
+        }
     }
     let sleeps: Vec<&Process> =
         data.processes.values().filter(|p| p.cmdline.first().is_some_and(|a| a == "sleep")).collect();

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::correlate::rows::{Coverage, File, FilePath, Handle, Meta, Mount, Object, Process, Row, SEQ_BITS, Thread};
+use crate::correlate::rows::{
+    Coverage, File, FilePath, Handle, Meta, Metric, Mount, Object, Process, Row, SEQ_BITS, Thread,
+};
 
 /// Facts that each dataset has its own of.
 pub const OWN: [&str; 3] = ["t0_ns", "t0_wall_ns", super::shift::END];
@@ -16,6 +18,8 @@ pub const RUN: &str = "run_t0_ns";
 
 /// Figures that count from the start of the trace, and in a dataset from its own.
 const TOTALS: [&str; 5] = ["excluded_calls", "excluded_faults", "unplaced_faults", "unplaced_calls", "unknown_bytes"];
+/// What the names of figures begin with that the kernel counts for the whole node.
+const NODE: &str = "node_";
 /// Verdicts that are remembered at most, the last ones.
 const MAX_VERDICTS: usize = 1 << 18;
 
@@ -88,6 +92,8 @@ pub struct Described {
     mounts: BTreeMap<i32, Mount>,
     verdicts: VecDeque<Coverage>,
     meta: BTreeMap<String, String>,
+    /// Figures of the node: they are told when they change.
+    node: BTreeMap<(&'static str, Option<String>), Metric>,
     /// Totals now, and when the dataset began.
     totals: HashMap<(&'static str, Option<String>), (f64, f64)>,
 }
@@ -132,6 +138,9 @@ impl Described {
                 *total = r.value;
                 r.value -= *before;
             }
+            Row::Metric(r) if r.name.starts_with(NODE) => {
+                drop(self.node.insert((r.name, r.label.clone()), r.clone()));
+            }
             _ => {}
         }
     }
@@ -158,6 +167,7 @@ impl Described {
     pub fn begin(&mut self, out: &mut Vec<Row>) {
         out.extend(self.mounts.values().cloned().map(Row::Mount));
         out.extend(self.verdicts.iter().cloned().map(Row::Coverage));
+        out.extend(self.node.values().cloned().map(Row::Metric));
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }
 

@@ -175,6 +175,7 @@ fn each_dataset_says_what_its_rows_refer_to() {
         object(1, 2, 2),
         call(1, 100, Some(2), Some(2), Some(1)),
         Row::Metric(Metric { t_ns: 1, name: "excluded_calls", label: None, value: 5.0 }),
+        Row::Metric(Metric { t_ns: 2, name: "node_memory_bytes", label: Some("total".to_owned()), value: 8.0 }),
     ];
     let verdict = |target: &str| Coverage {
         layer: Layer::Stdio,
@@ -230,8 +231,10 @@ fn each_dataset_says_what_its_rows_refer_to() {
     assert_eq!(rows::<FilePath>(&second)[0].from_ns, 7 - 3_000_000_000);
     // Verdicts on files hold on, those on whole layers do not; totals count from the dataset's start.
     assert_eq!((rows::<Coverage>(&first).len(), rows::<Coverage>(&second).len()), (2, 1));
-    let total = |d: &Dataset| rows::<Metric>(d).iter().map(|m| m.value as i64).collect::<Vec<_>>();
-    assert_eq!((total(&first), total(&second)), (vec![5], vec![7]));
+    // A figure of the node that has not changed is told again, with its time.
+    let total = |d: &Dataset| rows::<Metric>(d).iter().map(|m| (m.t_ns, m.value as i64)).collect::<Vec<_>>();
+    assert_eq!(total(&first), [(1, 5), (2, 8)]);
+    assert_eq!(total(&second), [(2 - 3_000_000_000, 8), (1_000_000_000, 7)]);
     assert_eq!((rows::<Loss>(&first).len(), rows::<Loss>(&second).len()), (0, 1));
 }
 
