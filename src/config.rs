@@ -244,7 +244,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
         let cases = [
-            ("pid = 1\nfrob = 1", "my.toml:2: frob: no such key; keys are the long options: pid, output, "),
+            (
+                "pid = 1\nfrob = 1",
+                "my.toml:2: frob: no such key; keys are the long options: pid, cgroup, system, output, ",
+            ),
             ("config = 'x'", "my.toml:1: config: no such key"),
             ("[output]\nx = 1", "my.toml:1: output: expected a text or a number: DIR, as after --output"),
             ("\nsockets = 1", "my.toml:2: sockets: expected true or false"),

@@ -376,7 +376,8 @@ fn a_parallel_program_is_watched_from_another_terminal() {
     let work = live::scratch();
     let program = Parallel::start(&work.path().join("out"));
     let line = format!("{TRACER} -p {},{}{AFTER}", program.0.id(), program.ranks().join(","));
-    let pane = Pane::new(work.path(), (120, 40), &line);
+    // High enough for the whole call tree, whatever costs most.
+    let pane = Pane::new(work.path(), (120, 90), &line);
     // Which layer costs most, which file, which rank is slowest, and whether anything is lost.
     let text = pane.shows(&["LIVE", "slowest rank", "demo.h5", "lost 0", "ring "]);
     for layer in ["hdf5", "mpiio", "mpi ", "syscall"] {
