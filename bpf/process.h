@@ -36,7 +36,8 @@ static __always_inline bool iot_is_ours(struct task_struct *task)
  * Makes a process a target and tells so. `runs`: no execution of a program follows that would tell the rest. `flags`: of
  * bpf_map_update_elem; only of a new process is it sure that there is none of its number.
  */
-static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs, u64 flags)
+static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs,
+				      u64 flags)
 {
 	u32 tgid = BPF_CORE_READ(task, tgid);
 	struct iot_process e;
