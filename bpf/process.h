@@ -160,9 +160,9 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 
 	if (!target) {
 		/* what a thread of the kernel started */
-		if (iot_is_ours(task) || !iot_member(task, group) ||
-		    !iot_adopt(task, &new, IOT_NOT_KNOWN, false, BPF_NOEXIST))
+		if (iot_is_ours(task) || !iot_member(task, group))
 			return 0;
+		iot_adopt(task, &new, IOT_NOT_KNOWN, false, BPF_NOEXIST);
 		target = bpf_map_lookup_elem(&iot_targets, &tgid);
 		if (!target)
 			return 0;
