@@ -6,8 +6,9 @@
 #ifndef IOT_NFS_H
 #define IOT_NFS_H
 
-#define IOT_NFS_PROGRAM 100003	   /* include/uapi/linux/nfs.h */
-#define PF_WQ_WORKER	0x00000020 /* include/linux/sched.h */
+#define IOT_NFS_PROGRAM 100003	     /* include/uapi/linux/nfs.h */
+#define IOT_NFS_CLOSE	0x45534f4c43 /* "CLOSE", which fs/nfs/nfs4xdr.c calls it */
+#define PF_WQ_WORKER	0x00000020   /* include/linux/sched.h */
 
 /*
  * Of modules (sunrpc, nfsd), whose types are not among the kernel's. That the arguments of their tracepoints are not null
@@ -96,9 +97,19 @@ static __always_inline struct iot_client *iot_nfs_before(struct task_struct *sel
 	return bpf_map_lookup_elem(&iot_asking, &key);
 }
 
+/* Does a task close a file? */
+static __always_inline bool iot_nfs_closes(struct rpc_task___iot *task)
+{
+	u64 name = 0;
+
+	bpf_probe_read_kernel_str(&name, sizeof(name), BPF_CORE_READ(task, tk_msg.rpc_proc, p_name));
+	return name == IOT_NFS_CLOSE;
+}
+
 /*
  * A task begins, in the thread that wants it, whoever sends it later; one that follows from another (COMMIT, when what was
- * written is there) is for the same. Those of other programs are nobody's business, those of the kernel's own threads
+ * written is there) is for the same. Not a CLOSE: that follows from the call that closed the file, which may have returned
+ * while the end of a read still held it. Those of other programs are nobody's business, those of the kernel's own threads
  * (write-back, leases) are nobody's in particular.
  */
 SEC("?tp_btf/rpc_task_begin")
@@ -133,7 +144,7 @@ int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 		}
 	} else if (self->flags & PF_KTHREAD) {
 		before = iot_nfs_before(self);
-		if (before)
+		if (before && !iot_nfs_closes(task))
 			c = *before;
 	} else {
 		goto none;

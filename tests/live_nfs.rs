@@ -209,13 +209,11 @@ fn requests_belong_to_calls(version: &str) {
         let call = by_id.get(&id).unwrap_or_else(|| panic!("{row:?}"));
         assert_eq!((Some(call.tid), Some(call.process_ix)), (row.client_tid, row.client_process_ix));
         let end = row.received_ns + row.dur_ns.unwrap();
-        // What is read ahead nobody waits for, nor for a file that is given up by what held it last, which may be a read.
-        let waits = match row.op {
-            "close" => call.op == "close",
-            op => !READS.contains(&op) || call.op == "preadv2",
-        };
+        // What is read ahead nobody waits for.
+        let waits = !READS.contains(&row.op) || call.op == "preadv2";
         assert!(call.start_ns <= row.received_ns, "{call:?} {row:?}");
         assert!(!waits || end <= call.start_ns + call.dur_ns, "{call:?} {row:?}");
+        assert!(row.op != "close" || call.op == "close", "{call:?} {row:?}");
     }
     // The write-back of the last file is the kernel's own.
     let late: Vec<&Rpc> = rows.iter().filter(|r| r.op == "write" && r.client_tid.is_none()).collect();
