@@ -82,17 +82,19 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
     let root =
         unified().context("control groups of version 2 are not mounted here (mount -t cgroup2 none /sys/fs/cgroup)")?;
     let inside = root.join(name.strip_prefix("/").unwrap_or(name));
-    let directory = [name, &inside].into_iter().find(|path| path.is_dir());
-    let directory =
-        directory.with_context(|| format!("no such control group: {} (nor {})", name.display(), inside.display()))?;
-    let directory = fs::canonicalize(directory).with_context(|| format!("control group {}", name.display()))?;
-    if !directory.starts_with(root) || !directory.join("cgroup.procs").exists() {
+    let there: Vec<PathBuf> = [name, &inside].into_iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    // A name that /proc/PID/cgroup says may be that of a directory elsewhere, as the root's is.
+    let is_group = |path: &&PathBuf| path.starts_with(root) && path.join("cgroup.procs").exists();
+    let Some(directory) = there.iter().find(is_group).cloned() else {
+        if there.is_empty() {
+            bail!("no such control group: {} (nor {})", name.display(), inside.display());
+        }
         bail!(
             "{} is not a control group of version 2: those are below {}; /proc/PID/cgroup names that of a process behind 0::",
             name.display(),
             root.display()
         );
-    }
+    };
     let number = fs::metadata(&directory).with_context(|| format!("control group {}", directory.display()))?.ino();
     Ok((directory, number))
 }
