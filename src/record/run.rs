@@ -1,0 +1,398 @@
+//! A trace that is going on: what it is told, what it does at each tick, and how it ends.
+
+use super::control::Control;
+use super::live::Watch;
+use super::rotation::Rotation;
+use super::targets::{COMMAND, Targets};
+use super::viewer::{Show, Viewer};
+use super::watching::{self, Watching};
+use super::worker::Note;
+use super::{DUMP, TICK, pass_on, wall};
+use crate::catalog::Phase;
+use crate::cli::RecordArgs;
+use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
+use crate::event::wire::Mapped;
+use crate::export::{self, text};
+use crate::inflight::InFlight;
+use crate::loader::kernel;
+use crate::loader::launch::{self, Guardian, Launched};
+use crate::loader::rings::{Gauges, now};
+use crate::loader::session::{EXCLUDED, Session, UNPLACED};
+use crate::tui::status::Status;
+use crate::words::Layer;
+use anyhow::{Context as _, Result, anyhow};
+use nix::sys::signal::Signal;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a command may take to end after it was told to, before the trace ends without it.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often a dashboard is told what is in flight.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What was counted so far.
+#[derive(Default)]
+pub struct Totals {
+    lost: u64,
+    /// Left out on purpose.
+    excluded: BTreeMap<&'static str, u64>,
+    attached: usize,
+    probes: usize,
+    libraries: usize,
+}
+
+/// A trace that is going on.
+pub struct Run<'a, 'obj> {
+    pub args: &'a RecordArgs,
+    pub targets: &'a Targets,
+    /// Numbers of processes that are kept for those that there are already.
+    pub reserved: u32,
+    pub session: &'a mut Session<'obj>,
+    pub notes: Sender<Note>,
+    pub control: &'a Receiver<Control>,
+    pub drain: &'a JoinHandle<Result<()>>,
+    pub t0: u64,
+    pub gauges: Arc<Gauges>,
+    pub totals: Totals,
+    pub guardian: Option<Guardian>,
+    pub command: Option<Launched>,
+    pub viewer: &'a Viewer,
+    /// A dump of what is in flight was asked for.
+    pub dump: bool,
+    /// When datasets end, if there is to be more than one.
+    pub rotation: Option<Rotation>,
+    /// Where a dashboard finds what is in flight.
+    pub board: Option<Arc<Watch>>,
+    pub watching: &'a mut Watching,
+    /// What the dashboard needs to begin, until it has begun.
+    pub begin: Option<watching::Begin<'a>>,
+    /// A signal, the time or the user ended the trace, and not its targets.
+    pub told: bool,
+}
+
+impl Run<'_, '_> {
+    fn relative(&self) -> i64 {
+        now().saturating_sub(self.t0) as i64
+    }
+
+    fn send(&self, rows: Vec<Row>) {
+        // A worker that failed has said why; the end of the trace reports it.
+        let _ = self.notes.send(Note::Rows(rows));
+    }
+
+    fn meta(&self, facts: &[(&str, String)]) {
+        self.send(facts.iter().map(|(k, v)| Row::Meta(Meta { key: (*k).to_owned(), value: v.clone() })).collect());
+    }
+
+    pub fn tell_meta(&self, host: &str, caps: &kernel::Capabilities) {
+        let uname = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+        let (command, mode) = self.targets.words();
+        self.meta(&[
+            ("schema", export::SCHEMA.to_owned()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("host", host.to_owned()),
+            ("kernel", uname),
+            ("command", command),
+            ("mode", mode.to_owned()),
+            ("clock", "CLOCK_MONOTONIC".to_owned()),
+            ("t0_ns", self.t0.to_string()),
+            ("t0_wall_ns", (wall().saturating_sub(now().saturating_sub(self.t0))).to_string()),
+            ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
+            ("ring_bytes", self.args.ring_size.to_string()),
+        ]);
+        if let Some(config) = &self.args.config {
+            self.meta(&[("config", config.display().to_string())]);
+        }
+        let added = &self.args.added;
+        let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
+        let phases: Vec<String> = added.phase.iter().map(named).collect();
+        let catalogs: Vec<String> = added.probes.iter().map(|p| p.display().to_string()).collect();
+        for (key, texts) in [("phases", phases), ("probes", catalogs)] {
+            if !texts.is_empty() {
+                self.meta(&[(key, texts.join(" "))]);
+            }
+        }
+        self.clock_pair();
+    }
+
+    /// Where the monotonic clock stands against the wall clock; several of them show a step.
+    fn clock_pair(&self) {
+        let (mono, wall) = (now(), wall());
+        self.meta(&[(&format!("clock_pair_{mono}"), wall.to_string())]);
+    }
+
+    /// Until the command ends, the targets end, the time is over or a signal says so.
+    pub fn trace(&mut self) -> Result<Option<u8>> {
+        self.session.attach_hooks()?;
+        let _ = self.notes.send(Note::Watched(self.session.watched()));
+        self.targets.attach(self.reserved, self.session, &self.notes)?;
+        if !self.args.run.is_empty()
+            && let Some(code) = self.launch()?
+        {
+            return Ok(Some(code));
+        }
+        self.tick();
+        if let Some(begin) = self.begin.take() {
+            self.watching.begin(begin)?;
+        }
+        let result = self.wait();
+        if let Some(board) = &self.board {
+            // What has not returned yet is told as unfinished.
+            board.set_in_flight(Arc::new(InFlight { at_ns: self.relative(), operations: Vec::new() }));
+        }
+        self.tick();
+        result
+    }
+
+    /// Starts the command; its exit status if it could not be started.
+    fn launch(&mut self) -> Result<Option<u8>> {
+        if matches!(self.targets, Targets::Command(_)) {
+            self.guardian = Some(launch::guard(self.session.held())?);
+        }
+        let mut command = launch::launch(&self.args.run)?;
+        if self.targets.has(command.pid())? {
+            let process = crate::event::Event::Process {
+                time: now(),
+                process: COMMAND,
+                parent: None,
+                runs: false,
+                pid: command.pid(),
+                ppid: std::process::id(),
+                uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
+            };
+            let _ = self.notes.send(Note::Events(vec![process]));
+            self.session.add_target(command.pid(), COMMAND, false)?;
+        }
+        let name = self.args.run.first().context("a command")?;
+        match command.go(name)? {
+            Ok(()) => {
+                self.command = Some(command);
+                Ok(None)
+            }
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e}");
+                Ok(Some(e.code as u8))
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Result<Option<u8>> {
+        let begun = Instant::now();
+        let mut due = begun + TICK;
+        let mut shown = Instant::now();
+        let mut looked = begun;
+        let mut told: Option<Instant> = None;
+        let watching = self.command.is_none() && std::io::stderr().is_terminal() && !self.watching.shows();
+        let mut last = 0;
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            match self.control.recv_timeout(left) {
+                Ok(Control::Mapped(m)) => self.mapped(&m),
+                Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Control::Signal(DUMP)) => self.dump = true,
+                // A command goes on when nobody looks any more.
+                Ok(Control::Left) if self.command.is_some() => {}
+                Ok(Control::Left) => {
+                    self.told = true;
+                    return Ok(Some(0));
+                }
+                Ok(Control::Signal(s)) => {
+                    self.told = true;
+                    let Some(command) = &self.command else { return Ok(Some(0)) };
+                    if told.is_some() {
+                        return Ok(Some(128 + s as u8));
+                    }
+                    pass_on(command, s);
+                    told = Some(Instant::now());
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            }
+            if let Some(command) = &mut self.command
+                && let Some(status) = command.ended()?
+            {
+                return Ok(Some(launch::shell_code(status) as u8));
+            }
+            if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
+                self.told = true;
+                return Ok(self.command.is_none().then_some(0));
+            }
+            if told.is_some_and(|at| at.elapsed() > GRACE) {
+                return Ok(None);
+            }
+            if Instant::now() < due {
+                continue;
+            }
+            due = Instant::now() + TICK;
+            if self.drain.is_finished() {
+                // Nobody reads the rings any more, so nobody would free a target that is stopped.
+                self.session.detach();
+                return Ok(None);
+            }
+            self.tick();
+            self.rotate();
+            self.dump();
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look();
+            }
+            if self.command.is_none() && !self.targets.may_come() && !self.session.has_targets() {
+                return Ok(Some(0));
+            }
+            if watching && shown.elapsed() >= Duration::from_secs(1) {
+                shown = Instant::now();
+                let records = self.gauges.records.load(Ordering::Relaxed);
+                let status = self.status(begun.elapsed(), records, records - last);
+                last = records;
+                let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
+            }
+        }
+    }
+
+    /// A target mapped a file that was not judged yet.
+    fn mapped(&mut self, m: &Mapped) {
+        let new = self.session.judge(m.pid, m.file, m.held);
+        if !m.held {
+            // It went on while the probes were attached: its first calls may be missing.
+            let t_ns = self.relative();
+            let loss = |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", count: 1 };
+            let rows: Vec<Row> = new.into_iter().map(|layer| Row::Loss(loss(layer))).collect();
+            self.totals.lost += rows.len() as u64;
+            self.send(rows);
+        }
+    }
+
+    /// Prints what is in flight, if that was asked for; when the last dump is not finished yet, later.
+    fn dump(&mut self) {
+        if !self.dump {
+            return;
+        }
+        self.dump = match self.session.look() {
+            // On the dashboard's terminal the dump is its screen.
+            Ok(look) => !self.viewer.show(look, if self.watching.shows() { Show::Keep } else { Show::Print }),
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
+                false
+            }
+        };
+    }
+
+    /// Tells a dashboard what the last look found, and looks again. Where the kernel refuses that, nothing is told.
+    fn look(&mut self) {
+        let Some(board) = &self.board else { return };
+        if let Ok(look) = self.session.look() {
+            board.set_in_flight(self.viewer.last());
+            self.viewer.show(look, Show::Keep);
+        }
+    }
+
+    fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
+        Status {
+            elapsed,
+            processes: self.session.targets(),
+            records,
+            per_second,
+            lost: self.totals.lost,
+            attached: self.totals.attached,
+            probes: self.totals.probes,
+        }
+    }
+
+    /// Not on a dashboard, which would be spoilt: that shows the verdicts.
+    fn warn(&self, verdicts: &[Coverage]) {
+        if !self.watching.shows() {
+            for warning in warnings(verdicts) {
+                let _ = writeln!(std::io::stderr(), "{warning}");
+            }
+        }
+    }
+
+    /// Verdicts and losses since the last tick.
+    fn tick(&mut self) {
+        let t_ns = self.relative();
+        let verdicts = self.session.verdicts();
+        self.warn(&verdicts);
+        self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
+        self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
+        for library in self.session.libraries() {
+            self.totals.libraries += 1;
+            self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
+        }
+        let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
+            self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
+        self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
+        let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
+        rows.extend(losses.into_iter().map(Row::Loss));
+        for (name, layer, place) in [
+            ("excluded_calls", Layer::Syscall, EXCLUDED),
+            ("excluded_faults", Layer::Vfs, EXCLUDED),
+            ("unplaced_faults", Layer::Vfs, UNPLACED),
+            ("unplaced_calls", Layer::Syscall, UNPLACED),
+        ] {
+            let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
+            let new = of.map(|l| l.count as u64).sum::<u64>();
+            if new > 0 {
+                let total = self.totals.excluded.entry(name).or_default();
+                *total += new;
+                let (label, value) = (Some(layer.name().to_owned()), *total as f64);
+                rows.push(Row::Metric(Metric { t_ns, name, label, value }));
+            }
+        }
+        if !rows.is_empty() {
+            self.send(rows);
+        }
+    }
+
+    /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
+    fn rotate(&mut self) {
+        if self.rotation.as_mut().is_some_and(Rotation::due) {
+            self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+            // A worker that failed has said why.
+            let _ = self.notes.send(Note::Rotate);
+        }
+    }
+
+    /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
+    pub fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
+        let still = self.session.targets();
+        let _ = self.notes.send(Note::Events(self.session.detach()));
+        self.guardian = None;
+        self.tick();
+        let uncovered = self.session.uncovered();
+        self.warn(&uncovered);
+        self.send(uncovered.into_iter().map(Row::Coverage).collect());
+        self.clock_pair();
+        self.meta(&[("end_ns", self.relative().to_string())]);
+        stop.store(true, Ordering::Release);
+        if std::io::stderr().is_terminal() && self.command.is_none() && !self.watching.shows() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+        let Some(command) = &mut self.command else { return None };
+        if let Ok(Some(status)) = command.ended() {
+            if still > 0 && !self.targets.may_come() {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "iotrace-bpf: the command has ended; {still} of its processes go on and are no longer traced"
+                );
+            }
+            return Some(launch::shell_code(status) as u8);
+        }
+        None
+    }
+}
+
+/// Why each phase that is not traced is not: someone waits for it.
+fn warnings(verdicts: &[Coverage]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
+        let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
+        let why = c.reason.as_deref().unwrap_or("for an unknown reason");
+        let symbol = text::escape(&c.symbol);
+        warnings.push(format!("iotrace-bpf: warning: {symbol}{place} is not traced: {}", text::escape(why)));
+    }
+    warnings
+}
