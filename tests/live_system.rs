@@ -103,6 +103,37 @@ fn same_number(dir: &Path) {
     assert!(again.is_some(), "{number} was not given again");
 }
 
+/// What the kernel starts for a program that crashes, core(5); as it was in the end.
+struct CoreHandler(String);
+
+impl CoreHandler {
+    const PLACE: &str = "/proc/sys/kernel/core_pattern";
+
+    fn new(command: &str) -> Self {
+        let before = Self(fs::read_to_string(Self::PLACE).unwrap());
+        // As long as the kernel takes.
+        assert!(command.len() < 127, "{command}");
+        fs::write(Self::PLACE, format!("|{command}")).unwrap();
+        before
+    }
+}
+
+impl Drop for CoreHandler {
+    fn drop(&mut self) {
+        let _ = fs::write(Self::PLACE, &self.0);
+    }
+}
+
+/// Has a program crash, whose core the kernel gives to one that it starts itself: that is no child of a process.
+fn crash(dir: &Path) {
+    let out = dir.join("core");
+    let _handler = CoreHandler::new(&format!("/usr/bin/dd of={} status=none iflag=fullblock", out.display()));
+    let crashes = Command::new("sh").args(["-c", "ulimit -c unlimited; kill -SEGV $$"]).status().unwrap();
+    assert!(!crashes.success());
+    // The one that crashes has ended when its core is taken.
+    live::until("the core", || fs::metadata(&out).is_ok_and(|m| m.len() > 4096));
+}
+
 #[test]
 fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
     let work = live::scratch();
@@ -123,6 +154,7 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
             other.args(["if=/dev/zero", "bs=1000", "count=3", "status=none"]).arg(format!("of={}", file.display()));
             assert!(other.uid(65534).gid(65534).status().unwrap().success());
             same_number(&dir);
+            crash(&dir);
             // An orphan, of a process that had ended before it did anything.
             let late = format!("(sleep 0.3; echo late > {}/late; touch {0}/over) & true", dir.display());
             assert!(Command::new("setsid").args(["sh", "-c", &late]).status().unwrap().success());
@@ -180,6 +212,13 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
     assert_eq!(first.pid, second.pid);
     assert!(first.process_ix != second.process_ix && first.end_ns.unwrap() <= second.start_ns);
     assert_eq!((&*first.cmdline[1], &*second.cmdline[1]), ("if=/dev/zero", "if=/dev/urandom"));
+
+    let core = dir.join("core");
+    let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&core)).collect();
+    let bytes: i64 = writes.iter().filter_map(|s| s.bytes).sum();
+    assert_eq!(bytes, fs::metadata(&core).unwrap().len() as i64);
+    let handler = &data.processes[&writes[0].process_ix];
+    assert!(handler.exe.as_deref().unwrap().ends_with("/dd") && handler.cmdline[0] == "/usr/bin/dd", "{handler:?}");
 
     let late = dir.join("late");
     assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&late)).count(), 1);
