@@ -97,24 +97,7 @@ impl Files {
 
     fn add(&mut self, key: FileKey) -> i32 {
         let id = self.all.len() as i32 + 1;
-        let row = File {
-            file_id: id,
-            dev: i64::from(key.dev),
-            ino: key.ino as i64,
-            generation: i64::from(key.generation),
-            path: None,
-            first_path: None,
-            host_path: None,
-            fstype: None,
-            mount_id: None,
-            size_first: None,
-            size_last: None,
-            blksize: None,
-            data_dev: None,
-            data_ino: None,
-            role: "data",
-            unlinked: false,
-        };
+        let row = File::nameless(id, key);
         let state = FileState {
             row,
             path: None,

@@ -32,7 +32,7 @@ pub fn reader_left(e: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

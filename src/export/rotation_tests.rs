@@ -17,6 +17,7 @@ use super::{Dataset, Options, Table};
 use crate::correlate::rows::{
     Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
 };
+use crate::event::FileKey;
 use crate::words::Layer;
 
 const SMALL: Limits = Limits { group_rows: 4, part_rows: 10 };
@@ -70,24 +71,8 @@ fn thread(thread_ix: i32, process_ix: i32) -> Row {
 }
 
 fn file(file_id: i32) -> Row {
-    Row::File(File {
-        file_id,
-        dev: 1,
-        ino: i64::from(file_id),
-        generation: 0,
-        path: Some(format!("/f{file_id}")),
-        first_path: None,
-        host_path: None,
-        fstype: None,
-        mount_id: None,
-        size_first: None,
-        size_last: None,
-        blksize: None,
-        data_dev: None,
-        data_ino: None,
-        role: "data",
-        unlinked: false,
-    })
+    let key = FileKey { ino: file_id as u64, ..FileKey::default() };
+    Row::File(File { path: Some(format!("/f{file_id}")), ..File::nameless(file_id, key) })
 }
 
 fn handle(

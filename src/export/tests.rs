@@ -41,7 +41,7 @@ fn link(req_id: i64) -> Row {
     Row::BlockLink(BlockLink { req_id, span_id: 2, root_id: 1, bytes: 4096, how: "direct" })
 }
 
-pub(super) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
+pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
     Span {
         span_id: span_id(thread, seq),
         parent_id: None,

@@ -5,67 +5,17 @@ use super::families::{ALL, Type};
 use super::page::{Node, Own, page};
 use super::text::Format;
 use crate::correlate::rows::{Block, Coverage, File, Loss, Metric, Mount, Process, Row, Span};
+use crate::event::FileKey;
 use crate::node::figures;
 use crate::words::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {
-    Span {
-        span_id: 1,
-        parent_id: None,
-        root_id: 1,
-        layer,
-        op,
-        kind,
-        depth: 0,
-        layer_top: true,
-        process_ix: 1,
-        pid: 1,
-        tid: 1,
-        rank: None,
-        cpu: 0,
-        start_ns: 0,
-        dur_ns,
-        self_ns: dur_ns / 2,
-        file_id: None,
-        handle_id: None,
-        object_id: None,
-        offset: None,
-        bytes: None,
-        req_bytes: None,
-        miss_bytes: None,
-        ahead_bytes: None,
-        throttle_ns: None,
-        writeback_ns: None,
-        journal_ns: None,
-        ret: None,
-        errno: 0,
-        flags: 0,
-        async_id: None,
-        coll_id: None,
-        stack_id: None,
-    }
+    Span { layer, op, kind, dur_ns, self_ns: dur_ns / 2, ..crate::export::tests::span(1, 1, 0) }
 }
 
 fn file(file_id: i32, fstype: &str, mount_id: Option<i32>) -> Row {
-    Row::File(File {
-        file_id,
-        dev: 1,
-        ino: 1,
-        generation: 0,
-        path: None,
-        first_path: None,
-        host_path: None,
-        fstype: Some(fstype.to_owned()),
-        mount_id,
-        size_first: None,
-        size_last: None,
-        blksize: None,
-        data_dev: None,
-        data_ino: None,
-        role: "data",
-        unlinked: false,
-    })
+    Row::File(File { fstype: Some(fstype.to_owned()), mount_id, ..File::nameless(file_id, FileKey::default()) })
 }
 
 fn mount(mount_id: i32, scope: &'static str) -> Row {
