@@ -8,9 +8,11 @@ mod sql;
 mod trace;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use iotrace_bpf::correlate::rows::Row;
-use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::words::{Kind, Layer};
 use trace::{Trace, file, handle, meta, process};
 
@@ -118,6 +120,11 @@ impl Maker {
 
 /// A trace of some 10 000 calls; `ranks` of its processes have a rank.
 fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
+    made(seed, threads, ranks, 0).trace.finish()
+}
+
+/// The same, to be added to; ranks count from the first one.
+fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
     let mut maker = Maker { trace: Trace::default(), dice: Dice(seed), requests: 0 };
     maker.trace.row(meta("command", "random"));
     maker.trace.row(meta("end_ns", "999000000000"));
@@ -131,7 +138,7 @@ fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
         maker.trace.row(process(thread as i32, None));
         if thread < ranks {
             // Two processes to a rank.
-            maker.trace.row(process(thread as i32, Some(thread as i32 / 2)));
+            maker.trace.row(process(thread as i32, Some(first + thread as i32 / 2)));
         }
         let mut now = 0;
         for _ in 0..300 {
@@ -142,11 +149,15 @@ fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
             now += dur + maker.dice.below(1000);
         }
     }
-    maker.trace.finish()
+    maker
 }
 
 fn write(dir: &Path, rows: Vec<Row>) {
-    let options = Options { path: dir, host: "node1", force: false, owner: None, views: VIEWS };
+    write_of("node1", dir, rows);
+}
+
+fn write_of(host: &str, dir: &Path, rows: Vec<Row>) {
+    let options = Options { path: dir, host, force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
     for row in rows {
         writer.push(row).unwrap();
@@ -208,4 +219,118 @@ fn the_pattern_of_a_handle_is_that_of_its_outermost_accesses_in_bytes() {
                            "consecutive": consecutive, "switches": switches})
     };
     assert_eq!(rows, [row("read", "single", 1, 0, 1), row("write", "consecutive", 10, 9, 0)]);
+}
+
+/// Three nodes whose ids are all the same numbers. That of the second one has a clock that is 40 ms behind, the third 5 us.
+const NODES: [(&str, i64); 3] = [("node1", 0), ("node2", 40_000_000), ("node3", 5_000)];
+/// When each trace began, in ns since 1970, by a clock that is right.
+const BEGAN: i64 = 1_735_689_600_000_000_000;
+
+/// One node's trace: calls at random, and files that all ranks of all nodes open together.
+fn node(n: usize) -> Vec<Row> {
+    let (host, behind) = NODES[n];
+    let began = n as i64 * 3_000_000_000;
+    let mut maker = made(40 + n as u64, 4, 4, n as i32 * 2);
+    for (key, value) in [
+        ("host", host.to_owned()),
+        ("t0_ns", (77_000 + began).to_string()),
+        ("t0_wall_ns", (BEGAN + began - behind).to_string()),
+    ] {
+        maker.trace.row(meta(key, &value));
+    }
+    for id in 0..20 {
+        // Processes of other nodes come before and after: the last of all at +90 us.
+        let opens = 2_000_000_000_000 + id * 1_000_000_000 - began;
+        for thread in 0..4 {
+            let comes = opens + (n as i64 * 4 + i64::from(thread)) * 8000 + maker.dice.below(2000);
+            let leaves = opens + 90_000 + maker.dice.below(50_000);
+            let call = (Layer::Mpiio, "MPI_File_open", Kind::Open);
+            let at = maker.trace.call(thread, None, call, comes, leaves - comes);
+            let span = maker.trace.edit(at);
+            (span.coll_id, span.rank) = (Some(1000 + id), Some(n as i32 * 4 + thread as i32));
+            // One that fails returns at once, and says nothing about the others.
+            let failed = maker.trace.call(thread, None, call, comes + 500_000_000 + n as i64 * 100_000, 1000);
+            let span = maker.trace.edit(failed);
+            (span.coll_id, span.errno) = (Some(5000 + id), -1);
+        }
+    }
+    maker.trace.finish()
+}
+
+#[test]
+fn nodes_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    for (n, (host, _)) in NODES.into_iter().enumerate() {
+        write_of(host, &dir.path().join(host), node(n));
+    }
+    sql::compare(dir.path());
+
+    // Sums are those of the nodes, whose ids do not meet.
+    let built = |path: &Path| report::build(&mut report::Union::open(path).unwrap()).unwrap();
+    let (all, each) = (built(dir.path()), NODES.map(|(host, _)| built(&dir.path().join(host))));
+    assert_eq!(all.header.files, each.iter().map(|one| one.header.files).sum::<usize>());
+    assert_eq!(all.header.processes, each.iter().map(|one| one.header.processes).sum::<usize>());
+    assert_eq!((all.header.ranks, all.ranks.rows.len()), (6, 6));
+    for layer in &all.layers {
+        let of = |one: &report::Report| one.layers.iter().find(|l| l.layer == layer.layer).map(|l| l.exclusive_ns);
+        let sum: Option<i64> =
+            each.iter().filter_map(|one| of(one).flatten()).fold(None, |s, n| Some(s.unwrap_or(0) + n));
+        assert_eq!(layer.exclusive_ns, sum, "{}", layer.layer);
+    }
+    let slowest: Vec<_> = all.slowest.iter().map(|call| call.tree.dur_ns).collect();
+    let mut of_each: Vec<_> = each.iter().flat_map(|one| &one.slowest).map(|call| call.tree.dur_ns).collect();
+    of_each.sort_by_key(|ns| std::cmp::Reverse(*ns));
+    assert_eq!(slowest[0], of_each[0]);
+    assert!(all.text(120).contains("Nodes: 3; clocks against that of node1"), "{}", all.text(120));
+
+    // The clock that is behind further than the calls allow is set right, within the bounds; the other is left alone.
+    let clocks: Vec<_> = all.nodes.iter().map(|node| node.clock).collect();
+    assert_eq!(
+        clocks.iter().map(|c| (c.how, c.calls)).collect::<Vec<_>>(),
+        [("reference", 0), ("calls", 20), ("wall", 20)]
+    );
+    for (clock, (host, behind)) in clocks.iter().zip(NODES).skip(1) {
+        let (least, most) = (clock.least_ns.unwrap(), clock.most_ns.unwrap());
+        assert!((least..=most).contains(&behind) && most - least < 300_000, "{host}: {clock:?}");
+        assert!((clock.offset_ns - behind).abs() <= most - least, "{host}: {clock:?}");
+    }
+    // With it nobody leaves a call before everybody is in it.
+    let early =
+        "SELECT coll_id, max(wall_ns) AS in_ns, min(wall_ns + dur_ns) AS out_ns, count(*)::INT AS n FROM v_spans
+        WHERE coll_id < 5000 GROUP BY coll_id HAVING max(wall_ns) > min(wall_ns + dur_ns) OR count(*) <> 12";
+    assert_eq!(sql::query(dir.path(), early), [] as [serde_json::Value; 0]);
+    let met = sql::query(
+        dir.path(),
+        "SELECT ranks, first_waits_ns < 250000 AS soon FROM v_collectives WHERE coll_id < 5000 GROUP BY ALL",
+    );
+    assert_eq!(met, [serde_json::json!({"ranks": 12, "soon": true})]);
+}
+
+#[test]
+fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
+    let mut rows = vec![meta("host", "node1"), meta("t0_ns", "5000000000"), meta("t0_wall_ns", &BEGAN.to_string())];
+    rows.extend(random(3, 5, 0));
+    write(&whole, rows.clone());
+    let options = Options { path: &parts, host: "node1", force: false, owner: None, views: VIEWS };
+    let mut writer = RotatingWriter::create(options, None, BEGAN as u64, Arc::default() as Arc<Progress>).unwrap();
+    let third = rows.len() / 3;
+    for (n, row) in rows.into_iter().enumerate() {
+        writer.push(row).unwrap();
+        if n == third || n == 2 * third {
+            let elapsed = Duration::from_millis(if n == third { 10_300 } else { 20_700 });
+            let since = elapsed.as_nanos() as u64;
+            // The wall clock is set in between, which nobody must notice.
+            let wall = BEGAN as u64 + since + 7_000_000_000;
+            writer.rotate(Moment { elapsed, monotonic: 5_000_000_000 + since, wall }).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    let built = |path: &Path| report::build(&mut report::Union::open(path).unwrap()).unwrap();
+    let (one, mut cut) = (built(&whole), built(&parts));
+    assert_eq!(cut.nodes.iter().map(|node| (node.host.as_str(), node.datasets)).collect::<Vec<_>>(), [("node1", 3)]);
+    cut.nodes.clone_from(&one.nodes);
+    cut.header.clone_from(&one.header);
+    assert_eq!(cut, one);
 }

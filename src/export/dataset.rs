@@ -58,7 +58,7 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Makes the directory, `views.sql` and a first part without rows of every table, so that a
+    /// Makes the directory, `views.sql`, `views-spark.sql` and a first part without rows of every table, so that a
     /// pattern over any table matches something whenever the trace ends.
     ///
     /// # Errors
@@ -82,10 +82,12 @@ impl DatasetWriter {
 
     fn begin(&mut self, views: &str) -> Result<()> {
         let directory = &self.target.directory;
-        directory
-            .create_file(names::VIEWS)?
-            .write_all(views.as_bytes())
-            .with_context(|| format!("cannot write {}", directory.path().join(names::VIEWS).display()))?;
+        for (name, text) in [(names::VIEWS, views), (names::VIEWS_SPARK, super::VIEWS_SPARK)] {
+            directory
+                .create_file(name)?
+                .write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", directory.path().join(name).display()))?;
+        }
         self.streams.open_all(&self.target)?;
         self.streams.close_all(&mut self.target)
     }
@@ -135,9 +137,9 @@ pub struct Closed {
 impl Closed {
     /// Waits until it is.
     pub fn sync(mut self) -> Result<Finished> {
-        // All but `views.sql`.
+        // All but the views.
         let parts = self.target.closed.len();
-        self.target.closed.push(names::VIEWS.to_owned());
+        self.target.closed.extend([names::VIEWS, names::VIEWS_SPARK].map(str::to_owned));
         self.target.directory.sync(&self.target.closed).map_err(|error| explain(&self.target, error))?;
         Ok(Finished { bytes: self.target.bytes, rows: self.rows, parts })
     }

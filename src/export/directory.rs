@@ -158,7 +158,7 @@ impl Directory {
             return Ok(false);
         }
         let mut entries = dataset.entries().with_context(|| format!("cannot list {}", dataset.path.display()))?;
-        let closed = |e: &str| e == names::VIEWS || names::parse(e).is_some_and(|part| !part.open);
+        let closed = |e: &str| is_views(e) || names::parse(e).is_some_and(|part| !part.open);
         if !entries.iter().all(|e| closed(e) && dataset.stat(e).as_ref().is_some_and(is_file)) {
             return Ok(false);
         }
@@ -184,7 +184,7 @@ impl Directory {
                 self.path.display()
             );
         }
-        let ours = |name: &str| name == names::VIEWS || names::parse(name).is_some();
+        let ours = |name: &str| is_views(name) || names::parse(name).is_some();
         if let Some(other) = entries.iter().find(|name| !ours(name)) {
             bail!(
                 "{} holds '{}', which is no file of a dataset; --force removes nothing else: choose another directory",
@@ -218,6 +218,10 @@ impl Directory {
 
 fn is_file(stat: &FileStat) -> bool {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+}
+
+fn is_views(name: &str) -> bool {
+    matches!(name, names::VIEWS | names::VIEWS_SPARK)
 }
 
 fn is_meta(name: &str) -> bool {

@@ -25,6 +25,9 @@ pub use table::{Column, Encoding, SCHEMA, Table, schema};
 /// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
 pub const VIEWS: &str = include_str!("views.sql");
 
+/// The same for Spark, `views-spark.sql`: made from them by `tests/common/spark_views.py`.
+pub const VIEWS_SPARK: &str = include_str!("views-spark.sql");
+
 /// Whether output failed because its reader closed it: it has seen enough, and that is no failure.
 pub fn reader_left(e: &anyhow::Error) -> bool {
     e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))

@@ -4,6 +4,8 @@ use super::stream::TABLES;
 
 /// `DuckDB` views and ready questions over the tables.
 pub const VIEWS: &str = "views.sql";
+/// The same for Spark.
+pub const VIEWS_SPARK: &str = "views-spark.sql";
 /// Ends the name of a part that is still being written: it has no footer yet, so nothing can read it.
 pub const OPEN: &str = ".inprogress";
 
@@ -49,6 +51,7 @@ mod tests {
         for name in [
             "",
             "views.sql",
+            "views-spark.sql",
             "spans.parquet",
             "spans-1.parquet",
             "spans-000001.parquet",

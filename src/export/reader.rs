@@ -22,7 +22,6 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::names;
-use super::periods;
 use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
 use crate::correlate::rows::{BlockLink, File, Handle, Mount, Object, Process, Span, Thread};
 
@@ -101,7 +100,7 @@ impl Dataset {
         let (closed, open) = list(path)?;
         if closed.is_empty() {
             if let Some(one) = one_of(path) {
-                bail!("{shown} holds datasets, one for each period; give one of them: {}", one.display());
+                bail!("{shown} holds datasets; give one of them: {}", one.display());
             }
             bail!(
                 "{shown} is no dataset: it holds no readable part such as spans-00001.parquet; give a directory written with --output"
@@ -133,6 +132,40 @@ impl Dataset {
             bail!("no part of {shown} can be read; {first}");
         }
         Ok(dataset)
+    }
+
+    /// Whether a directory holds parts of a dataset.
+    pub fn is_one(path: &Path) -> bool {
+        list(path).is_ok_and(|(closed, _)| !closed.is_empty())
+    }
+
+    /// The greatest value of each of these columns of integers in any table, as the parts' footers say. Columns without
+    /// values are left out.
+    ///
+    /// # Errors
+    /// When a part does not say.
+    pub fn greatest(&self, columns: &[&'static str]) -> Result<BTreeMap<&'static str, i64>> {
+        let mut greatest = BTreeMap::new();
+        for part in &self.parts {
+            let file = OsFile::open(self.path.join(&part.name))?;
+            let builder = guarded(|| Ok(Builder::try_new(file)?))?;
+            let names = builder.metadata().file_metadata().schema_descr().columns();
+            for column in columns {
+                let Some(at) = names.iter().position(|c| c.name() == *column) else { continue };
+                for group in builder.metadata().row_groups() {
+                    let most = match group.column(at).statistics() {
+                        Some(Statistics::Int32(bounds)) => bounds.max_opt().map(|max| i64::from(*max)),
+                        Some(Statistics::Int64(bounds)) => bounds.max_opt().copied(),
+                        _ => bail!("{} does not say what is in its column {column}", part.name),
+                    };
+                    if let Some(most) = most {
+                        let known = greatest.entry(*column).or_insert(most);
+                        *known = most.max(*known);
+                    }
+                }
+            }
+        }
+        Ok(greatest)
     }
 
     /// The directory.
@@ -275,8 +308,8 @@ fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
 
 /// The last of the datasets in a directory of them.
 fn one_of(path: &Path) -> Option<PathBuf> {
-    let names = std::fs::read_dir(path).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(|name| periods::is_name(name)).max().map(|name| path.join(name))
+    let below = std::fs::read_dir(path).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    below.filter(|path| Dataset::is_one(path)).max()
 }
 
 /// The closed parts in a directory in order, and the number of open ones.

@@ -10,48 +10,62 @@
 --   db = duckdb.connect(); db.execute(open("views.sql").read())
 --   db.sql("FROM v_ops").df()
 --
--- Times are ns since the start of the trace. Null means "has none" or "not known", never 0. Several nodes at once: put
--- the datasets side by side and replace each glob by '*/TABLE-*.parquet'; join on host as well as on ids then.
+-- Several nodes at once: put the datasets side by side, and run the views of any of them in the directory that holds them
+-- (duckdb -init node1/views.sql). Ids are those of one host: join on host as well, and say host with an id. Spark reads
+-- the same with views-spark.sql.
+-- Times are ns since the start of the trace on each node; v_spans has them on one clock. Null means "has none" or "not
+-- known", never 0.
 -- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
 
+-- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
+
 -- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only.
-CREATE OR REPLACE VIEW spans       AS FROM read_parquet('spans-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block       AS FROM read_parquet('block-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('block_bytes-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block_links AS FROM read_parquet('block_links-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('rpc-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('rollup-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW hist        AS FROM read_parquet('hist-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('metrics-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW losses      AS FROM read_parquet('losses-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('coverage-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('file_paths-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW spans       AS FROM read_parquet('**/spans-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block       AS FROM read_parquet('**/block-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('**/block_bytes-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block_links AS FROM read_parquet('**/block_links-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('**/rpc-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('**/rollup-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW hist        AS FROM read_parquet('**/hist-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('**/metrics-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW losses      AS FROM read_parquet('**/losses-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('**/file_paths-*.parquet', union_by_name = true);
 
 -- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW handles AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('mounts-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/mounts-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, mount_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW meta AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1;
+
+-- The datasets, by their directory: whose they are, and when they began on the two clocks of the node.
+CREATE OR REPLACE VIEW datasets AS
+  WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
+                        row_number() OVER (PARTITION BY filename, key ORDER BY file_row_number DESC) AS place
+                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true))
+  SELECT dir, host, max(CASE WHEN key = 't0_ns' THEN CAST(value AS BIGINT) END) AS t0_ns,
+         max(CASE WHEN key = 't0_wall_ns' THEN CAST(value AS BIGINT) END) AS t0_wall_ns
+  FROM facts WHERE place = 1 GROUP BY dir, host;
 
 -- Layers from top to bottom.
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
@@ -100,20 +114,23 @@ CREATE OR REPLACE VIEW v_ops AS
 -- The program's own calls: the outermost ones that are no phases. A phase is a call of layer app and kind other.
 CREATE OR REPLACE VIEW v_own AS
   WITH RECURSIVE phases AS (
-    SELECT span_id FROM spans WHERE parent_id IS NULL AND layer = 'app' AND kind = 'other'
+    SELECT host, span_id FROM spans WHERE parent_id IS NULL AND layer = 'app' AND kind = 'other'
     UNION ALL
-    SELECT s.span_id FROM spans s JOIN phases p ON s.parent_id = p.span_id WHERE s.layer = 'app' AND s.kind = 'other')
-  FROM spans WHERE (layer <> 'app' OR kind <> 'other')
-    AND (parent_id IS NULL OR parent_id IN (SELECT span_id FROM phases));
+    SELECT s.host, s.span_id FROM spans s JOIN phases p ON s.host IS NOT DISTINCT FROM p.host AND s.parent_id = p.span_id
+    WHERE s.layer = 'app' AND s.kind = 'other')
+  FROM spans WHERE (layer <> 'app' OR kind <> 'other') AND parent_id IS NULL
+  UNION ALL
+  SELECT s.* FROM spans s JOIN phases p ON s.host IS NOT DISTINCT FROM p.host AND s.parent_id = p.span_id
+  WHERE s.layer <> 'app' OR s.kind <> 'other';
 
 -- Which of these calls each span is part of, and the layer of that call; phases around them are part of none.
 CREATE OR REPLACE VIEW v_inside AS
   WITH RECURSIVE below AS (
-    SELECT span_id, span_id AS call_id, layer AS called FROM v_own WHERE parent_id IS NOT NULL
+    SELECT host, span_id, span_id AS call_id, layer AS called FROM v_own WHERE parent_id IS NOT NULL
     UNION ALL
-    SELECT s.span_id, b.call_id, b.called FROM spans s JOIN below b ON s.parent_id = b.span_id)
-  SELECT s.span_id, s.root_id AS call_id, r.layer AS called
-  FROM spans s JOIN (FROM v_own WHERE parent_id IS NULL) r ON s.root_id = r.span_id
+    SELECT s.host, s.span_id, b.call_id, b.called FROM spans s JOIN below b ON s.host IS NOT DISTINCT FROM b.host AND s.parent_id = b.span_id)
+  SELECT s.host, s.span_id, s.root_id AS call_id, r.layer AS called
+  FROM spans s JOIN (FROM v_own WHERE parent_id IS NULL) r ON s.host IS NOT DISTINCT FROM r.host AND s.root_id = r.span_id
   UNION ALL
   FROM below;
 
@@ -121,23 +138,24 @@ CREATE OR REPLACE VIEW v_inside AS
 -- does not tell, the first calls below it that do. Of calls that copy, their halves that read as well.
 CREATE OR REPLACE VIEW v_asked AS
   WITH RECURSIVE opaque AS (
-    SELECT span_id FROM v_own
+    SELECT host, span_id FROM v_own
     WHERE op IN ('io_submit', 'io_uring_enter') OR
           (kind IN ('read', 'write') AND coalesce(req_bytes, bytes) IS NULL AND errno = 0)
     UNION ALL
-    SELECT s.span_id FROM spans s JOIN opaque o ON s.parent_id = o.span_id
+    SELECT s.host, s.span_id FROM spans s JOIN opaque o ON s.host IS NOT DISTINCT FROM o.host AND s.parent_id = o.span_id
     WHERE (s.layer = 'app' AND s.kind = 'other') OR s.op IN ('io_submit', 'io_uring_enter')
        OR (s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NULL AND s.errno = 0)),
        calls AS (
-    SELECT *, coalesce(req_bytes, bytes) AS asked FROM spans
-    WHERE kind IN ('read', 'write')
-      AND (span_id IN (SELECT span_id FROM v_own)
-           OR (parent_id IN (SELECT span_id FROM opaque) AND coalesce(req_bytes, bytes) IS NOT NULL)))
+    SELECT *, coalesce(req_bytes, bytes) AS asked FROM v_own WHERE kind IN ('read', 'write')
+    UNION ALL
+    SELECT s.*, coalesce(s.req_bytes, s.bytes)
+    FROM spans s JOIN opaque o ON s.host IS NOT DISTINCT FROM o.host AND s.parent_id = o.span_id
+    WHERE s.kind IN ('read', 'write') AND coalesce(s.req_bytes, s.bytes) IS NOT NULL)
   FROM calls
   UNION ALL
-  SELECT *, coalesce(req_bytes, bytes) FROM spans
-  WHERE op IN ('copy_file_range.read', 'sendfile.read', 'splice.read', 'tee.read')
-    AND parent_id IN (SELECT span_id FROM calls);
+  SELECT s.*, coalesce(s.req_bytes, s.bytes)
+  FROM spans s JOIN calls c ON s.host IS NOT DISTINCT FROM c.host AND s.parent_id = c.span_id
+  WHERE s.op IN ('copy_file_range.read', 'sendfile.read', 'splice.read', 'tee.read');
 
 -- What was asked and what each layer made of it, read and write apart. A device request counts once;
 -- requests are those of the whole node, for those of traced calls see the next view.
@@ -160,22 +178,23 @@ CREATE OR REPLACE VIEW v_amplification AS
 -- layer 'block') what of it went to the device. Where the calls that wrote the data of a request are known, it counts
 -- for them and not for the call that flushed it. A phase counts where it submitted a request outside of any call.
 CREATE OR REPLACE VIEW v_amplification_by_called AS
-  WITH requests AS (SELECT l.root_id, l.span_id, l.how, l.bytes, b.op,
-                           bool_or(l.how = 'writeback') OVER (PARTITION BY l.req_id) AS written
-                    FROM block_links l JOIN block b USING (req_id)
+  WITH requests AS (SELECT l.host, l.root_id, l.span_id, l.how, l.bytes, b.op,
+                           bool_or(l.how = 'writeback') OVER (PARTITION BY l.host, l.req_id) AS written
+                    FROM block_links l JOIN block b USING (host, req_id)
                     WHERE b.op IN ('read', 'write') AND b.status = 0 AND b.upper_dev IS NULL),
        -- The root of a call whose span is missing is known.
        linked AS (SELECT r.*, coalesce(i.called, root.called, s.layer) AS called FROM requests r
-                  LEFT JOIN v_inside i ON i.span_id = r.span_id LEFT JOIN v_inside root ON root.span_id = r.root_id
-                  LEFT JOIN spans s ON s.span_id = r.span_id),
+                  LEFT JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
+                  LEFT JOIN v_inside root ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
+                  LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id),
        steps AS (
          SELECT called, 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
                 count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
-         FROM v_asked JOIN v_inside USING (span_id) GROUP BY called, kind
+         FROM v_asked JOIN v_inside USING (host, span_id) GROUP BY called, kind
          UNION ALL
          SELECT called, layer_rank(layer), layer, kind, count(*), sum(bytes),
                 count(*) FILTER (bytes IS NULL AND errno = 0)
-         FROM spans JOIN v_inside USING (span_id) WHERE layer_top AND kind IN ('read', 'write')
+         FROM spans JOIN v_inside USING (host, span_id) WHERE layer_top AND kind IN ('read', 'write')
          GROUP BY called, layer, kind
          UNION ALL
          SELECT called, 11, 'block', op, count(*), sum(bytes), 0
@@ -193,9 +212,10 @@ CREATE OR REPLACE VIEW v_block_classes AS
 
 -- Devices as /sys/block/*/stat counts them, what was not over apart: of stacked ones each has its own sums.
 CREATE OR REPLACE VIEW v_devices AS
-  WITH owned AS (SELECT req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes GROUP BY req_id),
+  WITH owned AS (SELECT host, req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes
+                 GROUP BY host, req_id),
        told AS (SELECT *, CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what FROM block)
-  SELECT any_value(device) AS device, dev, any_value(upper_dev) AS upper_dev,
+  SELECT host, any_value(device) AS device, dev, any_value(upper_dev) AS upper_dev,
          count(*) FILTER (what = 'read') AS reads, sum(bytes) FILTER (what = 'read') AS bytes_read,
          sum(merges) FILTER (what = 'read') AS reads_merged,
          count(*) FILTER (what = 'write') AS writes, sum(bytes) FILTER (what = 'write') AS bytes_written,
@@ -205,44 +225,45 @@ CREATE OR REPLACE VIEW v_devices AS
          sum(splits) AS splits, sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
          quantile_disc(dur_ns, 0.99) AS p99_ns, max(qdepth) AS max_qdepth,
          count(*) FILTER (status <> 0) AS errors, count(*) FILTER (what = 'unfinished') AS unfinished
-  FROM told LEFT JOIN owned USING (req_id) GROUP BY dev ORDER BY dev;
+  FROM told LEFT JOIN owned USING (host, req_id) GROUP BY host, dev ORDER BY host, dev;
 
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
-  SELECT s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
+  SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
          sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
          count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
          count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
          count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
          quantile_disc(s.dur_ns, 0.99) AS p99_ns
   FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
-  WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.file_id, s.layer ORDER BY time_ns DESC;
+  WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.host, s.file_id, s.layer ORDER BY time_ns DESC;
 
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS
-  SELECT file_id, process_ix, kind, sum(bytes) AS bytes, count(*) AS samples,
+  SELECT host, file_id, process_ix, kind, sum(bytes) AS bytes, count(*) AS samples,
          max(bytes * 1e9 / greatest(dur_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(dur_ns, 1)) AS min_bps,
          avg(bytes * 1e9 / greatest(dur_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(dur_ns, 1)) AS stddev_bps
   FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-  GROUP BY file_id, process_ix, kind ORDER BY bytes DESC;
+  GROUP BY host, file_id, process_ix, kind ORDER BY bytes DESC;
 
 -- Ranks (or processes without one), layer by layer.
 CREATE OR REPLACE VIEW v_ranks AS
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
-         list(DISTINCT s.pid) AS pids, s.layer,
+         CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list(DISTINCT s.pid) AS pids, s.layer,
          count(*) FILTER (s.layer_top) AS calls, count(o.span_id) AS own_calls,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
          coalesce(sum(s.dur_ns) FILTER (s.layer_top), 0) AS inclusive_ns, sum(s.self_ns) AS exclusive_ns,
          coalesce(sum(o.dur_ns), 0) AS own_inclusive_ns
-  FROM spans s LEFT JOIN v_own o ON o.span_id = s.span_id LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
-  GROUP BY 1, 2, 4 ORDER BY 1, 2, layer_rank(s.layer);
+  FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+       LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+  GROUP BY 1, 2, 3, 5 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
 -- How unevenly ranks (processes, where there are no ranks) share the time and the bytes of a layer; 1 is even.
 CREATE OR REPLACE VIEW v_imbalance AS
-  WITH chosen AS (SELECT *, coalesce(rank, process_ix) AS who FROM v_ranks
+  WITH chosen AS (SELECT *, coalesce(rank, process_ix) AS who, coalesce(host || ':', '') || coalesce(rank, process_ix) AS one FROM v_ranks
                   WHERE (rank IS NOT NULL) = (SELECT coalesce(bool_or(rank IS NOT NULL), false) FROM v_ranks)),
-       everyone AS (SELECT count(DISTINCT who) AS n FROM chosen)
+       everyone AS (SELECT count(DISTINCT one) AS n FROM chosen)
   SELECT layer, max(exclusive_ns) AS max_ns, sum(exclusive_ns) / any_value(n)::DOUBLE AS mean_ns,
          max(exclusive_ns) * any_value(n) / nullif(sum(exclusive_ns), 0)::DOUBLE AS time_max_to_mean,
          max(bytes_read + bytes_written) * any_value(n) / nullif(sum(bytes_read + bytes_written), 0)::DOUBLE
@@ -254,25 +275,26 @@ CREATE OR REPLACE VIEW v_imbalance AS
 -- phases: each call counts for all of them, and once for each name.
 CREATE OR REPLACE VIEW v_phases AS
   WITH RECURSIVE inside AS (
-    SELECT span_id AS phase_id, op AS phase, span_id, op, layer, kind, false AS in_app
+    SELECT host, span_id AS phase_id, op AS phase, span_id, op, layer, kind, false AS in_app
     FROM spans WHERE layer = 'app' AND kind = 'other'
     UNION ALL
     -- in_app: between the phase and the span there is a call of layer app that is no phase.
-    SELECT i.phase_id, i.phase, s.span_id, s.op, s.layer, s.kind, i.in_app OR (i.layer = 'app' AND i.kind <> 'other')
-    FROM spans s JOIN inside i ON s.parent_id = i.span_id),
-  nested AS (SELECT span_id FROM inside
+    SELECT i.host, i.phase_id, i.phase, s.span_id, s.op, s.layer, s.kind, i.in_app OR (i.layer = 'app' AND i.kind <> 'other')
+    FROM spans s JOIN inside i ON s.host IS NOT DISTINCT FROM i.host AND s.parent_id = i.span_id),
+  nested AS (SELECT host, span_id FROM inside
              WHERE span_id <> phase_id AND op = phase AND layer = 'app' AND kind = 'other'),
   phases AS (SELECT op AS phase, count(*) AS calls, count(*) FILTER (flags & 64 <> 0) AS unfinished_calls,
-                    coalesce(sum(dur_ns) FILTER (span_id NOT IN (SELECT span_id FROM nested)), 0) AS inclusive_ns,
+                    coalesce(sum(dur_ns) FILTER (n.span_id IS NULL), 0) AS inclusive_ns,
                     sum(self_ns) AS exclusive_ns
-             FROM spans WHERE layer = 'app' AND kind = 'other' GROUP BY op),
-  held AS (SELECT phase, span_id, bool_and(in_app) AS in_app FROM inside
-           WHERE layer <> 'app' OR kind <> 'other' GROUP BY phase, span_id),
+             FROM spans s LEFT JOIN (SELECT DISTINCT host, span_id FROM nested) n ON n.host IS NOT DISTINCT FROM s.host AND n.span_id = s.span_id
+             WHERE layer = 'app' AND kind = 'other' GROUP BY op),
+  held AS (SELECT phase, host, span_id, bool_and(in_app) AS in_app FROM inside
+           WHERE layer <> 'app' OR kind <> 'other' GROUP BY phase, host, span_id),
   layers AS (SELECT h.phase, s.layer, count(*) AS layer_calls,
                     sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
                     count(*) FILTER (s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
                     sum(s.dur_ns) AS time_ns
-             FROM held h JOIN spans s USING (span_id) WHERE s.layer_top OR (s.layer = 'app' AND NOT h.in_app)
+             FROM held h JOIN spans s USING (host, span_id) WHERE s.layer_top OR (s.layer = 'app' AND NOT h.in_app)
              GROUP BY h.phase, s.layer)
   SELECT p.phase AS op, calls, unfinished_calls, inclusive_ns, exclusive_ns,
          layer, layer_calls, bytes_read, bytes_written, unknown_calls, time_ns
@@ -280,89 +302,119 @@ CREATE OR REPLACE VIEW v_phases AS
 
 -- The slowest calls of the program, with the call below them that kept the most time for itself.
 CREATE OR REPLACE VIEW v_slowest AS
-  WITH calls AS (FROM v_own ORDER BY dur_ns DESC, span_id LIMIT 50)
-  SELECT r.span_id AS root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
+  WITH calls AS (FROM v_own ORDER BY dur_ns DESC, host, span_id LIMIT 50)
+  SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          count(*) AS calls, arg_max(s.op, s.self_ns) AS worst_op, arg_max(s.layer, s.self_ns) AS worst_layer,
          max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
-  FROM calls r JOIN v_inside i ON i.call_id = r.span_id JOIN spans s ON s.span_id = i.span_id
-  GROUP BY r.span_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
-  ORDER BY r.dur_ns DESC, r.span_id;
+  FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
+       JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+  GROUP BY r.host, r.span_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
+  ORDER BY r.dur_ns DESC, r.host, r.span_id;
 
--- One call down to the device: FROM call_tree(SPAN_ID). What is inside it is of the same thread, later and over sooner.
-CREATE OR REPLACE MACRO call_tree(call_id) AS TABLE
-  WITH top AS (FROM spans WHERE span_id = call_id),
+-- One call down to the device: FROM call_tree(SPAN_ID), of several nodes: call_tree(SPAN_ID, HOST). What is inside it is of the same thread, later and over sooner.
+CREATE OR REPLACE MACRO call_tree(call_id, node := NULL) AS TABLE
+  WITH top AS (FROM spans WHERE span_id = call_id AND (node IS NULL OR host = node)),
        tree AS (SELECT s.*, s.depth - top.depth AS level FROM spans s, top
-                WHERE s.root_id = top.root_id AND s.span_id >> 33 = top.span_id >> 33 AND s.span_id >= top.span_id
+                WHERE s.host IS NOT DISTINCT FROM top.host AND s.root_id = top.root_id AND s.span_id >> 33 = top.span_id >> 33 AND s.span_id >= top.span_id
                   AND s.start_ns + s.dur_ns <= top.start_ns + top.dur_ns)
   SELECT repeat('  ', level) || op AS call, layer, start_ns, dur_ns, self_ns, bytes, "offset", errno, span_id
   FROM tree
   UNION ALL
   SELECT 'block ' || b.op || ' ' || b.class || ' (' || l.how || ')', 'block', b.issue_ns, b.dur_ns, NULL, l.bytes,
          NULL, b.status, l.span_id
-  FROM block_links l JOIN block b USING (req_id)
-  WHERE l.root_id = call_id OR l.span_id IN (SELECT span_id FROM tree)
+  FROM block_links l JOIN block b USING (host, req_id)
+  WHERE (node IS NULL OR host = node) AND (l.root_id = call_id OR l.span_id IN (SELECT span_id FROM tree))
   ORDER BY start_ns, span_id;
 
 -- Every call of the program with the system calls and device bytes it led to.
 CREATE OR REPLACE VIEW v_calls_to_device AS
-  WITH below AS (SELECT call_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
-                 FROM spans JOIN v_inside USING (span_id) WHERE layer = 'syscall' AND layer_top GROUP BY call_id),
+  WITH below AS (SELECT host, call_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
+                 FROM spans JOIN v_inside USING (host, span_id) WHERE layer = 'syscall' AND layer_top GROUP BY host, call_id),
        -- A request is linked to the call that submitted it and to those that wrote its data: it counts once.
-       requests AS (SELECT coalesce(i.call_id, l.root_id) AS call_id, req_id,
+       requests AS (SELECT host, coalesce(i.call_id, l.root_id) AS call_id, req_id,
                            greatest(sum(l.bytes) FILTER (how = 'writeback'), sum(l.bytes) FILTER (how <> 'writeback')) AS b
-                    FROM block_links l JOIN block b USING (req_id) LEFT JOIN v_inside i USING (span_id)
-                    WHERE b.upper_dev IS NULL GROUP BY 1, req_id),
-       device AS (SELECT call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY call_id)
+                    FROM block_links l JOIN block b USING (host, req_id) LEFT JOIN v_inside i USING (host, span_id)
+                    WHERE b.upper_dev IS NULL GROUP BY 1, 2, req_id),
+       device AS (SELECT host, call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY host, call_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
          sum(device.n) AS requests, sum(device.b) AS device_bytes
-  FROM v_own r LEFT JOIN below ON below.call_id = r.span_id LEFT JOIN device ON device.call_id = r.span_id
+  FROM v_own r LEFT JOIN below ON below.host IS NOT DISTINCT FROM r.host AND below.call_id = r.span_id
+       LEFT JOIN device ON device.host IS NOT DISTINCT FROM r.host AND device.call_id = r.span_id
   GROUP BY r.layer, r.op ORDER BY calls DESC;
 
 -- What servers (traced FUSE daemons, NFS) did for clients: a line for each call of the server that served a request, and the
 -- call of the client that the request is part of. WHERE client_span_id = SPAN_ID: what was done elsewhere for one call.
 CREATE OR REPLACE VIEW v_rpc AS
-  SELECT r.client_span_id, c.op AS client_op, c.pid AS client_pid, c.dur_ns AS client_ns, f.path,
+  SELECT r.host, r.client_span_id, c.op AS client_op, c.pid AS client_pid, c.dur_ns AS client_ns, f.path,
          r.rpc_id, r.protocol, r.op AS request, r."offset", r.req_bytes, r.bytes, r.errno, r.received_ns, r.dur_ns AS served_ns,
          r.server_pid, s.span_id AS server_span_id, s.layer AS server_layer, s.op AS server_op, s."offset" AS server_offset,
          s.bytes AS server_bytes, s.dur_ns AS server_ns, s.errno AS server_errno, s.file_id AS server_file_id
-  FROM rpc r LEFT JOIN spans c ON c.span_id = r.client_span_id
+  FROM rpc r LEFT JOIN spans c ON c.host IS NOT DISTINCT FROM r.host AND c.span_id = r.client_span_id
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
-       LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id
-  ORDER BY r.rpc_id, s.span_id;
+       LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  ORDER BY r.host, r.rpc_id, s.span_id;
+
+-- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one. Nobody leaves
+-- an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are inside.
+CREATE OR REPLACE VIEW v_clocks AS
+  WITH opens AS (SELECT s.host, s.coll_id, s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
+                        row_number() OVER (PARTITION BY s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix)
+                                           ORDER BY s.start_ns + d.t0_wall_ns) AS run
+                 FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
+                       FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)
+                       WHERE op = 'MPI_File_open' AND coll_id IS NOT NULL AND errno = 0 AND flags & 64 = 0) s JOIN datasets d USING (dir)),
+       stays AS (SELECT host, coll_id, run, max(came) AS came, min(went) AS went FROM opens GROUP BY host, coll_id, run),
+       first AS (SELECT min(host) AS host FROM datasets),
+       bounds AS (SELECT s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
+                  FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.run = s.run JOIN first f ON r.host IS NOT DISTINCT FROM f.host
+                  WHERE s.host <> r.host GROUP BY s.host)
+  SELECT h.host,
+         coalesce(CASE WHEN least_ns > most_ns OR (least_ns <= 0 AND most_ns >= 0) THEN 0
+                       ELSE least_ns + CAST(floor((most_ns - least_ns) / 2) AS BIGINT) END, 0) AS offset_ns,
+         least_ns, most_ns, coalesce(calls, 0) AS calls,
+         CASE WHEN h.host IS NOT DISTINCT FROM f.host THEN 'reference' WHEN calls IS NULL THEN 'wall' WHEN least_ns > most_ns THEN 'contradiction'
+              WHEN least_ns <= 0 AND most_ns >= 0 THEN 'wall' ELSE 'calls' END AS how
+  FROM (SELECT DISTINCT host FROM datasets) h CROSS JOIN first f LEFT JOIN bounds b ON b.host IS NOT DISTINCT FROM h.host
+  ORDER BY h.host;
+
+-- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the first node.
+CREATE OR REPLACE VIEW v_spans AS
+  SELECT s.* EXCLUDE (filename, dir), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
+  FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
+        FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)) s
+       JOIN datasets d ON d.dir = s.dir JOIN v_clocks c ON c.host IS NOT DISTINCT FROM s.host;
 
 -- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
 -- that have nothing to tell them apart have the same ids: `run` counts them.
 CREATE OR REPLACE VIEW v_collectives AS
   WITH RECURSIVE
-       clock AS (SELECT host, value::BIGINT - min(value::BIGINT) OVER () AS ahead FROM meta WHERE key = 't0_wall_ns'),
-       calls AS (SELECT s.*, s.start_ns + coalesce(c.ahead, 0) AS at_ns,
-                        row_number() OVER (PARTITION BY s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix)
-                                           ORDER BY s.start_ns) AS run
-                 FROM spans s LEFT JOIN clock c USING (host) WHERE s.coll_id IS NOT NULL),
+       calls AS (SELECT s.*, row_number() OVER (PARTITION BY host, coll_id, coalesce(rank, -1 - process_ix)
+                                                ORDER BY wall_ns) AS run
+                 FROM v_spans s WHERE coll_id IS NOT NULL),
        -- What is done while somebody waits for a non-blocking one belongs to it.
        tops AS (SELECT host, span_id AS call, span_id FROM calls
                 UNION ALL
-                SELECT w.host, w.async_id, w.span_id FROM spans w JOIN calls c ON c.host = w.host AND c.span_id = w.async_id
+                SELECT w.host, w.async_id, w.span_id FROM spans w JOIN calls c ON c.host IS NOT DISTINCT FROM w.host AND c.span_id = w.async_id
                 WHERE w.kind = 'wait' AND w.coll_id IS NULL),
        below AS (SELECT * FROM tops
                  UNION ALL
-                 SELECT b.host, b.call, s.span_id FROM below b JOIN spans s ON s.host = b.host AND s.parent_id = b.span_id),
+                 SELECT b.host, b.call, s.span_id FROM below b JOIN spans s ON s.host IS NOT DISTINCT FROM b.host AND s.parent_id = b.span_id),
        io AS (SELECT b.host, b.call, count(*) AS n, coalesce(sum(s.bytes), 0) AS bytes,
                      bool_or(s.file_id = c.file_id) AS aggregates
-              FROM below b JOIN spans s USING (host, span_id) JOIN calls c ON c.host = b.host AND c.span_id = b.call
+              FROM below b JOIN spans s USING (host, span_id) JOIN calls c ON c.host IS NOT DISTINCT FROM b.host AND c.span_id = b.call
               WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') GROUP BY b.host, b.call)
   SELECT c.coll_id, c.run, any_value(c.op) AS op, any_value(f.path) AS path, any_value(h.comm_size) AS comm_size,
-         count(*) AS ranks, min(c.at_ns) AS first_ns, max(c.at_ns) AS last_ns, max(c.at_ns) - min(c.at_ns) AS first_waits_ns,
-         arg_max(c.rank, c.at_ns) AS last_rank, arg_max(c.rank, c.dur_ns) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
+         count(*) AS ranks, min(c.wall_ns) AS first_wall_ns, max(c.wall_ns) AS last_wall_ns, max(c.wall_ns) - min(c.wall_ns) AS first_waits_ns,
+         arg_max(c.rank, c.wall_ns) AS last_rank, arg_max(c.rank, c.dur_ns) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
          sum(c.req_bytes) FILTER (c.kind IN ('read', 'write')) AS asked,
          sum(c.bytes) FILTER (c.kind IN ('read', 'write')) AS moved,
          coalesce(sum(io.n), 0) AS syscalls, coalesce(sum(io.bytes), 0) AS syscall_bytes,
          count(*) FILTER (io.aggregates) AS aggregators,
          list({rank: c.rank, syscalls: coalesce(io.n, 0), bytes: coalesce(io.bytes, 0)} ORDER BY c.rank) AS by_rank
-  FROM calls c LEFT JOIN io ON io.host = c.host AND io.call = c.span_id
-       LEFT JOIN handles h ON h.host = c.host AND h.handle_id = c.handle_id
-       LEFT JOIN files f ON f.host = c.host AND f.file_id = c.file_id
-  GROUP BY c.coll_id, c.run ORDER BY first_ns;
+  FROM calls c LEFT JOIN io ON io.host IS NOT DISTINCT FROM c.host AND io.call = c.span_id
+       LEFT JOIN handles h ON h.host IS NOT DISTINCT FROM c.host AND h.handle_id = c.handle_id
+       LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
+  GROUP BY c.coll_id, c.run ORDER BY first_wall_ns;
 
 -- Sizes of reads and writes in powers of two.
 CREATE OR REPLACE VIEW v_sizes AS
@@ -374,54 +426,54 @@ CREATE OR REPLACE VIEW v_sizes AS
 -- Sequential (at or after the end of the last access by the same thread) and consecutive (exactly at it) accesses.
 CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
-    SELECT file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
+    SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-    WINDOW w AS (PARTITION BY pid, tid, file_id, kind ORDER BY start_ns))
-  SELECT file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
+    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns))
+  SELECT host, file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
          avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
-  FROM steps GROUP BY file_id, kind ORDER BY accesses DESC;
+  FROM steps GROUP BY host, file_id, kind ORDER BY accesses DESC;
 
 -- How each handle was read and written, as Darshan defines it: an access is consecutive when it begins where the last one
 -- of its kind ended, and sequential when it begins there or behind it; a stride is the gap then. Of the steps from one
 -- access to the next the others, back into what was passed, are random. Accesses with bytes and a known offset count;
 -- those of MPI-IO as long as nobody set a file view, for then their offsets do not count bytes.
 CREATE OR REPLACE VIEW v_handle_pattern AS
-  WITH viewed AS (SELECT DISTINCT handle_id FROM spans WHERE op = 'MPI_File_set_view' AND handle_id IS NOT NULL),
+  WITH viewed AS (SELECT DISTINCT host, handle_id FROM spans WHERE op = 'MPI_File_set_view' AND handle_id IS NOT NULL),
        accesses AS (
-         SELECT handle_id, layer, file_id, kind, bytes,
-                "offset" - lag("offset" + bytes) OVER (PARTITION BY handle_id, kind ORDER BY start_ns, span_id) AS jump,
-                lag(kind) OVER (PARTITION BY handle_id ORDER BY start_ns, span_id) <> kind AS switched
+         SELECT host, handle_id, layer, file_id, kind, bytes,
+                "offset" - lag("offset" + bytes) OVER (PARTITION BY host, handle_id, kind ORDER BY start_ns, span_id) AS jump,
+                lag(kind) OVER (PARTITION BY host, handle_id ORDER BY start_ns, span_id) <> kind AS switched
          FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" IS NOT NULL
-           AND handle_id IS NOT NULL AND handle_id NOT IN (FROM viewed)),
+           AND handle_id IS NOT NULL AND NOT EXISTS (FROM viewed v WHERE v.host IS NOT DISTINCT FROM spans.host AND v.handle_id = spans.handle_id)),
        strides AS (
-         SELECT handle_id, kind, jump AS stride, count(*) AS n,
-                row_number() OVER (PARTITION BY handle_id, kind ORDER BY count(*) DESC, jump) AS place
-         FROM accesses WHERE jump > 0 GROUP BY handle_id, kind, jump),
+         SELECT host, handle_id, kind, jump AS stride, count(*) AS n,
+                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, jump) AS place
+         FROM accesses WHERE jump > 0 GROUP BY host, handle_id, kind, jump),
        top_strides AS (
-         SELECT handle_id, kind, sum(n) FILTER (place <= 4 AND n > 1) AS strided,
+         SELECT host, handle_id, kind, sum(n) FILTER (place <= 4 AND n > 1) AS strided,
                 max(stride) FILTER (place = 1) AS stride1, max(n) FILTER (place = 1) AS stride1_calls,
                 max(stride) FILTER (place = 2) AS stride2, max(n) FILTER (place = 2) AS stride2_calls,
                 max(stride) FILTER (place = 3) AS stride3, max(n) FILTER (place = 3) AS stride3_calls,
                 max(stride) FILTER (place = 4) AS stride4, max(n) FILTER (place = 4) AS stride4_calls
-         FROM strides GROUP BY handle_id, kind),
+         FROM strides GROUP BY host, handle_id, kind),
        sizes AS (
-         SELECT handle_id, kind, bytes AS size, count(*) AS n,
-                row_number() OVER (PARTITION BY handle_id, kind ORDER BY count(*) DESC, bytes) AS place
-         FROM accesses GROUP BY handle_id, kind, bytes),
+         SELECT host, handle_id, kind, bytes AS size, count(*) AS n,
+                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, bytes) AS place
+         FROM accesses GROUP BY host, handle_id, kind, bytes),
        top_sizes AS (
-         SELECT handle_id, kind,
+         SELECT host, handle_id, kind,
                 max(size) FILTER (place = 1) AS size1, max(n) FILTER (place = 1) AS size1_calls,
                 max(size) FILTER (place = 2) AS size2, max(n) FILTER (place = 2) AS size2_calls,
                 max(size) FILTER (place = 3) AS size3, max(n) FILTER (place = 3) AS size3_calls,
                 max(size) FILTER (place = 4) AS size4, max(n) FILTER (place = 4) AS size4_calls
-         FROM sizes GROUP BY handle_id, kind),
+         FROM sizes GROUP BY host, handle_id, kind),
        totals AS (
-         SELECT handle_id, kind, any_value(layer) AS layer, any_value(file_id) AS file_id, count(*) AS calls,
+         SELECT host, handle_id, kind, any_value(layer) AS layer, any_value(file_id) AS file_id, count(*) AS calls,
                 sum(bytes) AS bytes, count(jump) AS steps, count(*) FILTER (jump = 0) AS consecutive,
                 count(*) FILTER (jump >= 0) AS sequential, count(*) FILTER (jump < 0) AS random,
                 count(*) FILTER (switched) AS switches
-         FROM accesses GROUP BY handle_id, kind)
-  SELECT handle_id, layer, file_id, kind,
+         FROM accesses GROUP BY host, handle_id, kind)
+  SELECT host, handle_id, layer, file_id, kind,
          -- Four steps in five decide.
          CASE WHEN steps = 0 THEN 'single'
               WHEN consecutive >= 0.8 * steps THEN 'consecutive'
@@ -432,55 +484,56 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
          calls, bytes, steps, consecutive, sequential, coalesce(strided, 0) AS strided, random, switches,
          stride1, stride1_calls, stride2, stride2_calls, stride3, stride3_calls, stride4, stride4_calls,
          size1, size1_calls, size2, size2_calls, size3, size3_calls, size4, size4_calls
-  FROM totals LEFT JOIN top_strides USING (handle_id, kind) LEFT JOIN top_sizes USING (handle_id, kind)
-  ORDER BY handle_id, kind;
+  FROM totals LEFT JOIN top_strides USING (host, handle_id, kind) LEFT JOIN top_sizes USING (host, handle_id, kind)
+  ORDER BY host, handle_id, kind;
 
 -- What the buffer of each C stream made of its calls: those on the FILE, and the system calls on its descriptor, also
 -- those that flushed it at the end of the program or that went past it.
 CREATE OR REPLACE VIEW v_stdio_flush AS
   WITH above AS (
-         SELECT handle_id, kind, count(*) AS calls, sum(bytes) AS bytes,
+         SELECT host, handle_id, kind, count(*) AS calls, sum(bytes) AS bytes,
                 count(*) FILTER (bytes IS NULL AND errno = 0) AS unknown_calls
          FROM spans WHERE layer = 'stdio' AND layer_top AND kind IN ('read', 'write') AND handle_id IS NOT NULL
-         GROUP BY handle_id, kind),
+         GROUP BY host, handle_id, kind),
        below AS (
-         SELECT fd.parent_handle_id AS handle_id, s.kind, count(*) AS calls, sum(s.bytes) AS bytes
-         FROM spans s JOIN handles fd USING (handle_id) JOIN handles stream ON stream.handle_id = fd.parent_handle_id
+         SELECT s.host, fd.parent_handle_id AS handle_id, s.kind, count(*) AS calls, sum(s.bytes) AS bytes
+         FROM spans s JOIN handles fd ON fd.host IS NOT DISTINCT FROM s.host AND fd.handle_id = s.handle_id
+              JOIN handles stream ON stream.host IS NOT DISTINCT FROM s.host AND stream.handle_id = fd.parent_handle_id
          WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') AND stream.layer = 'stdio'
-         GROUP BY fd.parent_handle_id, s.kind)
-  SELECT handle_id, h.file_id, f.path, kind, coalesce(above.calls, 0) AS calls, above.bytes AS bytes,
+         GROUP BY s.host, fd.parent_handle_id, s.kind)
+  SELECT host, handle_id, file_id, f.path, kind, coalesce(above.calls, 0) AS calls, above.bytes AS bytes,
          coalesce(above.unknown_calls, 0) AS unknown_calls, coalesce(below.calls, 0) AS syscalls,
          below.bytes AS syscall_bytes, above.calls / nullif(below.calls, 0)::DOUBLE AS calls_per_syscall
-  FROM above FULL JOIN below USING (handle_id, kind) LEFT JOIN handles h USING (handle_id)
-  LEFT JOIN files f ON f.file_id = h.file_id
-  ORDER BY calls DESC, handle_id, kind;
+  FROM above FULL JOIN below USING (host, handle_id, kind) LEFT JOIN handles h USING (host, handle_id)
+       LEFT JOIN files f USING (host, file_id)
+  ORDER BY calls DESC, host, handle_id, kind;
 
 -- Bytes read in system calls against the bytes of the file that they cover: 1 is each byte once.
 CREATE OR REPLACE VIEW v_rereads AS
   WITH reads AS (
-    SELECT file_id, "offset" AS s, "offset" + bytes AS e,
-           max("offset" + bytes) OVER (PARTITION BY file_id ORDER BY "offset", bytes
+    SELECT host, file_id, "offset" AS s, "offset" + bytes AS e,
+           max("offset" + bytes) OVER (PARTITION BY host, file_id ORDER BY "offset", bytes
                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind = 'read' AND bytes > 0 AND "offset" IS NOT NULL)
-  SELECT file_id, sum(e - s) AS bytes_read, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS distinct_bytes,
+  SELECT host, file_id, sum(e - s) AS bytes_read, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS distinct_bytes,
          sum(e - s) / nullif(sum(greatest(0, e - greatest(s, coalesce(seen, s)))), 0)::DOUBLE AS times_read
-  FROM reads GROUP BY file_id ORDER BY times_read DESC;
+  FROM reads GROUP BY host, file_id ORDER BY times_read DESC;
 
 -- Bytes per second in bins of 100 ms, the bytes of a call spread over its duration.
 CREATE OR REPLACE VIEW v_bandwidth_over_time AS
-  WITH calls AS (SELECT layer, kind, start_ns AS s, start_ns + greatest(dur_ns, 1) AS e, bytes FROM spans
+  WITH calls AS (SELECT host, layer, kind, start_ns AS s, start_ns + greatest(dur_ns, 1) AS e, bytes FROM spans
                  WHERE layer_top AND kind IN ('read', 'write') AND bytes > 0),
-       parts AS (SELECT layer, kind, s, e, bytes, unnest(range(s // 100000000, (e - 1) // 100000000 + 1)) AS bin FROM calls)
-  SELECT layer, kind, bin * 100000000 AS t_ns,
+       parts AS (SELECT host, layer, kind, s, e, bytes, unnest(range(s // 100000000, (e - 1) // 100000000 + 1)) AS bin FROM calls)
+  SELECT host, layer, kind, bin * 100000000 AS t_ns,
          10 * sum(bytes * (least(e, (bin + 1) * 100000000) - greatest(s, bin * 100000000))::DOUBLE / (e - s)) AS bps
-  FROM parts GROUP BY layer, kind, t_ns ORDER BY layer_rank(layer), kind, t_ns;
+  FROM parts GROUP BY host, layer, kind, t_ns ORDER BY host, layer_rank(layer), kind, t_ns;
 
 -- Wall-clock time during which at least one call of the layer was open.
 CREATE OR REPLACE VIEW v_busy AS
   WITH calls AS (
-    SELECT layer, start_ns AS s, start_ns + dur_ns AS e,
-           max(start_ns + dur_ns) OVER (PARTITION BY layer ORDER BY start_ns, dur_ns
+    SELECT host, layer, start_ns AS s, start_ns + dur_ns AS e,
+           max(start_ns + dur_ns) OVER (PARTITION BY host, layer ORDER BY start_ns, dur_ns
                                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
     FROM spans WHERE layer_top)
-  SELECT layer, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS busy_ns FROM calls
-  GROUP BY layer ORDER BY layer_rank(layer);
+  SELECT host, layer, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS busy_ns FROM calls
+  GROUP BY host, layer ORDER BY host, layer_rank(layer);

@@ -1,5 +1,6 @@
-"""Compares a report with the views over its dataset (the working directory): compare.py REPORT.json ERROR"""
+"""Compares a report with the views over its dataset, or datasets (the working directory): compare.py REPORT.json ERROR"""
 
+import glob
 import json
 import sys
 
@@ -8,7 +9,7 @@ import duckdb
 report = json.load(open(sys.argv[1]))
 error = float(sys.argv[2])
 db = duckdb.connect()
-db.execute(open("views.sql").read())
+db.execute(open(glob.glob("**/views.sql", recursive=True)[0]).read())
 wrong = []
 compared = 0
 
@@ -144,9 +145,15 @@ for op in keys("phase", our_phases, sql_phases):
         same(f"phase {op} {key} time", layer["time_ns"], of["time_ns"])
 
 # Files.
-sql_files = index(rows("FROM v_files"), "file_id", "layer")
-our_files = {(file["file_id"], layer["layer"]): (file, layer) for file in report["files"] for layer in file["layers"]}
-assert report["header"]["files"] == len({key[0] for key in sql_files})
+# Where there is one dataset the report does not say of which host things are.
+only = rows("SELECT any_value(host) AS host FROM datasets")[0]["host"]
+sql_files = index(rows("FROM v_files"), "host", "file_id", "layer")
+our_files = {
+    (file.get("host", only), file["file_id"], layer["layer"]): (file, layer)
+    for file in report["files"]
+    for layer in file["layers"]
+}
+assert report["header"]["files"] == len({key[:2] for key in sql_files})
 if report["header"]["files"] <= 20:
     keys("file", our_files, sql_files)
 for key, (file, layer) in our_files.items():
@@ -162,9 +169,11 @@ for key, (file, layer) in our_files.items():
 # Ranks, or processes.
 sql_ranks = {}
 for row in rows("FROM v_ranks"):
-    sql_ranks.setdefault((row["rank"], None if row["rank"] is not None else tuple(row["pids"])), {})[row["layer"]] = row
+    one = (row["host"], *row["pids"]) if row["rank"] is None else None
+    sql_ranks.setdefault((row["rank"], one), {})[row["layer"]] = row
 for row in report["ranks"]["rows"]:
-    key = (row["rank"], None if row["rank"] is not None else tuple(row["pids"]))
+    one = (row.get("hosts", [only])[0], *row["pids"]) if row["rank"] is None else None
+    key = (row["rank"], one)
     sql = sql_ranks.pop(key, {})
     same(f"rank {key} calls", row["calls"], sum(layer["own_calls"] for layer in sql.values()))
     for layer, figures_of in sql.items():
@@ -183,15 +192,26 @@ for row in report["ranks"]["imbalance"]:
     same(f"imbalance {row['layer']} max", row["max_ns"], sql["max_ns"])
 
 # The slowest calls, and one tree.
-sql_slowest = index(rows("FROM v_slowest"), "root_id")
+sql_slowest = index(rows("FROM v_slowest"), "host", "root_id")
 slowest = rows("FROM v_slowest LIMIT 1")
 if slowest:
     same("slowest", report["slowest"][0]["tree"]["dur_ns"], slowest[0]["dur_ns"])
 for call in report["slowest"]:
-    if (call["root_id"],) in sql_slowest:
-        same(f"tree {call['root_id']} calls", call["calls"], sql_slowest[(call["root_id"],)]["calls"])
-    lines = rows(f"SELECT * FROM call_tree({call['root_id']})")
-    same(f"tree {call['root_id']} lines", call["calls"], sum(1 for line in lines if line["layer"] != "block"))
+    key = (call.get("host", only), call["root_id"])
+    if key in sql_slowest:
+        same(f"tree {key} calls", call["calls"], sql_slowest[key]["calls"])
+        if slowest[0]["root_id"] == call["root_id"] and slowest[0]["host"] == key[0]:
+            same(f"tree {key} pid", call["pid"], slowest[0]["pid"])
+    lines = rows(f"SELECT * FROM call_tree({call['root_id']}, '{key[0]}')")
+    same(f"tree {key} lines", call["calls"], sum(1 for line in lines if line["layer"] != "block"))
+
+# The nodes, and what is known of their clocks.
+sql_clocks = index(rows("FROM v_clocks"), "host")
+our_clocks = {(node["host"],): node["clock"] for node in report["nodes"] if (node["host"],) in sql_clocks}
+assert report["complete"] is not None and (len(our_clocks) == len(report["nodes"]) or only is None)
+for key in keys("node", our_clocks, sql_clocks):
+    for figure in ("offset_ns", "least_ns", "most_ns", "calls", "how"):
+        same(f"clock {key} {figure}", our_clocks[key][figure], sql_clocks[key][figure])
 
 print(f"{compared} figures compared, {len(wrong)} differ")
 print("\n".join(wrong[:50]))

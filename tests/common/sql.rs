@@ -37,8 +37,9 @@ fn last_line(out: &[u8]) -> &[u8] {
 
 /// The rows that a query over the dataset's views gives, each a map from column to value.
 pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
-    let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
-rows = db.execute(sys.argv[1]); names = [column[0] for column in rows.description]
+    let script = "import duckdb, glob, json, sys; db = duckdb.connect()
+db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read()); rows = db.execute(sys.argv[1])
+names = [column[0] for column in rows.description]
 print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
     let out = Command::new(python()).args(["-c", script, sql]).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));

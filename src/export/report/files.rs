@@ -21,6 +21,9 @@ const DEPTH_MAX: usize = 32;
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileRow {
+    /// Of several nodes: the one whose file it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     pub file_id: i32,
     /// `None`: the trace does not hold the file's name.
     pub path: Option<String>,
@@ -174,7 +177,16 @@ fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> Fi
         complete: quality.complete(layer),
     };
     let layers = layers.into_iter().map(layer).collect();
-    FileRow { file_id, path: None, role: "data", time_ns, layers, handles: Vec::new(), complete: quality.all() }
+    FileRow {
+        host: None,
+        file_id,
+        path: None,
+        role: "data",
+        time_ns,
+        layers,
+        handles: Vec::new(),
+        complete: quality.all(),
+    }
 }
 
 /// The last known path of each file asked for.

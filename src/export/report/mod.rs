@@ -5,6 +5,7 @@
 //! A figure that loss could have changed is marked: `complete: false` in JSON, `~` in text.
 
 mod amplification;
+mod clocks;
 mod files;
 mod header;
 mod layers;
@@ -14,6 +15,7 @@ mod ranks;
 mod render;
 mod slowest;
 mod source;
+mod union;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -23,6 +25,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
+pub use clocks::Clock;
 pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
 pub use layers::{Bytes, LayerRow, OpRow};
@@ -30,15 +33,18 @@ pub use phases::{PhaseLayer, PhaseRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
 pub use slowest::{BlockNode, CallTree, Node};
-pub use source::{Each, Source};
+pub use source::{Each, Origin, Source, Thing};
+pub use union::Union;
 
-use crate::export::{Dataset, text};
+use crate::export::text;
 use header::Quality;
 
 /// Everything `iotrace-bpf report` says; `--json` is exactly this.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub header: Header,
+    /// The nodes that datasets were recorded on, in order of name.
+    pub nodes: Vec<NodeRow>,
     /// False when anything was lost.
     pub complete: bool,
     pub losses: Vec<LossRow>,
@@ -57,6 +63,17 @@ pub struct Report {
     pub ranks: Ranks,
 }
 
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeRow {
+    pub host: String,
+    pub datasets: usize,
+    /// Start of the trace on it by its own clock, ns since 1970.
+    pub start_wall_ns: Option<i64>,
+    pub kernel: Option<String>,
+    pub clock: Clock,
+}
+
 /// Reads a source once, and the spans of the slowest calls again. Memory grows with the number of functions, files,
 /// processes and calls of phases, not with the number of other calls.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
@@ -71,6 +88,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut works = ranks::Works::default();
     let mut phases = phases::Phases::default();
     let mut places = own::Places::default();
+    let mut meetings = clocks::Meetings::default();
     let mut last = 0;
     source.spans(&mut |span| {
         let place = places.of(span);
@@ -80,6 +98,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         slowest.span(span, &place);
         works.span(span, &place);
         phases.span(span, &place);
+        meetings.span(span);
         last = last.max(span.start_ns.saturating_add(span.dur_ns));
         Ok(())
     })?;
@@ -99,6 +118,8 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
     let ranks = works.finish(source, &quality, &mut header)?;
+    let nodes = nodes(source, meetings);
+    trace_back(source, &nodes, &mut files, &mut slowest);
     Ok(Report {
         complete: quality.all(),
         layers: layers.rows(&quality),
@@ -106,6 +127,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         amplification: chains.finish(&coverage, &quality),
         warnings: source.warnings(),
         header,
+        nodes,
         losses,
         coverage,
         opaque,
@@ -116,12 +138,12 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })
 }
 
-/// Reports on the dataset in `dir`, as JSON or as text for 120 columns.
+/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns.
 ///
 /// # Errors
 /// When there is no readable dataset, or `out` cannot be written to.
 pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    let report = build(&mut Dataset::open(dir)?)?;
+    let report = build(&mut Union::open(dir)?)?;
     let body = if json { report.json()? } else { report.text(WIDTH) };
     out.write_all(body.as_bytes()).context("cannot write the report")
 }
@@ -153,6 +175,44 @@ fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]
         });
     }
     Ok(())
+}
+
+/// The nodes, and how their clocks relate.
+fn nodes(source: &dyn Source, meetings: clocks::Meetings) -> Vec<NodeRow> {
+    let mut nodes = source.nodes();
+    let host_of = |id| {
+        let origin = source.origin(Thing::Span, id)?;
+        nodes.iter().position(|node| node.host == origin.host)
+    };
+    let clocks = clocks::align(nodes.len(), &meetings.attendances(host_of));
+    for (node, clock) in nodes.iter_mut().zip(clocks) {
+        node.clock = clock;
+    }
+    nodes
+}
+
+/// Says of which node things are, with the ids and the times that they have there and on the common clock.
+fn trace_back(source: &dyn Source, nodes: &[NodeRow], files: &mut [FileRow], slowest: &mut [CallTree]) {
+    for file in files {
+        if let Some(origin) = source.origin(Thing::File, i64::from(file.file_id)) {
+            file.host = Some(origin.host.to_owned());
+            file.file_id = origin.id as i32;
+        }
+    }
+    for call in slowest {
+        let Some(origin) = source.origin(Thing::Span, call.root_id) else { continue };
+        call.root_id = origin.id;
+        call.host = Some(origin.host.to_owned());
+        let clock = nodes.iter().find(|node| node.host == origin.host).map(|node| node.clock);
+        call.start_ns = call.start_ns.saturating_add(clock.map_or(0, |clock| clock.offset_ns));
+        let own = |thing, id: &mut Option<i32>| {
+            *id = id.map(|id| source.origin(thing, i64::from(id)).map_or(id, |origin| origin.id as i32));
+        };
+        call.tree.each(&mut |node| {
+            own(Thing::File, &mut node.file_id);
+            own(Thing::Object, &mut node.object_id);
+        });
+    }
 }
 
 impl Node {

@@ -9,7 +9,7 @@ use super::amplification::asked;
 use super::header::{Header, Quality};
 use super::layers::is_data;
 use super::own::Place;
-use super::source::Source;
+use super::source::{Source, Thing};
 use crate::correlate::rows::{Process, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
@@ -25,6 +25,9 @@ pub struct Ranks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RankRow {
     pub rank: Option<i32>,
+    /// Of several nodes: those that its processes were on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     pub pids: Vec<i32>,
     /// The program, of the first process.
     pub exe: Option<String>,
@@ -124,6 +127,11 @@ impl Works {
             let row =
                 rows.entry((rank.is_none(), rank.unwrap_or(ix))).or_insert_with(|| RankRow::new(rank, exe, quality));
             row.add(&work);
+            if let Some(origin) = source.origin(Thing::Process, i64::from(ix))
+                && !row.hosts.iter().any(|host| host == origin.host)
+            {
+                row.hosts.push(origin.host.to_owned());
+            }
         }
         let rows: Vec<_> = rows.into_values().collect();
         header.ranks = rows.iter().filter(|row| row.rank.is_some()).count();
@@ -136,6 +144,7 @@ impl RankRow {
     fn new(rank: Option<i32>, exe: Option<String>, quality: &Quality) -> Self {
         Self {
             rank,
+            hosts: Vec::new(),
             pids: Vec::new(),
             exe,
             calls: 0,

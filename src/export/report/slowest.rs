@@ -27,6 +27,9 @@ const DEPTH_MAX: usize = 127;
 /// One slow call of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallTree {
+    /// Of several nodes: the one it was made on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The call's own id.
     pub root_id: i64,
     pub start_ns: i64,
@@ -221,7 +224,18 @@ impl Trees {
             let mut shown = 0;
             let tree = node(&[top], &mut below, &mut self.blocks, 0, &mut shown);
             let not_shown = calls - shown + self.links_left_out.get(&root).copied().unwrap_or(0);
-            trees.push(CallTree { root_id: root, start_ns, pid, tid, rank, calls, not_shown, complete, tree });
+            trees.push(CallTree {
+                host: None,
+                root_id: root,
+                start_ns,
+                pid,
+                tid,
+                rank,
+                calls,
+                not_shown,
+                complete,
+                tree,
+            });
         }
         trees
     }

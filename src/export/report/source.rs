@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
+use super::NodeRow;
 use crate::correlate::rows::{
     Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Object, Process, Row, Span,
 };
@@ -12,7 +13,27 @@ use crate::export::Dataset;
 /// Called for each row; an error ends the reading.
 pub type Each<'a, T> = &'a mut dyn FnMut(&T) -> Result<()>;
 
-/// A dataset, or rows in memory. Of several rows with one id in a dimension table the last holds.
+/// What ids are given to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thing {
+    Process,
+    /// Its id holds that of its thread.
+    Span,
+    File,
+    Handle,
+    Object,
+    Request,
+}
+
+/// Where a thing of several datasets is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin<'a> {
+    pub host: &'a str,
+    /// Its id there.
+    pub id: i64,
+}
+
+/// A dataset, several, or rows in memory. Of several rows with one id in a dimension table the last holds.
 pub trait Source {
     fn spans(&mut self, each: Each<Span>) -> Result<()>;
     fn blocks(&mut self, each: Each<Block>) -> Result<()>;
@@ -29,6 +50,16 @@ pub trait Source {
     /// The spans below these roots, the roots included.
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
         self.spans(&mut |span| if roots.contains(&span.root_id) { each(span) } else { Ok(()) })
+    }
+
+    /// Where a thing is from, if rows are of more than one dataset.
+    fn origin(&self, _thing: Thing, _id: i64) -> Option<Origin<'_>> {
+        None
+    }
+
+    /// The nodes, in order of name, without what is known of their clocks.
+    fn nodes(&self) -> Vec<NodeRow> {
+        Vec::new()
     }
 
     /// Parts of the dataset that could not be read, in words for the reader of the report.

@@ -19,9 +19,15 @@ pub fn text(calls: &[CallTree], out: &mut String, width: usize) {
     let mut shown = HashSet::new();
     for (at, call) in calls.iter().enumerate() {
         let rank = call.rank.map_or(String::new(), |rank| format!(", rank {rank}"));
+        let node = call.host.as_deref().map_or(String::new(), |host| format!(", on {}", escape(host)));
         let (took, start) = (mark(call.complete, time(call.tree.dur_ns)), time(call.start_ns));
         let thread = if call.pid == call.tid { String::new() } else { format!(", thread {}", call.tid) };
-        *out += &format!("{:>4}. {} {took}, started at {start}, pid {}{thread}{rank}", at + 1, call.tree.op, call.pid);
+        *out += &format!(
+            "{:>4}. {} {took}, started at {start}, pid {}{thread}{rank}{node}",
+            at + 1,
+            call.tree.op,
+            call.pid
+        );
         if shown.insert(call.tree.op) {
             out.push('\n');
             tree(call, at == 0, out, width);

@@ -36,6 +36,7 @@ pub fn text(report: &Report, out: &mut String, width: usize) {
     out.push('\n');
     for (at, file) in shown.iter().enumerate() {
         let path = file.path.as_deref().map_or_else(|| format!("file {} (name not recorded)", file.file_id), escape);
+        let path = file.host.as_deref().map_or(path.clone(), |host| format!("{}:{path}", escape(host)));
         let took = mark(file.complete, time(file.time_ns));
         let room = width.saturating_sub(8 + took.len());
         *out += &format!("{:>4}. {}  {took}\n", at + 1, cut_start(&path, room));

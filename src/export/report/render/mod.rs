@@ -3,6 +3,7 @@
 mod amplification;
 mod calls;
 mod files;
+mod nodes;
 mod phases;
 
 use std::collections::BTreeMap;
@@ -93,6 +94,7 @@ impl Report {
         let width = width.max(60);
         let mut out = String::new();
         self.head(&mut out);
+        nodes::text(&self.nodes, &mut out, width);
         self.coverage(&mut out);
         self.layers(&mut out, width);
         phases::text(&self.phases, &mut out, width);
@@ -295,6 +297,10 @@ impl Report {
             ("syscall written", Right, 5),
             ("library", Right, 3),
         ];
+        let nodes = rows.iter().any(|r| !r.hosts.is_empty());
+        if nodes {
+            head.insert(1, ("node", Name, 1));
+        }
         head.extend(used.iter().map(|layer| (*layer, Right, 2)));
         head.push(("program", Name, 6));
         let total = |row: &RankRow| row.exclusive_ns.values().fold(0i64, |sum, ns| sum.saturating_add(*ns));
@@ -317,6 +323,9 @@ impl Report {
                 m(bytes(r.syscall_written)),
                 m(time(r.library_ns)),
             ];
+            if nodes {
+                cells.insert(1, escape(r.hosts.join(",")));
+            }
             cells.extend(used.iter().map(|layer| m(r.exclusive_ns.get(layer).map_or("-".to_owned(), |ns| time(*ns)))));
             cells.push(r.exe.as_deref().map_or(String::new(), escape));
             cells

@@ -1,0 +1,390 @@
+//! Several datasets as one source: ids of things and times are made distinct and comparable, and found back at the end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::source::{Each, Origin, Source, Thing};
+use super::{Clock, NodeRow};
+use crate::correlate::rows::{
+    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
+};
+use crate::export::Dataset;
+
+/// Directories that datasets are looked for in, one in the other: nodes, and the periods of each.
+const LEVELS: usize = 2;
+
+/// The columns that hold ids, by what they are ids of.
+const IDS: [(Thing, &[&str]); 6] = [
+    (Thing::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
+    (Thing::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
+    (Thing::File, &["file_id"]),
+    (Thing::Handle, &["handle_id", "parent_handle_id"]),
+    (Thing::Object, &["object_id"]),
+    (Thing::Request, &["req_id"]),
+];
+
+/// The facts of a dataset that differ between those of one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Facts(BTreeMap<String, String>);
+
+impl Facts {
+    fn number(&self, key: &str) -> Option<i64> {
+        self.0.get(key)?.parse().ok()
+    }
+
+    /// The start of the trace that ids are of.
+    fn run(&self) -> Option<i64> {
+        self.number("run_t0_ns").or_else(|| self.number("t0_ns"))
+    }
+}
+
+struct Part {
+    dataset: Dataset,
+    facts: Facts,
+    /// The run that it is of.
+    run: usize,
+    /// What its times count from, since the start of the union.
+    begins_ns: i64,
+}
+
+/// The datasets of one trace on one node: their ids mean the same things.
+struct Run {
+    host: String,
+    /// What is added to the ids of things.
+    bases: [i64; IDS.len()],
+}
+
+/// Datasets side by side, or one.
+pub struct Union {
+    parts: Vec<Part>,
+    runs: Vec<Run>,
+    wall_ns: Option<i64>,
+}
+
+impl Union {
+    /// The dataset in `path`, or those in the directories in it.
+    ///
+    /// # Errors
+    /// When there is none, or one cannot be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let found = match Dataset::open(path) {
+            Ok(dataset) => vec![dataset],
+            Err(error) => {
+                let below = datasets(path, LEVELS);
+                if below.is_empty() {
+                    return Err(error);
+                }
+                below.iter().map(|path| Dataset::open(path)).collect::<Result<_>>()?
+            }
+        };
+        Self::of(found)
+    }
+
+    fn of(found: Vec<Dataset>) -> Result<Self> {
+        let mut with_facts = Vec::new();
+        for dataset in found {
+            let mut facts = Facts::default();
+            dataset.rows(|row: Meta| {
+                facts.0.insert(row.key, row.value);
+                Ok(())
+            })?;
+            let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
+            with_facts.push((host, dataset, facts));
+        }
+        // Those of one run in order of time: of several rows of one thing the last holds.
+        with_facts.sort_by_key(|(host, _, facts)| (host.clone(), facts.run(), facts.number("t0_ns")));
+        let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None };
+        let walls = with_facts.iter().filter_map(|(_, _, facts)| facts.number("t0_wall_ns"));
+        union.wall_ns = walls.min();
+        let mut last = None;
+        let mut start = (0, 0);
+        for (host, dataset, facts) in with_facts {
+            let (wall, t0) = (facts.number("t0_wall_ns"), facts.number("t0_ns").unwrap_or(0));
+            // A dataset that does not say when it began is of a run of its own.
+            let run = facts.run().map(|run| (host.clone(), run));
+            if run.is_none() || run != last {
+                union.runs.push(Run { host, bases: [0; IDS.len()] });
+                start = (wall.unwrap_or(0).saturating_sub(union.wall_ns.unwrap_or(0)).max(0), t0);
+                last = run;
+            }
+            // Within a run by the clock that nobody sets.
+            let begins_ns = start.0 + t0.saturating_sub(start.1);
+            union.parts.push(Part { dataset, facts, run: union.runs.len() - 1, begins_ns });
+        }
+        union.number()?;
+        Ok(union)
+    }
+
+    /// Gives each run its own range of ids.
+    fn number(&mut self) -> Result<()> {
+        if self.runs.len() < 2 {
+            return Ok(());
+        }
+        let mut ends = vec![[0; IDS.len()]; self.runs.len()];
+        for part in &self.parts {
+            let greatest = part.dataset.greatest(&IDS.map(|(_, columns)| columns).concat());
+            let greatest =
+                greatest.with_context(|| format!("cannot tell ids of {} apart", part.dataset.path().display()))?;
+            for (end, (thing, columns)) in ends[part.run].iter_mut().zip(IDS) {
+                let most = columns.iter().filter_map(|c| greatest.get(*c)).copied().max().unwrap_or(0);
+                let most = if thing == Thing::Span { most >> SEQ_BITS } else { most };
+                *end = (*end).max(most + 1);
+            }
+        }
+        let mut next = [0; IDS.len()];
+        for (run, end) in self.runs.iter_mut().zip(ends) {
+            run.bases = next;
+            for (next, end) in next.iter_mut().zip(end) {
+                *next += end;
+                ensure!(
+                    *next <= i64::from(i32::MAX),
+                    "too many things in all datasets together; report on fewer at once"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn each<T: crate::export::Table>(&self, each: Each<T>, renumber: impl Fn(&mut T, &Ids)) -> Result<()> {
+        for part in &self.parts {
+            let ids = Ids { bases: &self.runs[part.run].bases, begins_ns: part.begins_ns };
+            part.dataset.rows(|mut row: T| {
+                renumber(&mut row, &ids);
+                each(&row)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The facts of all datasets as those of one.
+    fn facts(&self) -> BTreeMap<String, String> {
+        if let [only] = self.parts.as_slice() {
+            return only.facts.0.clone();
+        }
+        let mut all = BTreeMap::<String, Vec<String>>::new();
+        let mut libraries = BTreeSet::new();
+        for Part { facts, .. } in &self.parts {
+            for (key, value) in &facts.0 {
+                if key.starts_with("library.") {
+                    libraries.insert(value.clone());
+                } else if let Some(values) = all.get_mut(key) {
+                    if !values.contains(value) {
+                        values.push(value.clone());
+                    }
+                } else {
+                    all.insert(key.clone(), vec![value.clone()]);
+                }
+            }
+        }
+        let mut facts: BTreeMap<_, _> = all.into_iter().map(|(key, values)| (key, values.join(", "))).collect();
+        facts.extend(libraries.into_iter().enumerate().map(|(n, library)| (format!("library.{n}"), library)));
+        if let Some(wall) = self.wall_ns {
+            facts.insert("t0_wall_ns".to_owned(), wall.to_string());
+        }
+        // Of each run the last dataset says how it ended.
+        let lasts = (0..self.runs.len()).filter_map(|run| self.parts.iter().rfind(|part| part.run == run));
+        let ends: Option<Vec<i64>> = lasts.map(|p| Some(p.begins_ns + p.facts.number("end_ns")?)).collect();
+        match ends.and_then(|ends| ends.into_iter().max()) {
+            Some(end) => facts.insert("end_ns".to_owned(), end.to_string()),
+            None => facts.remove("end_ns"),
+        };
+        facts
+    }
+}
+
+/// The directories below this one that datasets are in, in order of name.
+fn datasets(path: &Path, levels: usize) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    let mut below: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
+    below.sort();
+    let found = below.into_iter().map(|dir| match Dataset::is_one(&dir) {
+        true => vec![dir],
+        false if levels > 1 => datasets(&dir, levels - 1),
+        false => Vec::new(),
+    });
+    found.flatten().collect()
+}
+
+/// What ids and times of one dataset become.
+struct Ids<'a> {
+    bases: &'a [i64; IDS.len()],
+    begins_ns: i64,
+}
+
+impl Ids<'_> {
+    fn of(&self, thing: Thing, id: &mut i32) {
+        // Below zero: not known.
+        if *id >= 0 {
+            *id = i32::try_from(i64::from(*id) + self.bases[thing as usize]).unwrap_or(i32::MAX);
+        }
+    }
+
+    fn some(&self, thing: Thing, id: &mut Option<i32>) {
+        if let Some(id) = id {
+            self.of(thing, id);
+        }
+    }
+
+    fn request(&self, id: &mut i64) {
+        *id += self.bases[Thing::Request as usize];
+    }
+
+    fn span(&self, id: &mut i64) {
+        *id += self.bases[Thing::Span as usize] << SEQ_BITS;
+    }
+
+    fn time(&self, ns: &mut i64) {
+        *ns = ns.saturating_add(self.begins_ns);
+    }
+}
+
+fn renumber_span(span: &mut Span, ids: &Ids) {
+    ids.span(&mut span.span_id);
+    ids.span(&mut span.root_id);
+    span.parent_id.iter_mut().chain(&mut span.async_id).for_each(|id| ids.span(id));
+    ids.of(Thing::Process, &mut span.process_ix);
+    ids.some(Thing::File, &mut span.file_id);
+    ids.some(Thing::Handle, &mut span.handle_id);
+    ids.some(Thing::Object, &mut span.object_id);
+    ids.time(&mut span.start_ns);
+}
+
+impl Source for Union {
+    fn spans(&mut self, each: Each<Span>) -> Result<()> {
+        self.each(each, renumber_span)
+    }
+
+    fn blocks(&mut self, each: Each<Block>) -> Result<()> {
+        self.each(each, |block: &mut Block, ids| {
+            ids.request(&mut block.req_id);
+            ids.time(&mut block.queue_ns);
+            ids.time(&mut block.issue_ns);
+            block.insert_ns.iter_mut().for_each(|ns| ids.time(ns));
+        })
+    }
+
+    fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
+        self.each(each, |link: &mut BlockLink, ids| {
+            ids.request(&mut link.req_id);
+            ids.span(&mut link.span_id);
+            ids.span(&mut link.root_id);
+        })
+    }
+
+    fn files(&mut self, each: Each<File>) -> Result<()> {
+        self.each(each, |file: &mut File, ids| ids.of(Thing::File, &mut file.file_id))
+    }
+
+    fn handles(&mut self, each: Each<Handle>) -> Result<()> {
+        self.each(each, |handle: &mut Handle, ids| {
+            ids.of(Thing::Handle, &mut handle.handle_id);
+            ids.some(Thing::Handle, &mut handle.parent_handle_id);
+            ids.some(Thing::File, &mut handle.file_id);
+            ids.some(Thing::Object, &mut handle.object_id);
+            ids.of(Thing::Process, &mut handle.process_ix);
+            handle.open_span_id.iter_mut().chain(&mut handle.close_span_id).for_each(|id| ids.span(id));
+            ids.time(&mut handle.start_ns);
+            handle.end_ns.iter_mut().for_each(|ns| ids.time(ns));
+        })
+    }
+
+    fn objects(&mut self, each: Each<Object>) -> Result<()> {
+        self.each(each, |object: &mut Object, ids| {
+            ids.of(Thing::Object, &mut object.object_id);
+            ids.some(Thing::Handle, &mut object.handle_id);
+            ids.some(Thing::File, &mut object.file_id);
+        })
+    }
+
+    fn processes(&mut self, each: Each<Process>) -> Result<()> {
+        self.each(each, |process: &mut Process, ids| {
+            ids.of(Thing::Process, &mut process.process_ix);
+            ids.time(&mut process.start_ns);
+            process.end_ns.iter_mut().for_each(|ns| ids.time(ns));
+        })
+    }
+
+    fn losses(&mut self, each: Each<Loss>) -> Result<()> {
+        self.each(each, |loss: &mut Loss, ids| ids.time(&mut loss.t_ns))
+    }
+
+    fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
+        self.each(each, |_: &mut Coverage, _| {})
+    }
+
+    fn meta(&mut self, each: Each<Meta>) -> Result<()> {
+        self.facts().into_iter().try_for_each(|(key, value)| each(&Meta { key, value }))
+    }
+
+    /// Totals go on from one dataset to the next.
+    fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
+        let mut totals = HashMap::<(&'static str, Option<String>), f64>::new();
+        for part in &self.parts {
+            let mut now = HashMap::new();
+            part.dataset.rows(|mut row: Metric| {
+                let key = (row.name, row.label.clone());
+                now.insert(key.clone(), row.value);
+                row.value += totals.get(&key).copied().unwrap_or(0.0);
+                each(&row)
+            })?;
+            for (key, value) in now {
+                *totals.entry(key).or_default() += value;
+            }
+        }
+        Ok(())
+    }
+
+    fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
+        for part in &self.parts {
+            let run = &self.runs[part.run];
+            let base = run.bases[Thing::Span as usize] << SEQ_BITS;
+            let own = roots.iter().filter_map(|id| id.checked_sub(base).filter(|id| *id >= 0)).collect();
+            let ids = Ids { bases: &run.bases, begins_ns: part.begins_ns };
+            part.dataset.spans_of_roots(&own, |mut span| {
+                renumber_span(&mut span, &ids);
+                if roots.contains(&span.root_id) { each(&span) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn origin(&self, thing: Thing, id: i64) -> Option<Origin<'_>> {
+        if self.runs.len() < 2 || id < 0 {
+            return None;
+        }
+        let shift = if thing == Thing::Span { SEQ_BITS } else { 0 };
+        let base = |run: &Run| run.bases[thing as usize] << shift;
+        let run = self.runs.partition_point(|run| base(run) <= id).checked_sub(1)?;
+        let of = self.runs.get(run)?;
+        Some(Origin { host: &of.host, id: id - base(of) })
+    }
+
+    fn nodes(&self) -> Vec<NodeRow> {
+        let mut nodes = Vec::<NodeRow>::new();
+        for part in &self.parts {
+            let host = &self.runs[part.run].host;
+            match nodes.last_mut().filter(|node| node.host == *host) {
+                Some(node) => node.datasets += 1,
+                None => nodes.push(NodeRow {
+                    host: host.clone(),
+                    datasets: 1,
+                    start_wall_ns: part.facts.number("t0_wall_ns"),
+                    kernel: part.facts.0.get("kernel").cloned(),
+                    clock: Clock::default(),
+                }),
+            }
+        }
+        nodes
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let named = |part: &Part| {
+            let dir = part.dataset.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let all = part.dataset.warnings().into_iter();
+            all.map(|w| if self.parts.len() > 1 { format!("{dir}: {w}") } else { w.to_string() }).collect::<Vec<_>>()
+        };
+        self.parts.iter().flat_map(named).collect()
+    }
+}

@@ -1,0 +1,1840 @@
+-- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
+-- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory of those of
+-- several nodes, on any file system that Spark reads:
+--
+--   spark.conf.set("iotrace.dir", DIR)
+--   for statement in open(DIR + "/node1/views-spark.sql").read().split(";\n"):
+--       if statement.strip(): spark.sql(statement)
+--   spark.table("v_ops").show()
+--
+-- All views and functions are temporary: they belong to the session.
+
+-- Parts of different versions may have different columns; levels of calls are few, calls are many.
+SET spark.sql.parquet.mergeSchema = true;
+
+SET spark.sql.cteRecursionRowLimit = -1;
+
+-- Otherwise each view is worked out anew, down to the footers of the files, wherever it is named.
+SET spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_block AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{block,*/block,*/*/block}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_block_bytes AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{block_bytes,*/block_bytes,*/*/block_bytes}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_block_links AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{block_links,*/block_links,*/*/block_links}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_coverage AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{coverage,*/coverage,*/*/coverage}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_file_paths AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{file_paths,*/file_paths,*/*/file_paths}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_files AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{files,*/files,*/*/files}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_handles AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{handles,*/handles,*/*/handles}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_hist AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{hist,*/hist,*/*/hist}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_losses AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{losses,*/losses,*/*/losses}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_meta AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{meta,*/meta,*/*/meta}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_metrics AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{metrics,*/metrics,*/*/metrics}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_mounts AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{mounts,*/mounts,*/*/mounts}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_objects AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{objects,*/objects,*/*/objects}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_processes AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{processes,*/processes,*/*/processes}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_rollup AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{rollup,*/rollup,*/*/rollup}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_rpc AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{rpc,*/rpc,*/*/rpc}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_spans AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{spans,*/spans,*/*/spans}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_stacks AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{stacks,*/stacks,*/*/stacks}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_threads AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{threads,*/threads,*/*/threads}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW spans AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_spans;
+
+CREATE OR REPLACE TEMPORARY VIEW block AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_block;
+
+CREATE OR REPLACE TEMPORARY VIEW block_bytes AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_block_bytes;
+
+CREATE OR REPLACE TEMPORARY VIEW block_links AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_block_links;
+
+CREATE OR REPLACE TEMPORARY VIEW rpc AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_rpc;
+
+CREATE OR REPLACE TEMPORARY VIEW rollup_bins AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_rollup;
+
+CREATE OR REPLACE TEMPORARY VIEW hist AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_hist;
+
+CREATE OR REPLACE TEMPORARY VIEW metrics AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_metrics;
+
+CREATE OR REPLACE TEMPORARY VIEW losses AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_losses;
+
+CREATE OR REPLACE TEMPORARY VIEW coverage AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_coverage;
+
+CREATE OR REPLACE TEMPORARY VIEW file_paths AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_file_paths;
+
+CREATE OR REPLACE TEMPORARY VIEW files AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_files
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW handles AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_handles
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW objects AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_objects
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW processes AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_processes
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW threads AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_threads
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW mounts AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, mount_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_mounts
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW stacks AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_stacks
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW meta AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_meta
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW datasets AS
+WITH facts AS (
+  SELECT
+    host,
+    key,
+    value,
+    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
+    ROW_NUMBER() OVER (PARTITION BY filename, key ORDER BY file_row_number DESC) AS place
+  FROM parts_meta
+)
+SELECT
+  dir,
+  host,
+  MAX(CASE WHEN key = 't0_ns' THEN CAST(value AS BIGINT) END) AS t0_ns,
+  MAX(CASE WHEN key = 't0_wall_ns' THEN CAST(value AS BIGINT) END) AS t0_wall_ns
+FROM facts
+WHERE
+  place = 1
+GROUP BY
+  dir,
+  host;
+
+CREATE OR REPLACE TEMPORARY VIEW v_loss AS
+SELECT
+  layer,
+  place,
+  SUM(count) AS lost
+FROM losses
+GROUP BY ALL
+HAVING
+  SUM(count) <> 0
+ORDER BY
+  lost DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_coverage AS
+SELECT
+  layer,
+  COUNT(*) FILTER(WHERE
+    status = 'attached') AS attached,
+  COUNT(*) FILTER(WHERE
+    status <> 'absent' OR symbol = '') AS probes,
+  COUNT(*) FILTER(WHERE
+    status = 'absent' AND symbol <> '') AS absent,
+  COLLECT_LIST(DISTINCT tier) FILTER(WHERE
+    status = 'attached') AS tiers,
+  COLLECT_LIST(DISTINCT status || ': ' || reason) FILTER(WHERE
+    status <> 'attached') AS reasons
+FROM coverage
+GROUP BY
+  layer
+ORDER BY
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_layers AS
+SELECT
+  layer,
+  COUNT(*) FILTER(WHERE
+    layer_top) AS calls,
+  COUNT(*) FILTER(WHERE
+    NOT layer_top) AS nested_calls,
+  COALESCE(SUM(dur_ns) FILTER(WHERE
+    layer_top), 0) AS inclusive_ns,
+  SUM(self_ns) AS exclusive_ns,
+  SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
+  SUM(req_bytes) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write')) AS asked,
+  SUM(bytes) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write')) AS moved,
+  COUNT(*) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
+  COUNT(*) FILTER(WHERE
+    layer_top AND errno <> 0) AS errors
+FROM spans
+GROUP BY
+  layer
+ORDER BY
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_ops AS
+SELECT
+  layer,
+  op,
+  ANY_VALUE(kind) IGNORE NULLS AS kind,
+  COUNT(*) AS calls,
+  COUNT(*) FILTER(WHERE
+    NOT layer_top) AS nested_calls,
+  COALESCE(SUM(dur_ns) FILTER(WHERE
+    layer_top), 0) AS inclusive_ns,
+  SUM(self_ns) AS exclusive_ns,
+  SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
+  SUM(req_bytes) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write')) AS asked,
+  SUM(bytes) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write')) AS moved,
+  COUNT(*) FILTER(WHERE
+    errno <> 0) AS errors,
+  MIN(dur_ns) AS min_ns,
+  AVG(dur_ns) AS mean_ns,
+  STDDEV_SAMP(dur_ns) AS stddev_ns,
+  PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY dur_ns) AS p50_ns,
+  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
+  MAX(dur_ns) AS max_ns
+FROM spans
+GROUP BY
+  layer,
+  op
+ORDER BY
+  exclusive_ns DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_own AS
+WITH RECURSIVE phases AS (
+  SELECT
+    host,
+    span_id
+  FROM spans
+  WHERE
+    parent_id IS NULL AND layer = 'app' AND kind = 'other'
+  UNION ALL
+  SELECT
+    s.host,
+    s.span_id
+  FROM spans AS s
+  JOIN phases AS p
+    ON s.host IS NOT DISTINCT FROM p.host AND s.parent_id = p.span_id
+  WHERE
+    s.layer = 'app' AND s.kind = 'other'
+)
+SELECT
+  *
+FROM spans
+WHERE
+  (
+    layer <> 'app' OR kind <> 'other'
+  ) AND parent_id IS NULL
+UNION ALL
+SELECT
+  s.*
+FROM spans AS s
+JOIN phases AS p
+  ON s.host IS NOT DISTINCT FROM p.host AND s.parent_id = p.span_id
+WHERE
+  s.layer <> 'app' OR s.kind <> 'other';
+
+CREATE OR REPLACE TEMPORARY VIEW v_inside AS
+WITH RECURSIVE below AS (
+  SELECT
+    host,
+    span_id,
+    span_id AS call_id,
+    layer AS called
+  FROM v_own
+  WHERE
+    NOT parent_id IS NULL
+  UNION ALL
+  SELECT
+    s.host,
+    s.span_id,
+    b.call_id,
+    b.called
+  FROM spans AS s
+  JOIN below AS b
+    ON s.host IS NOT DISTINCT FROM b.host AND s.parent_id = b.span_id
+)
+SELECT
+  s.host,
+  s.span_id,
+  s.root_id AS call_id,
+  r.layer AS called
+FROM spans AS s
+JOIN (
+  SELECT
+    *
+  FROM v_own
+  WHERE
+    parent_id IS NULL
+) AS r
+  ON s.host IS NOT DISTINCT FROM r.host AND s.root_id = r.span_id
+UNION ALL
+SELECT
+  *
+FROM below;
+
+CREATE OR REPLACE TEMPORARY VIEW v_asked AS
+WITH RECURSIVE opaque AS (
+  SELECT
+    host,
+    span_id
+  FROM v_own
+  WHERE
+    op IN ('io_submit', 'io_uring_enter')
+    OR (
+      kind IN ('read', 'write') AND COALESCE(req_bytes, bytes) IS NULL AND errno = 0
+    )
+  UNION ALL
+  SELECT
+    s.host,
+    s.span_id
+  FROM spans AS s
+  JOIN opaque AS o
+    ON s.host IS NOT DISTINCT FROM o.host AND s.parent_id = o.span_id
+  WHERE
+    (
+      s.layer = 'app' AND s.kind = 'other'
+    )
+    OR s.op IN ('io_submit', 'io_uring_enter')
+    OR (
+      s.kind IN ('read', 'write')
+      AND COALESCE(s.req_bytes, s.bytes) IS NULL
+      AND s.errno = 0
+    )
+), calls AS (
+  SELECT
+    *,
+    COALESCE(req_bytes, bytes) AS asked
+  FROM v_own
+  WHERE
+    kind IN ('read', 'write')
+  UNION ALL
+  SELECT
+    s.*,
+    COALESCE(s.req_bytes, s.bytes)
+  FROM spans AS s
+  JOIN opaque AS o
+    ON s.host IS NOT DISTINCT FROM o.host AND s.parent_id = o.span_id
+  WHERE
+    s.kind IN ('read', 'write') AND NOT COALESCE(s.req_bytes, s.bytes) IS NULL
+)
+SELECT
+  *
+FROM calls
+UNION ALL
+SELECT
+  s.*,
+  COALESCE(s.req_bytes, s.bytes)
+FROM spans AS s
+JOIN calls AS c
+  ON s.host IS NOT DISTINCT FROM c.host AND s.parent_id = c.span_id
+WHERE
+  s.op IN ('copy_file_range.read', 'sendfile.read', 'splice.read', 'tee.read');
+
+CREATE OR REPLACE TEMPORARY VIEW v_amplification AS
+WITH steps AS (
+  SELECT
+    0 AS step,
+    'asked' AS layer,
+    kind,
+    COUNT(*) AS calls,
+    SUM(asked) AS bytes,
+    COUNT(*) FILTER(WHERE
+      asked IS NULL AND errno = 0) AS unknown_calls
+  FROM v_asked
+  GROUP BY
+    kind
+  UNION ALL
+  SELECT
+    ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer),
+    layer,
+    kind,
+    COUNT(*),
+    SUM(bytes),
+    COUNT(*) FILTER(WHERE
+      bytes IS NULL AND errno = 0)
+  FROM spans
+  WHERE
+    layer_top AND kind IN ('read', 'write')
+  GROUP BY
+    layer,
+    kind
+  UNION ALL
+  SELECT
+    11,
+    'block',
+    op,
+    COUNT(*),
+    SUM(CASE WHEN status = 0 THEN bytes ELSE 0 END),
+    0
+  FROM block
+  WHERE
+    op IN ('read', 'write') AND upper_dev IS NULL AND NOT status IS NULL
+  GROUP BY
+    op
+)
+SELECT
+  kind,
+  layer,
+  calls,
+  bytes,
+  unknown_calls,
+  bytes / CAST(NULLIF(MAX(bytes) FILTER(WHERE
+    layer = 'asked') OVER (PARTITION BY kind), 0) AS DOUBLE) AS to_asked
+FROM steps
+ORDER BY
+  kind NULLS LAST,
+  step NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_amplification_by_called AS
+WITH requests AS (
+  SELECT
+    l.host,
+    l.root_id,
+    l.span_id,
+    l.how,
+    l.bytes,
+    b.op,
+    BOOL_OR(l.how = 'writeback') OVER (PARTITION BY l.host, l.req_id) AS written
+  FROM block_links AS l
+  JOIN block AS b
+    USING (host, req_id)
+  WHERE
+    b.op IN ('read', 'write') AND b.status = 0 AND b.upper_dev IS NULL
+), linked AS (
+  SELECT
+    r.*,
+    COALESCE(i.called, root.called, s.layer) AS called
+  FROM requests AS r
+  LEFT JOIN v_inside AS i
+    ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
+  LEFT JOIN v_inside AS root
+    ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
+  LEFT JOIN spans AS s
+    ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id
+), steps AS (
+  SELECT
+    called,
+    0 AS step,
+    'asked' AS layer,
+    kind,
+    COUNT(*) AS calls,
+    SUM(asked) AS bytes,
+    COUNT(*) FILTER(WHERE
+      asked IS NULL AND errno = 0) AS unknown_calls
+  FROM v_asked
+  JOIN v_inside
+    USING (host, span_id)
+  GROUP BY
+    called,
+    kind
+  UNION ALL
+  SELECT
+    called,
+    ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer),
+    layer,
+    kind,
+    COUNT(*),
+    SUM(bytes),
+    COUNT(*) FILTER(WHERE
+      bytes IS NULL AND errno = 0)
+  FROM spans
+  JOIN v_inside
+    USING (host, span_id)
+  WHERE
+    layer_top AND kind IN ('read', 'write')
+  GROUP BY
+    called,
+    layer,
+    kind
+  UNION ALL
+  SELECT
+    called,
+    11,
+    'block',
+    op,
+    COUNT(*),
+    SUM(bytes),
+    0
+  FROM linked
+  WHERE
+    NOT called IS NULL AND (
+      op = 'read' OR how = 'writeback' OR NOT written
+    )
+  GROUP BY
+    called,
+    op
+)
+SELECT
+  kind,
+  called,
+  layer,
+  calls,
+  bytes,
+  unknown_calls,
+  bytes / CAST(NULLIF(MAX(bytes) FILTER(WHERE
+    layer = 'asked') OVER (PARTITION BY kind, called), 0) AS DOUBLE) AS to_asked
+FROM steps
+ORDER BY
+  kind NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), called) NULLS LAST,
+  step NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_block_classes AS
+SELECT
+  op,
+  class,
+  COUNT(*) AS requests,
+  SUM(CASE WHEN status = 0 THEN bytes ELSE 0 END) AS bytes,
+  COUNT(*) FILTER(WHERE
+    status <> 0) AS errors,
+  SUM(issue_ns - queue_ns) AS queue_ns,
+  SUM(dur_ns) AS device_ns,
+  PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY dur_ns) AS p50_ns,
+  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
+  MAX(dur_ns) AS max_ns
+FROM block
+WHERE
+  upper_dev IS NULL AND NOT status IS NULL
+GROUP BY
+  op,
+  class
+ORDER BY
+  bytes DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_devices AS
+WITH owned AS (
+  SELECT
+    host,
+    req_id,
+    SUM(bytes) FILTER(WHERE
+      known_by <> 'none') AS known
+  FROM block_bytes
+  GROUP BY
+    host,
+    req_id
+), told AS (
+  SELECT
+    *,
+    CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what
+  FROM block
+)
+SELECT
+  host,
+  ANY_VALUE(device) IGNORE NULLS AS device,
+  dev,
+  ANY_VALUE(upper_dev) IGNORE NULLS AS upper_dev,
+  COUNT(*) FILTER(WHERE
+    what = 'read') AS reads,
+  SUM(bytes) FILTER(WHERE
+    what = 'read') AS bytes_read,
+  SUM(merges) FILTER(WHERE
+    what = 'read') AS reads_merged,
+  COUNT(*) FILTER(WHERE
+    what = 'write') AS writes,
+  SUM(bytes) FILTER(WHERE
+    what = 'write') AS bytes_written,
+  SUM(merges) FILTER(WHERE
+    what = 'write') AS writes_merged,
+  COUNT(*) FILTER(WHERE
+    what = 'flush') AS flushes,
+  COUNT(*) FILTER(WHERE
+    what = 'discard') AS discards,
+  SUM(known) FILTER(WHERE
+    what = 'write') AS bytes_written_known,
+  SUM(splits) AS splits,
+  SUM(issue_ns - queue_ns) AS queue_ns,
+  SUM(dur_ns) AS device_ns,
+  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
+  MAX(qdepth) AS max_qdepth,
+  COUNT(*) FILTER(WHERE
+    status <> 0) AS errors,
+  COUNT(*) FILTER(WHERE
+    what = 'unfinished') AS unfinished
+FROM told
+LEFT JOIN owned
+  USING (host, req_id)
+GROUP BY
+  host,
+  dev
+ORDER BY
+  host NULLS LAST,
+  dev NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_files AS
+SELECT
+  s.host,
+  s.file_id,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  s.layer,
+  COUNT(*) AS calls,
+  SUM(s.dur_ns) AS time_ns,
+  SUM(s.bytes) FILTER(WHERE
+    s.kind = 'read') AS bytes_read,
+  SUM(s.bytes) FILTER(WHERE
+    s.kind = 'write') AS bytes_written,
+  COUNT(*) FILTER(WHERE
+    s.kind = 'read') AS reads,
+  COUNT(*) FILTER(WHERE
+    s.kind = 'write') AS writes,
+  COUNT(*) FILTER(WHERE
+    s.kind = 'open') AS opens,
+  COUNT(*) FILTER(WHERE
+    s.kind = 'meta') AS metas,
+  COUNT(*) FILTER(WHERE
+    s.kind = 'sync') AS syncs,
+  COUNT(*) FILTER(WHERE
+    s.errno <> 0) AS errors,
+  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.dur_ns) AS p99_ns
+FROM spans AS s
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+WHERE
+  s.layer_top AND NOT s.file_id IS NULL
+GROUP BY
+  s.host,
+  s.file_id,
+  s.layer
+ORDER BY
+  time_ns DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_bandwidth AS
+SELECT
+  host,
+  file_id,
+  process_ix,
+  kind,
+  SUM(bytes) AS bytes,
+  COUNT(*) AS samples,
+  MAX(bytes * 1e9 / GREATEST(dur_ns, 1)) AS max_bps,
+  MIN(bytes * 1e9 / GREATEST(dur_ns, 1)) AS min_bps,
+  AVG(bytes * 1e9 / GREATEST(dur_ns, 1)) AS mean_bps,
+  STDDEV_SAMP(bytes * 1e9 / GREATEST(dur_ns, 1)) AS stddev_bps
+FROM spans
+WHERE
+  layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+GROUP BY
+  host,
+  file_id,
+  process_ix,
+  kind
+ORDER BY
+  bytes DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_ranks AS
+SELECT
+  COALESCE(p.rank, s.rank) AS rank,
+  CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
+  CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.host END AS host,
+  COLLECT_LIST(DISTINCT s.pid) AS pids,
+  s.layer,
+  COUNT(*) FILTER(WHERE
+    s.layer_top) AS calls,
+  COUNT(o.span_id) AS own_calls,
+  COALESCE(SUM(s.bytes) FILTER(WHERE
+    s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
+  COALESCE(SUM(s.bytes) FILTER(WHERE
+    s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
+  COALESCE(SUM(s.dur_ns) FILTER(WHERE
+    s.layer_top), 0) AS inclusive_ns,
+  SUM(s.self_ns) AS exclusive_ns,
+  COALESCE(SUM(o.dur_ns), 0) AS own_inclusive_ns
+FROM spans AS s
+LEFT JOIN v_own AS o
+  ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+LEFT JOIN processes AS p
+  ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+GROUP BY
+  1,
+  2,
+  3,
+  5
+ORDER BY
+  1 NULLS LAST,
+  3 NULLS LAST,
+  2 NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), s.layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_imbalance AS
+WITH chosen AS (
+  SELECT
+    *,
+    COALESCE(rank, process_ix) AS who,
+    COALESCE(host || ':', '') || COALESCE(rank, process_ix) AS one
+  FROM v_ranks
+  WHERE
+    (
+      NOT rank IS NULL
+    ) = (
+      SELECT
+        COALESCE(BOOL_OR(NOT rank IS NULL), FALSE)
+      FROM v_ranks
+    )
+), everyone AS (
+  SELECT
+    COUNT(DISTINCT one) AS n
+  FROM chosen
+)
+SELECT
+  layer,
+  MAX(exclusive_ns) AS max_ns,
+  SUM(exclusive_ns) / CAST(ANY_VALUE(n) IGNORE NULLS AS DOUBLE) AS mean_ns,
+  MAX(exclusive_ns) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(exclusive_ns), 0) AS DOUBLE) AS time_max_to_mean,
+  MAX(bytes_read + bytes_written) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(bytes_read + bytes_written), 0) AS DOUBLE) AS bytes_max_to_mean,
+  MAX_BY(who, exclusive_ns) AS slowest
+FROM chosen, everyone
+GROUP BY
+  layer
+ORDER BY
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_phases AS
+WITH RECURSIVE inside AS (
+  SELECT
+    host,
+    span_id AS phase_id,
+    op AS phase,
+    span_id,
+    op,
+    layer,
+    kind,
+    FALSE AS in_app
+  FROM spans
+  WHERE
+    layer = 'app' AND kind = 'other'
+  UNION ALL
+  SELECT
+    i.host,
+    i.phase_id,
+    i.phase,
+    s.span_id,
+    s.op,
+    s.layer,
+    s.kind,
+    i.in_app OR (
+      i.layer = 'app' AND i.kind <> 'other'
+    )
+  FROM spans AS s
+  JOIN inside AS i
+    ON s.host IS NOT DISTINCT FROM i.host AND s.parent_id = i.span_id
+), nested AS (
+  SELECT
+    host,
+    span_id
+  FROM inside
+  WHERE
+    span_id <> phase_id AND op = phase AND layer = 'app' AND kind = 'other'
+), phases AS (
+  SELECT
+    op AS phase,
+    COUNT(*) AS calls,
+    COUNT(*) FILTER(WHERE
+      flags & 64 <> 0) AS unfinished_calls,
+    COALESCE(SUM(dur_ns) FILTER(WHERE
+      n.span_id IS NULL), 0) AS inclusive_ns,
+    SUM(self_ns) AS exclusive_ns
+  FROM spans AS s
+  LEFT JOIN (
+    SELECT DISTINCT
+      host,
+      span_id
+    FROM nested
+  ) AS n
+    ON n.host IS NOT DISTINCT FROM s.host AND n.span_id = s.span_id
+  WHERE
+    layer = 'app' AND kind = 'other'
+  GROUP BY
+    op
+), held AS (
+  SELECT
+    phase,
+    host,
+    span_id,
+    BOOL_AND(in_app) AS in_app
+  FROM inside
+  WHERE
+    layer <> 'app' OR kind <> 'other'
+  GROUP BY
+    phase,
+    host,
+    span_id
+), layers AS (
+  SELECT
+    h.phase,
+    s.layer,
+    COUNT(*) AS layer_calls,
+    SUM(s.bytes) FILTER(WHERE
+      s.kind = 'read') AS bytes_read,
+    SUM(s.bytes) FILTER(WHERE
+      s.kind = 'write') AS bytes_written,
+    COUNT(*) FILTER(WHERE
+      s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
+    SUM(s.dur_ns) AS time_ns
+  FROM held AS h
+  JOIN spans AS s
+    USING (host, span_id)
+  WHERE
+    s.layer_top OR (
+      s.layer = 'app' AND NOT h.in_app
+    )
+  GROUP BY
+    h.phase,
+    s.layer
+)
+SELECT
+  p.phase AS op,
+  calls,
+  unfinished_calls,
+  inclusive_ns,
+  exclusive_ns,
+  layer,
+  layer_calls,
+  bytes_read,
+  bytes_written,
+  unknown_calls,
+  time_ns
+FROM phases AS p
+LEFT JOIN layers AS l
+  ON l.phase = p.phase
+ORDER BY
+  inclusive_ns DESC,
+  op NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_slowest AS
+WITH calls AS (
+  SELECT
+    *
+  FROM v_own
+  ORDER BY
+    dur_ns DESC,
+    host NULLS LAST,
+    span_id NULLS LAST
+  LIMIT 50
+)
+SELECT
+  r.host,
+  r.span_id AS root_id,
+  r.layer,
+  r.op,
+  r.dur_ns,
+  r.start_ns,
+  r.pid,
+  r.tid,
+  r.rank,
+  r.bytes,
+  r.errno,
+  COUNT(*) AS calls,
+  MAX_BY(s.op, s.self_ns) AS worst_op,
+  MAX_BY(s.layer, s.self_ns) AS worst_layer,
+  MAX(s.self_ns) / CAST(NULLIF(r.dur_ns, 0) AS DOUBLE) AS worst_share
+FROM calls AS r
+JOIN v_inside AS i
+  ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
+JOIN spans AS s
+  ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+GROUP BY
+  r.host,
+  r.span_id,
+  r.layer,
+  r.op,
+  r.dur_ns,
+  r.start_ns,
+  r.pid,
+  r.tid,
+  r.rank,
+  r.bytes,
+  r.errno
+ORDER BY
+  r.dur_ns DESC,
+  r.host NULLS LAST,
+  r.span_id NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
+RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_ns BIGINT, bytes BIGINT, offset BIGINT,
+  errno INT, span_id BIGINT) RETURN
+WITH top AS (
+  SELECT
+    *
+  FROM spans
+  WHERE
+    span_id = call_id AND (
+      node IS NULL OR host = node
+    )
+), tree AS (
+  SELECT
+    s.*,
+    s.depth - top.depth AS level
+  FROM spans AS s, top
+  WHERE
+    s.host IS NOT DISTINCT FROM top.host
+    AND s.root_id = top.root_id
+    AND SHIFTRIGHT(s.span_id, 33) = SHIFTRIGHT(top.span_id, 33)
+    AND s.span_id >= top.span_id
+    AND s.start_ns + s.dur_ns <= top.start_ns + top.dur_ns
+)
+SELECT
+  REPEAT('  ', level) || op AS call,
+  layer,
+  start_ns,
+  dur_ns,
+  self_ns,
+  bytes,
+  `offset`,
+  errno,
+  span_id
+FROM tree
+UNION ALL
+SELECT
+  'block ' || b.op || ' ' || b.class || ' (' || l.how || ')',
+  'block',
+  b.issue_ns,
+  b.dur_ns,
+  NULL,
+  l.bytes,
+  NULL,
+  b.status,
+  l.span_id
+FROM block_links AS l
+JOIN block AS b
+  USING (host, req_id)
+WHERE
+  (
+    node IS NULL OR host = node
+  )
+  AND (
+    l.root_id = call_id OR l.span_id IN (
+      SELECT
+        span_id
+      FROM tree
+    )
+  )
+ORDER BY
+  start_ns NULLS LAST,
+  span_id NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_calls_to_device AS
+WITH below AS (
+  SELECT
+    host,
+    call_id,
+    COUNT(*) AS n,
+    SUM(bytes) FILTER(WHERE
+      kind IN ('read', 'write')) AS b
+  FROM spans
+  JOIN v_inside
+    USING (host, span_id)
+  WHERE
+    layer = 'syscall' AND layer_top
+  GROUP BY
+    host,
+    call_id
+), requests AS (
+  SELECT
+    host,
+    COALESCE(i.call_id, l.root_id) AS call_id,
+    req_id,
+    GREATEST(
+      SUM(l.bytes) FILTER(WHERE
+        how = 'writeback'),
+      SUM(l.bytes) FILTER(WHERE
+        how <> 'writeback')
+    ) AS b
+  FROM block_links AS l
+  JOIN block AS b
+    USING (host, req_id)
+  LEFT JOIN v_inside AS i
+    USING (host, span_id)
+  WHERE
+    b.upper_dev IS NULL
+  GROUP BY
+    1,
+    2,
+    req_id
+), device AS (
+  SELECT
+    host,
+    call_id,
+    COUNT(*) AS n,
+    SUM(b) AS b
+  FROM requests
+  GROUP BY
+    host,
+    call_id
+)
+SELECT
+  r.layer,
+  r.op,
+  COUNT(*) AS calls,
+  SUM(r.bytes) AS bytes,
+  SUM(below.n) AS syscalls,
+  SUM(below.b) AS syscall_bytes,
+  SUM(device.n) AS requests,
+  SUM(device.b) AS device_bytes
+FROM v_own AS r
+LEFT JOIN below
+  ON below.host IS NOT DISTINCT FROM r.host AND below.call_id = r.span_id
+LEFT JOIN device
+  ON device.host IS NOT DISTINCT FROM r.host AND device.call_id = r.span_id
+GROUP BY
+  r.layer,
+  r.op
+ORDER BY
+  calls DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_rpc AS
+SELECT
+  r.host,
+  r.client_span_id,
+  c.op AS client_op,
+  c.pid AS client_pid,
+  c.dur_ns AS client_ns,
+  f.path,
+  r.rpc_id,
+  r.protocol,
+  r.op AS request,
+  r.`offset`,
+  r.req_bytes,
+  r.bytes,
+  r.errno,
+  r.received_ns,
+  r.dur_ns AS served_ns,
+  r.server_pid,
+  s.span_id AS server_span_id,
+  s.layer AS server_layer,
+  s.op AS server_op,
+  s.`offset` AS server_offset,
+  s.bytes AS server_bytes,
+  s.dur_ns AS server_ns,
+  s.errno AS server_errno,
+  s.file_id AS server_file_id
+FROM rpc AS r
+LEFT JOIN spans AS c
+  ON c.host IS NOT DISTINCT FROM r.host AND c.span_id = r.client_span_id
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
+LEFT JOIN spans AS s
+  ON s.host IS NOT DISTINCT FROM r.host
+  AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+ORDER BY
+  r.host NULLS LAST,
+  r.rpc_id NULLS LAST,
+  s.span_id NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_clocks AS
+WITH opens AS (
+  SELECT
+    s.host,
+    s.coll_id,
+    s.start_ns + d.t0_wall_ns AS came,
+    s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
+    ROW_NUMBER() OVER (
+      PARTITION BY s.host, s.coll_id, COALESCE(s.rank, -1 - s.process_ix)
+      ORDER BY s.start_ns + d.t0_wall_ns NULLS LAST
+    ) AS run
+  FROM (
+    SELECT
+      *,
+      REGEXP_REPLACE(filename, '[^/]*$', '') AS dir
+    FROM parts_spans
+    WHERE
+      op = 'MPI_File_open' AND NOT coll_id IS NULL AND errno = 0 AND flags & 64 = 0
+  ) AS s
+  JOIN datasets AS d
+    USING (dir)
+), stays AS (
+  SELECT
+    host,
+    coll_id,
+    run,
+    MAX(came) AS came,
+    MIN(went) AS went
+  FROM opens
+  GROUP BY
+    host,
+    coll_id,
+    run
+), first AS (
+  SELECT
+    MIN(host) AS host
+  FROM datasets
+), bounds AS (
+  SELECT
+    s.host,
+    MAX(r.came - s.went) AS least_ns,
+    MIN(r.went - s.came) AS most_ns,
+    COUNT(*) AS calls
+  FROM stays AS s
+  JOIN stays AS r
+    ON r.coll_id = s.coll_id AND r.run = s.run
+  JOIN first AS f
+    ON r.host IS NOT DISTINCT FROM f.host
+  WHERE
+    s.host <> r.host
+  GROUP BY
+    s.host
+)
+SELECT
+  h.host,
+  COALESCE(
+    CASE
+      WHEN least_ns > most_ns OR (
+        least_ns <= 0 AND most_ns >= 0
+      )
+      THEN 0
+      ELSE least_ns + CAST(FLOOR((
+        most_ns - least_ns
+      ) / 2) AS BIGINT)
+    END,
+    0
+  ) AS offset_ns,
+  least_ns,
+  most_ns,
+  COALESCE(calls, 0) AS calls,
+  CASE
+    WHEN h.host IS NOT DISTINCT FROM f.host
+    THEN 'reference'
+    WHEN calls IS NULL
+    THEN 'wall'
+    WHEN least_ns > most_ns
+    THEN 'contradiction'
+    WHEN least_ns <= 0 AND most_ns >= 0
+    THEN 'wall'
+    ELSE 'calls'
+  END AS how
+FROM (
+  SELECT DISTINCT
+    host
+  FROM datasets
+) AS h
+CROSS JOIN first AS f
+LEFT JOIN bounds AS b
+  ON b.host IS NOT DISTINCT FROM h.host
+ORDER BY
+  h.host NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_spans AS
+SELECT
+  s.*
+  EXCEPT (filename, file_row_number, dir),
+  s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
+FROM (
+  SELECT
+    *,
+    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir
+  FROM parts_spans
+) AS s
+JOIN datasets AS d
+  ON d.dir = s.dir
+JOIN v_clocks AS c
+  ON c.host IS NOT DISTINCT FROM s.host;
+
+CREATE OR REPLACE TEMPORARY VIEW v_collectives AS
+WITH RECURSIVE calls AS (
+  SELECT
+    s.*,
+    ROW_NUMBER() OVER (
+      PARTITION BY host, coll_id, COALESCE(rank, -1 - process_ix)
+      ORDER BY wall_ns NULLS LAST
+    ) AS run
+  FROM v_spans AS s
+  WHERE
+    NOT coll_id IS NULL
+), tops AS (
+  SELECT
+    host,
+    span_id AS call,
+    span_id
+  FROM calls
+  UNION ALL
+  SELECT
+    w.host,
+    w.async_id,
+    w.span_id
+  FROM spans AS w
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM w.host AND c.span_id = w.async_id
+  WHERE
+    w.kind = 'wait' AND w.coll_id IS NULL
+), below AS (
+  SELECT
+    *
+  FROM tops
+  UNION ALL
+  SELECT
+    b.host,
+    b.call,
+    s.span_id
+  FROM below AS b
+  JOIN spans AS s
+    ON s.host IS NOT DISTINCT FROM b.host AND s.parent_id = b.span_id
+), io AS (
+  SELECT
+    b.host,
+    b.call,
+    COUNT(*) AS n,
+    COALESCE(SUM(s.bytes), 0) AS bytes,
+    BOOL_OR(s.file_id = c.file_id) AS aggregates
+  FROM below AS b
+  JOIN spans AS s
+    USING (host, span_id)
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM b.host AND c.span_id = b.call
+  WHERE
+    s.layer = 'syscall' AND s.kind IN ('read', 'write')
+  GROUP BY
+    b.host,
+    b.call
+)
+SELECT
+  c.coll_id,
+  c.run,
+  ANY_VALUE(c.op) IGNORE NULLS AS op,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  ANY_VALUE(h.comm_size) IGNORE NULLS AS comm_size,
+  COUNT(*) AS ranks,
+  MIN(c.wall_ns) AS first_wall_ns,
+  MAX(c.wall_ns) AS last_wall_ns,
+  MAX(c.wall_ns) - MIN(c.wall_ns) AS first_waits_ns,
+  MAX_BY(c.rank, c.wall_ns) AS last_rank,
+  MAX_BY(c.rank, c.dur_ns) AS slowest_rank,
+  MAX(c.dur_ns) AS slowest_ns,
+  SUM(c.req_bytes) FILTER(WHERE
+    c.kind IN ('read', 'write')) AS asked,
+  SUM(c.bytes) FILTER(WHERE
+    c.kind IN ('read', 'write')) AS moved,
+  COALESCE(SUM(io.n), 0) AS syscalls,
+  COALESCE(SUM(io.bytes), 0) AS syscall_bytes,
+  COUNT(*) FILTER(WHERE
+    io.aggregates) AS aggregators,
+  COLLECT_LIST(
+    STRUCT(c.rank AS rank, COALESCE(io.n, 0) AS syscalls, COALESCE(io.bytes, 0) AS bytes)
+  ) AS by_rank
+FROM calls AS c
+LEFT JOIN io
+  ON io.host IS NOT DISTINCT FROM c.host AND io.call = c.span_id
+LEFT JOIN handles AS h
+  ON h.host IS NOT DISTINCT FROM c.host AND h.handle_id = c.handle_id
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
+GROUP BY
+  c.coll_id,
+  c.run
+ORDER BY
+  first_wall_ns NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_sizes AS
+SELECT
+  layer,
+  kind,
+  CASE
+    WHEN bytes = 0
+    THEN 0
+    ELSE SHIFTLEFT(CAST(1 AS BIGINT), CAST((
+      LENGTH(BIN(bytes)) - 1
+    ) AS INT))
+  END AS from_bytes,
+  COUNT(*) AS calls,
+  SUM(bytes) AS bytes,
+  SUM(dur_ns) AS time_ns
+FROM spans
+WHERE
+  layer_top AND kind IN ('read', 'write') AND bytes >= 0
+GROUP BY
+  layer,
+  kind,
+  from_bytes
+ORDER BY
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST,
+  kind NULLS LAST,
+  from_bytes NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_sequential AS
+WITH steps AS (
+  SELECT
+    host,
+    file_id,
+    kind,
+    start_ns - LAG(start_ns) OVER w AS gap,
+    `offset` - LAG(`offset` + bytes) OVER w AS jump
+  FROM spans
+  WHERE
+    layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+  WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns NULLS LAST)
+)
+SELECT
+  host,
+  file_id,
+  kind,
+  COUNT(*) AS accesses,
+  MEDIAN(gap) AS median_gap_ns,
+  AVG(CAST((
+    jump >= 0
+  ) AS INT)) AS sequential,
+  AVG(CAST((
+    jump = 0
+  ) AS INT)) AS consecutive
+FROM steps
+GROUP BY
+  host,
+  file_id,
+  kind
+ORDER BY
+  accesses DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_handle_pattern AS
+WITH viewed AS (
+  SELECT DISTINCT
+    host,
+    handle_id
+  FROM spans
+  WHERE
+    op = 'MPI_File_set_view' AND NOT handle_id IS NULL
+), accesses AS (
+  SELECT
+    host,
+    handle_id,
+    layer,
+    file_id,
+    kind,
+    bytes,
+    `offset` - LAG(`offset` + bytes) OVER (
+      PARTITION BY host, handle_id, kind
+      ORDER BY start_ns NULLS LAST, span_id NULLS LAST
+    ) AS jump,
+    LAG(kind) OVER (PARTITION BY host, handle_id ORDER BY start_ns NULLS LAST, span_id NULLS LAST) <> kind AS switched
+  FROM spans
+  WHERE
+    layer_top
+    AND kind IN ('read', 'write')
+    AND bytes > 0
+    AND NOT `offset` IS NULL
+    AND NOT handle_id IS NULL
+    AND NOT EXISTS(
+      SELECT
+        *
+      FROM viewed AS v
+      WHERE
+        v.host IS NOT DISTINCT FROM spans.host AND v.handle_id = spans.handle_id
+    )
+), strides AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    jump AS stride,
+    COUNT(*) AS n,
+    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, jump NULLS LAST) AS place
+  FROM accesses
+  WHERE
+    jump > 0
+  GROUP BY
+    host,
+    handle_id,
+    kind,
+    jump
+), top_strides AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    SUM(n) FILTER(WHERE
+      place <= 4 AND n > 1) AS strided,
+    MAX(stride) FILTER(WHERE
+      place = 1) AS stride1,
+    MAX(n) FILTER(WHERE
+      place = 1) AS stride1_calls,
+    MAX(stride) FILTER(WHERE
+      place = 2) AS stride2,
+    MAX(n) FILTER(WHERE
+      place = 2) AS stride2_calls,
+    MAX(stride) FILTER(WHERE
+      place = 3) AS stride3,
+    MAX(n) FILTER(WHERE
+      place = 3) AS stride3_calls,
+    MAX(stride) FILTER(WHERE
+      place = 4) AS stride4,
+    MAX(n) FILTER(WHERE
+      place = 4) AS stride4_calls
+  FROM strides
+  GROUP BY
+    host,
+    handle_id,
+    kind
+), sizes AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    bytes AS size,
+    COUNT(*) AS n,
+    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, bytes NULLS LAST) AS place
+  FROM accesses
+  GROUP BY
+    host,
+    handle_id,
+    kind,
+    bytes
+), top_sizes AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    MAX(size) FILTER(WHERE
+      place = 1) AS size1,
+    MAX(n) FILTER(WHERE
+      place = 1) AS size1_calls,
+    MAX(size) FILTER(WHERE
+      place = 2) AS size2,
+    MAX(n) FILTER(WHERE
+      place = 2) AS size2_calls,
+    MAX(size) FILTER(WHERE
+      place = 3) AS size3,
+    MAX(n) FILTER(WHERE
+      place = 3) AS size3_calls,
+    MAX(size) FILTER(WHERE
+      place = 4) AS size4,
+    MAX(n) FILTER(WHERE
+      place = 4) AS size4_calls
+  FROM sizes
+  GROUP BY
+    host,
+    handle_id,
+    kind
+), totals AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    ANY_VALUE(layer) IGNORE NULLS AS layer,
+    ANY_VALUE(file_id) IGNORE NULLS AS file_id,
+    COUNT(*) AS calls,
+    SUM(bytes) AS bytes,
+    COUNT(jump) AS steps,
+    COUNT(*) FILTER(WHERE
+      jump = 0) AS consecutive,
+    COUNT(*) FILTER(WHERE
+      jump >= 0) AS sequential,
+    COUNT(*) FILTER(WHERE
+      jump < 0) AS random,
+    COUNT(*) FILTER(WHERE
+      switched) AS switches
+  FROM accesses
+  GROUP BY
+    host,
+    handle_id,
+    kind
+)
+SELECT
+  host,
+  handle_id,
+  layer,
+  file_id,
+  kind,
+  CASE
+    WHEN steps = 0
+    THEN 'single'
+    WHEN consecutive >= 0.8 * steps
+    THEN 'consecutive'
+    WHEN consecutive + COALESCE(strided, 0) >= 0.8 * steps
+    THEN 'strided'
+    WHEN sequential >= 0.8 * steps
+    THEN 'sequential'
+    WHEN consecutive <= 0.2 * steps
+    THEN 'random'
+    ELSE 'mixed'
+  END AS pattern,
+  calls,
+  bytes,
+  steps,
+  consecutive,
+  sequential,
+  COALESCE(strided, 0) AS strided,
+  random,
+  switches,
+  stride1,
+  stride1_calls,
+  stride2,
+  stride2_calls,
+  stride3,
+  stride3_calls,
+  stride4,
+  stride4_calls,
+  size1,
+  size1_calls,
+  size2,
+  size2_calls,
+  size3,
+  size3_calls,
+  size4,
+  size4_calls
+FROM totals
+LEFT JOIN top_strides
+  USING (host, handle_id, kind)
+LEFT JOIN top_sizes
+  USING (host, handle_id, kind)
+ORDER BY
+  host NULLS LAST,
+  handle_id NULLS LAST,
+  kind NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_stdio_flush AS
+WITH above AS (
+  SELECT
+    host,
+    handle_id,
+    kind,
+    COUNT(*) AS calls,
+    SUM(bytes) AS bytes,
+    COUNT(*) FILTER(WHERE
+      bytes IS NULL AND errno = 0) AS unknown_calls
+  FROM spans
+  WHERE
+    layer = 'stdio'
+    AND layer_top
+    AND kind IN ('read', 'write')
+    AND NOT handle_id IS NULL
+  GROUP BY
+    host,
+    handle_id,
+    kind
+), below AS (
+  SELECT
+    s.host,
+    fd.parent_handle_id AS handle_id,
+    s.kind,
+    COUNT(*) AS calls,
+    SUM(s.bytes) AS bytes
+  FROM spans AS s
+  JOIN handles AS fd
+    ON fd.host IS NOT DISTINCT FROM s.host AND fd.handle_id = s.handle_id
+  JOIN handles AS stream
+    ON stream.host IS NOT DISTINCT FROM s.host
+    AND stream.handle_id = fd.parent_handle_id
+  WHERE
+    s.layer = 'syscall' AND s.kind IN ('read', 'write') AND stream.layer = 'stdio'
+  GROUP BY
+    s.host,
+    fd.parent_handle_id,
+    s.kind
+)
+SELECT
+  host,
+  handle_id,
+  file_id,
+  f.path,
+  kind,
+  COALESCE(above.calls, 0) AS calls,
+  above.bytes AS bytes,
+  COALESCE(above.unknown_calls, 0) AS unknown_calls,
+  COALESCE(below.calls, 0) AS syscalls,
+  below.bytes AS syscall_bytes,
+  above.calls / CAST(NULLIF(below.calls, 0) AS DOUBLE) AS calls_per_syscall
+FROM above
+FULL JOIN below
+  USING (host, handle_id, kind)
+LEFT JOIN handles AS h
+  USING (host, handle_id)
+LEFT JOIN files AS f
+  USING (host, file_id)
+ORDER BY
+  calls DESC,
+  host NULLS LAST,
+  handle_id NULLS LAST,
+  kind NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_rereads AS
+WITH reads AS (
+  SELECT
+    host,
+    file_id,
+    `offset` AS s,
+    `offset` + bytes AS e,
+    MAX(`offset` + bytes) OVER (
+      PARTITION BY host, file_id
+      ORDER BY `offset` NULLS LAST, bytes NULLS LAST
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS seen
+  FROM spans
+  WHERE
+    layer = 'syscall'
+    AND layer_top
+    AND kind = 'read'
+    AND bytes > 0
+    AND NOT `offset` IS NULL
+)
+SELECT
+  host,
+  file_id,
+  SUM(e - s) AS bytes_read,
+  SUM(GREATEST(0, e - GREATEST(s, COALESCE(seen, s)))) AS distinct_bytes,
+  SUM(e - s) / CAST(NULLIF(SUM(GREATEST(0, e - GREATEST(s, COALESCE(seen, s)))), 0) AS DOUBLE) AS times_read
+FROM reads
+GROUP BY
+  host,
+  file_id
+ORDER BY
+  times_read DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_bandwidth_over_time AS
+WITH calls AS (
+  SELECT
+    host,
+    layer,
+    kind,
+    start_ns AS s,
+    start_ns + GREATEST(dur_ns, 1) AS e,
+    bytes
+  FROM spans
+  WHERE
+    layer_top AND kind IN ('read', 'write') AND bytes > 0
+), parts AS (
+  SELECT
+    host,
+    layer,
+    kind,
+    s,
+    e,
+    bytes,
+    EXPLODE(
+      IF(
+        (
+          (
+            e - 1
+          ) DIV 100000000 + 1 - 1
+        ) < s DIV 100000000,
+        ARRAY(),
+        SEQUENCE(s DIV 100000000, (
+          (
+            e - 1
+          ) DIV 100000000 + 1 - 1
+        ))
+      )
+    ) AS bin
+  FROM calls
+)
+SELECT
+  host,
+  layer,
+  kind,
+  bin * 100000000 AS t_ns,
+  10 * SUM(
+    bytes * CAST((
+      LEAST(e, (
+        bin + 1
+      ) * 100000000) - GREATEST(s, bin * 100000000)
+    ) AS DOUBLE) / (
+      e - s
+    )
+  ) AS bps
+FROM parts
+GROUP BY
+  host,
+  layer,
+  kind,
+  t_ns
+ORDER BY
+  host NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST,
+  kind NULLS LAST,
+  t_ns NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_busy AS
+WITH calls AS (
+  SELECT
+    host,
+    layer,
+    start_ns AS s,
+    start_ns + dur_ns AS e,
+    MAX(start_ns + dur_ns) OVER (
+      PARTITION BY host, layer
+      ORDER BY start_ns NULLS LAST, dur_ns NULLS LAST
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS seen
+  FROM spans
+  WHERE
+    layer_top
+)
+SELECT
+  host,
+  layer,
+  SUM(GREATEST(0, e - GREATEST(s, COALESCE(seen, s)))) AS busy_ns
+FROM calls
+GROUP BY
+  host,
+  layer
+ORDER BY
+  host NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;

@@ -1,0 +1,77 @@
+"""Makes views-spark.sql from views.sql, the DuckDB views: spark_views.py VIEWS.sql > VIEWS-SPARK.sql
+
+What Spark calls otherwise is translated by sqlglot; how tables are read, and functions of our own, are written here."""
+
+import re
+import sys
+
+import sqlglot
+
+HEAD = """-- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
+-- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory of those of
+-- several nodes, on any file system that Spark reads:
+--
+--   spark.conf.set("iotrace.dir", DIR)
+--   for statement in open(DIR + "/node1/views-spark.sql").read().split(";\\n"):
+--       if statement.strip(): spark.sql(statement)
+--   spark.table("v_ops").show()
+--
+-- All views and functions are temporary: they belong to the session.
+
+-- Parts of different versions may have different columns; levels of calls are few, calls are many.
+SET spark.sql.parquet.mergeSchema = true;
+
+SET spark.sql.cteRecursionRowLimit = -1;
+
+-- Otherwise each view is worked out anew, down to the footers of the files, wherever it is named.
+SET spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+"""
+
+TABLE = """CREATE OR REPLACE TEMPORARY VIEW parts_{0} AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${{iotrace.dir}}/{{{0},*/{0},*/*/{0}}}-*.parquet`;
+
+"""
+
+# A table of calls and requests is all parts without what says where a row stands.
+READ = re.compile(r"read_parquet\('\*\*/(\w+)-\*\.parquet'([^)]*)\)")
+PLAIN = re.compile(r"AS FROM (read_parquet\('\*\*/\w+-\*\.parquet', union_by_name = true\));?$")
+# Spark's functions in SQL may not stand where rows are sorted: this one is written out.
+RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position\(\s*\[(.*)\], layer\)", re.S)
+# The last row of a thing: sqlglot leaves the number of each row among the columns.
+LAST = re.compile(r"SELECT \* EXCLUDE \((.*?)\)\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
+TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
+SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
+RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_ns BIGINT, bytes BIGINT, offset BIGINT,
+  errno INT, span_id BIGINT) RETURN
+"""
+
+
+def spark(statement, layers):
+    statement = PLAIN.sub(r"AS SELECT * EXCLUDE (filename, file_row_number) FROM \1", statement)
+    # Only what needs to know the file of a row asks for it, and drops what it asked for.
+    statement = re.sub(r"EXCLUDE \(filename, dir\)", "EXCLUDE (filename, file_row_number, dir)", statement)
+    statement = READ.sub(r"parts_\1", statement)
+    statement = LAST.sub(r"SELECT * EXCLUDE (\1, place) FROM (SELECT *, \3 AS place FROM \2) WHERE place = 1", statement)
+    table_of_call = TREE.match(statement)
+    statement = TREE.sub("", statement)
+    text = sqlglot.transpile(statement, read="duckdb", write="spark", pretty=True, comments=False)[0]
+    text = re.sub(r"PERCENTILE_DISC\((\S+), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
+    text = re.sub(r"LAYER_RANK\(([\w.]+)\)", rf"ARRAY_POSITION(ARRAY({layers}), \1)", text)
+    if table_of_call:
+        return SIGNATURE + text
+    return text.replace("CREATE OR REPLACE VIEW", "CREATE OR REPLACE TEMPORARY VIEW")
+
+
+def views(text):
+    tables = sorted({found[1] for found in READ.finditer(text)})
+    plain = re.sub(r"--[^\n]*", "", text)
+    layers = RANK.search(plain)[1]
+    statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
+    translated = [spark(s, layers) for s in statements if not RANK.match(s)]
+    return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(views(open(sys.argv[1]).read()).rstrip("\n") + "\n")
