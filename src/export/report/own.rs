@@ -46,17 +46,38 @@ struct Around {
     app: bool,
 }
 
+/// Asynchronous operations that are remembered, for what other threads do for them.
+const OPERATIONS_MAX: usize = 1 << 20;
+
 /// Follows the spans of each thread in the order of the dataset: a call comes before the calls inside it. Only phases that
-/// no call is around come whenever they ended. Memory grows with the number of threads.
+/// no call is around come whenever they ended. Memory grows with the number of threads and of asynchronous operations.
 #[derive(Default)]
 pub struct Places {
     threads: HashMap<i64, Vec<Around>>,
+    /// Of asynchronous operations, which other threads may carry out.
+    operations: HashMap<i64, Place>,
 }
 
 impl Places {
     pub fn of(&mut self, span: &Span) -> Place {
+        let place = self.find(span);
+        // Those of the kernel have nobody's calls inside them.
+        let by_threads = span.flags & flag::ASYNC != 0 && span.layer != Layer::Syscall;
+        if by_threads && self.operations.len() < OPERATIONS_MAX {
+            self.operations.insert(span.span_id, place);
+        }
+        place
+    }
+
+    fn find(&mut self, span: &Span) -> Place {
         let around = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
         let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
+        let elsewhere = span.parent_id.filter(|parent| parent >> SEQ_BITS != span.span_id >> SEQ_BITS);
+        if let (None, Some(place)) = (at, elsewhere.and_then(|parent| self.operations.get(&parent)).copied()) {
+            around.clear();
+            around.push(Around { id: span.span_id, place, phase: false, app: span.layer == Layer::App });
+            return place;
+        }
         if let (None, Some(parent)) = (at, span.parent_id.filter(|_| span.flags & flag::ASYNC != 0)) {
             // It was over after the call that submitted it, and comes after calls that were made since: in another part.
             return Place { call: Some((parent, span.layer)), phase: None, in_app: false };
@@ -105,6 +126,23 @@ mod tests {
         assert_eq!(of(&operation(3, 1)), id(1), "and it is no call of the program's own");
         assert_eq!(of(&operation(5, 4)), id(4), "nor is anything forgotten because of it");
         assert_eq!(of(&Span { flags: flag::ASYNC, ..span(6, None, Syscall, Write) }), id(6), "nobody submitted it");
+    }
+
+    #[test]
+    fn what_another_thread_does_for_an_operation_is_inside_the_call_that_submitted_it() {
+        use Kind::{Other, Write};
+        use Layer::{Mpiio, Syscall};
+        let operation = Span { flags: flag::ASYNC, ..span(1, None, Mpiio, Write) };
+        let mut places = Places::default();
+        let mut of = |span: &Span| places.of(span).call;
+        let call = Some((span_id(1, 1), Mpiio));
+        assert_eq!(of(&operation), call);
+        // The thread that submitted it has gone on meanwhile.
+        assert_eq!(of(&span(2, None, Syscall, Other)), Some((span_id(1, 2), Syscall)));
+        let helper = |seq, parent_id| Span { span_id: span_id(2, seq), parent_id, ..span(0, None, Syscall, Write) };
+        assert_eq!(of(&helper(1, Some(span_id(1, 1)))), call);
+        assert_eq!(of(&helper(2, Some(span_id(2, 1)))), call);
+        assert_eq!(of(&helper(3, None)), Some((span_id(2, 3), Syscall)));
     }
 
     #[test]
