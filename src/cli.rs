@@ -157,7 +157,7 @@ pub struct AddedArgs {
 pub enum Action {
     /// Summary of a recorded dataset
     Report {
-        /// The dataset
+        /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,
         /// Machine-readable
         #[arg(long)]
