@@ -98,6 +98,7 @@ fn four_nodes_have_one_report() {
     cluster.args(["--net", "--uts", "--mount", "--fork", "--kill-child", "sh", "-ec", CLUSTER, "cluster"]);
     cluster.arg(work.path()).arg(programs::build("mpiio_mix")).arg(programs::openmpi("mpirun"));
     cluster.args(tracer).args(["--no-tui", "--ring-size", "16M"]).stdin(Stdio::null());
+    cluster.env_remove("SUDO_UID").env_remove("SUDO_GID");
     let out = cluster.output().unwrap();
     let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{said}{erred}");
