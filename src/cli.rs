@@ -65,6 +65,10 @@ pub struct RecordArgs {
     /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
+    /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
+    /// without --output; no: record every call
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = clap::builder::BoolishValueParser::new())]
+    pub aggregate: Option<bool>,
     /// Record calls on sockets and pipes, too
     #[arg(long)]
     pub sockets: bool,
@@ -93,6 +97,13 @@ pub struct RecordArgs {
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
     pub run: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// Are calls summed up in the kernel?
+    pub fn aggregates(&self) -> bool {
+        self.aggregate.unwrap_or(self.system && self.output.is_none())
+    }
 }
 
 /// When one dataset ends and the next begins.

@@ -7,7 +7,7 @@
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
--- All views and functions are temporary: they belong to the session.
+-- frequent and darshan are DuckDB's only. -- All views and functions are temporary: they belong to the session.
 
 -- Parts of different versions may have different columns; levels of calls are few, calls are many.
 SET spark.sql.parquet.mergeSchema = true;
@@ -36,6 +36,10 @@ FROM parquet.`${iotrace.dir}/{coverage,*/coverage,*/*/coverage}-*.parquet`;
 CREATE OR REPLACE TEMPORARY VIEW parts_file_paths AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
 FROM parquet.`${iotrace.dir}/{file_paths,*/file_paths,*/*/file_paths}-*.parquet`;
+
+CREATE OR REPLACE TEMPORARY VIEW parts_file_rollup AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}/{file_rollup,*/file_rollup,*/*/file_rollup}-*.parquet`;
 
 CREATE OR REPLACE TEMPORARY VIEW parts_files AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
@@ -128,6 +132,12 @@ SELECT
   *
   EXCEPT (filename, file_row_number)
 FROM parts_rollup;
+
+CREATE OR REPLACE TEMPORARY VIEW file_rollup AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number)
+FROM parts_file_rollup;
 
 CREATE OR REPLACE TEMPORARY VIEW hist AS
 SELECT
@@ -1838,3 +1848,133 @@ GROUP BY
 ORDER BY
   host NULLS LAST,
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW file_sums AS
+WITH calls AS (
+  SELECT
+    *,
+    layer_top AND kind IN ('read', 'write') AND NOT `offset` IS NULL AND bytes > 0 AS placed,
+    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+  FROM spans
+), befores AS (
+  SELECT
+    *,
+    CASE
+      WHEN placed
+      THEN COALESCE(
+        LAG(`offset` + bytes - 1) OVER (
+          PARTITION BY host, process_ix, layer, thing, placed, kind
+          ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
+        ),
+        0
+      )
+    END AS last,
+    CASE
+      WHEN placed
+      THEN LAG(kind) OVER (
+        PARTITION BY host, process_ix, layer, thing, placed
+        ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
+      )
+    END AS last_kind
+  FROM calls
+)
+SELECT
+  host,
+  layer,
+  op,
+  kind,
+  process_ix,
+  pid,
+  rank,
+  file_id,
+  object_id,
+  calls,
+  errors,
+  unknown_calls,
+  bytes,
+  req_bytes,
+  dur_ns,
+  self_ns,
+  max_ns,
+  first_ns,
+  last_ns,
+  end_offset,
+  sequential,
+  consecutive,
+  switches,
+  unaligned,
+  sizes
+FROM file_rollup
+UNION ALL
+SELECT
+  host,
+  layer,
+  op,
+  kind,
+  process_ix,
+  pid,
+  rank,
+  file_id,
+  object_id,
+  COUNT(*) FILTER(WHERE
+    layer_top),
+  COUNT(*) FILTER(WHERE
+    errno <> 0),
+  COUNT(*) FILTER(WHERE
+    layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0),
+  COALESCE(SUM(bytes) FILTER(WHERE
+    layer_top), 0),
+  COALESCE(SUM(req_bytes) FILTER(WHERE
+    layer_top), 0),
+  COALESCE(SUM(dur_ns) FILTER(WHERE
+    layer_top), 0),
+  SUM(self_ns),
+  COALESCE(MAX(dur_ns) FILTER(WHERE
+    layer_top), 0),
+  MIN(start_ns) FILTER(WHERE
+    layer_top),
+  MAX(start_ns + dur_ns) FILTER(WHERE
+    layer_top),
+  MAX(`offset` + bytes) FILTER(WHERE
+    placed),
+  COUNT(*) FILTER(WHERE
+    `offset` > last),
+  COUNT(*) FILTER(WHERE
+    `offset` = last + 1),
+  COUNT(*) FILTER(WHERE
+    kind <> last_kind),
+  COUNT(*) FILTER(WHERE
+    placed AND `offset` % 4096 <> 0),
+  ARRAY(
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes <= 100),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 101 AND 1024),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 1025 AND 10240),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 10241 AND 102400),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 102401 AND 1048576),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 1048577 AND 4194304),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 4194305 AND 10485760),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 10485761 AND 104857600),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes BETWEEN 104857601 AND 1073741824),
+    COUNT(*) FILTER(WHERE
+      layer_top AND bytes > 1073741824)
+  )
+FROM befores
+GROUP BY
+  host,
+  layer,
+  op,
+  kind,
+  process_ix,
+  pid,
+  rank,
+  file_id,
+  object_id;

@@ -51,8 +51,8 @@ impl State {
 }
 
 impl Watch {
-    pub fn new(t0: u64, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
-        let state = State { all: Summary::new(From::Spans).live(), filtered: None };
+    pub fn new(t0: u64, from: From, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
+        let state = State { all: Summary::new(from).live(), filtered: None };
         Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, node, t0 }
     }
 

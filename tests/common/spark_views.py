@@ -16,7 +16,7 @@ HEAD = """-- Questions about a trace, as Spark SQL views over its Parquet tables
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
--- All views and functions are temporary: they belong to the session.
+-- frequent and darshan are DuckDB's only. -- All views and functions are temporary: they belong to the session.
 
 -- Parts of different versions may have different columns; levels of calls are few, calls are many.
 SET spark.sql.parquet.mergeSchema = true;
@@ -42,6 +42,8 @@ RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position
 # The last row of a thing: sqlglot leaves the number of each row among the columns.
 LAST = re.compile(r"SELECT \* EXCLUDE \((.*?)\)\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
+# They unnest lists beside each other, and structures of sums, which Spark does not in one go.
+DUCKDB_ONLY = ("frequent", "darshan")
 SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
 RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_ns BIGINT, bytes BIGINT, offset BIGINT,
   errno INT, span_id BIGINT) RETURN
@@ -69,7 +71,8 @@ def views(text):
     plain = re.sub(r"--[^\n]*", "", text)
     layers = RANK.search(plain)[1]
     statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
-    translated = [spark(s, layers) for s in statements if not RANK.match(s)]
+    kept = [s for s in statements if not RANK.match(s) and s.split()[4] not in DUCKDB_ONLY]
+    translated = [spark(s, layers) for s in kept]
     return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)
 
 

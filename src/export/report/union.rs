@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::source::{Each, Origin, Source, Thing};
 use super::{Clock, NodeRow};
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
+    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
 };
 use crate::export::Dataset;
 
@@ -312,6 +312,20 @@ impl Source for Union {
 
     fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
         self.each(each, |_: &mut Coverage, _| {})
+    }
+
+    fn sums(&mut self, each: Each<FileRollup>) -> Result<()> {
+        self.each(each, |sum: &mut FileRollup, ids| {
+            ids.some(Thing::Process, &mut sum.process_ix);
+            ids.some(Thing::File, &mut sum.file_id);
+            ids.some(Thing::Object, &mut sum.object_id);
+            let moments = [&mut sum.slowest_ns, &mut sum.first_ns, &mut sum.last_ns].into_iter().flatten();
+            [&mut sum.from_ns, &mut sum.to_ns].into_iter().chain(moments).for_each(|ns| ids.time(ns));
+        })
+    }
+
+    fn hists(&mut self, each: Each<Hist>) -> Result<()> {
+        self.each(each, |hist: &mut Hist, ids| ids.time(&mut hist.t_ns))
     }
 
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
