@@ -7,7 +7,7 @@
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
--- frequent and darshan are DuckDB's only. -- All views and functions are temporary: they belong to the session.
+-- frequent and darshan are for DuckDB only. All views and functions are temporary: they belong to the session.
 
 -- Parts of different versions may have different columns; levels of calls are few, calls are many.
 SET spark.sql.parquet.mergeSchema = true;
