@@ -23,7 +23,9 @@ fn common(name: &str) -> PathBuf {
 fn written(path: &Path, host: &str, rows: Vec<Row>) {
     let options = Options { path, host, force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
-    rows.into_iter().for_each(|row| writer.push(row).unwrap());
+    for row in rows {
+        writer.push(row).unwrap();
+    }
     writer.finish().unwrap();
 }
 
