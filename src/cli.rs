@@ -67,7 +67,7 @@ pub struct RecordArgs {
     pub layers: Vec<Layer>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
     /// without --output; no: record every call
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = clap::builder::BoolishValueParser::new())]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
     /// Record calls on sockets and pipes, too
     #[arg(long)]

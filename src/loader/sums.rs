@@ -6,7 +6,7 @@
 use crate::event::{About, Counts, Event, Figures, Sum, wire};
 use crate::loader::rings::now;
 use crate::skel::IotraceMaps;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// Entries of each table.
 const ENTRIES: u32 = 32_768;
-/// Read at once.
-const BATCH: u32 = 1024;
 /// Between two times that they are taken; less when they fill.
 const PERIOD: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(125);
@@ -87,14 +85,21 @@ impl Sums {
         let mut events = Vec::new();
         let mut rows = BTreeSet::new();
         let table = &self.tables[full];
-        for (key, value) in
-            table.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY).context("reading sums")?
-        {
-            let (Some((about, process, row)), Some(figures)) = (wire::sum_key(&key), wire::figures(&value)) else {
-                continue;
-            };
-            rows.insert(row);
-            events.push(Event::Sum(Box::new(Sum { time, from, process, row, about, rest: false, figures })));
+        // The library takes a batch that is not full for the last one, and an error for the end: until nothing is left.
+        while table.keys().next().is_some() {
+            let before = events.len();
+            for (key, value) in
+                table.lookup_and_delete_batch(ENTRIES, MapFlags::ANY, MapFlags::ANY).context("reading sums")?
+            {
+                let (Some((about, process, row)), Some(figures)) = (wire::sum_key(&key), wire::figures(&value)) else {
+                    bail!("a sum of the kernel cannot be read");
+                };
+                rows.insert(row);
+                events.push(Event::Sum(Box::new(Sum { time, from, process, row, about, rest: false, figures })));
+            }
+            if events.len() == before {
+                bail!("the kernel does not hand over its sums");
+            }
         }
         let fill = events.len() as f64 / f64::from(ENTRIES);
         for (row, figures) in self.rests()? {
@@ -119,7 +124,9 @@ impl Sums {
     /// What found no room since the last time, by row.
     fn rests(&mut self) -> Result<Vec<(u32, Figures)>> {
         let mut new = Vec::new();
-        for (key, value) in self.rests.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).context("reading sums")? {
+        for (key, value) in
+            self.rests.lookup_batch(self.rests.max_entries(), MapFlags::ANY, MapFlags::ANY).context("reading sums")?
+        {
             let (Some(row), Some(all)) = (key.first_chunk().map(|k| u32::from_ne_bytes(*k)), wire::figures(&value))
             else {
                 continue;
