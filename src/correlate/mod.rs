@@ -48,6 +48,7 @@ use self::operations::{Operations, Over};
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 use self::rollup::Rollups;
+pub use self::rollup::Sums;
 use self::rows::{Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
 use self::stack::{Above, Node, Stack, Tree};

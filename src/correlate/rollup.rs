@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::hist::{BUCKETS, bucket_of};
 use super::rows::{Hist, Rollup, Row, Span};
 use crate::catalog;
-use crate::words::Layer;
+use crate::words::{Kind, Layer};
 
 const BIN_NS: i64 = 100_000_000;
 const HIST_NS: i64 = 1_000_000_000;
@@ -95,5 +95,31 @@ impl Rollups {
                 }));
             }
         }
+    }
+}
+
+/// Sums over calls that come as rows.
+pub struct Sums {
+    rollups: Rollups,
+    numbers: HashMap<(Layer, &'static str, Kind), u16>,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self { rollups: Rollups::new(&[]), numbers: HashMap::new() }
+    }
+}
+
+impl Sums {
+    pub fn add(&mut self, span: &Span) {
+        let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
+        let number = *self.numbers.entry((span.layer, span.op, span.kind)).or_insert(next);
+        self.rollups.add(span, number);
+    }
+
+    pub fn rows(mut self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        self.rollups.write(None, &mut rows);
+        rows
     }
 }
