@@ -26,7 +26,8 @@ use std::time::Duration;
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
          iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
-         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
+         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\
+         SIGUSR2 makes one with --flight write what it keeps in memory.\n\n\
         Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
         126 or 127 when the command cannot be executed or found."
 )]
