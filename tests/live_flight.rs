@@ -81,8 +81,6 @@ impl Flight {
     /// Reads a dataset and compares it with what the program says it did, in the time that the dataset says it is of.
     /// Marks at the very edge are in it in part.
     fn check(&self, dataset: &Path) -> Data {
-        /// A row is written up to this long after the call has returned.
-        const DELAY: i64 = 1_500_000_000;
         let data = Data::read(dataset).lossless();
         data.resolves();
         sql::compare(dataset);
@@ -90,9 +88,7 @@ impl Flight {
             let there = |id: i64| data.spans.iter().any(|s| s.span_id == id);
             assert!(span.parent_id.is_none_or(there) && there(span.root_id), "{span:?}");
         }
-        let number = |key: &str| data.meta[key].parse::<i64>().unwrap();
-        let at = |key: &str| number("t0_ns") + number(key);
-        let (from, until) = (at("flight_from_ns"), at("trigger_ns"));
+        let [from, until] = edges(&data);
         let mut writes: BTreeMap<PathBuf, Vec<&Span>> = BTreeMap::new();
         for write in data.calls("write") {
             writes.entry(data.path(write).unwrap_or(Path::new("")).to_owned()).or_default().push(write);
@@ -123,6 +119,16 @@ impl Flight {
     }
 }
 
+/// A row comes up to this long after the call has returned.
+const DELAY: i64 = 1_500_000_000;
+
+/// The time that a dataset says it has all calls of, on the clock of the program.
+fn edges(data: &Data) -> [i64; 2] {
+    let number = |key: &str| data.meta[key].parse::<i64>().unwrap();
+    let at = |key: &str| number("t0_ns") + number(key);
+    [at("flight_from_ns"), at("trigger_ns").max(at("end_ns") - DELAY)]
+}
+
 fn report(dataset: &Path) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf")).arg("report").arg(dataset).output().unwrap();
     String::from_utf8(out.stdout).unwrap()
@@ -144,13 +150,13 @@ fn hold_lock(flight: &Flight) -> nix::fcntl::Flock<File> {
 #[test]
 fn a_signal_and_a_slow_call_write_what_came_before() {
     let work = live::scratch();
-    let flight = Flight::start(work.path(), &["--flight", "3s", "--trigger", "slow=syscall:400ms"]);
-    flight.until_marks(30);
+    let flight = Flight::start(work.path(), &["--flight", "6s", "--trigger", "slow=syscall:400ms"]);
+    flight.until_marks(50);
     assert_eq!(datasets(&flight.all), <[PathBuf; 0]>::default(), "nothing is written while nothing asks");
     live::send(flight.tracer, Signal::SIGUSR2);
     let first = flight.written(1);
     let data = flight.check(&first);
-    assert_eq!((data.meta["trigger"].as_str(), data.meta["flight_ns"].as_str()), ("SIGUSR2", "3000000000"));
+    assert_eq!((data.meta["trigger"].as_str(), data.meta["flight_ns"].as_str()), ("SIGUSR2", "6000000000"));
     assert!(report(&first).contains("\nwritten   SIGUSR2\nkept      all of the last "), "{}", report(&first));
 
     let lock = hold_lock(&flight);
@@ -232,7 +238,7 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
     let work = live::scratch();
     let _full = Small::new(work.path().join("dir/full"));
     let small = Small::new(work.path().join("all"));
-    let flight = Flight::start(work.path(), &["--flight", "4s", "--trigger", "error"]);
+    let flight = Flight::start(work.path(), &["--flight", "6s", "--trigger", "error"]);
     flight.until_marks(4);
     // No room at all.
     let hog = small.0.with_file_name("hog");
@@ -256,9 +262,7 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
     assert_eq!((failed.errno, data.path(failed)), (28, Some(work.path().join("dir/full/file").as_path())));
     assert_eq!(data.meta["trigger_span_id"], failed.span_id.to_string());
     assert!(data.meta["trigger"].contains("error: syscall write failed: ENOSPC"), "{}", data.meta["trigger"]);
-    let number = |key: &str| data.meta[key].parse::<i64>().unwrap();
-    let at = |key: &str| number("t0_ns") + number(key);
-    let (from, until) = (at("flight_from_ns"), at("trigger_ns"));
+    let [from, until] = edges(&data);
     let within: Vec<[i64; 3]> = flight.marks().into_iter().filter(|[_, b, e]| *b >= from && *e <= until).collect();
     assert!(within.len() >= 6);
     for [n, ..] in within {

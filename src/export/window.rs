@@ -117,7 +117,8 @@ impl Window {
     /// # Errors
     /// When calls cannot be packed.
     pub fn seal(&mut self, now: Duration) -> Result<()> {
-        let rows = std::mem::take(&mut self.rows);
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.shrink_to_fit();
         let of_rows = rows.iter().map(|row| size_of::<Row>() + heap(row)).sum::<usize>();
         let mut calls = std::mem::take(&mut self.calls);
         let count = calls.len();
