@@ -182,7 +182,7 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	e.time = q->time;
 	iot_bio_by(q, &e);
 	iot_bio_what(bio, &e);
-	if (e.bytes)
+	if (e.bytes && !iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
 	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
@@ -310,7 +310,7 @@ struct iot_chain {
 
 static __always_inline void iot_chain_flush(struct iot_bio *part)
 {
-	if (part->bytes)
+	if (part->bytes && !iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 	part->bytes = 0;
 }
@@ -436,7 +436,10 @@ static __noinline int iot_over(u64 key, u64 status)
 	if (r->of_bio)
 		bpf_map_delete_elem(&iot_bios, &key);
 	bpf_map_delete_elem(&iot_requests, &key);
-	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	if (iot_cfg.aggregate)
+		iot_sum_request(&e);
+	else
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
 	return 0;
 }
 

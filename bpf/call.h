@@ -72,12 +72,14 @@ static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s
  */
 __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 {
-	u16 inside;
+	u16 inside, layers = 0;
 	struct iot_frame *f;
-	u8 depth = 0;
+	u8 depth = 0, opening = 0;
+	bool note;
 
 	if (!t || !s)
 		return false;
+	note = s->note != IOT_NO_NOTE;
 	inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
 	if (t->owes && !iot_pay(t)) {
 		iot_lost(IOT_P_RING, s->layer);
@@ -91,13 +93,20 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 		f = iot_frame_at(t, t->depth - 1);
 		inside |= f->inside;
 		depth = f->depth + 1;
+		layers = f->layers;
+		opening = f->opening;
 	}
 	f = iot_frame_at(t, t->depth);
 	t->depth++;
 	f->spec = spec;
 	f->copy = 0;
 	f->inside = inside;
-	f->depth = depth - (s->note != IOT_NO_NOTE);
+	f->nested = layers >> s->layer & 1;
+	f->layers = note ? layers : layers | 1 << s->layer;
+	/* a call that is told may need to know which file was opened inside it */
+	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->bits & IOT_S_LIFE);
+	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE);
+	f->depth = depth - (note || f->summed);
 	f->seq = t->seq++;
 	f->bits = 0;
 	f->noted = 0;
@@ -113,6 +122,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->file = 0;
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
+	f->inner = 0;
 	f->range = 0;
 	f->narrow = f->layout = f->copies = 0;
 	return true;

@@ -77,6 +77,19 @@ __noinline int iot_copy_enter(struct iot_frame *f, u32 call)
 	return writes || (!from && !to) ? 0 : -1;
 }
 
+/* Adds it up instead. */
+static __always_inline int iot_sum_half(struct iot_task *t, struct iot_frame *f, struct iot_operation *e)
+{
+	struct iot_spec *s = iot_spec_of(f->spec + IOT_COPY_HALF);
+	struct iot_summing *m = &t->sum;
+
+	if (!s)
+		return 0;
+	iot_summing(m, t->process, f->spec + IOT_COPY_HALF);
+	iot_sum_file(m, e->ino, e->dev, e->generation);
+	return iot_sum(m, s, &e->call);
+}
+
 /* Tells the half of a call that reads: an operation that is over with it. */
 __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 {
@@ -100,6 +113,8 @@ __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 	e.told = t->now;
 	e.of = f->seq;
 	e.in_call = 1;
+	if (f->summed)
+		return iot_sum_half(t, f, &e);
 	iot_send(IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
 	return 0;
 }

@@ -28,6 +28,7 @@ enum iot_type {
 	IOT_T_RPC,	  /* a request that a target serves: it was read, or replied to */
 	IOT_T_REPLY,	  /* a request that the kernel serves is over */
 	IOT_T_GROUP,	  /* the control group of a process, and its user */
+	IOT_T_INNER,	  /* aggregate mode: how long calls inside a call took; goes before it */
 };
 
 enum iot_text_kind {
@@ -299,6 +300,16 @@ struct iot_cache {
 	u64 miss;      /* bytes of the call's own range that it added to the cache */
 	u64 ahead;     /* bytes of other pages of the file that it added */
 	u64 throttled; /* ns that it was told to wait, because too much is dirty */
+};
+
+struct iot_inner {
+	u8 type;
+	u8 pad[3];
+	u32 thread;
+	u32 seq;
+	u32 pad2;
+	u64 time;
+	u64 inner; /* ns */
 };
 
 /* What a FUSE daemon read, or replied. */

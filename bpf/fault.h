@@ -154,6 +154,20 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 	t->now = now;
 	if (file)
 		iot_send_file(t, file);
+	if (iot_cfg.aggregate) {
+		struct iot_spec *s = iot_spec_of(e.call.spec);
+		struct iot_summing *m = &t->sum;
+
+		if (t->depth)
+			iot_frame_at(t, t->depth - 1)->inner += now - x->start;
+		iot_summing(m, t->process, e.call.spec);
+		m->own = now - x->start;
+		if (file)
+			iot_sum_file(m, key.ino, key.dev, key.generation);
+		if (s)
+			iot_sum(m, s, &e.call);
+		return;
+	}
 	iot_send(IOT_C_CALL, IOT_LAYER_VFS, &e, sizeof(e));
 }
 

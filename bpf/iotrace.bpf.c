@@ -21,6 +21,7 @@
 #include "path.h"
 #include "stream.h"
 #include "call.h"
+#include "sum.h"
 #include "words.h"
 #include "lib.h"
 #include "operation.h"
@@ -60,6 +61,13 @@ const struct iot_req *iot_unused_req __attribute__((unused));
 const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_cache *iot_unused_cache __attribute__((unused));
+const struct iot_inner *iot_unused_inner __attribute__((unused));
+const struct iot_sum_key *iot_unused_sum_key __attribute__((unused));
+const struct iot_sum *iot_unused_sum __attribute__((unused));
+const struct iot_counts *iot_unused_counts __attribute__((unused));
+const enum iot_about_what *iot_unused_about_what __attribute__((unused));
+const enum iot_kind *iot_unused_kind __attribute__((unused));
+const enum iot_sums_how *iot_unused_sums_how __attribute__((unused));
 const struct iot_rpc *iot_unused_rpc __attribute__((unused));
 const struct iot_reply *iot_unused_reply __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
@@ -91,6 +99,8 @@ _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
+_Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
+_Static_assert(sizeof(struct iot_sum_key) == 24, "what a sum is about");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
 _Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");
 _Static_assert(sizeof(struct iot_stopped) == 80 + 32 * 72 + 32 * 16 + 64 * 8 && IOT_OPEN_MAX == IOT_DEPTH,

@@ -397,6 +397,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
+	iot_spent(t, s, f, now);
 	if (s->note != IOT_NO_NOTE) {
 		iot_take_note(t, s, f, ret, now);
 		return 0;
@@ -413,6 +414,14 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	c->status = iot_status(s, ret);
 	iot_values(t, s, f, ret);
+	if (f->summed) {
+		iot_sum_made(t, s, f, now);
+		return 0;
+	}
+	if (iot_cfg.aggregate) {
+		iot_opened_by(t, s, f, c);
+		iot_tell_inner(t, s, f);
+	}
 	iot_paths(t, s, f);
 	if ((s->more & IOT_M_RETURN) && c->status >= 0)
 		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);

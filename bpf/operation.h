@@ -123,6 +123,42 @@ static __always_inline void iot_found_by(struct iot_found *by, u32 process)
 	by->seq = iot_frame_at(t, t->depth - 1)->seq;
 }
 
+/* Adds one up and takes it out. Of several that do so at a time one succeeds. */
+static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op, struct iot_spec *s,
+				       struct iot_end *end)
+{
+	struct iot_scratch *out = iot_scratch();
+	struct iot_call *c;
+
+	if (!out) {
+		iot_lost(IOT_P_STORAGE, s->layer);
+		return bpf_map_delete_elem(&iot_ops, key);
+	}
+	c = &out->made;
+	__builtin_memset(c, 0, sizeof(*c));
+	c->start = op->start;
+	c->dur_cpu_depth = end->at > op->start ? end->at - op->start : 0;
+	c->flags = op->flags;
+	c->len = op->len;
+	c->off = op->off == (u64)-1 ? end->off : op->off;
+	if (c->off == (u64)-1)
+		c->flags &= ~IOT_F_OFF;
+	if (!end->unfinished && end->result < 0) {
+		c->status = -1;
+	} else if (!end->unfinished && s->got.how) {
+		c->got = end->result;
+		c->flags |= IOT_F_GOT;
+	}
+	/* no thread of the program spends it */
+	iot_summing(&out->sum, op->process, op->spec);
+	if (op->flags & IOT_F_FILE)
+		iot_sum_file(&out->sum, op->ino, op->dev, op->generation);
+	if (bpf_map_delete_elem(&iot_ops, key))
+		return -1;
+	iot_sum(&out->sum, s, c);
+	return 0;
+}
+
 /* Sends an operation and takes it out. Of several that do so at a time one succeeds. */
 static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 {
@@ -138,6 +174,8 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 	s = op ? iot_spec_of(op->spec) : NULL;
 	if (!s)
 		return -1;
+	if (iot_cfg.aggregate && s->sums)
+		return iot_op_sum(key, op, s, end);
 	ring = iot_ring_of(iot_call_class(s));
 	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
 	if (!e) {

@@ -143,6 +143,19 @@ struct iot_words {
 #define IOT_Y_PIPES	0x10
 #define IOT_Y_COPIES	(IOT_Y_RANGES | IOT_Y_SEND | IOT_Y_PIPES)
 
+enum iot_kind {
+	IOT_NEITHER = 0,
+	IOT_READS,
+	IOT_WRITES,
+};
+
+/* Aggregate mode: is a call of this row summed up in the kernel? */
+enum iot_sums_how {
+	IOT_SUMS_NOT = 0, /* what it comes to can be told only from what goes with it: it is sent */
+	IOT_SUMS_CALLS,	  /* yes, but its values are no bytes */
+	IOT_SUMS_ALL,
+};
+
 struct iot_spec {
 	struct iot_src handle;
 	struct iot_src len;
@@ -166,7 +179,10 @@ struct iot_spec {
 	u8 reads; /* a system call that may read through the page cache */
 	u8 about; /* a function inside the kernel: how its arguments name a file */
 	u8 call;  /* IOT_Y_ */
-	u8 pad;
+	u8 kind;  /* enum iot_kind */
+	u8 sums;  /* enum iot_sums_how */
+	u8 opens; /* a call of a library that makes a handle */
+	u8 pad[2];
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
@@ -194,15 +210,15 @@ enum iot_scope {
 };
 
 struct iot_config {
-	u32 shards; /* rings of one class */
-	u32 own;    /* our own process, never traced */
-	u32 wakeup; /* bytes in a ring that wake the reader */
-	u32 rows;   /* of the catalog: the distance of the numbers of two copies of a library */
-	u8 hold;    /* stop a target that maps an unjudged file until it is judged */
-	u8 sockets; /* sockets and pipes are recorded */
-	u8 scope;   /* enum iot_scope */
-	u8 pad;
-	u64 group; /* IOT_ALL_OF_GROUP: its number */
+	u32 shards;   /* rings of one class */
+	u32 own;      /* our own process, never traced */
+	u32 wakeup;   /* bytes in a ring that wake the reader */
+	u32 rows;     /* of the catalog: the distance of the numbers of two copies of a library */
+	u8 hold;      /* stop a target that maps an unjudged file until it is judged */
+	u8 sockets;   /* sockets and pipes are recorded */
+	u8 scope;     /* enum iot_scope */
+	u8 aggregate; /* calls and requests are summed up, and not told one by one */
+	u64 group;    /* IOT_ALL_OF_GROUP: its number */
 };
 
 #endif

@@ -249,7 +249,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (s->call & IOT_Y_MAPPED && !file)
 		return false;
 	if (file && !iot_about_file(f, file)) {
-		if (!iot_is_short())
+		if (!iot_is_short() && !iot_cfg.aggregate)
 			iot_fuse_enter((u64)file, f->a[1], f->nr, f->seq);
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return false;
@@ -415,7 +415,8 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return 0;
 	}
 	iot_values(t, s, f, ret);
-	iot_paths(t, s, f);
+	if (!f->summed)
+		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
 		struct iot_src pos = {.how = IOT_POS};
@@ -431,6 +432,12 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (!iot_is_short() && ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS))
 		iot_kaio_exit(t, f, id, ret, t->now);
 	t->issuing = 0;
+	if (f->summed) {
+		iot_sum_made(t, s, f, t->now);
+		return 0;
+	}
+	if (iot_cfg.aggregate)
+		iot_tell_inner(t, s, f);
 	if (iot_send_cache(t, s, f, ret))
 		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
 	return 0;
@@ -467,7 +474,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!iot_entry_of(id, is_short))
 		return 0;
 	t = iot_self();
-	if (t && t->serves)
+	if (t && t->serves && !iot_cfg.aggregate)
 		iot_fuse_exit(id, PT_REGS_PARM1_CORE_SYSCALL(regs), PT_REGS_PARM2_CORE_SYSCALL(regs), ret);
 	if (!t || !t->depth)
 		return 0;
@@ -484,6 +491,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!s)
 		return 0;
 	iot_pop(t, now);
+	iot_spent(t, s, f, now);
 	e = &t->made;
 	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e->call.flags |= f->bits;

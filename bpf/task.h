@@ -42,6 +42,7 @@ struct iot_frame {
 	u64 miss;
 	u64 ahead;
 	u64 throttled;
+	u64 inner; /* ns of the calls right inside it that are over */
 	u64 ino;
 	u32 dev;
 	u32 generation;
@@ -54,6 +55,11 @@ struct iot_frame {
 	u8 layout;  /* system calls: IOT_L_ */
 	u8 copies;  /* system calls: the other file of one that copies is known: note[0], note[1] */
 	u32 nr;	    /* system calls: its number */
+	u16 layers; /* of the calls around it, and its own: bit by layer */
+	u8 nested;  /* it is in a call of its own layer */
+	u8 summed;  /* aggregate mode: it is not told */
+	u8 opening; /* it is, or runs in, a call of a library that makes or ends handles */
+	u8 pad[3];
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
@@ -72,6 +78,33 @@ struct iot_halted {
 	u8 life; /* the class of its record */
 	u8 on;	 /* there is one */
 	u8 pad[2];
+};
+
+/* What a sum is about: iot_sum_key.what. */
+enum iot_about_what {
+	IOT_SUM_NOTHING = 0,
+	IOT_SUM_FILE,	/* a: inode, b: device, and generation above it */
+	IOT_SUM_HANDLE, /* a: the handle of a library, b: the call that opened it (thread above seq); ~0: not known */
+	IOT_SUM_DEVICE, /* a: device; `row` is the number of rows plus the operation */
+};
+
+struct iot_sum_key {
+	u64 a;
+	u64 b;
+	u32 process; /* IOT_NOT_KNOWN: nobody that is traced */
+	u16 row;
+	u16 what;
+};
+
+/* A call that is to be summed up, and what its record does not say. */
+struct iot_summing {
+	struct iot_sum_key key;
+	u64 own;
+	u64 miss;
+	u64 ahead;
+	u64 waited;
+	u32 nested;
+	u32 pad;
 };
 
 struct iot_task {
@@ -93,6 +126,7 @@ struct iot_task {
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
+	struct iot_summing sum;
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
@@ -126,6 +160,8 @@ struct iot_scratch {
 	u8 bytes[IOT_TEXT_MAX + 256];
 	struct iot_stdio stream;
 	struct iot_stream told;
+	struct iot_call made; /* of an operation that is summed up */
+	struct iot_summing sum;
 	u64 mnt_root; /* where the path of a file left its mount */
 	u64 root;     /* where paths end: dentry and mount */
 	u64 root_mnt;

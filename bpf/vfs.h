@@ -119,6 +119,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
+	iot_spent(t, s, f, now);
 	if (s->about == IOT_ABOUT_OPENED && (u64)ret < (u64)-4095) {
 		struct file *file = (void *)ret;
 		struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -155,6 +156,18 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	}
 	if (e.call.status >= 0 && iot_eval(&s->got, f, ret, &e.call.got))
 		e.call.flags |= IOT_F_GOT;
+	if (f->summed) {
+		struct iot_summing *m = &t->sum;
+
+		iot_summing(m, t->process, f->spec);
+		if (f->file)
+			iot_sum_file(m, e.ino, e.dev, e.generation);
+		m->own = now - f->start > f->inner ? now - f->start - f->inner : 0;
+		m->nested = f->nested;
+		return iot_sum(m, s, &e.call);
+	}
+	if (iot_cfg.aggregate)
+		iot_tell_inner(t, s, f);
 	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return 0;
 }

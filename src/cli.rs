@@ -69,6 +69,10 @@ pub struct RecordArgs {
     /// files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
+    /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
+    /// without --output; no: record every call
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = clap::builder::BoolishValueParser::new())]
+    pub aggregate: Option<bool>,
     /// Record calls on sockets and pipes, too
     #[arg(long)]
     pub sockets: bool,
@@ -99,6 +103,13 @@ pub struct RecordArgs {
     pub run: Vec<OsString>,
 }
 
+impl RecordArgs {
+    /// Are calls summed up in the kernel?
+    pub fn aggregates(&self) -> bool {
+        self.aggregate.unwrap_or(self.system && self.output.is_none())
+    }
+}
+
 /// When one dataset ends and the next begins.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct RotateArgs {
@@ -119,7 +130,7 @@ pub struct FlightArgs {
     /// Write nothing but keep the last TIME of the trace in memory: a dataset of it is written into a new directory in
     /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger says so
     #[arg(long, value_name = "TIME", value_parser = period, requires = "output",
-          conflicts_with_all = ["rotate_time", "rotate_size", "force"])]
+          conflicts_with_all = ["rotate_time", "rotate_size", "force", "aggregate"])]
     pub flight: Option<Duration>,
     /// Memory of --flight: the oldest is forgotten earlier when there is no more
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]

@@ -16,6 +16,8 @@ use toml::de::{DeTable, DeValue};
 
 /// The option that names the file, which cannot stand in it.
 const CONFIG: &str = "config";
+/// The value of an option that may also stand alone: true or false in a file.
+const YES_OR_NO: &str = "yes|no";
 /// As long as no file of options is.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -155,13 +157,14 @@ impl Options<'_> {
     }
 
     fn argument(&self, arg: &Arg, key: &str, value: &Spanned<DeValue>) -> Result<Given, String> {
+        let what = || arg.get_value_names().and_then(|names| names.first()).map_or("VALUE", |name| name.as_str());
         let text = match value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string()),
             DeValue::Float(n) => Some(n.as_str().to_owned()),
+            DeValue::Boolean(on) if what() == YES_OR_NO => Some(if *on { "yes" } else { "no" }.to_owned()),
             _ => None,
         };
-        let what = || arg.get_value_names().and_then(|names| names.first()).map_or("VALUE", |name| name.as_str());
         let expected = || {
             let list = if matches!(arg.get_action(), ArgAction::Append) { ", or a list of these" } else { "" };
             format!("{key}: expected a text or a number{list}: {}, as after --{key}", what())

@@ -34,6 +34,7 @@ use crate::loader::launch::{self, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{Options, Session, Stores};
+use crate::loader::sums::Taker;
 use crate::loader::{kernel, mounts, privileges};
 use crate::metrics::endpoint;
 use crate::probes;
@@ -100,6 +101,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         hold: matches!(targets, Targets::Command(_)) && privileges::may_hold(),
         reserved: targets.reserved()?,
         scope: targets.scope(),
+        aggregate: args.aggregates(),
     };
     let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
@@ -111,7 +113,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let (notes, inbox_of_notes) = mpsc::channel();
     let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), Arc::clone(&stop))?;
-    let config = Config { t0, specs, ..Config::default() }.before(&args.rank_vars, &args.size_vars, &args.job_vars);
+    let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
+        &args.rank_vars,
+        &args.size_vars,
+        &args.job_vars,
+    );
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let node = Arc::new(Board::default());
@@ -132,7 +138,13 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         notes: inbox_of_notes,
     })?;
 
+    let sums = options.aggregate.then(|| {
+        let notes = notes.clone();
+        // A worker that failed has said why.
+        Taker::start(session.sums()?, move |events| drop(notes.send(worker::Note::Events(events))))
+    });
     let mut run = Run {
+        sums: sums.transpose()?,
         args,
         targets: &targets,
         reserved: options.reserved,

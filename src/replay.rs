@@ -4,9 +4,10 @@
 use crate::batch;
 use crate::cli::ShowArgs;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row, Span, Thread,
+    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Row, Span,
+    Thread,
 };
-use crate::export::{Dataset, Table};
+use crate::export::{AGGREGATE, Dataset, Table};
 use crate::record::live::export;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
@@ -113,7 +114,7 @@ impl Replay {
     /// When there is no dataset, or nothing of it can be read.
     pub fn open(path: &Path) -> Result<Self> {
         let dataset = Dataset::open(path)?;
-        let mut known = Summary::new(From::Rollups);
+        let mut known = Summary::new(from(&dataset)?);
         facts(&dataset, &mut known)?;
         let warnings = dataset.warnings().iter().map(ToString::to_string).collect();
         let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
@@ -266,9 +267,13 @@ impl Source for Replay {
 impl Job {
     /// Reads calls.
     fn calls(path: &Path, wish: Wish, facts: &Summary) -> Result<Self> {
-        let mut summary = Summary::new(From::Spans).only(wish.filter.clone(), wish.window);
+        let (from, read): (_, fn(&Shared, &Path) -> Result<()>) = match facts.from() {
+            From::Sums => (From::Sums, Shared::read_summed),
+            From::Spans | From::Rollups => (From::Spans, Shared::read_calls),
+        };
+        let mut summary = Summary::new(from).only(wish.filter.clone(), wish.window);
         summary.knows(facts);
-        Self::start(path, wish, summary, Shared::read_calls)
+        Self::start(path, wish, summary, read)
     }
 
     fn start(path: &Path, wish: Wish, summary: Summary, read: fn(&Shared, &Path) -> Result<()>) -> Result<Self> {
@@ -305,8 +310,21 @@ impl Shared {
 
     /// Sums first: they tell what kind of call a distribution is of.
     fn read_sums(&self, path: &Path) -> Result<()> {
+        if lock(&self.summary).from() == From::Sums {
+            return self.read_summed(path);
+        }
         let dataset = Dataset::open(path)?;
         let done = self.table(&dataset, None, Row::Rollup).and_then(|()| self.table(&dataset, None, Row::Hist));
+        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        done
+    }
+
+    /// Of calls that were summed up there are only sums.
+    fn read_summed(&self, path: &Path) -> Result<()> {
+        let dataset = Dataset::open(path)?;
+        self.rows.store(dataset.count::<FileRollup>() + dataset.count::<Hist>(), Ordering::Relaxed);
+        let done =
+            self.table(&dataset, Some("from_ns"), Row::FileRollup).and_then(|()| self.table(&dataset, None, Row::Hist));
         lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
         done
     }
@@ -356,6 +374,17 @@ impl Shared {
         rows.clear();
         Ok(())
     }
+}
+
+/// What the figures of a dataset are made from before its calls are read.
+fn from(dataset: &Dataset) -> Result<From> {
+    let mut from = From::Rollups;
+    each(dataset, |row: Meta| {
+        if row.key == AGGREGATE {
+            from = From::Sums;
+        }
+    })?;
+    Ok(from)
 }
 
 /// What describes the run: small tables.

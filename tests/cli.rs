@@ -27,7 +27,7 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 35] = [
+    let cases: [(&[&str], &str); 36] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
@@ -58,6 +58,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["--flight", "500ms", "-o", "d", "--", "true"], "expected 1s or more"),
         (&["--flight", "30s", "-o", "d", "--rotate-time", "1h", "--", "true"], "cannot be used with"),
         (&["--flight", "30s", "-o", "d", "--force", "--", "true"], "cannot be used with"),
+        (&["--flight", "30s", "-o", "d", "--aggregate", "--", "true"], "cannot be used with"),
         (&["--trigger", "error", "-o", "d", "--", "true"], "--flight <TIME>"),
         (&["--flight", "30s", "-o", "d", "--trigger", "slow", "--", "true"], "triggers are: slow=TIME"),
         (&["--flight", "30s", "-o", "d", "--flight-memory", "1", "--", "true"], "expected 1M to 64G"),

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::Result;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Row, Rpc, Span, Stack, Thread, span_id,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread, span_id,
 };
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
 use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
@@ -30,6 +30,7 @@ struct Sample {
     threads: Vec<Thread>,
     mounts: Vec<Mount>,
     rollup: Vec<Rollup>,
+    file_rollup: Vec<FileRollup>,
     hist: Vec<Hist>,
     stacks: Vec<Stack>,
     metrics: Vec<Metric>,
@@ -286,6 +287,50 @@ fn sample() -> Sample {
                 errors: 9,
             })
             .to_vec(),
+        file_rollup: [true, false]
+            .map(|some| FileRollup {
+                from_ns: 100,
+                to_ns: 200,
+                layer: Layer::Syscall,
+                op: "read",
+                kind: Kind::Read,
+                process_ix: some.then_some(1),
+                pid: some.then_some(2),
+                rank: some.then_some(3),
+                file_id: some.then_some(4),
+                object_id: some.then_some(5),
+                device: some.then(|| "vda".to_owned()),
+                other: !some,
+                calls: 6,
+                nested_calls: 7,
+                errors: 8,
+                unknown_calls: 9,
+                bytes: 10,
+                req_bytes: 11,
+                dur_ns: 12,
+                self_ns: 13,
+                max_ns: 14,
+                slowest_ns: some.then_some(15),
+                first_ns: some.then_some(16),
+                last_ns: some.then_some(17),
+                end_offset: some.then_some(18),
+                sequential: 19,
+                consecutive: 20,
+                switches: 21,
+                unaligned: 22,
+                miss_bytes: 23,
+                ahead_bytes: 24,
+                wait_ns: 25,
+                sizes: some.then(|| (0..10).collect()),
+                durations: some.then(|| (0..32).collect()),
+                common_sizes: some.then(|| vec![100, 200]),
+                common_size_calls: some.then(|| vec![2, 1]),
+                other_sizes: 26,
+                common_strides: some.then(|| vec![4096]),
+                common_stride_calls: some.then(|| vec![3]),
+                other_strides: 27,
+            })
+            .to_vec(),
         hist: vec![Hist { t_ns: 1, layer: Layer::Fs, op: "ext4_file_read_iter", what: "latency", bucket: 40, n: 2 }],
         stacks: vec![
             Stack { stack_id: 1, frames: vec!["main".to_owned(), "write".to_owned()] },
@@ -327,7 +372,7 @@ fn write(path: &Path, sample: &Sample) -> Vec<(&'static str, u64)> {
         };
     }
     push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, rpc: Rpc, files: File, file_paths: FilePath,
-        handles: Handle, objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, hist: Hist, stacks: Stack,
+        handles: Handle, objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, file_rollup: FileRollup, hist: Hist, stacks: Stack,
         metrics: Metric, losses: Loss, coverage: Coverage, meta: Meta);
     writer.finish().unwrap().rows
 }
@@ -364,6 +409,7 @@ fn every_table_comes_back_as_written() {
     comes_back(&dataset, &sample.threads);
     comes_back(&dataset, &sample.mounts);
     comes_back(&dataset, &sample.rollup);
+    comes_back(&dataset, &sample.file_rollup);
     comes_back(&dataset, &sample.hist);
     comes_back(&dataset, &sample.stacks);
     comes_back(&dataset, &sample.metrics);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use arrow_schema::DataType;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
 use iotrace_bpf::export::{Encoding, TABLES, Table, schema};
 
@@ -72,6 +72,7 @@ fn of_the_code() -> Tables {
     add::<Thread>(&mut tables);
     add::<Mount>(&mut tables);
     add::<Rollup>(&mut tables);
+    add::<FileRollup>(&mut tables);
     add::<Hist>(&mut tables);
     add::<Stack>(&mut tables);
     add::<Metric>(&mut tables);

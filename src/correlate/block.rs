@@ -116,6 +116,10 @@ impl Blocks {
         self.names.insert(dev, name);
     }
 
+    pub fn name(&self, dev: u32) -> Option<String> {
+        self.names.get(&dev).cloned()
+    }
+
     pub fn bio(&mut self, time: u64, bio: Bio, file: Option<i32>) {
         let end = bio.off.saturating_add(bio.bytes);
         let parts = file.map_or_else(Vec::new, |f| self.dirty.parts(f, bio.off, end, bio.queued));

@@ -59,12 +59,17 @@ pub struct Histogram<const BITS: u32> {
 impl<const BITS: u32> Histogram<BITS> {
     /// Counts a value (negative values count as 0).
     pub fn add(&mut self, value: i64) {
+        self.add_n(value, 1);
+    }
+
+    /// Counts a value `n` times.
+    pub fn add_n(&mut self, value: i64, n: u64) {
         let at = bucket::<BITS>(value.max(0) as u64);
         if at >= self.counts.len() {
             self.counts.resize(at + 1, 0);
         }
-        self.counts[at] += 1;
-        self.total += 1;
+        self.counts[at] += n;
+        self.total += n;
     }
 
     /// The nearest-rank quantile (the least value that at least `q` of all values do not exceed), as the middle of

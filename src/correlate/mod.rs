@@ -27,6 +27,7 @@ mod roots;
 pub mod rows;
 mod rpc;
 mod stack;
+mod sums;
 mod things;
 mod unknown;
 
@@ -47,15 +48,16 @@ use self::losses::Losses;
 use self::operations::{Operations, Over};
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+pub use self::rollup::CallSums;
 use self::rollup::Rollups;
-pub use self::rollup::Sums;
 use self::rows::{Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
 use self::stack::{Above, Node, Stack, Tree};
+use self::sums::{Opened, Subject, Sums};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use crate::catalog::{self, Copies, Role};
-use crate::event::{Call, Enter, Event, Operation, TextKind};
+use crate::event::{About, Call, Enter, Event, Operation, Sum, TextKind};
 use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
@@ -73,6 +75,8 @@ pub struct Config {
     pub job_vars: Vec<String>,
     /// Completed calls, over all threads, that may wait for an enclosing call to end.
     pub max_pending: usize,
+    /// Calls are summed up, and not written one by one.
+    pub aggregate: bool,
 }
 
 impl Default for Config {
@@ -103,6 +107,7 @@ impl Default for Config {
             ]),
             job_vars: names(&["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"]),
             max_pending: 1 << 20,
+            aggregate: false,
         }
     }
 }
@@ -136,6 +141,8 @@ pub struct Correlator {
     collectives: Collectives,
     rpcs: Rpcs,
     rollups: Rollups,
+    /// Aggregate mode.
+    sums: Option<Sums>,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
     /// Spans on their way out, when they were asynchronous; kept for its capacity.
@@ -167,6 +174,7 @@ impl Correlator {
             written: Vec::new(),
             over: Vec::new(),
             rollups: Rollups::new(&config.specs),
+            sums: config.aggregate.then(Sums::default),
             leaving: Vec::new(),
             specs: config.specs,
             waiting: 0,
@@ -194,6 +202,10 @@ impl Correlator {
     /// Every event earlier than `watermark` has been pushed: works them off.
     pub fn advance(&mut self, watermark: u64, out: &mut Vec<Row>) {
         self.release(Some(watermark), out);
+        if let Some(sums) = &mut self.sums {
+            sums.write(relative(watermark, self.t0), false, self.t0, out);
+            self.things.write(out);
+        }
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
         self.unknown.report(self.since_t0(watermark), out);
@@ -212,6 +224,7 @@ impl Correlator {
         self.write(out);
         self.rpcs.finish(out);
         self.blocks.finish(self.since_t0(now), out);
+        self.write_sums(now, out);
         self.things.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
@@ -220,9 +233,16 @@ impl Correlator {
 
     /// Writes the sums over all that was written, also of times that are not over: there will be more rows of these.
     pub fn sum_up(&mut self, now: u64, out: &mut Vec<Row>) {
+        self.write_sums(now, out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
         self.unknown.report(self.since_t0(now), out);
+    }
+
+    fn write_sums(&mut self, now: u64, out: &mut Vec<Row>) {
+        if let Some(sums) = &mut self.sums {
+            sums.write(relative(now, self.t0), true, self.t0, out);
+        }
     }
 
     /// Whoever gets the rows has forgotten those of these files and objects: they are told again when a call is about them.
@@ -262,6 +282,17 @@ impl Correlator {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 state.cached = Some((seq, cached));
             }
+            Event::Inner { thread, seq, inner, .. } => {
+                let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
+                state.inner = Some((seq, i64::try_from(inner).unwrap_or(i64::MAX)));
+            }
+            Event::Sum(sum) => self.sum(&sum),
+            Event::Counts(counts) => {
+                if let Some((layer, op, kind)) = self.summed(counts.row) {
+                    let from = self.since_t0(counts.from);
+                    self.rollups.counts(from, (layer, op, kind), counts.row, [&counts.durations, &counts.sizes]);
+                }
+            }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
                 if let Some(parent) = parent {
@@ -290,6 +321,7 @@ impl Correlator {
                 self.things.gone(Owner::Process(process), t_ns, true);
             }
             Event::Exit { process, status, .. } => {
+                self.sums_of_gone(t_ns, process);
                 for thread in self.processes.exit(t_ns, process, status, out) {
                     self.end(thread, t_ns, out);
                     self.operations.gone(|t| t == thread, &mut self.over);
@@ -336,6 +368,66 @@ impl Correlator {
                 self.blocks.request(request, |time| relative(time, t0), out);
             }
         }
+    }
+
+    /// What is known of a process that ends is remembered for the sums that still come.
+    fn sums_of_gone(&mut self, t_ns: i64, process: u32) {
+        let Self { sums: Some(sums), things, processes, .. } = self else { return };
+        let owned = processes.owned(process);
+        sums.closed(t_ns, process, None, |o| current(things, o));
+        sums.gone(t_ns, process, owned);
+    }
+
+    /// Layer, operation and kind of a row that is summed up.
+    fn summed(&self, row: u32) -> Option<(Layer, &'static str, Kind)> {
+        let at = row as usize;
+        if let Some(row) = self.specs.get(at) {
+            return Some((row.layer, row.op, row.kind));
+        }
+        let op = class::operation(u32::try_from(at - self.specs.len()).ok()?, 1);
+        let kind = match op {
+            "read" => Kind::Read,
+            "write" => Kind::Write,
+            "flush" => Kind::Sync,
+            _ => Kind::Other,
+        };
+        Some((Layer::Block, op, kind))
+    }
+
+    /// What the kernel side has summed up.
+    fn sum(&mut self, sum: &Sum) {
+        let Some(op) = self.summed(sum.row) else { return };
+        let Some(sums) = &mut self.sums else { return };
+        let process = sum.process.map(|p| sums.was(p).unwrap_or_else(|| self.processes.owned(p)));
+        let mut subject = Subject { process, rest: sum.rest, ..Subject::default() };
+        match sum.about {
+            About::Nothing => {}
+            About::File(key) => {
+                let mapped = self.specs.get(sum.row as usize).is_some_and(|row| row.family == catalog::Family::Fault);
+                let below = if mapped { self.things.files.of_data(key) } else { None };
+                subject.file = Some(below.unwrap_or_else(|| self.things.files.intern(key)));
+            }
+            About::Handle { raw, opened } => {
+                let owner = sum.process.map(Owner::Process);
+                let known = opened.and_then(|(thread, seq)| sums.handle(sum.process?, span_id(thread, seq)));
+                let found = known.map(|o| current(&self.things, &o)).or_else(|| {
+                    let handle = self.things.handles.find(owner?, (op.0, 0, raw))?;
+                    Some(current(&self.things, &Opened { handle, file: None, object: None }))
+                });
+                (subject.file, subject.object) = found.map_or((None, None), |o| (o.file, o.object));
+            }
+            About::Device(dev) => {
+                subject.device =
+                    Some(self.blocks.name(dev).unwrap_or_else(|| format!("{}:{}", dev >> 20, dev & 0xf_ffff)));
+            }
+        }
+        subject.file.inspect(|id| self.things.files.used(*id));
+        subject.object.inspect(|id| self.things.objects.used(*id));
+        // Requests have a table of their own, with or without sums.
+        if op.0 != Layer::Block {
+            self.rollups.sum(relative(sum.from, self.t0), op, sum.row, subject.process, &sum.figures);
+        }
+        sums.add(op, subject, &sum.figures);
     }
 
     /// A process is gone, or executes another program.
@@ -385,6 +477,13 @@ impl Correlator {
             phase_file: phase.and_then(|open| open.file()),
         };
         let found = self.things.call(&seen);
+        if let (Some(sums), Some(handle), Owner::Process(process)) = (&mut self.sums, found.handle, thread.owner) {
+            if found.opened {
+                sums.opened(process, id, Opened { handle, file: found.file, object: found.object });
+            } else if spec.role == Role::Close {
+                sums.closed(seen.end_ns, process, Some(handle), |o| current(&self.things, o));
+            }
+        }
         if let Some(told) = found.told {
             facts.told(spec, call, told.asked, told.collective);
             if let Some(reason) = told.unknown {
@@ -463,6 +562,7 @@ impl Correlator {
             size: 1,
             opened: found.opened,
             inside: false,
+            inner: thread.inner.take().filter(|(seq, _)| *seq == call.seq).map(|(_, inner)| inner),
         };
         if phase.is_some() {
             thread.texts.clear();
@@ -543,7 +643,11 @@ impl Correlator {
             span.file_id = open.file();
             span.flags |= row.flags | flag::UNFINISHED;
             let (seq, spec, depth) = (open.enter.seq, open.enter.spec, open.enter.depth);
-            self.leave_phase(thread, Node { span, seq, spec, depth, size: 1, opened: false, inside: false }, out);
+            self.leave_phase(
+                thread,
+                Node { span, seq, spec, depth, size: 1, opened: false, inside: false, inner: None },
+                out,
+            );
         }
     }
 
@@ -709,7 +813,10 @@ impl Correlator {
                 }
                 continue;
             }
-            let Node { mut span, spec, .. } = node;
+            let Node { mut span, spec, inner, .. } = node;
+            if let Some(inner) = inner {
+                span.self_ns = span.dur_ns.saturating_sub(inner).max(0);
+            }
             if span.process_ix < 0 {
                 match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {
                     Some(known) => {
@@ -738,8 +845,7 @@ impl Correlator {
                 self.asynchronous.submitted(Done { span, spec, tree: None }, &mut self.written);
                 continue;
             }
-            self.rollups.add(&span, spec);
-            out.push(Row::Span(span));
+            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
         }
         self.leaving = leaving;
         self.write(out);
@@ -750,18 +856,34 @@ impl Correlator {
     fn write(&mut self, out: &mut Vec<Row>) {
         for (mut span, spec) in self.over.drain(..) {
             self.things.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
-            self.rollups.add(&span, spec);
-            out.push(Row::Span(span));
+            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
         }
         for Done { span, spec, tree } in self.written.drain(..) {
             if let Some(tree) = tree {
                 let tree = Tree { id: span.root_id, ..tree };
                 self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, true, out);
             }
-            self.rollups.add(&span, spec);
-            out.push(Row::Span(span));
+            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
         }
     }
+}
+
+/// A call is over: it is written, or summed up.
+fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, span: Span, spec: u16, out: &mut Vec<Row>) {
+    rollups.add(&span, spec);
+    match sums {
+        Some(sums) => sums.span(&span, t0),
+        None => out.push(Row::Span(span)),
+    }
+}
+
+/// A handle with what is known of it now.
+fn current(things: &Things, opened: &Opened) -> Opened {
+    things.handles.row(opened.handle).map_or(*opened, |row| Opened {
+        handle: opened.handle,
+        file: row.file_id.or(opened.file),
+        object: row.object_id.or(opened.object),
+    })
 }
 
 /// The call that waits for all files of a file system.

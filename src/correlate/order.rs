@@ -47,6 +47,7 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         Event::File { key, .. } => (3, pair(key.dev, key.generation), key.ino),
         Event::Text { thread, seq, what, .. } => (4, pair(*thread, *seq), what.number()),
         Event::Cached { thread, seq, .. } => (4, pair(*thread, *seq), u64::MAX),
+        Event::Inner { thread, seq, .. } => (4, pair(*thread, *seq), u64::MAX - 1),
         Event::Preopened { process, fd, .. } => (5, pair(*process, *fd), 0),
         Event::Stream { thread, fd, stream, .. } => (6, pair(*thread, *fd), *stream),
         // Of phases that begin together, the outer one began earlier; what is inside them ends later.
@@ -61,6 +62,8 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         // What is read now was asked for before, and what is replied now is waited for.
         Event::Message(m) => (7, m.channel, m.number),
         Event::Reply(r) => (7, u64::from(r.server[1]), u64::from(r.number)),
+        Event::Sum(s) => (10, u64::from(s.row), s.process.map_or(u64::MAX, u64::from)),
+        Event::Counts(c) => (10, u64::from(c.row), 0),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
     };
     (event.time(), class, a, b)

@@ -8,6 +8,7 @@ use super::phases::Phases;
 use super::place;
 use super::rows::{Process, Row, Span, Thread};
 use super::stack::Stack;
+use super::sums::Owned;
 use crate::catalog;
 use crate::event::{Cached, TextKind};
 
@@ -53,6 +54,8 @@ pub struct ThreadState {
     pub texts: Vec<Text>,
     /// What was told of the page cache for the call of this number, which comes next.
     pub cached: Option<(u32, Cached)>,
+    /// How long calls inside the call of this number took, which comes next; ns.
+    pub inner: Option<(u32, i64)>,
 }
 
 impl ThreadState {
@@ -67,6 +70,7 @@ impl ThreadState {
             stack: Stack::default(),
             texts: Vec::new(),
             cached: None,
+            inner: None,
         }
     }
 
@@ -218,6 +222,12 @@ impl Processes {
     /// The pid of a process; 0 when it is not known.
     pub fn pid(&self, process: u32) -> i32 {
         self.alive.get(&process).map_or(0, |p| p.row.pid)
+    }
+
+    /// The process as rows name it.
+    pub fn owned(&self, process: u32) -> Owned {
+        let row = self.alive.get(&process).map(|p| &p.row);
+        Owned { process_ix: process as i32, pid: row.map_or(0, |r| r.pid), rank: row.and_then(|r| r.rank) }
     }
 
     /// Notes the thread; returns whose handles it used so far when that was not known.

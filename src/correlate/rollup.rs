@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::hist::{BUCKETS, bucket_of};
 use super::rows::{Hist, Rollup, Row, Span};
+use super::sums::Owned;
 use crate::catalog;
+use crate::event::Figures;
 use crate::words::{Kind, Layer};
 
 const BIN_NS: i64 = 100_000_000;
@@ -37,7 +39,7 @@ impl Rollups {
     }
 
     pub fn add(&mut self, span: &Span, spec: u16) {
-        let spec = self.same.get(usize::from(spec)).copied().unwrap_or(spec);
+        let spec = self.same(spec.into());
         let bin = span.start_ns.div_euclid(BIN_NS);
         let sums = self.bins.entry((bin, spec, span.layer, span.process_ix)).or_insert_with(|| Rollup {
             t_ns: bin.saturating_mul(BIN_NS),
@@ -79,6 +81,71 @@ impl Rollups {
         }
     }
 
+    /// Adds what the kernel side has summed up, to the bin in which its period begins.
+    pub fn sum(
+        &mut self,
+        from_ns: i64,
+        (layer, op, kind): (Layer, &'static str, Kind),
+        row: u32,
+        process: Option<Owned>,
+        f: &Figures,
+    ) {
+        let (bin, spec) = (from_ns.div_euclid(BIN_NS), self.same(row));
+        // -1 stands for "not known" where the schema has no null.
+        let process = process.unwrap_or(Owned { process_ix: -1, pid: 0, rank: None });
+        let sums = self.bins.entry((bin, spec, layer, process.process_ix)).or_insert_with(|| Rollup {
+            t_ns: bin.saturating_mul(BIN_NS),
+            layer,
+            op,
+            kind,
+            process_ix: process.process_ix,
+            pid: process.pid,
+            rank: process.rank,
+            calls: 0,
+            bytes: 0,
+            req_bytes: 0,
+            dur_ns: 0,
+            self_ns: 0,
+            max_ns: 0,
+            errors: 0,
+        });
+        let add = |sum: &mut i64, value: u64| *sum = sum.saturating_add_unsigned(value);
+        add(&mut sums.calls, f.calls);
+        add(&mut sums.bytes, f.bytes);
+        add(&mut sums.req_bytes, f.asked);
+        add(&mut sums.dur_ns, f.time);
+        add(&mut sums.self_ns, f.own);
+        add(&mut sums.errors, f.errors);
+        sums.max_ns = sums.max_ns.max(i64::try_from(f.max).unwrap_or(i64::MAX));
+    }
+
+    fn same(&self, row: u32) -> u16 {
+        self.same.get(row as usize).copied().unwrap_or(row as u16)
+    }
+
+    /// Adds counts by bucket: latencies, sizes.
+    pub fn counts(
+        &mut self,
+        from_ns: i64,
+        (layer, op, _): (Layer, &'static str, Kind),
+        row: u32,
+        counts: [&[(usize, u32)]; 2],
+    ) {
+        let (second, spec) = (from_ns.div_euclid(HIST_NS), self.same(row));
+        let counted = self.hists.entry((second, spec, layer)).or_insert_with(|| Counted {
+            layer,
+            op,
+            counts: Box::new([[0; BUCKETS]; 2]),
+        });
+        for (to, from) in counted.counts.iter_mut().zip(counts) {
+            for (bucket, n) in from {
+                if let Some(count) = to.get_mut(*bucket) {
+                    *count = count.saturating_add(*n);
+                }
+            }
+        }
+    }
+
     /// Writes the bins that ended by `until`; without it, all.
     pub fn write(&mut self, until: Option<i64>, out: &mut Vec<Row>) {
         let ended = |bin: i64, length: i64| until.is_none_or(|now| bin.saturating_add(1).saturating_mul(length) <= now);
@@ -99,18 +166,18 @@ impl Rollups {
 }
 
 /// Sums over calls that come as rows.
-pub struct Sums {
+pub struct CallSums {
     rollups: Rollups,
     numbers: HashMap<(Layer, &'static str, Kind), u16>,
 }
 
-impl Default for Sums {
+impl Default for CallSums {
     fn default() -> Self {
         Self { rollups: Rollups::new(&[]), numbers: HashMap::new() }
     }
 }
 
-impl Sums {
+impl CallSums {
     pub fn add(&mut self, span: &Span) {
         let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
         let number = *self.numbers.entry((span.layer, span.op, span.kind)).or_insert(next);

@@ -358,6 +358,63 @@ pub struct Rollup {
     pub errors: i64,
 }
 
+/// What calls came to that were summed up: by process, file or object, layer and operation, over a period. Rows add up.
+///
+/// Figures are of the outermost calls of their layer, but for `nested_calls`, `errors` and `self_ns`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRollup {
+    /// The period in which the calls ended.
+    pub from_ns: i64,
+    pub to_ns: i64,
+    pub layer: Layer,
+    pub op: &'static str,
+    pub kind: Kind,
+    pub process_ix: Option<i32>,
+    pub pid: Option<i32>,
+    pub rank: Option<i32>,
+    pub file_id: Option<i32>,
+    pub object_id: Option<i32>,
+    /// Requests: the device.
+    pub device: Option<String>,
+    /// Of all processes and files for which the kernel's table had no room.
+    pub other: bool,
+    pub calls: i64,
+    pub nested_calls: i64,
+    pub errors: i64,
+    /// Successful reads and writes of which it is not known how much they moved.
+    pub unknown_calls: i64,
+    pub bytes: i64,
+    pub req_bytes: i64,
+    pub dur_ns: i64,
+    pub self_ns: i64,
+    pub max_ns: i64,
+    /// When the longest began, the first began and the last ended.
+    pub slowest_ns: Option<i64>,
+    pub first_ns: Option<i64>,
+    pub last_ns: Option<i64>,
+    /// One behind the last byte that was read or written.
+    pub end_offset: Option<i64>,
+    pub sequential: i64,
+    pub consecutive: i64,
+    pub switches: i64,
+    pub unaligned: i64,
+    pub miss_bytes: i64,
+    pub ahead_bytes: i64,
+    pub wait_ns: i64,
+    /// Reads and writes by size: up to 100 bytes, 1, 10, 100 KiB, 1, 4, 10, 100 MiB, 1 GiB, more.
+    pub sizes: Option<Vec<i64>>,
+    /// Calls by duration: below 2^7 ns, below 2^8, ... 2^37, more.
+    pub durations: Option<Vec<i64>>,
+    /// The sizes that were most frequent, how often each was, and how often others were.
+    pub common_sizes: Option<Vec<i64>>,
+    pub common_size_calls: Option<Vec<i64>>,
+    pub other_sizes: i64,
+    /// The same of distances from the end of one access to the beginning of the next.
+    pub common_strides: Option<Vec<i64>>,
+    pub common_stride_calls: Option<Vec<i64>>,
+    pub other_strides: i64,
+}
+
 /// One bucket of a latency or size histogram over one second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hist {
@@ -441,6 +498,7 @@ pub enum Row {
     Thread(Thread),
     Mount(Mount),
     Rollup(Rollup),
+    FileRollup(FileRollup),
     Hist(Hist),
     Stack(Stack),
     Metric(Metric),

@@ -22,6 +22,8 @@ pub struct Node {
     pub opened: bool,
     /// Runs in a call of an I/O library; known when it is taken out.
     pub inside: bool,
+    /// How long the calls right inside it took, where these are not told.
+    pub inner: Option<i64>,
 }
 
 /// The calls that are known to enclose whatever completes now: the open phases of the thread.

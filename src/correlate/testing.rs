@@ -54,7 +54,15 @@ pub struct Run {
 
 impl Run {
     pub fn new() -> Self {
-        let config = Config { specs: specs(), ..Config::default() };
+        Self::of(Config { specs: specs(), ..Config::default() })
+    }
+
+    /// In aggregate mode.
+    pub fn summing() -> Self {
+        Self::of(Config { specs: specs(), aggregate: true, ..Config::default() })
+    }
+
+    fn of(config: Config) -> Self {
         let mut run = Self { correlator: Correlator::new(config), out: Vec::new() };
         run.process(0, 0, None);
         run

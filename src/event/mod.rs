@@ -2,7 +2,10 @@
 //!
 //! All times are `CLOCK_MONOTONIC` nanoseconds. Paths are bytes from strangers.
 
+mod sum;
 pub mod wire;
+
+pub use sum::{About, Counts, Figures, SIZES, Sum, TIMES};
 
 /// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
 ///
@@ -284,6 +287,9 @@ pub enum Event {
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
     /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
     Cached { time: u64, thread: u32, seq: u32, cached: Cached },
+    /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not told themselves; sent just
+    /// before the call itself.
+    Inner { time: u64, thread: u32, seq: u32, inner: u64 },
     /// A file was opened (or first seen), by this process.
     File { time: u64, key: FileKey, pid: u32, seen: Sighting },
     /// A thread of a target was first seen.
@@ -313,6 +319,10 @@ pub enum Event {
     Message(Message),
     /// A server inside the kernel replies to a client.
     Reply(Reply),
+    /// What calls or requests came to that were not told one by one.
+    Sum(Box<Sum>),
+    /// How they were distributed.
+    Counts(Box<Counts>),
 }
 
 impl Event {
@@ -324,6 +334,7 @@ impl Event {
             Self::Enter(e) => e.start,
             Self::Text { time, .. }
             | Self::Cached { time, .. }
+            | Self::Inner { time, .. }
             | Self::File { time, .. }
             | Self::Thread { time, .. }
             | Self::Process { time, .. }
@@ -339,6 +350,8 @@ impl Event {
             Self::Request(r) => r.completed.unwrap_or(r.issued),
             Self::Message(m) => m.time,
             Self::Reply(r) => r.time,
+            Self::Sum(s) => s.time,
+            Self::Counts(c) => c.time,
         }
     }
 }

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Asked, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, FileKey, Message, Operation, Replied, Reply, Request,
-    Said, Sighting, TextKind,
+    About, Asked, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Message, Operation, Replied,
+    Reply, Request, Said, Sighting, TextKind,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -43,7 +43,10 @@ unsafe impl Plain for t::iot_disk {}
 unsafe impl Plain for t::iot_stream {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_operation {}
+// SAFETY: as above.
 unsafe impl Plain for t::iot_cache {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_inner {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_rpc {}
 // SAFETY: as above.
@@ -54,6 +57,12 @@ unsafe impl Plain for t::iot_spec {}
 // SAFETY: as above, and without padding.
 unsafe impl Plain for t::iot_real {}
 
+// SAFETY: as above (bpf/sum.h).
+unsafe impl Plain for t::iot_sum_key {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_sum {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_counts {}
 // SAFETY: as above (bpf/event.h, bpf/operation.h, bpf/block.h).
 unsafe impl Plain for t::iot_stopped {}
 // SAFETY: as above.
@@ -79,13 +88,77 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
     plain::from_bytes(bytes).ok()
 }
 
+/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices.
+pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32)> {
+    let key: t::iot_sum_key = value(bytes)?;
+    let about = match t::iot_about_what(u32::from(key.what)) {
+        t::iot_about_what::IOT_SUM_FILE => {
+            About::File(FileKey { dev: key.b as u32, generation: (key.b >> 32) as u32, ino: key.a })
+        }
+        t::iot_about_what::IOT_SUM_HANDLE => {
+            let opened = (key.b != u64::MAX).then_some(((key.b >> 32) as u32, key.b as u32));
+            About::Handle { raw: key.a, opened }
+        }
+        t::iot_about_what::IOT_SUM_DEVICE => About::Device(key.a as u32),
+        _ => About::Nothing,
+    };
+    Some((about, (key.process != NOBODY).then_some(key.process), u32::from(key.row)))
+}
+
+/// Bytes of the key and the value of a table of sums.
+pub const fn sum_sizes() -> (u32, u32) {
+    (size_of::<t::iot_sum_key>() as u32, size_of::<t::iot_sum>() as u32)
+}
+
+/// The figures of a sum.
+pub fn figures(bytes: &[u8]) -> Option<Figures> {
+    let s: t::iot_sum = value(bytes)?;
+    let common = |c: &t::iot_common| {
+        let told = c.value.iter().zip(c.n).filter(|(value, n)| **value > 0 && *n > 0);
+        told.map(|(value, n)| (value - 1, u64::from(n))).collect()
+    };
+    Some(Figures {
+        calls: s.calls,
+        nested: s.nested,
+        errors: s.errors,
+        unknown: s.unknown,
+        bytes: s.bytes,
+        asked: s.asked,
+        time: s.time,
+        own: s.own,
+        max: s.max,
+        max_at: s.max_at,
+        first: s.first,
+        last: s.last,
+        end: s.end,
+        sequential: s.sequential,
+        consecutive: s.consecutive,
+        switches: s.switches,
+        unaligned: s.unaligned,
+        miss: s.miss,
+        ahead: s.ahead,
+        waited: s.waited,
+        sizes: common(&s.sizes),
+        other_sizes: s.sizes.others,
+        strides: common(&s.strides),
+        other_strides: s.strides.others,
+        by_size: s.by_size.map(u64::from),
+        by_time: s.by_time.map(u64::from),
+    })
+}
+
+/// Counts by bucket of durations and of sizes.
+pub fn counts(bytes: &[u8]) -> Option<[[u32; 252]; 2]> {
+    value::<t::iot_counts>(bytes).map(|c| [c.time, c.size])
+}
+
 /// A spec as the bytes of its map value.
 pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
     // SAFETY: `iot_spec` has no padding (asserted below), so that every byte of it is initialised.
     unsafe { plain::as_bytes(spec) }
 }
 
-const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 4);
+const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 8);
 const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
@@ -103,6 +176,8 @@ const _: () = assert!(size_of::<t::iot_req>() == 88);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
+const _: () = assert!(size_of::<t::iot_inner>() == 32);
+const _: () = assert!(size_of::<t::iot_sum_key>() == 24);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 const _: () = assert!(size_of::<t::iot_reply>() == 88);
 
@@ -479,6 +554,10 @@ impl Decoder {
                     completed: Some(r.completed),
                     upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
                 })
+            }
+            t::iot_type::IOT_T_INNER => {
+                let i: &t::iot_inner = get(kind, bytes)?;
+                Event::Inner { time: i.time, thread: i.thread, seq: i.seq, inner: i.inner }
             }
             t::iot_type::IOT_T_RPC => Event::Message(message(get(kind, bytes)?)),
             t::iot_type::IOT_T_REPLY => Event::Reply(reply(get(kind, bytes)?)),

@@ -55,6 +55,9 @@ impl References {
             Row::BlockBytes(b) => Self { processes: [b.process_ix, None], file: b.file_id, ..none },
             Row::Rpc(r) => Self { processes: [r.client_process_ix, Some(r.server_process_ix)], ..none },
             Row::Rollup(r) => Self { processes: [Some(r.process_ix), None], ..none },
+            Row::FileRollup(r) => {
+                Self { processes: [r.process_ix, None], file: r.file_id, object: r.object_id, ..none }
+            }
             Row::Handle(h) => Self {
                 processes: [Some(h.process_ix), None],
                 file: h.file_id,

@@ -25,6 +25,9 @@ pub use rotating::{Moment, Progress, RotatingWriter};
 pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 
+/// The key among a run's facts that says that its calls were summed up, and not recorded one by one.
+pub const AGGREGATE: &str = "aggregate";
+
 /// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
 pub const VIEWS: &str = include_str!("views.sql");
 

@@ -1,6 +1,8 @@
 //! Rows on another clock: times relative to a later moment.
 
-use crate::correlate::rows::{Block, FilePath, Handle, Hist, Loss, Meta, Metric, Process, Rollup, Row, Rpc, Span};
+use crate::correlate::rows::{
+    Block, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Process, Rollup, Row, Rpc, Span,
+};
 
 /// The key of the end of a trace among its facts, which is a time like those of rows.
 pub const END: &str = "end_ns";
@@ -21,6 +23,10 @@ pub fn shift(mut row: Row, by: i64) -> Row {
         Row::Handle(Handle { start_ns, end_ns, .. }) | Row::Process(Process { start_ns, end_ns, .. }) => {
             each(&mut [start_ns]);
             some(&mut [end_ns]);
+        }
+        Row::FileRollup(FileRollup { from_ns, to_ns, slowest_ns, first_ns, last_ns, .. }) => {
+            each(&mut [from_ns, to_ns]);
+            some(&mut [slowest_ns, first_ns, last_ns]);
         }
         Row::Rollup(Rollup { t_ns, .. })
         | Row::Hist(Hist { t_ns, .. })
@@ -63,8 +69,8 @@ mod tests {
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 7] =
-        ["dur_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns"];
+    const DURATIONS: [&str; 8] =
+        ["dur_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns", "wait_ns"];
 
     /// Something for a cell.
     fn value(column: &Column) -> ArrayRef {
@@ -122,7 +128,7 @@ mod tests {
         }
         check!(
             Span, Block, BlockLink, BlockBytes, Rpc, File, FilePath, Handle, Object, Process, Thread, Mount, Rollup,
-            Hist, Stack, Metric, Loss, Coverage, Meta
+            FileRollup, Hist, Stack, Metric, Loss, Coverage, Meta
         );
         assert_eq!(tables, TABLES);
         let meta = |key: &str, value: &str| Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() });

@@ -10,8 +10,8 @@ use super::directory::Directory;
 use super::names;
 use super::table::{Table, batch, properties, schema};
 use crate::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Row, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
 /// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
@@ -186,6 +186,7 @@ streams! {
     threads: Thread,
     mounts: Mount,
     rollup: Rollup,
+    file_rollup: FileRollup,
     hist: Hist,
     stacks: Stack,
     metrics: Metric,

@@ -4,8 +4,8 @@
 
 use super::table::table;
 use crate::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
 use crate::words::{Kind, Layer};
 
@@ -230,6 +230,49 @@ table!("rollup", Rollup {
     self_ns: i64 => Delta,
     max_ns: i64 => Delta,
     errors: i64 => Dict,
+});
+
+table!("file_rollup", FileRollup {
+    from_ns: i64 => Delta,
+    to_ns: i64 => Delta,
+    layer: Layer => Dict,
+    op: &'static str => Dict,
+    kind: Kind => Dict,
+    process_ix: Option<i32> => Dict,
+    pid: Option<i32> => Dict,
+    rank: Option<i32> => Dict,
+    file_id: Option<i32> => Dict,
+    object_id: Option<i32> => Dict,
+    device: Option<String> => Dict,
+    other: bool => Dict,
+    calls: i64 => Dict,
+    nested_calls: i64 => Dict,
+    errors: i64 => Dict,
+    unknown_calls: i64 => Dict,
+    bytes: i64 => Dict,
+    req_bytes: i64 => Dict,
+    dur_ns: i64 => Delta,
+    self_ns: i64 => Delta,
+    max_ns: i64 => Delta,
+    slowest_ns: Option<i64> => Delta,
+    first_ns: Option<i64> => Delta,
+    last_ns: Option<i64> => Delta,
+    end_offset: Option<i64> => Dict,
+    sequential: i64 => Dict,
+    consecutive: i64 => Dict,
+    switches: i64 => Dict,
+    unaligned: i64 => Dict,
+    miss_bytes: i64 => Dict,
+    ahead_bytes: i64 => Dict,
+    wait_ns: i64 => Dict,
+    sizes: Option<Vec<i64>> => Dict,
+    durations: Option<Vec<i64>> => Dict,
+    common_sizes: Option<Vec<i64>> => Dict,
+    common_size_calls: Option<Vec<i64>> => Dict,
+    other_sizes: i64 => Dict,
+    common_strides: Option<Vec<i64>> => Dict,
+    common_stride_calls: Option<Vec<i64>> => Dict,
+    other_strides: i64 => Dict,
 });
 
 table!("hist", Hist {

@@ -17,7 +17,7 @@ use super::directory::Directory;
 use super::stream::Limits;
 use super::table::{batch, properties};
 use super::{Dataset, DatasetWriter, Options, TABLES, schema};
-use crate::correlate::rows::{BlockLink, Meta, Row, Span, Thread, span_id};
+use crate::correlate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
 use crate::words::{Kind, Layer};
 
 const SMALL: Limits = Limits { group_rows: 4, part_rows: 10 };
@@ -467,7 +467,7 @@ fn a_planted_link_is_not_followed() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, path.join("block_links-00002.parquet.inprogress")).unwrap();
     let error = format!("{:#}", writer.push(link(1)).unwrap_err());
-    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("19 closed parts"), "{error}");
+    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("20 closed parts"), "{error}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
@@ -522,4 +522,50 @@ fn a_full_disk_is_told_from_other_failures() {
 fn a_writer_may_move_to_another_thread() {
     fn moves<T: Send>() {}
     moves::<DatasetWriter>();
+}
+
+/// Calls that were summed up: none so far.
+pub(crate) fn sums(layer: Layer, op: &'static str, kind: Kind) -> FileRollup {
+    FileRollup {
+        from_ns: 0,
+        to_ns: 1_000_000_000,
+        layer,
+        op,
+        kind,
+        process_ix: Some(1),
+        pid: Some(100),
+        rank: None,
+        file_id: Some(1),
+        object_id: None,
+        device: None,
+        other: false,
+        calls: 0,
+        nested_calls: 0,
+        errors: 0,
+        unknown_calls: 0,
+        bytes: 0,
+        req_bytes: 0,
+        dur_ns: 0,
+        self_ns: 0,
+        max_ns: 0,
+        slowest_ns: None,
+        first_ns: None,
+        last_ns: None,
+        end_offset: None,
+        sequential: 0,
+        consecutive: 0,
+        switches: 0,
+        unaligned: 0,
+        miss_bytes: 0,
+        ahead_bytes: 0,
+        wait_ns: 0,
+        sizes: None,
+        durations: None,
+        common_sizes: None,
+        common_size_calls: None,
+        other_sizes: 0,
+        common_strides: None,
+        common_stride_calls: None,
+        other_strides: 0,
+    }
 }

@@ -21,6 +21,7 @@ CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('block_bytes-*.parquet',
 CREATE OR REPLACE VIEW block_links AS FROM read_parquet('block_links-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('rpc-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('rollup-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW file_rollup AS FROM read_parquet('file_rollup-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW hist        AS FROM read_parquet('hist-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('metrics-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW losses      AS FROM read_parquet('losses-*.parquet', union_by_name = true);
@@ -484,3 +485,144 @@ CREATE OR REPLACE VIEW v_busy AS
     FROM spans WHERE layer_top)
   SELECT layer, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS busy_ns FROM calls
   GROUP BY layer ORDER BY layer_rank(layer);
+
+-- Sums by process, file or object, layer and function, of whole traces: in a trace with --aggregate the table file_rollup, else
+-- from the calls. Figures are of outermost calls of their layer. sequential, consecutive, strides: against the read (or write)
+-- before by the same process on the same file, or handle of a library, as Darshan defines them.
+CREATE OR REPLACE VIEW file_sums AS
+  WITH calls AS (
+    SELECT *, layer_top AND kind IN ('read', 'write') AND "offset" IS NOT NULL AND bytes > 0 AS placed,
+           CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing FROM spans),
+  befores AS (
+    SELECT *, CASE WHEN placed THEN coalesce(lag("offset" + bytes - 1) OVER (
+                PARTITION BY host, process_ix, layer, thing, placed, kind ORDER BY start_ns + dur_ns, span_id), 0) END AS last,
+              CASE WHEN placed THEN lag(kind) OVER (
+                PARTITION BY host, process_ix, layer, thing, placed ORDER BY start_ns + dur_ns, span_id) END AS last_kind
+    FROM calls)
+  SELECT host, layer, op, kind, process_ix, pid, rank, file_id, object_id, calls, errors, unknown_calls, bytes, req_bytes, dur_ns,
+         self_ns, max_ns, first_ns, last_ns, end_offset, sequential, consecutive, switches, unaligned, sizes
+  FROM file_rollup
+  UNION ALL
+  SELECT host, layer, op, kind, process_ix, pid, rank, file_id, object_id,
+         count(*) FILTER (layer_top), count(*) FILTER (errno <> 0),
+         count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0),
+         coalesce(sum(bytes) FILTER (layer_top), 0), coalesce(sum(req_bytes) FILTER (layer_top), 0),
+         coalesce(sum(dur_ns) FILTER (layer_top), 0), sum(self_ns), coalesce(max(dur_ns) FILTER (layer_top), 0),
+         min(start_ns) FILTER (layer_top), max(start_ns + dur_ns) FILTER (layer_top), max("offset" + bytes) FILTER (placed),
+         count(*) FILTER ("offset" > last), count(*) FILTER ("offset" = last + 1), count(*) FILTER (kind <> last_kind),
+         count(*) FILTER (placed AND "offset" % 4096 <> 0),
+         [count(*) FILTER (layer_top AND bytes <= 100), count(*) FILTER (layer_top AND bytes BETWEEN 101 AND 1024),
+          count(*) FILTER (layer_top AND bytes BETWEEN 1025 AND 10240), count(*) FILTER (layer_top AND bytes BETWEEN 10241 AND 102400),
+          count(*) FILTER (layer_top AND bytes BETWEEN 102401 AND 1048576),
+          count(*) FILTER (layer_top AND bytes BETWEEN 1048577 AND 4194304),
+          count(*) FILTER (layer_top AND bytes BETWEEN 4194305 AND 10485760),
+          count(*) FILTER (layer_top AND bytes BETWEEN 10485761 AND 104857600),
+          count(*) FILTER (layer_top AND bytes BETWEEN 104857601 AND 1073741824),
+          count(*) FILTER (layer_top AND bytes > 1073741824)]
+  FROM befores GROUP BY host, layer, op, kind, process_ix, pid, rank, file_id, object_id;
+
+-- The most frequent sizes of reads and writes (what = 'size') and distances between them ('stride'), at most four a second in a
+-- trace with --aggregate.
+CREATE OR REPLACE VIEW frequent AS
+  WITH calls AS (
+    SELECT *, CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing FROM spans
+    WHERE layer_top AND kind IN ('read', 'write') AND bytes IS NOT NULL AND errno = 0),
+  befores AS (
+    SELECT *, lag("offset" + bytes - 1) OVER (
+      PARTITION BY host, process_ix, layer, thing, kind ORDER BY start_ns + dur_ns, span_id) AS last
+    FROM calls WHERE bytes > 0 AND "offset" IS NOT NULL),
+  all_values AS (
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'size' AS what, unnest(common_sizes) AS value,
+           unnest(common_size_calls) AS calls FROM file_rollup
+    UNION ALL
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'stride', unnest(common_strides), unnest(common_stride_calls)
+    FROM file_rollup
+    UNION ALL
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'size', bytes, 1 FROM calls
+    UNION ALL
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'stride', "offset" - last - 1, 1 FROM befores
+    WHERE last > 0 AND "offset" > last + 1)
+  SELECT host, layer, kind, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM all_values GROUP BY ALL;
+
+-- The same by Darshan's names: module, process, file, counter, value (as darshan-parser prints them; times in seconds since the
+-- start of the trace). Calls without a file have no row. NETCDF is no module of Darshan: the names are those of its others.
+CREATE OR REPLACE VIEW darshan AS
+  WITH modules AS (
+    SELECT *, CASE layer WHEN 'syscall' THEN 'POSIX' WHEN 'stdio' THEN 'STDIO' WHEN 'mpiio' THEN 'MPIIO'
+                         WHEN 'hdf5' THEN if(object_id IS NULL, 'H5F', 'H5D')
+                         WHEN 'pnetcdf' THEN if(object_id IS NULL, 'PNETCDF_FILE', 'PNETCDF_VAR')
+                         WHEN 'netcdf' THEN if(object_id IS NULL, 'NETCDF_FILE', 'NETCDF_VAR') END AS module,
+              CASE WHEN layer <> 'mpiio' THEN '' WHEN op LIKE '%_begin' OR op LIKE '%_end' THEN 'SPLIT_'
+                   WHEN op LIKE 'MPI_File_i%' THEN 'NB_'
+                   WHEN op LIKE '%_all' OR op LIKE '%_ordered' OR op IN ('MPI_File_open', 'MPI_File_close') THEN 'COLL_'
+                   ELSE 'INDEP_' END AS way
+    FROM file_sums
+    WHERE layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf', 'netcdf') AND file_id IS NOT NULL),
+  counted AS (
+    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, unnest([
+      {'name': way || 'OPENS', 'value': sum(calls) FILTER (kind = 'open')},
+      {'name': way || 'READS', 'value': sum(calls) FILTER (kind = 'read')},
+      {'name': way || 'WRITES', 'value': sum(calls) FILTER (kind = 'write')},
+      {'name': 'SEEKS', 'value': sum(calls) FILTER (kind = 'seek')},
+      {'name': 'MMAPS', 'value': sum(calls) FILTER (kind = 'mmap')},
+      {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND (op LIKE '%stat%') AND kind = 'meta')},
+      {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
+       'value': sum(calls) FILTER (kind = 'sync' AND op <> 'fdatasync')},
+      {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}]) AS counter
+    FROM modules GROUP BY host, module, way, process_ix, file_id, object_id),
+  summed AS (
+    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, unnest([
+      {'name': 'BYTES_READ', 'value': sum(bytes) FILTER (kind = 'read')::DOUBLE},
+      {'name': 'BYTES_WRITTEN', 'value': sum(bytes) FILTER (kind = 'write')},
+      {'name': 'MAX_BYTE_READ', 'value': max(end_offset - 1) FILTER (kind = 'read')},
+      {'name': 'MAX_BYTE_WRITTEN', 'value': max(end_offset - 1) FILTER (kind = 'write')},
+      {'name': 'SEQ_READS', 'value': sum(sequential) FILTER (kind = 'read')},
+      {'name': 'SEQ_WRITES', 'value': sum(sequential) FILTER (kind = 'write')},
+      {'name': 'CONSEC_READS', 'value': sum(consecutive) FILTER (kind = 'read')},
+      {'name': 'CONSEC_WRITES', 'value': sum(consecutive) FILTER (kind = 'write')},
+      {'name': 'RW_SWITCHES', 'value': sum(switches)},
+      {'name': 'FILE_NOT_ALIGNED', 'value': sum(unaligned)},
+      {'name': 'F_OPEN_START_TIMESTAMP', 'value': min(first_ns) FILTER (kind = 'open') / 1e9},
+      {'name': 'F_READ_START_TIMESTAMP', 'value': min(first_ns) FILTER (kind = 'read') / 1e9},
+      {'name': 'F_WRITE_START_TIMESTAMP', 'value': min(first_ns) FILTER (kind = 'write') / 1e9},
+      {'name': 'F_CLOSE_START_TIMESTAMP', 'value': min(first_ns) FILTER (kind = 'close') / 1e9},
+      {'name': 'F_OPEN_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'open') / 1e9},
+      {'name': 'F_READ_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'read') / 1e9},
+      {'name': 'F_WRITE_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'write') / 1e9},
+      {'name': 'F_CLOSE_END_TIMESTAMP', 'value': max(last_ns) FILTER (kind = 'close') / 1e9},
+      {'name': 'F_READ_TIME', 'value': sum(dur_ns) FILTER (kind = 'read') / 1e9},
+      {'name': 'F_WRITE_TIME', 'value': sum(dur_ns) FILTER (kind = 'write') / 1e9},
+      {'name': 'F_META_TIME', 'value': sum(dur_ns) FILTER (kind NOT IN ('read', 'write')) / 1e9},
+      {'name': 'F_MAX_READ_TIME', 'value': max(max_ns) FILTER (kind = 'read') / 1e9},
+      {'name': 'F_MAX_WRITE_TIME', 'value': max(max_ns) FILTER (kind = 'write') / 1e9}]) AS counter
+    FROM modules GROUP BY host, module, process_ix, file_id, object_id),
+  sized AS (
+    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id,
+           'SIZE_' || upper(kind) || '_' || if(module = 'POSIX', '', 'AGG_') || range_name AS name, sum(n)::DOUBLE AS value
+    FROM (SELECT *, unnest(sizes) AS n, unnest(['0_100', '100_1K', '1K_10K', '10K_100K', '100K_1M', '1M_4M', '4M_10M', '10M_100M',
+                                                '100M_1G', '1G_PLUS']) AS range_name
+          FROM modules WHERE kind IN ('read', 'write') AND sizes IS NOT NULL)
+    GROUP BY host, module, process_ix, file_id, object_id, kind, range_name),
+  ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n
+    FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent GROUP BY ALL)),
+  frequent_names AS (
+    SELECT host, process_ix, file_id, object_id, layer, unnest([
+      {'name': if(what = 'size', 'ACCESS', 'STRIDE') || n || '_' || if(what = 'size', 'ACCESS', 'STRIDE'), 'value': value::DOUBLE},
+      {'name': if(what = 'size', 'ACCESS', 'STRIDE') || n || '_COUNT', 'value': calls}]) AS counter
+    FROM ranked WHERE n <= 4),
+  named AS (SELECT DISTINCT host, layer, module, process_ix, pid, rank, file_id, object_id FROM modules),
+  every AS (
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, counter.name AS name, counter.value::DOUBLE AS value FROM counted
+    UNION ALL
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, counter.name, counter.value FROM summed
+    UNION ALL
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, name, value FROM sized
+    UNION ALL
+    SELECT m.host, m.module, m.process_ix, m.pid, m.rank, m.file_id, m.object_id, f.counter.name, f.counter.value
+    FROM frequent_names f JOIN named m ON m.host = f.host AND m.layer = f.layer AND m.process_ix = f.process_ix
+     AND m.file_id = f.file_id AND m.object_id IS NOT DISTINCT FROM f.object_id)
+  SELECT e.host, e.module, e.rank, e.process_ix, e.pid, e.file_id, e.object_id, f.path,
+         e.module || '_' || e.name AS counter, sum(e.value) AS value
+  FROM every e LEFT JOIN files f ON f.host = e.host AND f.file_id = e.file_id
+  WHERE e.value IS NOT NULL GROUP BY ALL;

@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::described::{is_of_node, is_total};
 use super::table::{Table as _, batch, properties, schema};
-use crate::correlate::Sums;
+use crate::correlate::CallSums;
 use crate::correlate::rows::{FilePath, Loss, Metric, Row, Span};
 
 /// The longest and shortest time of a chunk, and how many of them a window has in between.
@@ -194,7 +194,7 @@ impl Kept {
     /// Those of `each`, or when calls cannot be unpacked.
     pub fn rows(self, open: Vec<Span>, mut each: impl FnMut(Row) -> Result<()>) -> Result<usize> {
         let mut open: BTreeMap<i64, Span> = open.into_iter().map(|call| (call.span_id, call)).collect();
-        let (mut sums, mut totals, mut things) = (Sums::default(), Totals::default(), Things::default());
+        let (mut sums, mut totals, mut things) = (CallSums::default(), Totals::default(), Things::default());
         let mut count = 0;
         self.node.into_iter().try_for_each(|figure| each(Row::Metric(figure)))?;
         if let (1.., Ok(lost)) = (self.short, i64::try_from(self.short)) {

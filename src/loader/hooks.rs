@@ -157,6 +157,12 @@ impl Group {
         }
     }
 
+    /// Why it is not used in aggregate mode: what it tells belongs to single calls.
+    pub fn unused_in_sums(self) -> Option<&'static str> {
+        let unused = matches!(self, Self::Dirty | Self::Nfs);
+        unused.then_some("calls are summed up (--aggregate): who is served, and whose bytes are written back, is told of single calls only")
+    }
+
     /// Why the running kernel has nothing that it could hook into; found without loading anything.
     pub fn absent(self) -> Option<&'static str> {
         let is_there = self != Self::Nfs || Path::new(NFS_SERVER).exists();
@@ -167,6 +173,14 @@ impl Group {
     pub fn verdicts_of_absence(self) -> impl Iterator<Item = Coverage> {
         self.absent().into_iter().flat_map(move |why| {
             let verdict = move |hook| Coverage { status: "absent", ..verdict(self, hook, Err(why.to_owned())) };
+            self.hooks().map(move |(_, hook)| verdict(hook))
+        })
+    }
+
+    /// The verdicts on its hooks in aggregate mode, where they are not used.
+    pub fn verdicts_in_sums(self) -> impl Iterator<Item = Coverage> {
+        self.unused_in_sums().into_iter().flat_map(move |why| {
+            let verdict = move |hook| Coverage { status: "skipped", ..verdict(self, hook, Err(why.to_owned())) };
             self.hooks().map(move |(_, hook)| verdict(hook))
         })
     }

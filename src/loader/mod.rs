@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
 //! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
-//! `attach`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings` and `session` act.
+//! `attach`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
 pub mod elf;
@@ -27,6 +27,7 @@ pub mod rings;
 pub mod safety;
 pub mod session;
 mod spec;
+pub mod sums;
 mod unwind;
 pub mod version;
 

@@ -4,6 +4,7 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
+use crate::loader::sums;
 use crate::skel::types::iot_scope;
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
@@ -30,6 +31,8 @@ pub struct Options {
     /// Numbers of processes kept for targets that exist already.
     pub reserved: u32,
     pub scope: Scope,
+    /// Calls and requests are summed up in the kernel, and not told one by one.
+    pub aggregate: bool,
 }
 
 /// Who becomes a target without being the child of one.
@@ -72,6 +75,7 @@ pub fn open<'obj>(
         Scope::Node => (iot_scope::IOT_ALL_OF_NODE, 0),
     };
     (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
+    ro.iot_cfg.aggregate = u8::from(options.aggregate);
     if options.layers.contains(&Layer::Syscall) {
         let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
         for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
@@ -107,6 +111,15 @@ pub fn open<'obj>(
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
     data.iot_next_process = options.reserved + 1;
     open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    if options.aggregate {
+        let entries = rows.len() as u32 + sums::BLOCK_OPS;
+        open.maps.iot_rests.set_max_entries(entries).context("table of sums")?;
+        open.maps.iot_hists.set_max_entries(entries).context("table of histograms")?;
+    } else {
+        for map in [&mut open.maps.iot_accesses, &mut open.maps.iot_openers] {
+            map.set_max_entries(1).context("table of sums")?;
+        }
+    }
     Ok(open)
 }
 
@@ -119,6 +132,7 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
         reserved: 0,
         sockets: false,
         scope: Scope::Listed,
+        aggregate: false,
     };
     let layout = Layout::new(options.ring_bytes, 1);
     let loads = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);

@@ -15,6 +15,7 @@ use crate::loader::programs;
 pub use crate::loader::programs::{Options, Scope, Stores};
 use crate::loader::rings::{self, Layout};
 use crate::loader::spec::spec;
+use crate::loader::sums::Sums;
 use crate::loader::version::Library;
 use crate::skel::IotraceSkel;
 use crate::skel::types::{iot_class, iot_place};
@@ -85,7 +86,10 @@ impl<'obj> Session<'obj> {
         let layout = Layout::new(options.ring_bytes, cpus);
         let libraries = catalog.libraries().iter().any(|l| options.layers.contains(&l.layer));
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
-        let (absent, wanted): (BTreeSet<Group>, _) = wanted.into_iter().partition(|g| g.absent().is_some());
+        let (absent, wanted): (BTreeSet<Group>, BTreeSet<Group>) =
+            wanted.into_iter().partition(|g| g.absent().is_some());
+        let (unused, wanted): (BTreeSet<Group>, _) =
+            wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
         let (skel, refused) = programs::load(stores, wanted, tier, rows, options, layout)?;
         let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
         for (i, row) in rows.iter().enumerate() {
@@ -113,6 +117,7 @@ impl<'obj> Session<'obj> {
             .chain(functions.into_iter().flatten())
             .chain(symbols.flatten())
             .chain(absent.into_iter().flat_map(Group::verdicts_of_absence))
+            .chain(unused.into_iter().flat_map(Group::verdicts_in_sums))
             .collect();
         let mut session = Self {
             skel,
@@ -178,6 +183,14 @@ impl<'obj> Session<'obj> {
             self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
         };
         Watched { pages: is(Group::Pages), throttling: is(Group::Throttling), requests: is(Group::Block) }
+    }
+
+    /// The tables of aggregate mode.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory for them.
+    pub fn sums(&self) -> Result<Sums> {
+        Sums::create(&self.skel.maps)
     }
 
     /// Makes a process a target, unless it is one; `armed: false` means from its next exec on. Is it a new one?

@@ -1,6 +1,8 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::{About, Async, Copies, Count, Fails, Family, Role, Row, Src, When, Words};
+use crate::catalog::hdf5::Tells;
+use crate::catalog::variables::Meaning;
+use crate::catalog::{About, Async, Copies, Count, Fails, Family, Hints, Role, Row, Src, When, Words};
 use crate::skel::types as t;
 use crate::words::{Kind, Layer};
 
@@ -159,6 +161,23 @@ fn call(row: &Row) -> u8 {
     copies | if row.otherwise { bits::OTHERWISE } else { 0 } | if row.mapped { bits::MAPPED } else { 0 }
 }
 
+/// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,
+/// where arrays go with them, and where they wait for each other.
+fn sums(row: &Row) -> t::iot_sums_how {
+    let plain = matches!(row.role, Role::Use | Role::None);
+    let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing || row.hints != Hints::None;
+    let library = !matches!(row.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
+    let needs_more =
+        !plain || says || row.asynchronous != Async::No || row.submits || row.words.iter().any(Option::is_some);
+    // What a file is called from now on must be known.
+    let renames = row.role == Role::Rename;
+    match (renames || library && (needs_more || row.is_phase()), plain) {
+        (true, _) => t::iot_sums_how::IOT_SUMS_NOT,
+        (false, false) => t::iot_sums_how::IOT_SUMS_CALLS,
+        (false, true) => t::iot_sums_how::IOT_SUMS_ALL,
+    }
+}
+
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
@@ -234,6 +253,13 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         reads: u8::from(syscall && row.kind == Kind::Read),
         about: about(row.about),
         call: call(row),
+        kind: match row.kind {
+            Kind::Read => t::iot_kind::IOT_READS.0,
+            Kind::Write => t::iot_kind::IOT_WRITES.0,
+            _ => t::iot_kind::IOT_NEITHER.0,
+        } as u8,
+        sums: sums(row).0 as u8,
+        opens: u8::from(!syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
         ..Default::default()
     }
 }

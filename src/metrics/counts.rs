@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::correlate::rows::{Block, File, Metric, Row, Span};
+use crate::correlate::rows::{Block, File, FileRollup, Metric, Row, Span};
 use crate::words::{Kind, Layer};
 
 /// Buckets with an upper bound.
@@ -37,6 +37,22 @@ impl Durations {
         }
         self.count += 1;
         self.sum_ns += u128::from(ns);
+    }
+}
+
+impl Durations {
+    /// Adds calls that are known by bins: below 2^7 ns, below 2^8, ... Those of a bin count as if they had taken as long as any
+    /// in it may have.
+    fn add_bins(&mut self, bins: &[i64], calls: i64, sum_ns: i64) {
+        for (at, n) in bins.iter().enumerate() {
+            let end = 1_u64.checked_shl(at as u32 + 7).map_or(u64::MAX, |end| end - 1);
+            let units = end.div_ceil(FIRST_NS).max(1).checked_next_power_of_two().map_or(u32::MAX, u64::ilog2);
+            if let Some(bucket) = self.buckets.get_mut(units as usize) {
+                *bucket += u64::try_from(*n).unwrap_or(0);
+            }
+        }
+        self.count += u64::try_from(calls).unwrap_or(0);
+        self.sum_ns += u128::try_from(sum_ns).unwrap_or(0);
     }
 }
 
@@ -119,6 +135,7 @@ impl Counts {
         for row in rows {
             match row {
                 Row::Span(span) => self.span(span),
+                Row::FileRollup(row) => self.sums(row),
                 Row::Block(block) => self.block(block),
                 Row::Loss(loss) => {
                     *self.lost.entry((loss.layer, loss.place)).or_default() += u64::try_from(loss.count).unwrap_or(0);
@@ -178,6 +195,38 @@ impl Counts {
         };
         let bytes = span.bytes.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         self.bytes.entry((span.layer, place)).or_default()[at] += bytes;
+    }
+
+    /// Calls or requests that were summed up.
+    fn sums(&mut self, row: &FileRollup) {
+        let number = |n: i64| u64::try_from(n).unwrap_or(0);
+        let at = match row.kind {
+            Kind::Read => Some(0),
+            Kind::Write => Some(1),
+            _ => None,
+        };
+        if let Some(device) = &row.device {
+            let known = self.requests.keys().any(|(name, _)| name == device);
+            let names = self.requests.keys().map(|(name, _)| name).collect::<HashSet<_>>().len();
+            let name = if known || names < MAX_DEVICES { device.clone() } else { OTHER.to_owned() };
+            if let Some(at) = at {
+                self.device_bytes.entry(name.clone()).or_default()[at] += number(row.bytes);
+            }
+            let requests = self.requests.entry((name, row.op)).or_default();
+            requests.durations.add_bins(row.durations.as_deref().unwrap_or_default(), row.calls, row.dur_ns);
+            requests.failed += number(row.errors);
+            requests.queue_ns += u128::from(number(row.wait_ns));
+            return;
+        }
+        let file = row.file_id.and_then(|id| usize::try_from(id).ok());
+        let place = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let op = self.ops.entry((row.layer, row.op, place)).or_default();
+        op.self_ns += u128::from(number(row.self_ns));
+        op.durations.add_bins(row.durations.as_deref().unwrap_or_default(), row.calls, row.dur_ns);
+        op.failed += number(row.errors);
+        if let Some(at) = at {
+            self.bytes.entry((row.layer, place)).or_default()[at] += number(row.bytes);
+        }
     }
 
     fn block(&mut self, block: &Block) {

@@ -4,8 +4,9 @@ use super::counts::Counts;
 use super::families::{ALL, Type};
 use super::page::{Node, Own, page};
 use super::text::Format;
-use crate::correlate::rows::{Block, Coverage, File, Loss, Metric, Mount, Process, Row, Span};
+use crate::correlate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
 use crate::event::FileKey;
+use crate::export::tests::sums;
 use crate::node::figures;
 use crate::words::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -296,4 +297,35 @@ fn totals_never_go_back_whatever_comes() {
     let after = totals(&counts);
     assert_eq!(before.len(), after.len());
     assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "{before:?} {after:?}");
+}
+
+#[test]
+fn calls_and_requests_that_were_summed_up_count_to_the_bucket_that_their_bin_ends_in() {
+    let mut durations = vec![0; 32];
+    (durations[0], durations[3]) = (2, 1); // below 128 ns; 512 to 1023 ns
+    let durations = Some(durations);
+    let read = FileRollup {
+        calls: 3,
+        bytes: 300,
+        dur_ns: 900,
+        self_ns: 700,
+        errors: 1,
+        durations: durations.clone(),
+        ..sums(Layer::Syscall, "read", Kind::Read)
+    };
+    let request = FileRollup { device: Some("vda".into()), file_id: None, layer: Layer::Block, ..read.clone() };
+    let mut counts = Counts::new(&[Layer::Syscall]);
+    counts.push(&[file(1, "ext4", None), Row::FileRollup(read), Row::FileRollup(request)]);
+    let (layer, op, place, figures) = counts.ops()[0];
+    assert_eq!(
+        (layer, op, place.fs.as_str(), figures.failed, figures.self_ns),
+        (Layer::Syscall, "read", "ext4", 1, 700)
+    );
+    assert_eq!(
+        (figures.durations.count, figures.durations.sum_ns, &figures.durations.buckets[..2]),
+        (3, 900, &[2, 1][..])
+    );
+    let (device, op, requests) = counts.requests().next().unwrap();
+    assert_eq!((device, op, requests.durations.count), ("vda", "read", 3));
+    assert_eq!(counts.device_bytes().collect::<Vec<_>>(), [("vda", [300, 0])]);
 }

@@ -56,8 +56,8 @@ impl State {
 }
 
 impl Watch {
-    pub fn new(t0: u64, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
-        let state = State { all: Summary::new(From::Spans).live(), filtered: None };
+    pub fn new(t0: u64, from: From, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
+        let state = State { all: Summary::new(from).live(), filtered: None };
         Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, node, t0 }
     }
 
@@ -130,6 +130,7 @@ impl Live {
     }
 
     /// Rows are kept in memory until a dataset of them is asked for.
+    #[must_use]
     pub fn keeping(mut self, to: Sender<Control>, said: Said) -> Self {
         self.flight = Some((to, said));
         self

@@ -20,6 +20,7 @@ use crate::loader::kernel;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{Gauges, now};
 use crate::loader::session::{EXCLUDED, Session, UNPLACED};
+use crate::loader::sums::Taker;
 use crate::tui::status::Status;
 use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
@@ -73,6 +74,8 @@ pub struct Run<'a, 'obj> {
     pub stuck: Option<Stuck>,
     /// What is about to be written, and the time from which on what is in flight is looked at for it.
     pub writing: Option<(Why, i64)>,
+    /// Aggregate mode: who takes the sums.
+    pub sums: Option<Taker>,
     /// Where a dashboard finds what is in flight.
     pub board: Option<Arc<Watch>>,
     pub watching: &'a mut Watching,
@@ -114,6 +117,9 @@ impl Run<'_, '_> {
         ]);
         if let Some(config) = &self.args.config {
             self.meta(&[("config", config.display().to_string())]);
+        }
+        if self.args.aggregates() {
+            self.meta(&[(export::AGGREGATE, "yes".to_owned())]);
         }
         let added = &self.args.added;
         let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
@@ -411,6 +417,9 @@ impl Run<'_, '_> {
     pub fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
         let still = self.session.targets();
         let _ = self.notes.send(Note::Events(self.session.detach()));
+        if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: the last sums are missing: {e:#}");
+        }
         self.guardian = None;
         self.tick();
         let uncovered = self.session.uncovered();

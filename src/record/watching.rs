@@ -8,6 +8,7 @@ use crate::batch;
 use crate::cli::RecordArgs;
 use crate::export;
 use crate::loader::rings::Gauges;
+use crate::summary::From;
 use crate::tui;
 use anyhow::{Context as _, Result, anyhow};
 use std::sync::Arc;
@@ -57,7 +58,8 @@ impl Watching {
             None
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
-        let watch = how.map(|how| (Arc::new(Watch::new(t0, Arc::clone(gauges), Arc::clone(node))), how));
+        let from = if args.aggregates() { From::Sums } else { From::Spans };
+        let watch = how.map(|how| (Arc::new(Watch::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
         Self { watch, shows, stop, over: None, thread: None }
     }
 

@@ -11,11 +11,11 @@ use super::filter::{Facts, Filter};
 use super::procs::ProcessTable;
 use super::recent::Recent;
 use super::spread::Ops;
-use super::sums::{moved, of_layer};
+use super::sums::{moved, of_layer, of_rollup};
 use super::tree::CallTree;
 use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::correlate::hist::bucket_of;
-use crate::correlate::rows::{Hist, Rollup, Row, Span};
+use crate::correlate::rows::{FileRollup, Hist, Rollup, Row, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Bins of the history: 100 ms each to begin with.
@@ -26,6 +26,8 @@ const REMEMBERED: usize = 131_072;
 /// In a dataset requests are read before calls.
 const EARLY: usize = 4 << 20;
 const DIRTY: usize = 3600;
+/// Bins that a period is spread over at most.
+const MAX_PERIOD: i64 = 100;
 
 /// What the sums are made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub enum From {
     Spans,
     /// Sums and histograms: a dataset whose calls have not been read.
     Rollups,
+    /// Sums by file, and histograms: calls that were summed up and not recorded (`--aggregate`).
+    Sums,
 }
 
 /// Everything that the snapshots are made of.
@@ -105,6 +109,11 @@ impl Summary {
         self
     }
 
+    /// What the sums are made from.
+    pub const fn from(&self) -> From {
+        self.from
+    }
+
     /// What ids stand for is as in another one.
     pub fn knows(&mut self, other: &Self) {
         self.dims = other.dims.clone();
@@ -153,7 +162,8 @@ impl Summary {
     /// filter.
     #[must_use]
     pub fn filtered(&self, filter: Arc<Filter>) -> Self {
-        let mut new = Self::new(From::Spans).only(Some(filter), None);
+        let mut new =
+            Self::new(if self.from == From::Sums { From::Sums } else { From::Spans }).only(Some(filter), None);
         new.knows(self);
         new.dirty.clone_from(&self.dirty);
         (new.now_ns, new.second) = (self.now_ns, self.second);
@@ -221,6 +231,7 @@ impl Summary {
             Row::Meta(meta) => self.dims.meta(meta.clone()),
             Row::Rollup(rollup) => self.rollup(rollup),
             Row::Hist(hist) => self.hist(hist),
+            Row::FileRollup(row) => self.file_rollup(row),
             Row::FilePath(_) | Row::Stack(_) | Row::Rpc(_) => {}
         }
     }
@@ -312,8 +323,41 @@ impl Summary {
         self.processes.rollup(row, &sums);
     }
 
+    /// Calls of a period. What is in each bin of it is not known: the same part of the whole.
+    fn file_rollup(&mut self, row: &FileRollup) {
+        let wanted = self.filter.as_ref().is_none_or(|filter| {
+            let path = row.file_id.and_then(|id| self.dims.files.get(&id)).map(|f| &*f.path);
+            filter.is_of_sums() && filter.matches(&facts_of_sums(row, path))
+        });
+        if self.from != From::Sums || !self.within(row.from_ns) || !wanted {
+            return;
+        }
+        let sums = of_rollup(row);
+        let bins = (row.to_ns.saturating_sub(row.from_ns) / BIN_NS).clamp(1, MAX_PERIOD);
+        for n in 0..bins {
+            let part = |sum: i64| sum / bins + i64::from(n < sum % bins);
+            let t_ns = row.from_ns.saturating_add(n * BIN_NS);
+            self.layers.at(t_ns)[row.layer as usize].merge(&sums.map(part));
+        }
+        if row.layer == Layer::Syscall && row.kind == Kind::Read {
+            self.cache.at(row.from_ns).merge(&[row.bytes, row.miss_bytes]);
+        }
+        self.rates[row.layer as usize].add(self.second, [sums.calls, sums.bytes_read, sums.bytes_written]);
+        if let Some(op) = self.ops.op(row.layer, row.op, row.kind) {
+            op.sums.merge(&sums);
+            op.max_ns = op.max_ns.max(row.max_ns);
+        }
+        self.files.sums(row, &sums, self.second);
+        if let Some(object) =
+            row.object_id.filter(|id| self.objects.len() < REMEMBERED || self.objects.contains_key(id))
+        {
+            self.objects.entry(object).or_default().merge(&sums);
+        }
+        self.processes.sums(row, &sums, self.second);
+    }
+
     fn hist(&mut self, row: &Hist) {
-        if self.from != From::Rollups || !self.within(row.t_ns) {
+        if self.from == From::Spans || self.filter.is_some() || !self.within(row.t_ns) {
             return;
         }
         let what = if row.what == "size" { Measure::Size } else { Measure::Latency };
@@ -321,6 +365,24 @@ impl Summary {
         let kind = self.ops.chosen(Some(row.layer), Some(row.op)).next().map_or(Kind::Other, |(_, _, op)| op.kind);
         let n = u64::try_from(row.n).unwrap_or(0);
         self.ops.count((row.layer, row.op, kind), row.t_ns, what, row.bucket, n);
+    }
+}
+
+/// What a filter on layers, functions, files and processes looks at.
+fn facts_of_sums<'a>(row: &FileRollup, path: Option<&'a str>) -> Facts<'a> {
+    Facts {
+        layer: row.layer,
+        op: row.op,
+        kind: row.kind,
+        path,
+        pid: row.pid.unwrap_or(-1),
+        tid: -1,
+        rank: row.rank,
+        dur_ns: 0,
+        self_ns: 0,
+        offset: None,
+        bytes: None,
+        errno: 0,
     }
 }
 

@@ -92,6 +92,18 @@ impl Summary {
         {
             notes.push("files and the call tree are over all that was seen, not over the window".to_owned());
         }
+        if self.from == From::Sums {
+            if matches!(focus.screen, Screen::Tree | Screen::Events) {
+                notes.push(
+                    "calls are summed up (--aggregate): single ones, and what calls what, are not known".to_owned(),
+                );
+            }
+            if self.filter.as_ref().is_some_and(|filter| !filter.is_of_sums()) {
+                notes.push(
+                    "calls are summed up: a filter may be on layer, op, kind, file, pid and rank only".to_owned(),
+                );
+            }
+        }
         if self.filter.is_some() && matches!(focus.screen, Screen::Devices) {
             notes.push("devices are shown whole: the filter is on calls".to_owned());
         }
@@ -158,7 +170,7 @@ impl Summary {
             let mut s = sums[layer as usize];
             let mut rate = self.rates[layer as usize].per_s(self.second);
             let mut latency = self.ops.total(layer, window);
-            if layer == Layer::Block {
+            if layer == Layer::Block && self.from != From::Sums {
                 let d = self.disks.history.sum(window);
                 let (calls, dur_ns) = (d.requests, d.dur_ns.saturating_add(d.queue_ns));
                 s = Sums { calls, bytes_read: d.bytes_read, bytes_written: d.bytes_written, dur_ns, ..s };
@@ -207,7 +219,7 @@ impl Summary {
 
     fn chain(&self, layers: &[LayerRow], window: Option<Window>) -> Vec<ChainStep> {
         // What the program asked for is known from the calls only.
-        if self.from == From::Rollups {
+        if self.from != From::Spans {
             return Vec::new();
         }
         let program = self.asked.sum(window);

@@ -6,7 +6,8 @@ use super::bins::{Merge as _, Rate};
 use super::spread::Counts;
 use super::sums::{moved, of_call};
 use super::view::{OpRow, Others, Point, Sums};
-use crate::correlate::rows::Span;
+use crate::correlate::hist::bucket_of;
+use crate::correlate::rows::{FileRollup, Span};
 use crate::words::{Kind, Layer};
 
 /// Files told apart at most; the calls on others are summed up.
@@ -27,12 +28,16 @@ pub struct Frequent {
 
 impl Frequent {
     fn add(&mut self, value: i64) {
+        self.add_n(value, 1);
+    }
+
+    fn add_n(&mut self, value: i64, times: u64) {
         if let Some(n) = self.values.get_mut(&value) {
-            *n += 1;
+            *n += times;
         } else if self.values.len() < MAX_VALUES {
-            self.values.insert(value, 1);
+            self.values.insert(value, times);
         } else {
-            self.other += 1;
+            self.other += times;
         }
     }
 
@@ -121,6 +126,54 @@ impl FileSums {
         }
     }
 
+    /// Calls that were summed up.
+    fn sums(&mut self, row: &FileRollup, sums: &Sums, second: i64) {
+        self.top = Some(self.top.map_or(row.layer, |top| top.min(row.layer)));
+        if self.ops.len() < MAX_VALUES || self.ops.contains_key(&(row.layer, row.op)) {
+            let new = || OpSums { kind: row.kind, sums: Sums::default(), max_ns: 0, latency: Counts::default() };
+            let op = self.ops.entry((row.layer, row.op)).or_insert_with(new);
+            op.sums.merge(sums);
+            op.max_ns = op.max_ns.max(row.max_ns);
+            durations(row).for_each(|(ns, n)| op.latency.add(bucket_of(ns), n));
+        }
+        if !matches!(row.layer, Layer::Syscall | Layer::Vfs) {
+            return;
+        }
+        self.sums.merge(sums);
+        self.max_ns = self.max_ns.max(row.max_ns);
+        durations(row).for_each(|(ns, n)| self.latency.add(bucket_of(ns), n));
+        let of = |kind: Kind| if row.kind == kind { row.calls } else { 0 };
+        self.opens += of(Kind::Open);
+        self.syncs += of(Kind::Sync);
+        self.metas += of(Kind::Meta);
+        self.miss_bytes += row.miss_bytes;
+        self.rate.add(second, [row.calls, sums.bytes_read.saturating_add(sums.bytes_written), 0]);
+        let users = match row.kind {
+            Kind::Read => &mut self.readers,
+            Kind::Write => &mut self.writers,
+            _ => return,
+        };
+        if let Some(process) = row.process_ix.filter(|_| users.len() < MAX_USERS) {
+            users.insert(process);
+        }
+        let sizes = row.sizes.as_deref().unwrap_or_default();
+        self.placed += sizes.iter().sum::<i64>();
+        self.sequential += row.sequential;
+        self.consecutive += row.consecutive;
+        for (to, values, calls, others) in [
+            (&mut self.sizes, &row.common_sizes, &row.common_size_calls, row.other_sizes),
+            (&mut self.strides, &row.common_strides, &row.common_stride_calls, row.other_strides),
+        ] {
+            let (values, calls) = (values.as_deref().unwrap_or_default(), calls.as_deref().unwrap_or_default());
+            values.iter().zip(calls).for_each(|(value, n)| to.add_n(*value, u64::try_from(*n).unwrap_or(0)));
+            to.other += u64::try_from(others).unwrap_or(0);
+        }
+        // Below 4 KiB are the bins to 100 bytes and 1 KiB, and of the frequent sizes those between that and 4 KiB.
+        self.small += sizes.iter().take(2).sum::<i64>();
+        let frequent = row.common_sizes.iter().flatten().zip(row.common_size_calls.iter().flatten());
+        self.small += frequent.filter(|(size, _)| (1025..SMALL).contains(*size)).map(|(_, n)| n).sum::<i64>();
+    }
+
     fn place(&mut self, span: &Span, offset: i64, bytes: i64) {
         self.placed += 1;
         if let Some(end) = self.ends.get(&span.process_ix) {
@@ -166,6 +219,12 @@ impl FileSums {
     }
 }
 
+/// Durations in the middle of their bins, and how many there are in each.
+fn durations(row: &FileRollup) -> impl Iterator<Item = (i64, u64)> {
+    let bins = row.durations.iter().flatten().enumerate();
+    bins.filter(|(_, n)| **n > 0).map(|(at, n)| (96 << at.min(50), u64::try_from(*n).unwrap_or(0)))
+}
+
 /// All files.
 #[derive(Debug, Clone, Default)]
 pub struct FileTable {
@@ -187,6 +246,21 @@ impl FileTable {
             return;
         }
         self.files.entry(id).or_default().add(span, second);
+    }
+
+    /// Calls that were summed up.
+    pub fn sums(&mut self, row: &FileRollup, sums: &Sums, second: i64) {
+        let Some(id) = row.file_id else { return };
+        if self.files.len() >= MAX_FILES && !self.files.contains_key(&id) {
+            if matches!(row.layer, Layer::Syscall | Layer::Vfs) {
+                self.other.sums.merge(sums);
+            }
+            if self.others.len() < MAX_FILES * 16 && self.others.insert(id) {
+                self.other.rows += 1;
+            }
+            return;
+        }
+        self.files.entry(id).or_default().sums(row, sums, second);
     }
 
     pub fn device(&mut self, id: i32, bytes: i64) {

@@ -71,6 +71,11 @@ impl Filter {
         self.root.matches(facts)
     }
 
+    /// Is it on layers, functions, files and processes only, and not on what single calls have?
+    pub fn is_of_sums(&self) -> bool {
+        self.root.is_of_sums()
+    }
+
     /// The same condition on rows of the dataset's `spans`, in SQL.
     pub fn sql(&self) -> String {
         self.root.sql()
@@ -110,6 +115,15 @@ enum Numbers {
 }
 
 impl Node {
+    fn is_of_sums(&self) -> bool {
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().all(Self::is_of_sums),
+            Self::Not(one) => one.is_of_sums(),
+            Self::Layers(_) | Self::Kinds(_) | Self::Text(..) => true,
+            Self::Number(what, _) => matches!(what, Numbers::Pid | Numbers::Rank),
+        }
+    }
+
     /// What a call does not have fulfils no condition.
     fn matches(&self, facts: &Facts) -> bool {
         match self {

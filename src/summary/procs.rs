@@ -6,7 +6,7 @@ use std::hash::Hash;
 use super::bins::{Bins, Merge as _, Rate};
 use super::sums::{moved, of_call};
 use super::view::{Others, Sums, Window};
-use crate::correlate::rows::{Rollup, Span};
+use crate::correlate::rows::{FileRollup, Rollup, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Processes and threads told apart at most.
@@ -128,6 +128,26 @@ impl ProcessTable {
             }
             None if own => self.other_threads.sums.merge(&of_call(span)),
             None => {}
+        }
+    }
+
+    /// Calls that were summed up. What the program called itself is not known: system calls are counted as that.
+    pub fn sums(&mut self, row: &FileRollup, sums: &Sums, second: i64) {
+        let system = matches!(row.layer, Layer::Syscall | Layer::Vfs);
+        let process = row.process_ix.and_then(|ix| self.process(ix, row.pid.unwrap_or(0), row.rank));
+        let Some(process) = process else {
+            if system {
+                self.other.sums.merge(sums);
+            }
+            return;
+        };
+        let sum = &mut process.self_ns[row.layer as usize];
+        *sum = sum.saturating_add(row.self_ns);
+        if system {
+            process.system.merge(sums);
+            process.own.at(row.from_ns).merge(sums);
+            process.kind(row.kind, row.dur_ns);
+            process.rate.add(second, [sums.calls, sums.bytes_read, sums.bytes_written]);
         }
     }
 

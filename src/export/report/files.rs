@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::header::{Header, Quality};
 use super::layers::{Bytes, is_data};
 use super::source::Source;
-use crate::correlate::rows::{Handle, Span};
+use crate::correlate::rows::{FileRollup, Handle, Span};
 use crate::words::{KINDS, Kind, Layer};
 
 /// Files in the report.
@@ -101,6 +101,27 @@ impl Files {
             let to = if span.kind == Kind::Read { &mut figures.read } else { &mut figures.written };
             to.add(span.bytes, span.errno != 0);
         }
+    }
+
+    /// Calls that were summed up.
+    pub fn sums(&mut self, row: &FileRollup) {
+        let Some(file) = row.file_id else { return };
+        let layers = self.figures.entry(file).or_default();
+        let at = layers.iter().position(|(layer, _)| *layer == row.layer).unwrap_or_else(|| {
+            layers.push((row.layer, Figures::default()));
+            layers.len() - 1
+        });
+        let figures = &mut layers[at].1;
+        figures.calls = figures.calls.saturating_add(row.calls);
+        figures.time = figures.time.saturating_add(row.dur_ns);
+        figures.errors = figures.errors.saturating_add(row.errors);
+        figures.kinds[row.kind as usize] += row.calls;
+        let to = match row.kind {
+            Kind::Read => &mut figures.read,
+            Kind::Write => &mut figures.written,
+            _ => return,
+        };
+        to.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
     }
 
     /// The top files with their handles, libraries last; paths are filled in later, see [`names`]; also counts all

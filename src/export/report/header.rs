@@ -31,6 +31,8 @@ pub struct Header {
     pub ranks: usize,
     /// Files that calls touched.
     pub files: usize,
+    /// Calls were summed up in the kernel (`--aggregate`): single ones, and which the program made itself, are not known.
+    pub aggregate: bool,
     /// Calls on sockets, pipes, terminals, `/proc` and `/sys`, which are left out on purpose.
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
@@ -167,6 +169,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         processes: 0,
         ranks: 0,
         files: 0,
+        aggregate: meta.contains_key(crate::export::AGGREGATE),
         excluded_calls,
         requests_in_flight,
         flight: text_of("trigger").map(|trigger| Flight {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::header::Quality;
-use crate::correlate::hist::{Histogram, REPORT_BITS};
-use crate::correlate::rows::{Block, Span};
+use crate::correlate::hist::{Histogram, REPORT_BITS, bucket_bounds};
+use crate::correlate::rows::{Block, FileRollup, Hist, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// A sum of bytes that says for how many calls it is not known.
@@ -24,6 +24,14 @@ impl Bytes {
             Some(n) => self.sum = Some(self.sum.unwrap_or(0).saturating_add(n)),
             None if failed => {}
             None => self.unknown_calls += 1,
+        }
+    }
+
+    /// Adds what calls that were summed up moved, and how many of them did not tell.
+    pub fn add_sum(&mut self, bytes: i64, calls: i64, unknown: i64) {
+        self.unknown_calls += unknown;
+        if calls > unknown {
+            self.sum = Some(self.sum.unwrap_or(0).saturating_add(bytes));
         }
     }
 
@@ -80,7 +88,7 @@ pub struct OpRow {
     pub mean_ns: f64,
     /// Of the sample (n - 1); `None` for a single call.
     pub stddev_ns: Option<f64>,
-    /// Percentiles: nearest rank, within 1/64 of the exact value.
+    /// Percentiles: nearest rank, within 1/64 of the exact value; of calls that were summed up within 1/8, as the least is.
     pub p50_ns: i64,
     pub p99_ns: i64,
     pub max_ns: i64,
@@ -104,6 +112,9 @@ struct Op {
     /// Sum of squared differences from the mean (Welford).
     squares: f64,
     hist: Histogram<REPORT_BITS>,
+    /// Its calls were summed up: no less than this, as far as the buckets tell.
+    summed: bool,
+    least: Option<i64>,
 }
 
 impl Op {
@@ -135,9 +146,13 @@ impl Op {
             asked: self.asked,
             moved: self.moved,
             errors: self.errors,
-            min_ns: self.min,
-            mean_ns: self.mean,
-            stddev_ns: (self.calls > 1).then(|| (self.squares / (self.calls - 1) as f64).sqrt()),
+            min_ns: self.least.unwrap_or(self.min),
+            mean_ns: if self.summed {
+                self.inclusive as f64 / (self.calls - self.nested).max(1) as f64
+            } else {
+                self.mean
+            },
+            stddev_ns: (self.calls > 1 && !self.summed).then(|| (self.squares / (self.calls - 1) as f64).sqrt()),
             p50_ns: self.quantile(0.5),
             p99_ns: self.quantile(0.99),
             max_ns: self.max,
@@ -175,6 +190,36 @@ impl Layers {
             op.asked.add(span.req_bytes, failed);
             op.moved.add(span.bytes, failed);
         }
+    }
+
+    /// Calls that were summed up.
+    pub fn sums(&mut self, row: &FileRollup) {
+        let op = self.ops.entry((row.layer, row.op)).or_default();
+        op.kind = Some(row.kind);
+        let calls = row.calls.saturating_add(row.nested_calls);
+        op.calls = op.calls.saturating_add(calls);
+        op.nested = op.nested.saturating_add(row.nested_calls);
+        op.inclusive = op.inclusive.saturating_add(row.dur_ns);
+        op.exclusive = op.exclusive.saturating_add(row.self_ns);
+        op.errors = op.errors.saturating_add(row.errors);
+        op.outer_errors = op.outer_errors.saturating_add(row.errors);
+        op.max = op.max.max(row.max_ns);
+        op.summed = true;
+        if matches!(row.kind, Kind::Read | Kind::Write) {
+            op.asked.add_sum(row.req_bytes, row.calls, 0);
+            op.moved.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
+        }
+    }
+
+    /// How long calls that were summed up took.
+    pub fn hist(&mut self, row: &Hist) {
+        let Some(op) = self.ops.get_mut(&(row.layer, row.op)).filter(|op| op.summed && row.what == "latency") else {
+            return;
+        };
+        let (low, high) = bucket_bounds(row.bucket);
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        op.hist.add_n(number(low + (high - low) / 2), u64::try_from(row.n).unwrap_or(0));
+        op.least = Some(op.least.map_or(number(low), |least| least.min(number(low))));
     }
 
     /// A request counts as a call of the block layer that lasts from issue to completion; on stacked devices that of the

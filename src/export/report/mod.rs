@@ -83,6 +83,19 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         last = last.max(span.start_ns.saturating_add(span.dur_ns));
         Ok(())
     })?;
+    source.sums(&mut |row| {
+        layers.sums(row);
+        files.sums(row);
+        works.sums(row);
+        last = last.max(row.last_ns.unwrap_or(0));
+        Ok(())
+    })?;
+    if header.aggregate {
+        source.hists(&mut |row| {
+            layers.hist(row);
+            Ok(())
+        })?;
+    }
     let mut trees = slowest::Trees::read(source, &slowest.calls())?;
     source.blocks(&mut |block| {
         layers.block(block);

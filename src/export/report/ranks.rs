@@ -10,7 +10,7 @@ use super::header::{Header, Quality};
 use super::layers::is_data;
 use super::own::Place;
 use super::source::Source;
-use crate::correlate::rows::{Process, Span};
+use crate::correlate::rows::{FileRollup, Process, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Ranks and processes.
@@ -92,6 +92,18 @@ impl Works {
         }
         if span.layer == Layer::Syscall && span.layer_top && is_data(span) {
             add(&mut work.syscall[usize::from(span.kind == Kind::Write)], span.bytes.unwrap_or(0));
+        }
+    }
+
+    /// Calls that were summed up: which of them the program made itself is not known.
+    pub fn sums(&mut self, row: &FileRollup) {
+        let Some(process) = row.process_ix else { return };
+        let work = self.by_process.entry(process).or_default();
+        work.pid = row.pid.unwrap_or(work.pid);
+        work.rank = row.rank.or(work.rank);
+        add(&mut work.exclusive[row.layer as usize], row.self_ns);
+        if row.layer == Layer::Syscall && matches!(row.kind, Kind::Read | Kind::Write) {
+            add(&mut work.syscall[usize::from(row.kind == Kind::Write)], row.bytes);
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, Handle, Loss, Meta, Metric, Object, Process, Row, Span,
+    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row, Span,
 };
 use crate::export::Dataset;
 
@@ -25,6 +25,8 @@ pub trait Source {
     fn coverage(&mut self, each: Each<Coverage>) -> Result<()>;
     fn meta(&mut self, each: Each<Meta>) -> Result<()>;
     fn metrics(&mut self, each: Each<Metric>) -> Result<()>;
+    fn sums(&mut self, each: Each<FileRollup>) -> Result<()>;
+    fn hists(&mut self, each: Each<Hist>) -> Result<()>;
 
     /// The spans below these roots, the roots included.
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
@@ -72,6 +74,12 @@ impl Source for Vec<Row> {
     fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Metric(r) = row { each(r) } else { Ok(()) })
     }
+    fn sums(&mut self, each: Each<FileRollup>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::FileRollup(r) = row { each(r) } else { Ok(()) })
+    }
+    fn hists(&mut self, each: Each<Hist>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Hist(r) = row { each(r) } else { Ok(()) })
+    }
 }
 
 /// Tables on disk, part by part.
@@ -108,6 +116,12 @@ impl Source for Dataset {
     }
     fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
         self.rows(|row: Metric| each(&row))
+    }
+    fn sums(&mut self, each: Each<FileRollup>) -> Result<()> {
+        self.rows(|row: FileRollup| each(&row))
+    }
+    fn hists(&mut self, each: Each<Hist>) -> Result<()> {
+        self.rows(|row: Hist| each(&row))
     }
 
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {

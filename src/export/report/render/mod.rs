@@ -122,6 +122,9 @@ impl Report {
         let ranks = if h.ranks > 0 { format!(", {}", plural(h.ranks, "rank", "ranks")) } else { String::new() };
         let processes = plural(h.processes, "process", "processes");
         line(format!("traced    {processes}{ranks}, {}", plural(h.files, "file", "files")));
+        if h.aggregate {
+            line("recorded  sums by process, file, layer and operation (--aggregate): no single calls".to_owned());
+        }
         if h.excluded_calls > 0 {
             line(format!(
                 "left out  {} on sockets, pipes, terminals, /proc, /sys (on purpose)",
@@ -310,17 +313,19 @@ impl Report {
         }
         let row = |r: &&RankRow| {
             let m = |text| mark(r.complete, text);
+            // Which calls are the program's own is told of single calls only.
+            let own = |text| if self.header.aggregate { "-".to_owned() } else { m(text) };
             let pids = r.pids.first().map_or(String::new(), i32::to_string);
             let more = if r.pids.len() > 1 { format!("+{}", r.pids.len() - 1) } else { String::new() };
             let mut cells = vec![
                 r.rank.map_or("-".to_owned(), |rank| rank.to_string()),
                 pids + &more,
-                m(r.calls.to_string()),
-                m(bytes(r.asked_read)),
-                m(bytes(r.asked_written)),
+                own(r.calls.to_string()),
+                own(bytes(r.asked_read)),
+                own(bytes(r.asked_written)),
                 m(bytes(r.syscall_read)),
                 m(bytes(r.syscall_written)),
-                m(time(r.library_ns)),
+                own(time(r.library_ns)),
             ];
             cells.extend(used.iter().map(|layer| m(r.exclusive_ns.get(layer).map_or("-".to_owned(), |ns| time(*ns)))));
             cells.push(r.exe.as_deref().map_or(String::new(), escape));

@@ -1,0 +1,149 @@
+//! Aggregate mode: what calls and requests of a period came to, summed up by the kernel side (`bpf/sum.h`).
+
+use super::FileKey;
+
+/// Bins of sizes, as Darshan has them, and of durations: powers of two.
+pub const SIZES: usize = 10;
+pub const TIMES: usize = 32;
+
+/// What a sum is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    Nothing,
+    File(FileKey),
+    /// A handle of a library, and the call that opened it (thread and number), where that was seen.
+    Handle {
+        raw: u64,
+        opened: Option<(u32, u32)>,
+    },
+    /// Requests of a device.
+    Device(u32),
+}
+
+/// The calls of one function that a process made in a period and that are about one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sum {
+    /// When it was taken: the end of the period.
+    pub time: u64,
+    /// The beginning.
+    pub from: u64,
+    /// None: nobody that is traced, or not known.
+    pub process: Option<u32>,
+    /// Of the catalog; past its end stand the operations of devices, as the kernel numbers them.
+    pub row: u32,
+    pub about: About,
+    /// It is of all processes and files that found no room in the kernel's table.
+    pub rest: bool,
+    pub figures: Figures,
+}
+
+/// Of the outermost calls of their layer, but for `nested`, `errors` and `own`. Times in ns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Figures {
+    pub calls: u64,
+    /// Calls inside others of their layer.
+    pub nested: u64,
+    pub errors: u64,
+    /// Successful reads and writes of which it is not known how much they moved.
+    pub unknown: u64,
+    pub bytes: u64,
+    pub asked: u64,
+    pub time: u64,
+    /// Exclusive time.
+    pub own: u64,
+    pub max: u64,
+    /// When the longest began; 0 without one, as `first` and `last`.
+    pub max_at: u64,
+    pub first: u64,
+    pub last: u64,
+    /// One behind the last byte of the file that was read or written.
+    pub end: u64,
+    pub sequential: u64,
+    pub consecutive: u64,
+    pub switches: u64,
+    pub unaligned: u64,
+    pub miss: u64,
+    pub ahead: u64,
+    /// Made to wait because too much was dirty; requests: from queue to issue.
+    pub waited: u64,
+    /// Values and how often they were there, and how often others.
+    pub sizes: Vec<(u64, u64)>,
+    pub other_sizes: u64,
+    pub strides: Vec<(u64, u64)>,
+    pub other_strides: u64,
+    pub by_size: [u64; SIZES],
+    pub by_time: [u64; TIMES],
+}
+
+/// Durations and sizes of the calls of one row in a period, by bucket of the `hist` table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    pub time: u64,
+    pub from: u64,
+    pub row: u32,
+    pub durations: Vec<(usize, u32)>,
+    pub sizes: Vec<(usize, u32)>,
+}
+
+/// By how much a counter of 32 bits has grown, which may have wrapped around.
+fn narrow(after: u64, before: u64) -> u64 {
+    after.wrapping_sub(before) & u64::from(u32::MAX)
+}
+
+impl Figures {
+    /// What was added since these were `before`. The extremes are those of all of the time.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let less = |values: &[(u64, u64)], before: &[(u64, u64)]| {
+            let known = |value: u64| before.iter().find(|(v, _)| *v == value).map_or(0, |(_, n)| *n);
+            values.iter().map(|(v, n)| (*v, narrow(*n, known(*v)))).filter(|(_, n)| *n > 0).collect()
+        };
+        let bins = |to: &mut [u64], before: &[u64]| to.iter_mut().zip(before).for_each(|(n, b)| *n = narrow(*n, *b));
+        let mut new = Self {
+            sizes: less(&self.sizes, &before.sizes),
+            strides: less(&self.strides, &before.strides),
+            ..self.clone()
+        };
+        bins(&mut new.by_size, &before.by_size);
+        bins(&mut new.by_time, &before.by_time);
+        for (n, b) in [
+            (&mut new.calls, before.calls),
+            (&mut new.nested, before.nested),
+            (&mut new.errors, before.errors),
+            (&mut new.unknown, before.unknown),
+            (&mut new.bytes, before.bytes),
+            (&mut new.asked, before.asked),
+            (&mut new.time, before.time),
+            (&mut new.own, before.own),
+            (&mut new.sequential, before.sequential),
+            (&mut new.consecutive, before.consecutive),
+            (&mut new.switches, before.switches),
+            (&mut new.unaligned, before.unaligned),
+            (&mut new.miss, before.miss),
+            (&mut new.ahead, before.ahead),
+            (&mut new.waited, before.waited),
+            (&mut new.other_sizes, before.other_sizes),
+            (&mut new.other_strides, before.other_strides),
+        ] {
+            *n = n.saturating_sub(b);
+        }
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_is_told_also_around_the_end_of_a_counter() {
+        let before = Figures { calls: 5, max: 9, sizes: vec![(10, 4)], ..Figures::default() };
+        let mut after = Figures { calls: 7, max: 11, sizes: vec![(10, 6), (20, 1)], ..Figures::default() };
+        let mut full = before.clone();
+        full.by_time[3] = u64::from(u32::MAX);
+        after.by_time[3] = 2;
+        let new = after.since(&full);
+        assert_eq!((new.calls, new.max, new.by_time[3]), (2, 11, 3));
+        assert_eq!(new.sizes, [(10, 2), (20, 1)]);
+    }
+}

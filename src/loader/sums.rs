@@ -1,0 +1,206 @@
+//! Aggregate mode: a thread that takes the kernel side's sums once a second, each exactly once.
+//!
+//! There are two tables of sums. The empty one is put in the place of the one in use; the kernel does so and waits until no
+//! program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read and emptied.
+
+use crate::event::{About, Counts, Event, Figures, Sum, wire};
+use crate::loader::rings::now;
+use crate::skel::IotraceMaps;
+use anyhow::{Context as _, Result, anyhow};
+use libbpf_rs::libbpf_sys::bpf_map_create_opts;
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Entries of each table.
+const ENTRIES: u32 = 32_768;
+/// Read at once.
+const BATCH: u32 = 1024;
+/// Between two times that they are taken; less when they fill.
+const PERIOD: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(125);
+/// Operations of devices, behind the rows of the catalog (`IOT_BLOCK_OPS`).
+pub const BLOCK_OPS: u32 = 16;
+
+type Histograms = [[u32; 252]; 2];
+
+/// The kernel side's tables of sums.
+pub struct Sums {
+    current: MapHandle,
+    tables: [MapHandle; 2],
+    used: usize,
+    rests: MapHandle,
+    histograms: MapHandle,
+    /// What they held when they were read last: they only grow.
+    seen_rests: BTreeMap<u32, Figures>,
+    seen_histograms: BTreeMap<u32, Histograms>,
+    from: u64,
+}
+
+impl Sums {
+    /// Makes the tables and hangs the first one into its place.
+    ///
+    /// # Errors
+    /// When the kernel gives no memory for them.
+    pub fn create(maps: &IotraceMaps<'_>) -> Result<Self> {
+        let table = || {
+            let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
+            let (key, value) = wire::sum_sizes();
+            MapHandle::create(MapType::Hash, Some("iot_sum_map"), key, value, ENTRIES, &opts)
+                .with_context(|| format!("a table of {ENTRIES} sums"))
+        };
+        let handle = |map: &libbpf_rs::Map<'_>| MapHandle::try_from(map).context("a table of sums");
+        let mut sums = Self {
+            current: handle(&maps.iot_sums)?,
+            tables: [table()?, table()?],
+            used: 1,
+            rests: handle(&maps.iot_rests)?,
+            histograms: handle(&maps.iot_hists)?,
+            seen_rests: BTreeMap::new(),
+            seen_histograms: BTreeMap::new(),
+            from: now(),
+        };
+        sums.swap()?;
+        Ok(sums)
+    }
+
+    /// Puts the other table in place; nobody uses the one before any more when it returns.
+    fn swap(&mut self) -> Result<()> {
+        let next = 1 - self.used;
+        let fd = self.tables[next].as_fd().as_raw_fd();
+        self.current
+            .update(&0_u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            .context("putting a table of sums into its place")?;
+        self.used = next;
+        Ok(())
+    }
+
+    /// What was summed up since the last time, and how full the table was: 0 to 1.
+    fn take(&mut self) -> Result<(Vec<Event>, f64)> {
+        let full = self.used;
+        self.swap()?;
+        let time = now();
+        let from = std::mem::replace(&mut self.from, time);
+        let mut events = Vec::new();
+        let mut rows = BTreeSet::new();
+        let table = &self.tables[full];
+        for (key, value) in
+            table.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY).context("reading sums")?
+        {
+            let (Some((about, process, row)), Some(figures)) = (wire::sum_key(&key), wire::figures(&value)) else {
+                continue;
+            };
+            rows.insert(row);
+            events.push(Event::Sum(Box::new(Sum { time, from, process, row, about, rest: false, figures })));
+        }
+        let fill = events.len() as f64 / f64::from(ENTRIES);
+        for (row, figures) in self.rests()? {
+            rows.insert(row);
+            let sum = Sum { time, from, process: None, row, about: About::Nothing, rest: true, figures };
+            events.push(Event::Sum(Box::new(sum)));
+        }
+        for row in rows {
+            let Some(value) =
+                self.histograms.lookup(&row.to_ne_bytes(), MapFlags::ANY).context("reading histograms")?
+            else {
+                continue;
+            };
+            let Some(all) = wire::counts(&value) else { continue };
+            let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; 252]; 2]);
+            let [durations, sizes] = [0, 1].map(|what| grown(&seen[what], &all[what]));
+            events.push(Event::Counts(Box::new(Counts { time, from, row, durations, sizes })));
+        }
+        Ok((events, fill))
+    }
+
+    /// What found no room since the last time, by row.
+    fn rests(&mut self) -> Result<Vec<(u32, Figures)>> {
+        let mut new = Vec::new();
+        for (key, value) in self.rests.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).context("reading sums")? {
+            let (Some(row), Some(all)) = (key.first_chunk().map(|k| u32::from_ne_bytes(*k)), wire::figures(&value))
+            else {
+                continue;
+            };
+            if all.calls + all.nested + all.errors == 0 {
+                continue;
+            }
+            let seen = self.seen_rests.entry(row).or_default();
+            if *seen != all {
+                new.push((row, all.since(seen)));
+                *seen = all;
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// By how much the counts of buckets have grown. They may have wrapped around.
+fn grown(before: &[u32], after: &[u32]) -> Vec<(usize, u32)> {
+    let new = before.iter().zip(after).map(|(b, a)| a.wrapping_sub(*b));
+    new.enumerate().filter(|(_, n)| *n > 0).collect()
+}
+
+/// The thread that takes them.
+pub struct Taker {
+    thread: JoinHandle<Result<()>>,
+    stop: Sender<()>,
+}
+
+impl Taker {
+    /// Takes the sums until it is stopped, and hands them on.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(sums: Sums, mut to: impl FnMut(Vec<Event>) + Send + 'static) -> Result<Self> {
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new()
+            .name("sums".into())
+            .spawn(move || run(sums, &stopped, &mut to))
+            .context("thread that takes sums")?;
+        Ok(Self { thread, stop })
+    }
+
+    /// Takes them for the last time: no hook may be attached any more.
+    ///
+    /// # Errors
+    /// When they could not be read, now or before.
+    pub fn finish(self) -> Result<()> {
+        drop(self.stop);
+        self.thread.join().map_err(|_| anyhow!("the thread that takes sums panicked"))?
+    }
+}
+
+fn run(mut sums: Sums, stopped: &Receiver<()>, to: &mut impl FnMut(Vec<Event>)) -> Result<()> {
+    let mut period = PERIOD;
+    loop {
+        let last = stopped.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
+        let (events, fill) = sums.take()?;
+        if !events.is_empty() {
+            to(events);
+        }
+        if last {
+            return Ok(());
+        }
+        // What does not fit is told without saying whose it is.
+        period = if fill > 0.5 {
+            (period / 2).max(SHORTEST)
+        } else if fill < 0.1 {
+            PERIOD.min(period * 2)
+        } else {
+            period
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grew_is_told_also_around_the_end_of_the_counter() {
+        assert_eq!(grown(&[1, u32::MAX, 7], &[3, 1, 7]), [(0, 2), (1, 2)]);
+    }
+}
