@@ -249,7 +249,7 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
     live::send(flight.tracer, Signal::SIGUSR2);
     live::until("a failure", || flight.said().contains("warning: no dataset could be written"));
     assert!(flight.said().contains("No space left on device"), "{}", flight.said());
-    assert_eq!(datasets(&small.0), [filler.clone()], "what was begun is removed");
+    assert_eq!(datasets(&small.0), std::slice::from_ref(&filler), "what was begun is removed");
     fs::remove_file(&filler).unwrap();
 
     // The next one is written, by a call that fails for the same reason.
