@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::catalog::{LIBRARY_LAYERS, Phase};
+use crate::record::trigger::Trigger;
 use crate::summary::filter::Filter;
 use crate::words::Layer;
 use clap::{Args, Parser, Subcommand};
@@ -25,7 +26,8 @@ use std::time::Duration;
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
          iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
-         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\n\
+         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\
+         SIGUSR2 makes one with --flight write what it keeps in memory.\n\n\
         Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
         126 or 127 when the command cannot be executed or found."
 )]
@@ -57,6 +59,8 @@ pub struct RecordArgs {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub rotate: RotateArgs,
+    #[command(flatten)]
+    pub flight: FlightArgs,
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -118,6 +122,24 @@ pub struct RotateArgs {
     /// Remove the oldest datasets in --output when all together are larger
     #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
     pub keep_size: Option<u64>,
+}
+
+/// What is kept in memory, and when it is written.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FlightArgs {
+    /// Write nothing but keep the last TIME of the trace in memory: a dataset of it is written into a new directory in
+    /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger says so
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "output",
+          conflicts_with_all = ["rotate_time", "rotate_size", "force", "aggregate"])]
+    pub flight: Option<Duration>,
+    /// Memory of --flight: the oldest is forgotten earlier when there is no more
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]
+    pub flight_memory: u64,
+    /// What --flight writes a dataset for, besides: slow=TIME or slow=LAYER:TIME (a call took that long), error or
+    /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
+    /// process)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
+    pub trigger: Vec<Trigger>,
 }
 
 /// What is shown while it happens, or of a dataset, and how.
@@ -281,7 +303,11 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A time with its unit.
+///
+/// # Errors
+/// Says what was expected.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
     let per_unit = match unit {

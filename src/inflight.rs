@@ -1,7 +1,7 @@
 //! What has entered and not returned: plain values, and the text of a dump.
 
 use crate::export::text::{escape, time};
-use crate::words::Layer;
+use crate::words::{Kind, Layer};
 
 /// What is open at one moment, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub struct Open {
     pub id: i64,
     pub layer: Layer,
     pub op: String,
+    pub kind: Kind,
     pub start_ns: i64,
     /// The path, or what else the descriptor is (`pipe:[...]`).
     pub file: Option<String>,
@@ -155,6 +156,7 @@ mod tests {
             id,
             layer,
             op: op.into(),
+            kind: Kind::Write,
             start_ns,
             file: file.map(Into::into),
             bytes: file.map(|_| 8),

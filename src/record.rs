@@ -2,23 +2,28 @@
 
 pub mod control;
 pub mod destination;
+pub mod flight;
 pub mod live;
 mod output;
 mod rotation;
 mod run;
+mod said;
 pub mod sampler;
 mod serving;
 mod targets;
+pub mod trigger;
 pub mod viewer;
 mod watching;
 mod worker;
 
 use self::control::Control;
 use self::destination::Destination;
+use self::flight::Alarm;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
 use self::targets::Targets;
+use self::trigger::Stuck;
 use self::viewer::Viewer;
 use self::watching::Watching;
 use crate::cli::RecordArgs;
@@ -50,6 +55,8 @@ const TICK: Duration = Duration::from_millis(200);
 const QUEUE: usize = 256;
 /// Asks for what is in flight.
 const DUMP: Signal = Signal::SIGUSR1;
+/// Asks for a dataset of what is kept in memory.
+const WRITE: Signal = Signal::SIGUSR2;
 /// How long after the end of the rings a stop may still be told.
 const LATE: Duration = Duration::from_millis(50);
 
@@ -57,8 +64,9 @@ const LATE: Duration = Duration::from_millis(50);
 pub fn record(args: &RecordArgs) -> Result<u8> {
     doctor::preflight(!args.run.is_empty())?;
     let targets = Targets::new(args)?;
-    let rotation = Rotation::wanted(args.rotate)?;
-    let rotates = rotation.is_some();
+    let keeps = args.flight.flight;
+    let rotation = if keeps.is_some() { None } else { Rotation::wanted(args.rotate)? };
+    let several = rotation.is_some() || keeps.is_some();
     let catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog)?;
     let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
@@ -67,7 +75,10 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let listener = args.metrics.map(endpoint::bind).transpose()?;
 
     // Before the threads, so that all of them inherit the mask and only one of them waits for signals.
-    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD, DUMP]);
+    let mut signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD, DUMP]);
+    if keeps.is_some() {
+        signals.add(WRITE);
+    }
     signals.thread_block().context("blocking signals")?;
 
     kernel::quiet_libbpf();
@@ -78,7 +89,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 
     // The output before the command: a bad directory must not cost a run.
     let mut destination = Destination::new(args.output.as_deref());
-    let writer = destination.writer(&host, args.force, rotation.as_ref())?;
+    let writer = destination.writer(&host, args, rotation.as_ref())?;
 
     let specs = catalog.rows().to_vec();
     let traced = layers.clone();
@@ -121,6 +132,8 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         gauges: Arc::clone(&gauges),
         watch: watching.watch(),
         totals: served.as_ref().map(serving::Serving::totals),
+        triggers: args.flight.trigger.clone(),
+        session: sender.clone(),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -147,9 +160,12 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         viewer: &viewer,
         dump: false,
         rotation,
+        alarm: keeps.map(Alarm::new),
+        stuck: Stuck::wanted(&args.flight.trigger),
+        writing: None,
         board,
         watching: &mut watching,
-        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender }),
+        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, flight: keeps.is_some() }),
         told: false,
     };
     run.tell_meta(&host, &caps);
@@ -171,13 +187,16 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     }
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
+    destination.said.screen_ended();
     let started = command.is_some() || args.run.is_empty();
     if started && outcome.is_ok() && written.is_ok() {
-        if !args.show.batch && !rotates {
+        if !args.show.batch && !several {
             summary(&destination.path)?;
         }
-        if let Some(dir) = destination.settle(&host)? {
-            let what = if rotates { "datasets" } else { "dataset" };
+        if keeps.is_some() {
+            // Each was told when it was written.
+        } else if let Some(dir) = destination.settle(&host)? {
+            let what = if several { "datasets" } else { "dataset" };
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what} in {}", dir.display());
         }
     }
@@ -206,7 +225,7 @@ fn wait_for(command: &mut Launched, control: &Receiver<Control>) -> Result<u8> {
             return Ok(launch::shell_code(status) as u8);
         }
         match control.recv_timeout(TICK) {
-            Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP].contains(&s) => {
+            Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
                 if told {
                     return Ok(128 + s as u8);
                 }

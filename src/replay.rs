@@ -244,7 +244,9 @@ impl Source for Replay {
 
     fn command(&mut self, command: Command, focus: &Focus) -> Result<String, String> {
         match command {
-            Command::StartRecording(_) | Command::StopRecording => Err("this is a recording".to_owned()),
+            Command::StartRecording(_) | Command::StopRecording | Command::WriteFlight => {
+                Err("this is a recording".to_owned())
+            }
             Command::Export(path) => {
                 let job = self.chosen.as_ref().unwrap_or(&self.all);
                 if !job.shared.over.load(Ordering::Acquire) {

@@ -27,7 +27,7 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 28] = [
+    let cases: [(&[&str], &str); 36] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
@@ -54,6 +54,14 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["--metrics", "localhost:9464", "--", "true"], "expected an address of this machine and a port"),
         (&["--metrics", "127.0.0.1:99999", "--", "true"], "expected an address of this machine and a port"),
         (&["--force", "--", "true"], "--output"),
+        (&["--flight", "30s", "--", "true"], "--output <DIR>"),
+        (&["--flight", "500ms", "-o", "d", "--", "true"], "expected 1s or more"),
+        (&["--flight", "30s", "-o", "d", "--rotate-time", "1h", "--", "true"], "cannot be used with"),
+        (&["--flight", "30s", "-o", "d", "--force", "--", "true"], "cannot be used with"),
+        (&["--flight", "30s", "-o", "d", "--aggregate", "--", "true"], "cannot be used with"),
+        (&["--trigger", "error", "-o", "d", "--", "true"], "--flight <TIME>"),
+        (&["--flight", "30s", "-o", "d", "--trigger", "slow", "--", "true"], "triggers are: slow=TIME"),
+        (&["--flight", "30s", "-o", "d", "--flight-memory", "1", "--", "true"], "expected 1M to 64G"),
         (&["report"], "<DIR>"),
         (&["probes", "frob"], "frob"),
     ];
@@ -128,6 +136,10 @@ fn a_file_of_options_that_is_wrong_is_named_with_its_line() {
         ("pid = 1\nduration = 'soon'\n", "options.toml:2: duration: invalid value 'soon'"),
         ("pid = [\n", "options.toml:"),
         ("pid = 1\nkeep-size = '20G'\n", "--output <DIR>"),
+        (
+            "output = 'd'\nflight = '30s'\ntrigger = ['crash', 'slow=1y']\n",
+            "options.toml:3: trigger: invalid value 'slow=1y'",
+        ),
     ] {
         std::fs::write(path, text).unwrap();
         run(&["--config", path]).code(2).stderr(contains(says)).stdout("");

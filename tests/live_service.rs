@@ -10,9 +10,9 @@ mod programs;
 #[path = "common/sql.rs"]
 mod sql;
 
-use iotrace_bpf::correlate::rows::{SEQ_BITS, Span};
+use iotrace_bpf::correlate::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
-use live::{Data, Running};
+use live::{Data, Running, datasets};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,36 +24,6 @@ const UNIT: &str = "dist/iotrace-bpf.service";
 /// Users that nothing else belongs to: the tracer's, and that of what it traces.
 const TRACER: u32 = 64_321;
 const OTHER: u32 = 64_322;
-
-/// The datasets in a directory, the oldest first.
-fn datasets(dir: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    all
-}
-
-/// Whatever a row refers to is in its own dataset, except calls in those before.
-fn resolves(data: &Data) {
-    for span in &data.spans {
-        assert!(data.processes.contains_key(&span.process_ix), "{span:?}");
-        assert!(data.threads.contains_key(&((span.span_id >> SEQ_BITS) as i32)), "{span:?}");
-        assert!(span.file_id.is_none_or(|id| data.files.contains_key(&id)), "{span:?}");
-        assert!(span.handle_id.is_none_or(|id| data.handles.contains_key(&id)), "{span:?}");
-    }
-    for handle in data.handles.values() {
-        assert!(handle.file_id.is_none_or(|id| data.files.contains_key(&id)), "{handle:?}");
-        assert!(data.processes.contains_key(&handle.process_ix), "{handle:?}");
-        assert!(handle.parent_handle_id.is_none_or(|id| data.handles.contains_key(&id)), "{handle:?}");
-    }
-    for bytes in &data.owners {
-        assert!(bytes.file_id.is_none_or(|id| data.files.contains_key(&id)), "{bytes:?}");
-        assert!(bytes.process_ix.is_none_or(|ix| data.processes.contains_key(&ix)), "{bytes:?}");
-    }
-    for key in ["schema", "version", "host", "command", "t0_ns", "t0_wall_ns", "run_t0_ns", "end_ns"] {
-        assert!(data.meta.contains_key(key), "{key}");
-    }
-    assert!(data.coverage.iter().any(|c| c.status == "attached"));
-}
 
 /// What the queries of docs/service.md give over the datasets in a directory, in `DuckDB`: of each the sum of a column.
 fn documented_sums(dir: &Path, columns: [&str; 2]) -> [i64; 2] {
@@ -98,7 +68,7 @@ fn every_call_is_in_one_of_the_datasets() {
     let (mut outermost, mut written) = (0, 0);
     for dir in &dirs {
         let data = Data::read(dir).lossless();
-        resolves(&data);
+        data.resolves();
         sql::compare(dir);
         for span in &data.spans {
             assert!(ids.insert(span.span_id), "twice: {span:?}");
@@ -408,7 +378,7 @@ fn the_service_rotates_ends_and_starts_again() {
     let mut numbers = Vec::new();
     for dataset in &first {
         let data = Data::read(dataset).lossless();
-        resolves(&data);
+        data.resolves();
         // Each can be looked at by itself.
         let replay = ["replay", dataset.to_str().unwrap(), "--batch", "-n", "1"];
         let shown = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf")).args(replay).output().unwrap();
@@ -433,7 +403,7 @@ fn the_service_rotates_ends_and_starts_again() {
     assert_eq!(datasets(&output)[..second.len()], second[..]);
     assert_eq!(parts(), before);
     for dataset in &datasets(&output)[second.len()..] {
-        resolves(&Data::read(dataset).lossless());
+        Data::read(dataset).lossless().resolves();
     }
 }
 

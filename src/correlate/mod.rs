@@ -48,6 +48,7 @@ use self::losses::Losses;
 use self::operations::{Operations, Over};
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+pub use self::rollup::CallSums;
 use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};

@@ -164,3 +164,29 @@ impl Rollups {
         }
     }
 }
+
+/// Sums over calls that come as rows.
+pub struct CallSums {
+    rollups: Rollups,
+    numbers: HashMap<(Layer, &'static str, Kind), u16>,
+}
+
+impl Default for CallSums {
+    fn default() -> Self {
+        Self { rollups: Rollups::new(&[]), numbers: HashMap::new() }
+    }
+}
+
+impl CallSums {
+    pub fn add(&mut self, span: &Span) {
+        let next = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
+        let number = *self.numbers.entry((span.layer, span.op, span.kind)).or_insert(next);
+        self.rollups.add(span, number);
+    }
+
+    pub fn rows(mut self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        self.rollups.write(None, &mut rows);
+        rows
+    }
+}

@@ -108,7 +108,42 @@ fn again<T: Clone>(all: &mut All<T>, id: i32, now: u32) -> Option<T> {
     Some(known.row.clone())
 }
 
+/// Whether a figure counts from the start of a dataset.
+pub fn is_total(metric: &Metric) -> bool {
+    TOTALS.contains(&metric.name)
+}
+
+/// Whether it is of the node, so that it is told when it changes.
+pub fn is_of_node(metric: &Metric) -> bool {
+    metric.name.starts_with(NODE)
+}
+
 impl Described {
+    /// The number of the dataset that rows go to.
+    pub const fn number(&self) -> u32 {
+        self.now
+    }
+
+    /// The last row of a file.
+    pub fn file(&self, file_id: i32) -> Option<&File> {
+        Some(&self.files.get(&file_id)?.row)
+    }
+
+    /// All files.
+    pub fn files(&self) -> impl Iterator<Item = &File> {
+        self.files.values().map(|known| &known.row)
+    }
+
+    /// The last row of a process.
+    pub fn process(&self, process_ix: i32) -> Option<&Process> {
+        Some(&self.processes.get(&process_ix)?.row)
+    }
+
+    /// The last row of a thread.
+    pub fn thread(&self, thread_ix: i32) -> Option<&Thread> {
+        Some(&self.threads.get(&thread_ix)?.row)
+    }
+
     /// The rows to write for this one: itself, and what describes the things that it refers to.
     pub fn push(&mut self, mut row: Row, out: &mut Vec<Row>) {
         self.keep(&mut row);
@@ -136,12 +171,12 @@ impl Described {
             }
             Row::Meta(r) if r.key.starts_with(CLOCK_PAIR) || OWN.contains(&r.key.as_str()) => {}
             Row::Meta(r) => drop(self.meta.insert(r.key.clone(), r.value.clone())),
-            Row::Metric(r) if TOTALS.contains(&r.name) => {
+            Row::Metric(r) if is_total(r) => {
                 let (total, before) = self.totals.entry((r.name, r.label.clone())).or_default();
                 *total = r.value;
                 r.value -= *before;
             }
-            Row::Metric(r) if r.name.starts_with(NODE) => {
+            Row::Metric(r) if is_of_node(r) => {
                 drop(self.node.insert((r.name, r.label.clone()), r.clone()));
             }
             _ => {}
@@ -167,39 +202,49 @@ impl Described {
     }
 
     /// A new dataset begins: what holds for all of it.
-    pub fn begin(&mut self, out: &mut Vec<Row>) {
+    pub fn begin(&self, out: &mut Vec<Row>) {
+        out.extend(self.node.values().cloned().map(Row::Metric));
+        self.run(out);
+    }
+
+    /// What holds whenever a dataset begins.
+    pub fn run(&self, out: &mut Vec<Row>) {
         out.extend(self.mounts.values().cloned().map(Row::Mount));
         out.extend(self.verdicts.iter().cloned().map(Row::Coverage));
-        out.extend(self.node.values().cloned().map(Row::Metric));
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }
 
     /// The dataset ends. What it did not mention, and is over, is forgotten.
     pub fn end(&mut self) -> Forgotten {
-        let now = self.now;
+        self.end_since(self.now)
+    }
+
+    /// The same when not only this one may have mentioned it, but any from that number on.
+    pub fn end_since(&mut self, first: u32) -> Forgotten {
+        let lately = |written: u32| written >= first;
         self.now += 1;
         for (total, before) in self.totals.values_mut() {
             *before = *total;
         }
-        self.processes.retain(|_, p| p.row.end_ns.is_none() || p.written == now);
+        self.processes.retain(|_, p| p.row.end_ns.is_none() || lately(p.written));
         let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);
-        self.threads.retain(|_, t| !gone(t.row.process_ix) || t.written == now);
-        let open = |h: &Known<Handle>| h.written == now || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
-        let named = self.objects.values().filter(|o| o.written == now).filter_map(|o| o.row.handle_id);
+        self.threads.retain(|_, t| !gone(t.row.process_ix) || lately(t.written));
+        let open = |h: &Known<Handle>| lately(h.written) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
+        let named = self.objects.values().filter(|o| lately(o.written)).filter_map(|o| o.row.handle_id);
         let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
         let handles = self.reached(handles);
         self.handles.retain(|id, _| handles.contains(id));
         let mut forgotten = Forgotten::default();
         let of_handles: HashSet<i32> = self.handles.values().filter_map(|h| h.row.object_id).collect();
         self.objects.retain(|id, o| {
-            let stays = o.written == now || of_handles.contains(id);
+            let stays = lately(o.written) || of_handles.contains(id);
             forgotten.objects.extend((!stays).then_some(*id));
             stays
         });
         let of_objects = self.objects.values().filter_map(|o| o.row.file_id);
         let open: HashSet<i32> = self.handles.values().filter_map(|h| h.row.file_id).chain(of_objects).collect();
         self.files.retain(|id, f| {
-            let stays = f.written == now || open.contains(id);
+            let stays = lately(f.written) || open.contains(id);
             forgotten.files.extend((!stays).then_some(*id));
             stays
         });

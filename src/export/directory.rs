@@ -172,6 +172,26 @@ impl Directory {
         Ok(true)
     }
 
+    /// Removes what was written of a dataset in this directory that could not be completed.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or something else is in it.
+    pub fn discard(&self, name: &str) -> Result<()> {
+        let what = || format!("cannot remove {}", self.path.join(name).display());
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.file, name, flags, Mode::empty()).with_context(what)?);
+        let dataset = Self { path: self.path.join(name), file, owner: self.owner };
+        for entry in dataset.entries()?.iter().filter(|entry| is_ours(entry)) {
+            unlinkat(&dataset.file, entry.as_str(), UnlinkatFlags::NoRemoveDir).with_context(what)?;
+        }
+        unlinkat(&self.file, name, UnlinkatFlags::RemoveDir).with_context(what)
+    }
+
+    /// Whether it still has a name: nobody finds what is written into one that was removed.
+    pub fn is_there(&self) -> bool {
+        nix::sys::stat::fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
     /// Makes sure that the directory is empty.
     fn clear(&self, force: bool) -> Result<()> {
         let entries = self.entries().with_context(|| format!("cannot list {}", self.path.display()))?;
@@ -184,8 +204,7 @@ impl Directory {
                 self.path.display()
             );
         }
-        let ours = |name: &str| is_views(name) || names::parse(name).is_some();
-        if let Some(other) = entries.iter().find(|name| !ours(name)) {
+        if let Some(other) = entries.iter().find(|name| !is_ours(name)) {
             bail!(
                 "{} holds '{}', which is no file of a dataset; --force removes nothing else: choose another directory",
                 self.path.display(),
@@ -222,6 +241,11 @@ fn is_file(stat: &FileStat) -> bool {
 
 fn is_views(name: &str) -> bool {
     matches!(name, names::VIEWS | names::VIEWS_SPARK)
+}
+
+/// Whether it is a name of a dataset's file.
+fn is_ours(name: &str) -> bool {
+    is_views(name) || names::parse(name).is_some()
 }
 
 fn is_meta(name: &str) -> bool {

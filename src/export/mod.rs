@@ -4,6 +4,7 @@ mod cells;
 mod dataset;
 mod described;
 mod directory;
+mod flight;
 mod names;
 mod periods;
 mod reader;
@@ -14,9 +15,11 @@ mod stream;
 mod table;
 mod tables;
 pub mod text;
+mod window;
 
 pub use dataset::{DatasetWriter, Finished, Options};
 pub use described::Forgotten;
+pub use flight::{FlightWriter, Length, Why};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};
 pub use stream::TABLES;
@@ -39,6 +42,10 @@ pub fn reader_left(e: &anyhow::Error) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod flight_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

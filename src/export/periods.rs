@@ -49,8 +49,7 @@ impl Keeper {
     /// `keep`: so many bytes at most in all datasets together.
     pub fn start(directory: Arc<Directory>, keep: Option<u64>) -> Result<Self> {
         let (to, inbox) = mpsc::channel();
-        let run =
-            move || Kept { directory, keep, open: String::new(), size: 0, others: None, stuck: false }.run(&inbox);
+        let run = move || Kept::new(directory, keep).run(&inbox);
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(run).context("thread for datasets")?;
         Ok(Self { to: Some(to), thread: Some(thread) })
     }
@@ -83,7 +82,8 @@ impl Keeper {
     }
 }
 
-struct Kept {
+/// Removes datasets when all together are too large.
+pub struct Kept {
     directory: Arc<Directory>,
     keep: Option<u64>,
     /// What is written.
@@ -97,6 +97,16 @@ struct Kept {
 }
 
 impl Kept {
+    pub const fn new(directory: Arc<Directory>, keep: Option<u64>) -> Self {
+        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false }
+    }
+
+    /// This one is complete, has this size and stays.
+    pub fn written(&mut self, name: String, bytes: u64) {
+        (self.open, self.size, self.others, self.stuck) = (name, bytes, None, false);
+        self.prune();
+    }
+
     fn run(mut self, inbox: &Receiver<Message>) -> Result<()> {
         for message in inbox {
             match message {
@@ -147,7 +157,7 @@ impl Kept {
     }
 }
 
-fn warn(what: &str) {
+pub fn warn(what: &str) {
     // A closed stderr must not cost the recording.
     let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: {what}");
 }

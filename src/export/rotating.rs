@@ -79,7 +79,8 @@ impl RotatingWriter {
         refuse_dataset(options.path, &directory)?;
         let mut keeper = Keeper::start(Arc::clone(&directory), keep)?;
         let (host, views) = (options.host.to_owned(), options.views.to_owned());
-        let writer = next(&directory, &mut keeper, wall, (&host, &views), limits)?;
+        let (name, writer) = begin(&directory, wall, (&host, &views), limits)?;
+        keeper.open(name)?;
         Ok(Self {
             directory,
             keeper,
@@ -132,7 +133,8 @@ impl RotatingWriter {
         self.push(fact(END, nanoseconds(at.elapsed).to_string()))?;
         // Begun first: when that fails, everything is in the old one.
         let named = (self.host.as_str(), self.views.as_str());
-        let next = next(&self.directory, &mut self.keeper, at.wall, named, self.limits)?;
+        let (name, next) = begin(&self.directory, at.wall, named, self.limits)?;
+        self.keeper.open(name)?;
         let before = std::mem::replace(&mut self.writer, next);
         self.keeper.closed(before.close()?)?;
         self.began = Duration::from_secs(at.elapsed.as_secs());
@@ -156,29 +158,32 @@ impl RotatingWriter {
     }
 }
 
-fn nanoseconds(time: Duration) -> i64 {
+pub fn nanoseconds(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The next dataset in the directory.
-fn next(
+/// A dataset in the directory, named by this wall clock.
+fn begin(
     directory: &Directory,
-    keeper: &mut Keeper,
     wall: u64,
     (host, views): (&str, &str),
     limits: Limits,
-) -> Result<DatasetWriter> {
+) -> Result<(String, DatasetWriter)> {
+    let name = next_name(directory, wall)?;
+    let writer = DatasetWriter::create_in(directory.create_within(&name)?, host, views, limits)?;
+    Ok((name, writer))
+}
+
+/// The name of a dataset in the directory by this wall clock: one that is not there yet.
+pub fn next_name(directory: &Directory, wall: u64) -> Result<String> {
     let name = periods::name(i64::try_from(wall).unwrap_or(0));
     let there = directory.entries()?;
     let mut names = (1..=there.len() as u32 + 1).map(|n| periods::nth(&name, n));
-    let free = names.find(|name| !there.contains(name)).unwrap_or(name);
-    let writer = DatasetWriter::create_in(directory.create_within(&free)?, host, views, limits)?;
-    keeper.open(free)?;
-    Ok(writer)
+    Ok(names.find(|name| !there.contains(name)).unwrap_or(name))
 }
 
 /// Datasets do not lie in datasets.
-fn refuse_dataset(path: &Path, directory: &Directory) -> Result<()> {
+pub fn refuse_dataset(path: &Path, directory: &Directory) -> Result<()> {
     if directory.entries()?.iter().any(|name| names::parse(name).is_some()) {
         bail!("{} is a dataset, not a directory of datasets; choose another directory", path.display());
     }

@@ -22,20 +22,20 @@ use crate::words::Layer;
 
 const SMALL: Limits = Limits { group_rows: 4, part_rows: 10 };
 /// 2026-11-22 10:30:00 UTC.
-const WALL: u64 = 1_795_343_400_000_000_000;
+pub(super) const WALL: u64 = 1_795_343_400_000_000_000;
 
 fn create(path: &Path, keep: Option<u64>, wall: u64) -> RotatingWriter {
     let options = Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
     RotatingWriter::create_with(options, SMALL, true, keep, wall, Arc::new(Progress::default())).unwrap()
 }
 
-fn at(millis: u64) -> Moment {
+pub(super) fn at(millis: u64) -> Moment {
     let elapsed = Duration::from_millis(millis);
     let ns = millis * 1_000_000;
     Moment { elapsed, monotonic: 5_000_000_000_000 + ns, wall: WALL + ns }
 }
 
-fn meta(key: &str, value: &str) -> Row {
+pub(super) fn meta(key: &str, value: &str) -> Row {
     Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() })
 }
 
@@ -44,7 +44,7 @@ fn start(writer: &mut RotatingWriter) {
     writer.push(meta("command", "-p 1")).unwrap();
 }
 
-fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
+pub(super) fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
     Row::Process(Process {
         process_ix,
         pid: 100 + process_ix,
@@ -66,16 +66,16 @@ fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
     })
 }
 
-fn thread(thread_ix: i32, process_ix: i32) -> Row {
+pub(super) fn thread(thread_ix: i32, process_ix: i32) -> Row {
     Row::Thread(Thread { thread_ix, process_ix, pid: 100 + process_ix, tid: 100 + thread_ix, comm: "app".to_owned() })
 }
 
-fn file(file_id: i32) -> Row {
+pub(super) fn file(file_id: i32) -> Row {
     let key = FileKey { ino: file_id as u64, ..FileKey::default() };
     Row::File(File { path: Some(format!("/f{file_id}")), ..File::nameless(file_id, key) })
 }
 
-fn handle(
+pub(super) fn handle(
     handle_id: i32,
     parent_handle_id: Option<i32>,
     file_id: i32,
@@ -102,7 +102,7 @@ fn handle(
     })
 }
 
-fn object(object_id: i32, handle_id: i32, file_id: i32) -> Row {
+pub(super) fn object(object_id: i32, handle_id: i32, file_id: i32) -> Row {
     Row::Object(Object {
         object_id,
         handle_id: Some(handle_id),
@@ -116,22 +116,28 @@ fn object(object_id: i32, handle_id: i32, file_id: i32) -> Row {
     })
 }
 
-fn call(seq: u32, start_ns: i64, handle_id: Option<i32>, file_id: Option<i32>, object_id: Option<i32>) -> Row {
+pub(super) fn call(
+    seq: u32,
+    start_ns: i64,
+    handle_id: Option<i32>,
+    file_id: Option<i32>,
+    object_id: Option<i32>,
+) -> Row {
     Row::Span(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) })
 }
 
 /// The datasets in a directory, the oldest first.
-fn datasets(path: &Path) -> Vec<PathBuf> {
+pub(super) fn datasets(path: &Path) -> Vec<PathBuf> {
     let mut all: Vec<_> = fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect();
     all.sort();
     all
 }
 
-fn names(path: &Path) -> Vec<String> {
+pub(super) fn names(path: &Path) -> Vec<String> {
     datasets(path).iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-fn rows<T: Table>(dataset: &Dataset) -> Vec<T> {
+pub(super) fn rows<T: Table>(dataset: &Dataset) -> Vec<T> {
     let mut rows = Vec::new();
     dataset
         .rows(|row| {
@@ -142,7 +148,7 @@ fn rows<T: Table>(dataset: &Dataset) -> Vec<T> {
     rows
 }
 
-fn facts(dataset: &Dataset) -> std::collections::BTreeMap<String, String> {
+pub(super) fn facts(dataset: &Dataset) -> std::collections::BTreeMap<String, String> {
     rows::<Meta>(dataset).into_iter().map(|m| (m.key, m.value)).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::loader::existing;
 use crate::loader::inflight::Look;
 use crate::loader::unwind::{Registers, Space, Unwinder};
 use crate::skel::types::{iot_inflight, iot_op, iot_open, iot_stopped};
-use crate::words::Layer;
+use crate::words::{Kind, Layer};
 use blazesym::symbolize::source::{Kernel, Process, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use blazesym::{MaybeDefault, Pid};
@@ -84,6 +84,7 @@ impl Resolver {
                 id: span_id(thread.thread, o.seq),
                 layer: row.layer,
                 op: row.op.to_owned(),
+                kind: row.kind,
                 start_ns,
                 file: file(row, o, thread, space),
                 bytes: number(row.len, o).filter(|_| row.role == Role::Use),
@@ -117,6 +118,7 @@ impl Resolver {
             id,
             layer: row.layer,
             op: row.op.to_owned(),
+            kind: row.kind,
             start_ns,
             file: fd.and_then(|fd| link(&format!("/proc/{pid}/fd/{fd}"))),
             bytes: told(wire::LEN, op.len).filter(|_| row.role == Role::Use),
@@ -135,6 +137,7 @@ impl Resolver {
             id: r.req as i64,
             layer: Layer::Block,
             op: op.to_owned(),
+            kind: Kind::parse(op).unwrap_or(Kind::Other),
             start_ns: self.since(r.queued),
             file: Some(name.map_or_else(|| format!("{major}:{minor}"), |name| format!("/dev/{name}"))),
             bytes: Some(i64::from(r.bytes)),

@@ -2,8 +2,10 @@
 
 use super::output::Output;
 use super::rotation::Rotation;
+use super::said::Said;
 use super::wall;
-use crate::export::{DatasetWriter, Options, RotatingWriter, VIEWS};
+use crate::cli::{FlightArgs, RecordArgs};
+use crate::export::{DatasetWriter, FlightWriter, Length, Options, RotatingWriter, VIEWS};
 use crate::loader::launch;
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -30,6 +32,8 @@ pub struct Destination {
     /// Removed at the end: nobody asked for it.
     temporary: bool,
     pub wanted: Wanted,
+    /// What is told of datasets while the trace goes on.
+    pub said: Said,
 }
 
 impl Drop for Destination {
@@ -44,7 +48,7 @@ impl Destination {
     pub fn new(output: Option<&Path>) -> Self {
         let name = || format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now());
         let path = output.map_or_else(|| std::env::temp_dir().join(name()), Path::to_path_buf);
-        Self { path, temporary: output.is_none(), wanted: Wanted::default() }
+        Self { path, temporary: output.is_none(), wanted: Wanted::default(), said: Said::default() }
     }
 
     /// Nobody asked for it on the command line.
@@ -56,9 +60,15 @@ impl Destination {
     ///
     /// # Errors
     /// When it cannot be made or is in use.
-    pub fn writer(&self, host: &str, force: bool, rotation: Option<&Rotation>) -> Result<Output> {
+    pub fn writer(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
+        if let FlightArgs { flight: Some(time), flight_memory: memory, .. } = args.flight {
+            let (length, said) = (Length { time, memory }, self.said.clone());
+            let tell = move |what: &str| said.say(what);
+            let writer = FlightWriter::create(options(&self.path, host, false), length, args.rotate.keep_size, tell)?;
+            return Ok(Output::Flight(Box::new(writer)));
+        }
         let Some(Rotation { keep, progress, .. }) = rotation else {
-            return Ok(Output::One(Box::new(create(&self.path, host, force)?)));
+            return Ok(Output::One(Box::new(create(&self.path, host, args.force)?)));
         };
         let writer = RotatingWriter::create(options(&self.path, host, false), *keep, wall(), Arc::clone(progress))?;
         Ok(Output::Rotating(Box::new(writer)))

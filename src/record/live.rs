@@ -1,15 +1,20 @@
 //! The summary of a trace that goes on: fed by the worker, looked at by the dashboard.
 
 use crate::correlate::rows::Row;
+use crate::export::Why;
 use crate::inflight::InFlight;
 use crate::loader::rings::{Gauges, now};
+use crate::record::control::Control;
 use crate::record::destination::{self, Wanted};
+use crate::record::flight::By;
+use crate::record::said::Said;
 use crate::record::sampler::Board;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Source, Status};
 use crate::summary::{From, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -94,6 +99,8 @@ pub struct Live {
     path: PathBuf,
     asked: bool,
     wanted: Wanted,
+    /// Whom to ask for a dataset of what is kept in memory, and what was said of those before.
+    flight: Option<(Sender<Control>, Said)>,
     host: String,
     looked: Instant,
     own: Status,
@@ -111,6 +118,7 @@ impl Live {
             path: path.to_owned(),
             asked,
             wanted,
+            flight: None,
             host: host.to_owned(),
             looked: Instant::now(),
             own: Status::default(),
@@ -119,6 +127,13 @@ impl Live {
             frozen: None,
             last: None,
         }
+    }
+
+    /// Rows are kept in memory until a dataset of them is asked for.
+    #[must_use]
+    pub fn keeping(mut self, to: Sender<Control>, said: Said) -> Self {
+        self.flight = Some((to, said));
+        self
     }
 
     /// What changes slowly, once a second.
@@ -182,6 +197,9 @@ impl Source for Live {
             notes.push("the filter is on what came since it was set, and on the last calls before".to_owned());
             snapshot.notes = notes.into();
         }
+        if let Some(said) = self.flight.as_ref().and_then(|(_, said)| said.last()) {
+            snapshot.notes = snapshot.notes.iter().cloned().chain([said]).collect();
+        }
         snapshot.inflight = watch.in_flight();
         snapshot.recent_node = Some(Arc::new(watch.node.with(|seen| seen.recent.clone())));
         let own = &self.own;
@@ -210,6 +228,12 @@ impl Source for Live {
                 let told = format!("all of the trace, from its beginning, is kept in {}", path.display());
                 self.wanted.set(Some(path));
                 Ok(told)
+            }
+            Command::WriteFlight => {
+                let (to, _) = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
+                let why = Why { text: "W on the dashboard".to_owned(), at_ns: self.watch.now_ns(), span_id: None };
+                to.send(Control::Ask(why, By::Hand)).map_err(|_| "the trace has ended")?;
+                Ok(format!("what is kept is written to a new dataset in {}", self.path.display()))
             }
             Command::StopRecording if self.asked => {
                 Err("recorded until the trace ends, because --output asks for it".to_owned())

@@ -1,7 +1,7 @@
-//! What the worker writes to: one dataset, or one after the other.
+//! What the worker writes to: one dataset, one after the other, or memory.
 
 use crate::correlate::rows::Row;
-use crate::export::{DatasetWriter, Forgotten, Moment, RotatingWriter};
+use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 pub enum Output {
     One(Box<DatasetWriter>),
     Rotating(Box<RotatingWriter>),
+    Flight(Box<FlightWriter>),
 }
 
 impl Output {
@@ -16,21 +17,26 @@ impl Output {
         match self {
             Self::One(writer) => writer.push(row),
             Self::Rotating(writer) => writer.push(row),
+            Self::Flight(writer) => {
+                writer.push(row);
+                Ok(())
+            }
         }
     }
 
-    /// `elapsed` is the time since the start of the trace.
-    pub fn tick(&mut self, elapsed: Duration) -> Result<()> {
+    /// `elapsed` is the time since the start of the trace. What is to be described anew when it is used.
+    pub fn tick(&mut self, elapsed: Duration) -> Result<Forgotten> {
         match self {
-            Self::One(writer) => writer.tick(elapsed),
-            Self::Rotating(writer) => writer.tick(elapsed),
+            Self::One(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
+            Self::Rotating(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
+            Self::Flight(writer) => writer.tick(elapsed),
         }
     }
 
     /// Begins the next dataset, if there is to be more than one; what is to be described anew when it is used.
     pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
         match self {
-            Self::One(_) => Ok(Forgotten::default()),
+            Self::One(_) | Self::Flight(_) => Ok(Forgotten::default()),
             Self::Rotating(writer) => writer.rotate(at),
         }
     }
@@ -39,6 +45,12 @@ impl Output {
         match self {
             Self::One(writer) => writer.finish().map(drop),
             Self::Rotating(writer) => writer.finish(),
+            Self::Flight(writer) => writer.finish(),
         }
+    }
+
+    /// What keeps rows in memory, if that is where they go.
+    pub fn flight(&mut self) -> Option<&mut FlightWriter> {
+        if let Self::Flight(writer) = self { Some(writer) } else { None }
     }
 }

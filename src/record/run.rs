@@ -1,18 +1,20 @@
 //! A trace that is going on: what it is told, what it does at each tick, and how it ends.
 
 use super::control::Control;
+use super::flight::{Alarm, By};
 use super::live::Watch;
 use super::rotation::Rotation;
 use super::targets::{COMMAND, Targets};
+use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
 use super::watching::{self, Watching};
 use super::worker::Note;
-use super::{DUMP, TICK, pass_on, wall};
+use super::{DUMP, TICK, WRITE, pass_on, wall};
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::event::wire::Mapped;
-use crate::export::{self, text};
+use crate::export::{self, Why, text};
 use crate::inflight::InFlight;
 use crate::loader::kernel;
 use crate::loader::launch::{self, Guardian, Launched};
@@ -67,6 +69,11 @@ pub struct Run<'a, 'obj> {
     pub dump: bool,
     /// When datasets end, if there is to be more than one.
     pub rotation: Option<Rotation>,
+    /// When what is kept in memory is written, and what is stuck.
+    pub alarm: Option<Alarm>,
+    pub stuck: Option<Stuck>,
+    /// What is about to be written, and the time from which on what is in flight is looked at for it.
+    pub writing: Option<(Why, i64)>,
     /// Aggregate mode: who takes the sums.
     pub sums: Option<Taker>,
     /// Where a dashboard finds what is in flight.
@@ -201,6 +208,10 @@ impl Run<'_, '_> {
                 Ok(Control::Mapped(m)) => self.mapped(&m),
                 Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Control::Signal(DUMP)) => self.dump = true,
+                Ok(Control::Signal(WRITE)) => {
+                    self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
+                }
+                Ok(Control::Ask(why, by)) => self.ask(why, by),
                 // A command goes on when nobody looks any more.
                 Ok(Control::Left) if self.command.is_some() => {}
                 Ok(Control::Left) => {
@@ -241,6 +252,7 @@ impl Run<'_, '_> {
             }
             self.tick();
             self.rotate();
+            self.write();
             self.dump();
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -287,12 +299,51 @@ impl Run<'_, '_> {
         };
     }
 
-    /// Tells a dashboard what the last look found, and looks again. Where the kernel refuses that, nothing is told.
+    /// Tells who wants to know what the last look found, and looks again. Where the kernel refuses that, nothing is told.
     fn look(&mut self) {
-        let Some(board) = &self.board else { return };
+        if self.board.is_none() && self.stuck.is_none() {
+            return;
+        }
         if let Ok(look) = self.session.look() {
-            board.set_in_flight(self.viewer.last());
+            let last = self.viewer.last();
+            if let Some(why) = self.stuck.as_mut().and_then(|stuck| stuck.find(&last)) {
+                self.ask(why, By::Trigger);
+            }
+            if let Some(board) = &self.board {
+                board.set_in_flight(last);
+            }
             self.viewer.show(look, Show::Keep);
+        }
+    }
+
+    fn since_t0(&self) -> Duration {
+        Duration::from_nanos(now().saturating_sub(self.t0))
+    }
+
+    /// A dataset of what is kept in memory is asked for. The worker knows of it in case that the trace ends before.
+    fn ask(&mut self, why: Why, by: By) {
+        let now = self.since_t0();
+        if let Some(alarm) = &mut self.alarm {
+            let _ = self.notes.send(Note::Ask(why.clone()));
+            alarm.ask(now, why, by);
+        }
+    }
+
+    /// Has a dataset of what is kept in memory written when it is time for it: at the tick after what is in flight was looked
+    /// at, which takes its time.
+    fn write(&mut self) {
+        if let Some((why, looked)) = self.writing.take() {
+            let last = Some(self.viewer.last()).filter(|last| last.at_ns >= looked);
+            self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+            // A worker that failed has said why.
+            let _ = self.notes.send(Note::Write(why, last));
+        }
+        let now = self.since_t0();
+        if let Some(why) = self.alarm.as_mut().and_then(|alarm| alarm.due(now)) {
+            self.writing = Some((why, self.relative()));
+            if let Ok(look) = self.session.look() {
+                self.viewer.show(look, Show::Keep);
+            }
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Begin<'a> {
     pub host: &'a str,
     /// To tell that the user has left.
     pub left: Sender<Control>,
+    /// Rows are kept in memory until a dataset of them is asked for.
+    pub flight: bool,
 }
 
 enum How {
@@ -75,10 +77,16 @@ impl Watching {
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn begin(&mut self, Begin { destination, host, left }: Begin) -> Result<()> {
+    pub fn begin(&mut self, Begin { destination, host, left, flight }: Begin) -> Result<()> {
         let Some((watch, how)) = self.watch.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
         let mut live = Live::new(watch, &destination.path, asked, destination.wanted.clone(), host);
+        if flight {
+            live = live.keeping(left.clone(), destination.said.clone());
+        }
+        if self.shows {
+            destination.said.on_screen();
+        }
         let (over, ends) = mpsc::channel::<()>();
         self.over = Some(over);
         let show = move || {

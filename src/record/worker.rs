@@ -4,18 +4,22 @@ use crate::correlate::rows::{Loss, Mount, Row};
 use crate::correlate::{Config, Correlator, Watched};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
-use crate::export::Moment;
+use crate::export::{Moment, Why};
+use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::metrics::endpoint::Shared;
+use crate::record::control::Control;
+use crate::record::flight::By;
 use crate::record::live::Watch;
 use crate::record::output::Output;
+use crate::record::trigger::{self, Found, Trigger};
 use crate::record::wall;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,6 +33,10 @@ pub enum Note {
     Watched(Watched),
     /// A new dataset begins.
     Rotate,
+    /// A dataset of what is kept in memory was asked for: it is written later, or when the trace ends before.
+    Ask(Why),
+    /// It is written now, with what was in flight.
+    Write(Why, Option<Arc<InFlight>>),
 }
 
 /// What the worker needs.
@@ -41,6 +49,9 @@ pub struct Worker {
     pub watch: Option<Arc<Watch>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
+    /// What asks for a dataset of what is kept in memory, and whom to tell.
+    pub triggers: Vec<Trigger>,
+    pub session: Sender<Control>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
@@ -70,11 +81,17 @@ struct State {
     rows: Vec<Row>,
     watch: Option<Arc<Watch>>,
     totals: Option<Arc<Shared>>,
+    triggers: Vec<Trigger>,
+    session: Sender<Control>,
+    /// Why a dataset of what is kept in memory is going to be written.
+    asked: Option<Why>,
+    /// One that waits until the one before is written.
+    waiting: Option<(Why, Option<Arc<InFlight>>)>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, totals, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, session, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -93,6 +110,10 @@ fn run(worker: Worker) -> Result<()> {
         undecoded: 0,
         watch,
         totals,
+        triggers,
+        session,
+        asked: None,
+        waiting: None,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
@@ -114,6 +135,9 @@ fn run(worker: Worker) -> Result<()> {
     }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
+    if let Some((why, in_flight)) = s.waiting.take().or_else(|| Some((s.asked.take()?, None))) {
+        s.write_flight(why, in_flight.as_deref())?;
+    }
     s.writer.finish()
 }
 
@@ -131,13 +155,42 @@ impl State {
                 // Whole before and after: what is summed up goes with the calls.
                 self.correlator.sum_up(now(), &mut self.rows);
                 self.write()?;
-                let monotonic = now();
-                let elapsed = Duration::from_nanos(monotonic.saturating_sub(self.t0));
-                let forgotten = self.writer.rotate(Moment { elapsed, monotonic, wall: wall() })?;
+                let forgotten = self.writer.rotate(self.moment())?;
                 self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+            }
+            Note::Ask(why) => drop(self.asked.get_or_insert(why)),
+            Note::Write(why, in_flight) => {
+                self.write()?;
+                self.asked = None;
+                self.waiting = Some((why, in_flight));
             }
         }
         Ok(())
+    }
+
+    fn moment(&self) -> Moment {
+        let monotonic = now();
+        Moment { elapsed: Duration::from_nanos(monotonic.saturating_sub(self.t0)), monotonic, wall: wall() }
+    }
+
+    /// Writes what is kept in memory.
+    fn write_flight(&mut self, why: Why, in_flight: Option<&InFlight>) -> Result<()> {
+        let at = self.moment();
+        let Some(writer) = self.writer.flight() else { return Ok(()) };
+        let forgotten = writer.write(at, why, in_flight)?;
+        self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        Ok(())
+    }
+
+    /// Does one of the rows ask for a dataset? Until it is written no other one needs to.
+    fn look(&mut self, found: Option<Found>) {
+        let (Some(Found { mut why, file_id }), Some(writer)) = (found, self.writer.flight()) else { return };
+        if let Some(path) = file_id.and_then(|id| writer.path(id)) {
+            why.text = format!("{}, {path}", why.text);
+        }
+        // The session has ended when this is one of the last rows.
+        let _ = self.session.send(Control::Ask(why.clone(), By::Trigger));
+        self.asked = Some(why);
     }
 
     fn batch(&mut self, batch: &Batch) {
@@ -223,9 +276,19 @@ impl State {
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
         }
+        let found = if self.asked.is_none() { trigger::first(&self.triggers, &self.rows) } else { None };
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
         }
-        self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))
+        // When its file is known.
+        self.look(found);
+        let forgotten = self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))?;
+        self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        if self.writer.flight().is_some_and(|writer| !writer.is_busy())
+            && let Some((why, in_flight)) = self.waiting.take()
+        {
+            self.write_flight(why, in_flight.as_deref())?;
+        }
+        Ok(())
     }
 }

@@ -77,6 +77,8 @@ pub enum Command {
     /// Writes a dataset from now on.
     StartRecording(PathBuf),
     StopRecording,
+    /// Writes what the flight recorder keeps.
+    WriteFlight,
     /// Writes the spans of a selection (window, filter, file, node or tree) as a dataset in a new directory.
     Export(PathBuf),
     /// Ends a search that goes on.

@@ -21,6 +21,7 @@ pub const EVERYWHERE: &[Binding] = &[
     (":", "window: go to a time (12.5s, 90s, 2m)"),
     ("mouse", "click, again: look into; drag on a chart over time: window"),
     ("R", "start or stop recording a dataset"),
+    ("W", "--flight: write what is kept in memory"),
     ("x", "export the selection as a dataset"),
     ("S y", "SQL behind this table, behind the selected row (copied)"),
     ("u", "bytes: KiB or kB"),

@@ -168,6 +168,7 @@ fn stuck() -> Operation {
         id,
         layer,
         op: op.to_owned(),
+        kind: Kind::Write,
         start_ns: 60_000_000_000 + id,
         file: file.map(str::to_owned),
         bytes: Some(1 << 20),

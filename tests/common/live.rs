@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, Span, Thread,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS, Span, Thread,
 };
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::words::Layer;
@@ -39,6 +39,13 @@ pub fn tracer() -> Command {
 /// How many times as long as usual things may take: more where the processor is emulated.
 pub fn slower() -> u64 {
     std::env::var("IOTRACE_TEST_SLOWER").map_or(1, |times| times.parse().unwrap())
+}
+
+/// The datasets in a directory, the oldest first.
+pub fn datasets(dir: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    all
 }
 
 /// A recorded command and what came of it.
@@ -151,6 +158,29 @@ impl Data {
     pub fn lossless(self) -> Self {
         assert_eq!(self.losses, []);
         self
+    }
+
+    /// Whatever a row refers to is in its own dataset, except calls in those before.
+    pub fn resolves(&self) {
+        for span in &self.spans {
+            assert!(self.processes.contains_key(&span.process_ix), "{span:?}");
+            assert!(self.threads.contains_key(&((span.span_id >> SEQ_BITS) as i32)), "{span:?}");
+            assert!(span.file_id.is_none_or(|id| self.files.contains_key(&id)), "{span:?}");
+            assert!(span.handle_id.is_none_or(|id| self.handles.contains_key(&id)), "{span:?}");
+        }
+        for handle in self.handles.values() {
+            assert!(handle.file_id.is_none_or(|id| self.files.contains_key(&id)), "{handle:?}");
+            assert!(self.processes.contains_key(&handle.process_ix), "{handle:?}");
+            assert!(handle.parent_handle_id.is_none_or(|id| self.handles.contains_key(&id)), "{handle:?}");
+        }
+        for bytes in &self.owners {
+            assert!(bytes.file_id.is_none_or(|id| self.files.contains_key(&id)), "{bytes:?}");
+            assert!(bytes.process_ix.is_none_or(|ix| self.processes.contains_key(&ix)), "{bytes:?}");
+        }
+        for key in ["schema", "version", "host", "command", "t0_ns", "t0_wall_ns", "run_t0_ns", "end_ns"] {
+            assert!(self.meta.contains_key(key), "{key}");
+        }
+        assert!(self.coverage.iter().any(|c| c.status == "attached"));
     }
 
     /// The last known path of the file a call was about.

@@ -62,6 +62,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
     ("mapped", "mapped.c", Needs::Libc),
+    ("marks", "marks.c", Needs::Libc),
     ("metered", "metered.c", Needs::Libc),
     ("mpi_io", "mpi_io.c", Needs::Mpich),
     ("mpiio_async", "mpiio_async.c", Needs::OpenMpi),

@@ -37,10 +37,23 @@ pub struct Header {
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,
+    /// Of a dataset that was kept in memory until something asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flight: Option<Flight>,
     /// Libraries that the traced processes mapped: name, version and file.
     pub libraries: Vec<String>,
     /// Reads and writes whose bytes are not known, by layer and reason.
     pub unknown_bytes: BTreeMap<String, i64>,
+}
+
+/// Why what was kept in memory was written, and how far it reaches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Flight {
+    pub trigger: String,
+    /// The time that was to be kept.
+    pub asked_ns: i64,
+    /// The time in which nothing is missing.
+    pub kept_ns: i64,
 }
 
 /// How much of a layer was seen.
@@ -159,6 +172,11 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         aggregate: meta.contains_key(crate::export::AGGREGATE),
         excluded_calls,
         requests_in_flight,
+        flight: text_of("trigger").map(|trigger| Flight {
+            trigger,
+            asked_ns: number("flight_ns").unwrap_or(0),
+            kept_ns: end.unwrap_or(0) - number("flight_from_ns").unwrap_or(0),
+        }),
         libraries: libraries.into_iter().map(|(_, value)| value).collect(),
         unknown_bytes,
     })

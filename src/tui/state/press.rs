@@ -43,6 +43,7 @@ impl State {
             Key::Char('x') => self.prompt = Some(Prompt::new(Asked::Export, "selection.iotrace")),
             Key::Char('R') if snapshot.status.recording.is_some() => return Effect::Command(Command::StopRecording),
             Key::Char('R') => self.prompt = Some(Prompt::new(Asked::Record, "run.iotrace")),
+            Key::Char('W') => return Effect::Command(Command::WriteFlight),
             Key::Char('z') => self.window = if self.window.is_some() { None } else { Some(snapshot.kept) },
             Key::Char(c @ ('[' | ']' | '{' | '}' | '+' | '-' | '=')) => self.scrub(c, snapshot),
             Key::Char('u') => self.pen.si = !self.pen.si,

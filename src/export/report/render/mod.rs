@@ -116,6 +116,11 @@ impl Report {
         line(format!("host      {}, kernel {}", word(&h.host), word(&h.kernel)));
         let end = if h.end_recorded { "" } else { " (to the last thing seen: the end was not recorded)" };
         line(format!("start     {}, lasted {}{end}", word(&h.start), time(h.duration_ns)));
+        if let Some(f) = &h.flight {
+            let (kept, asked) = (time(f.kept_ns), time(f.asked_ns));
+            line(format!("written   {}", escape(&f.trigger)));
+            line(format!("kept      all of the last {kept}; --flight asked for {asked}"));
+        }
         let ranks = if h.ranks > 0 { format!(", {}", plural(h.ranks, "rank", "ranks")) } else { String::new() };
         let processes = plural(h.processes, "process", "processes");
         line(format!("traced    {processes}{ranks}, {}", plural(h.files, "file", "files")));

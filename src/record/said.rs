@@ -1,0 +1,49 @@
+//! What is to be said while the trace goes on: on stderr, or on a dashboard, which stderr would spoil.
+
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[derive(Debug, Default)]
+struct State {
+    /// A dashboard has the terminal.
+    screen: bool,
+    /// What was said since.
+    lines: Vec<String>,
+}
+
+/// Shared by whoever has something to say and whoever shows it.
+#[derive(Debug, Clone, Default)]
+pub struct Said(Arc<Mutex<State>>);
+
+impl Said {
+    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on it is kept for a screen.
+    pub fn on_screen(&self) {
+        self.with(|state| state.screen = true);
+    }
+
+    /// The last of it, for the screen.
+    pub fn last(&self) -> Option<String> {
+        self.with(|state| state.lines.last().cloned())
+    }
+
+    pub fn say(&self, what: &str) {
+        self.with(|state| if state.screen { state.lines.push(what.to_owned()) } else { print(what) });
+    }
+
+    /// The screen is gone: what was said on it is said again where it stays.
+    pub fn screen_ended(&self) {
+        self.with(|state| {
+            state.screen = false;
+            state.lines.drain(..).for_each(|line| print(&line));
+        });
+    }
+}
+
+fn print(what: &str) {
+    // A closed stderr must not cost the recording.
+    let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what}");
+}
