@@ -1,4 +1,4 @@
-//! The views for Spark are those for DuckDB: made from them, and with the same rows, on a recorded dataset and beside another one.
+//! The views for Spark are those for `DuckDB`: made from them, and with the same rows, on a recorded dataset and beside another one.
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/sql.rs"]
