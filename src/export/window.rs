@@ -1,7 +1,7 @@
 //! The last rows of a trace, kept in memory: which are forgotten, and the rows of a dataset of those that are there.
 //!
 //! Pure: it is told the time. Rows are kept in chunks of time, and go by chunks. A chunk describes all that its rows
-//! refer to, so that none needs another. The calls in it are packed as they are in a dataset, in a tenth of the room.
+//! refer to, so that none needs another. The calls in it are packed as they are in a dataset.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
