@@ -102,7 +102,9 @@ fn what_finds_no_room_in_the_kernel_is_counted_all_the_same() {
     // The file that is shared, what the program prints, and what its start opens come on top.
     assert_eq!(seen["write"][1], files * 10 + 65536 + first_line(&traced.stdout).len() as i64 + 1, "{seen:?}");
     assert_eq!(seen["unlink"][0], files);
-    assert!((files..files + 20).contains(&seen["openat"][0]), "{seen:?}");
+    // The loader looks for libraries in many places.
+    let opened = seen["openat"][0] - seen["openat"][2];
+    assert!((files..files + 20).contains(&opened), "{seen:?}");
     assert!((files..files + 20).contains(&seen["close"][0]), "{seen:?}");
 }
 
