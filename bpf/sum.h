@@ -51,8 +51,9 @@ struct iot_sum {
 struct iot_sum_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct iot_sum_key);
-	__type(value, struct iot_sum);
+	/* no types: Linux before 6.3 takes no other tables in its place that do not tell theirs */
+	__uint(key_size, sizeof(struct iot_sum_key));
+	__uint(value_size, sizeof(struct iot_sum));
 };
 
 /* The one in use: the reader puts an empty one in its place and, once nobody uses it any more, reads it. */
