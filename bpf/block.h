@@ -18,7 +18,8 @@ struct iot_queued {
 	u32 of;
 	u8 flags; /* of iot_bio */
 	u8 split;
-	u8 pad[6];
+	u8 wanted; /* aggregate mode: its request is told */
+	u8 pad[5];
 };
 
 /* Bios that were queued and not issued, by struct bio. */
@@ -46,7 +47,8 @@ struct iot_inflight {
 	u16 splits;
 	u8 requeued; /* the driver gave it back: it will be issued again */
 	u8 of_bio;   /* it is a bio, on a device without a queue */
-	u8 pad[6];
+	u8 wanted;   /* aggregate mode: it is told */
+	u8 pad[5];
 };
 
 /* What was issued and not completed, by struct request or struct bio. */
@@ -56,6 +58,15 @@ struct {
 	__type(key, u64);
 	__type(value, struct iot_inflight);
 } iot_requests SEC(".maps");
+
+/* Aggregate mode: the first part of each request in flight, in case that it turns out to be slow. By its number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct iot_bio);
+} iot_parts SEC(".maps");
 
 struct iot_inserted {
 	u64 time;
@@ -159,6 +170,19 @@ static __always_inline void iot_bio_what(struct bio *bio, struct iot_bio *e)
 	}
 }
 
+/* A part of a request is issued: it is told now, or kept until the request is over. */
+static __always_inline void iot_part(struct iot_bio *part, bool wanted)
+{
+	u64 req = part->req;
+
+	if (!part->bytes)
+		return;
+	if (!iot_cfg.aggregate || wanted)
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+	else if (iot_cfg.detail & IOT_DETAIL_SLOW)
+		bpf_map_update_elem(&iot_parts, &req, part, BPF_NOEXIST);
+}
+
 /* A device that works on bios themselves: stacked ones (device mapper, md), and some that are memory. */
 static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 {
@@ -182,11 +206,39 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	e.time = q->time;
 	iot_bio_by(q, &e);
 	iot_bio_what(bio, &e);
-	if (e.bytes && !iot_cfg.aggregate)
-		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	r.wanted = q->wanted;
+	iot_part(&e, r.wanted);
 	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	return 0;
+}
+
+/* Aggregate mode: is what a thread queues now to be told, because all of its process is, or the call that it is in is slow? */
+static __always_inline bool iot_request_wanted(struct iot_task *t, u64 now)
+{
+	if (iot_is_chosen(t->process, 0, 0, 0, 0))
+		return true;
+	return iot_cfg.detail & IOT_DETAIL_SLOW && t->depth && now > iot_frame_at(t, t->depth - 1)->due;
+}
+
+/* A request that was summed up is over: it is told if it is wanted, or slow. */
+static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
+{
+	u32 op = e->cmd_flags & REQ_OP_MASK, row = iot_cfg.rows + (op < IOT_BLOCK_OPS ? op : IOT_BLOCK_OPS - 1);
+	u64 req = e->req;
+	struct iot_bio *part;
+
+	if (!wanted && iot_is_slow(row, e->completed - e->issued)) {
+		part = bpf_map_lookup_elem(&iot_parts, &req);
+		if (part)
+			iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+		wanted = true;
+	}
+	bpf_map_delete_elem(&iot_parts, &req);
+	if (!wanted)
+		return;
+	e->summed = 1;
+	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
 }
 
 static __always_inline int iot_queue(u32 copy, struct bio *bio)
@@ -225,6 +277,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		} else if (iot_inside(t, &q.seq)) {
 			q.flags |= IOT_B_IN_CALL;
 		}
+		q.wanted = iot_cfg.detail && iot_request_wanted(t, q.time);
 	} else if (!copy) {
 		struct iot_client *c = iot_served();
 
@@ -308,10 +361,9 @@ struct iot_chain {
 	struct iot_issuing *s;
 };
 
-static __always_inline void iot_chain_flush(struct iot_bio *part)
+static __always_inline void iot_chain_flush(struct iot_bio *part, bool wanted)
 {
-	if (part->bytes && !iot_cfg.aggregate)
-		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+	iot_part(part, wanted);
 	part->bytes = 0;
 }
 
@@ -339,6 +391,7 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 			r->upper_sector = q->upper_sector;
 		}
 		r->splits += q->split;
+		r->wanted |= q->wanted;
 		iot_bio_by(q, &e);
 		bpf_map_delete_elem(&iot_bios, &key);
 	}
@@ -349,7 +402,7 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 	    (!(e.flags & IOT_B_FILE) || part->off + part->bytes == e.off)) {
 		part->bytes += e.bytes;
 	} else {
-		iot_chain_flush(part);
+		iot_chain_flush(part, r->wanted);
 		*part = e;
 	}
 	c->bio = BPF_CORE_READ(bio, bi_next);
@@ -391,7 +444,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	}
 	if (bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
-	iot_chain_flush(&s->part);
+	iot_chain_flush(&s->part, r->wanted);
 	if (!r->queued)
 		r->queued = r->inserted ?: now;
 	if (bpf_map_update_elem(&iot_requests, &key, r, BPF_ANY))
@@ -415,9 +468,11 @@ static __noinline int iot_over(u64 key, u64 status)
 {
 	struct iot_inflight *r = bpf_map_lookup_elem(&iot_requests, &key);
 	struct iot_req e = {.type = IOT_T_REQ, .status = status};
+	bool wanted;
 
 	if (!r)
 		return 0; /* issued before we came */
+	wanted = r->wanted;
 	e.nr_bios = r->nr_bios;
 	e.splits = r->splits;
 	e.of_bio = r->of_bio;
@@ -436,10 +491,12 @@ static __noinline int iot_over(u64 key, u64 status)
 	if (r->of_bio)
 		bpf_map_delete_elem(&iot_bios, &key);
 	bpf_map_delete_elem(&iot_requests, &key);
-	if (iot_cfg.aggregate)
-		iot_sum_request(&e);
-	else
+	if (!iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	else
+		iot_sum_request(&e);
+	if (iot_cfg.detail)
+		iot_request_detail(&e, wanted);
 	return 0;
 }
 

@@ -8,13 +8,6 @@
 #define IOT_PAGE_MASK	      ((1ULL << IOT_PAGE_SHIFT) - 1)
 #define IOT_NS_PER_MS	      1000000
 
-/* iot_frame.range */
-enum {
-	IOT_RANGE_NEW = 0, /* no page was added yet */
-	IOT_RANGE_KNOWN,
-	IOT_RANGE_UNKNOWN
-};
-
 /* Before Linux 6.6 a folio's order had a byte of its own (include/linux/mm_types.h). */
 struct folio___order {
 	unsigned char _folio_order;
@@ -146,6 +139,14 @@ static __always_inline bool iot_uncached(struct file *file)
 	return !BPF_CORE_READ(file, f_mapping, nrpages) && BPF_CORE_READ(inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC;
 }
 
+/* A call returns: is it known what of its range was in the page cache? */
+static __always_inline bool iot_cache_known(struct iot_spec *s, struct iot_frame *f, s64 ret)
+{
+	if (s->reads && ret > 0 && f->range == IOT_RANGE_NEW && f->file && iot_uncached((void *)f->file))
+		f->range = IOT_RANGE_UNKNOWN;
+	return !s->reads || f->range != IOT_RANGE_UNKNOWN;
+}
+
 /*
  * Tells what is to be told of the page cache in a system call that returns; nothing for a read that found everything there.
  * False when there was no room: without this record the call's own would say something wrong.
@@ -156,9 +157,7 @@ __noinline bool iot_send_cache(struct iot_task *t, struct iot_spec *s, struct io
 
 	if (!t || !s || !f)
 		return false;
-	e.known = !s->reads || f->range != IOT_RANGE_UNKNOWN;
-	if (s->reads && ret > 0 && f->range == IOT_RANGE_NEW && f->file && iot_uncached((void *)f->file))
-		e.known = 0;
+	e.known = iot_cache_known(s, f, ret);
 	if (e.known && !f->miss && !f->ahead && !f->throttled)
 		return true;
 	e.thread = t->thread;

@@ -74,12 +74,13 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 {
 	u16 inside, layers = 0;
 	struct iot_frame *f;
-	u8 depth = 0, opening = 0;
-	bool note;
+	u8 depth = 0, opening = 0, calls = 0;
+	bool note, phase;
 
 	if (!t || !s)
 		return false;
 	note = s->note != IOT_NO_NOTE;
+	phase = s->more & IOT_M_PHASE;
 	inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
 	if (t->owes && !iot_pay(t)) {
 		iot_lost(IOT_P_RING, s->layer);
@@ -95,7 +96,10 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 		depth = f->depth + 1;
 		layers = f->layers;
 		opening = f->opening;
+		calls = f->calls;
 	}
+	if (!calls)
+		t->kept = t->unkept = 0;
 	f = iot_frame_at(t, t->depth);
 	t->depth++;
 	f->spec = spec;
@@ -105,8 +109,12 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->layers = note ? layers : layers | 1 << s->layer;
 	/* a call that is told may need to know which file was opened inside it */
 	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->bits & IOT_S_LIFE);
-	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE && !(s->more & IOT_M_PHASE));
-	f->depth = depth - (note || f->summed);
+	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE && !phase);
+	f->calls = calls + !(note || phase);
+	f->marks = f->holds = 0;
+	f->due = ~0ULL;
+	/* what is only summed up is no call to those who look at records, unless it may be told later */
+	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
 	f->bits = 0;
 	f->noted = 0;
@@ -543,17 +551,25 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 	struct iot_spec *s = iot_spec_of(f->spec);
 	bool left = f->left && s && (s->more & IOT_M_PHASE);
-	struct iot_call c;
+	struct iot_call *c = &t->made.call; /* no other record is being made */
 
 	if (left)
 		now = f->left;
 	iot_pop(t, now);
 	if (!s || s->note != IOT_NO_NOTE)
 		return;
-	iot_head(&c, IOT_T_CALL, t, f, f->depth, now);
+	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	if (!left)
-		c.flags |= IOT_F_UNFINISHED;
-	iot_send_call(t, s, &c);
+		c->flags |= IOT_F_UNFINISHED;
+	if (iot_cfg.detail) {
+		/* it is wanted because it did not end, or for what is inside it */
+		c->type |= left ? f->marks : IOT_D_SELF;
+		if (t->depth) {
+			iot_frame_at(t, t->depth - 1)->holds = 1;
+			iot_frame_at(t, t->depth - 1)->marks |= c->type & IOT_D_SELF;
+		}
+	}
+	iot_send_call(t, s, c);
 }
 
 struct iot_flush {

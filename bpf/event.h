@@ -29,6 +29,7 @@ enum iot_type {
 	IOT_T_REPLY,	  /* a request that the kernel serves is over */
 	IOT_T_GROUP,	  /* the control group of a process, and its user */
 	IOT_T_INNER,	  /* aggregate mode: how long calls inside a call took; goes before it */
+	IOT_T_KEPT,	  /* aggregate mode: a call that is in the sums */
 };
 
 enum iot_text_kind {
@@ -52,6 +53,10 @@ enum iot_text_kind {
 #define IOT_F_CUT	 0x20
 #define IOT_F_DIRECT	 0x40
 #define IOT_F_FILE	 0x80
+
+/* Aggregate mode, with iot_call.type: the call is wanted by itself; with all that is inside it. */
+#define IOT_D_SELF	 0x80
+#define IOT_D_WHOLE	 0x40
 
 #define IOT_DUR_BITS	 46
 #define IOT_CPU_BITS	 12
@@ -78,6 +83,19 @@ struct iot_syscall {
 	u32 generation;
 };
 
+/* Told when it is known that it is wanted, which may be long after it ended. `ino` counts if its flags say so. */
+struct iot_kept {
+	struct iot_syscall e;
+	u64 told;
+	u64 inner; /* ns of the calls right inside it */
+	u64 miss;  /* as in iot_cache */
+	u64 ahead;
+	u64 throttled;
+	u8 known; /* miss and ahead are */
+	u8 layer;
+	u8 pad[6];
+};
+
 struct iot_enter {
 	u8 type;
 	u8 depth;
@@ -100,7 +118,7 @@ struct iot_operation {
 	u32 by_seq; /* the call that its end was found in */
 	u8 in_call; /* `of` is valid */
 	u8 found;   /* `by_thread` and `by_seq` are */
-	u8 pad;
+	u8 summed;  /* aggregate mode: it is in the sums */
 	u8 pad2;
 };
 
@@ -249,7 +267,7 @@ struct iot_req {
 	u32 pid;
 	u16 nr_bios;
 	u16 splits; /* bios in it that are parts of longer ones */
-	u32 pad2;
+	u32 summed; /* aggregate mode: it is in the sums */
 };
 
 struct iot_disk {

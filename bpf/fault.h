@@ -112,6 +112,23 @@ static __always_inline bool iot_fault_wanted(struct inode *inode, struct iot_fil
 	       !bpf_map_lookup_elem(&iot_libs, &lib);
 }
 
+/* A fault as a call that nothing is inside of: the first free place of the stack is its frame. */
+__noinline int iot_fault_detail(struct iot_task *t, struct iot_spec *s, struct iot_syscall *e, u64 now)
+{
+	struct iot_frame *f;
+
+	if (!t || !s || !e || t->depth >= IOT_DEPTH)
+		return 0;
+	f = iot_frame_at(t, t->depth);
+	f->spec = e->call.spec;
+	f->start = e->call.start;
+	f->marks = f->holds = 0;
+	f->inner = f->miss = f->ahead = f->throttled = 0;
+	f->range = IOT_RANGE_UNKNOWN;
+	t->made = *e;
+	return iot_detail(t, s, f, iot_marks(t, s, f, now), now);
+}
+
 static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, struct iot_mapping *m, u64 major)
 {
 	struct iot_syscall e = {.call = {.type = IOT_T_SYSCALL, .got = IOT_PAGE}};
@@ -165,6 +182,8 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 			iot_sum_file(m, key.ino, key.dev, key.generation);
 		if (s)
 			iot_sum(m, s, &e.call);
+		if (s && iot_cfg.detail)
+			iot_fault_detail(t, s, &e, now);
 		return;
 	}
 	iot_send(IOT_C_CALL, IOT_LAYER_VFS, &e, sizeof(e));

@@ -22,6 +22,7 @@
 #include "stream.h"
 #include "call.h"
 #include "sum.h"
+#include "detail.h"
 #include "words.h"
 #include "lib.h"
 #include "operation.h"
@@ -62,6 +63,7 @@ const struct iot_operation *iot_unused_operation __attribute__((unused));
 const struct iot_stream *iot_unused_stream __attribute__((unused));
 const struct iot_cache *iot_unused_cache __attribute__((unused));
 const struct iot_inner *iot_unused_inner __attribute__((unused));
+const struct iot_kept *iot_unused_kept __attribute__((unused));
 const struct iot_sum_key *iot_unused_sum_key __attribute__((unused));
 const struct iot_sum *iot_unused_sum __attribute__((unused));
 const struct iot_counts *iot_unused_counts __attribute__((unused));
@@ -100,6 +102,7 @@ _Static_assert(sizeof(struct iot_stream) == 48, "stream");
 _Static_assert(sizeof(struct iot_operation) == 104, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 _Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
+_Static_assert(sizeof(struct iot_kept) == 128, "a call that was remembered");
 _Static_assert(sizeof(struct iot_sum_key) == 24, "what a sum is about");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
 _Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");

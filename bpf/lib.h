@@ -261,6 +261,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
+	iot_due(t, s, f);
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
 		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
@@ -388,6 +389,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	struct iot_frame *f;
 	struct iot_spec *s;
 	struct iot_call *c;
+	u32 marks;
 
 	if (!t || !t->depth)
 		return 0;
@@ -398,11 +400,13 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	if (!s)
 		return 0;
 	if (s->note != IOT_NO_NOTE) {
+		iot_passes(t, f);
 		iot_spent(t, f->inner);
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
 	if (s->quiet && (u32)ret == s->quiet) {
+		iot_passes(t, f);
 		iot_spent(t, f->inner);
 		if (t->seq == f->seq + 1)
 			t->seq--;
@@ -416,8 +420,11 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	c->status = iot_status(s, ret);
 	iot_values(t, s, f, ret);
+	marks = iot_cfg.detail ? iot_marks(t, s, f, now) : 0;
 	if (f->summed) {
 		iot_sum_made(t, s, f, now);
+		if (iot_cfg.detail)
+			iot_detail(t, s, f, marks, now);
 		return 0;
 	}
 	if (iot_cfg.aggregate) {
@@ -429,6 +436,8 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
 	if ((s->bits & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
 		iot_submitted(t, c->got);
+	if (iot_cfg.detail)
+		iot_mark(t, marks, now);
 	iot_send_call(t, s, c);
 	return 0;
 }

@@ -164,6 +164,49 @@ static __always_inline void iot_op_call(struct iot_call *c, struct iot_op *op, s
 	}
 }
 
+/* The record of an operation that has ended. */
+static __always_inline void iot_op_record(struct iot_operation *e, struct iot_op *op, struct iot_spec *s,
+					  struct iot_end *end)
+{
+	iot_op_call(&e->call, op, s, end);
+	e->ino = op->ino;
+	e->dev = op->dev;
+	e->generation = op->generation;
+	e->told = end->told;
+	e->of = op->of;
+	e->in_call = op->in_call;
+	e->by_thread = end->by.thread;
+	e->by_seq = end->by.seq;
+	e->found = end->by.in_call;
+	e->summed = 0;
+	e->pad2 = 0;
+}
+
+/* An operation that was summed up is told if it is slow, or one of those that all are told of. */
+static __noinline int iot_op_detail(struct iot_scratch *out)
+{
+	struct iot_operation *e;
+	bool all;
+
+	if (!out)
+		return 0;
+	e = &out->made;
+	all = iot_is_chosen(out->sum.key.process, e->call.flags, e->ino, e->dev, e->generation);
+	if (!all && !iot_is_slow(e->call.spec, e->call.dur_cpu_depth & ((1ULL << IOT_DUR_BITS) - 1)))
+		return 0;
+	if (!iot_has_room(out->sum.key.process, 1))
+		return 0;
+	e->call.type |= IOT_D_SELF;
+	e->summed = 1;
+	/* the call that submitted it is told only where every call is */
+	if (!all) {
+		e->in_call = 0;
+		e->call.dur_cpu_depth &= (1ULL << (IOT_DUR_BITS + IOT_CPU_BITS)) - 1;
+	}
+	iot_send(IOT_C_CALL, IOT_LAYER_SYSCALL, e, sizeof(*e));
+	return 0;
+}
+
 /* Adds one up and takes it out. Of several that do so at a time one succeeds. */
 static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op, struct iot_spec *s,
 				       struct iot_end *end)
@@ -174,14 +217,16 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 		iot_lost(IOT_P_STORAGE, s->layer);
 		return bpf_map_delete_elem(&iot_ops, key);
 	}
-	iot_op_call(&out->made, op, s, end);
+	iot_op_record(&out->made, op, s, end);
 	/* no thread of the program spends it */
 	iot_summing(&out->sum, op->process, op->spec);
 	if (op->flags & IOT_F_FILE)
 		iot_sum_file(&out->sum, op->ino, op->dev, op->generation);
 	if (bpf_map_delete_elem(&iot_ops, key))
 		return -1;
-	iot_sum(&out->sum, s, &out->made);
+	iot_sum(&out->sum, s, &out->made.call);
+	if (iot_cfg.detail)
+		iot_op_detail(out);
 	return 0;
 }
 
@@ -208,18 +253,7 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 			iot_lost(IOT_P_RING, s->layer);
 		return -1;
 	}
-	iot_op_call(&e->call, op, s, end);
-	e->ino = op->ino;
-	e->dev = op->dev;
-	e->generation = op->generation;
-	e->told = end->told;
-	e->of = op->of;
-	e->in_call = op->in_call;
-	e->by_thread = end->by.thread;
-	e->by_seq = end->by.seq;
-	e->found = end->by.in_call;
-	e->pad = 0;
-	e->pad2 = 0;
+	iot_op_record(e, op, s, end);
 	if (bpf_map_delete_elem(&iot_ops, key)) {
 		bpf_ringbuf_discard(e, 0);
 		return -1;

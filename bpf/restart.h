@@ -36,6 +36,8 @@ __noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 		e.call.flags |= IOT_F_UNFINISHED;
 	if (t->seq != e.call.seq + 1)
 		e.call.seq = t->seq++;
+	if (iot_cfg.detail)
+		iot_hang(t, 0);
 	iot_send(t->halted.life ? IOT_C_LIFE : IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
 	return 0;
 }

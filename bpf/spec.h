@@ -209,6 +209,11 @@ enum iot_scope {
 	IOT_ALL_OF_NODE,
 };
 
+/* iot_config.detail */
+#define IOT_DETAIL_SLOW	     0x01
+#define IOT_DETAIL_PROCESSES 0x02
+#define IOT_DETAIL_FILES     0x04
+
 struct iot_config {
 	u32 shards;   /* rings of one class */
 	u32 own;      /* our own process, never traced */
@@ -218,7 +223,11 @@ struct iot_config {
 	u8 sockets;   /* sockets and pipes are recorded */
 	u8 scope;     /* enum iot_scope */
 	u8 aggregate; /* calls and requests are summed up, and not told one by one */
-	u64 group;    /* IOT_ALL_OF_GROUP: its number */
+	u8 detail;    /* IOT_DETAIL_: which calls are told although they are summed up */
+	u8 pad[3];
+	u64 group; /* IOT_ALL_OF_GROUP: its number */
+	u32 room;  /* bytes in a ring from which on nothing is told besides the sums */
+	u32 pad2;
 };
 
 #endif

@@ -220,10 +220,19 @@ static __always_inline struct iot_sum *iot_sum_of(struct iot_sum_key *key)
 	return sum ?: bpf_map_lookup_elem(&iot_rests, &row);
 }
 
-static __always_inline void iot_sum_time(struct iot_sum *sum, u32 row, u64 start, u64 time)
+/* How long calls of a row take, where it is known only of calls that are told. */
+static __always_inline void iot_count_time(u32 row, u64 time)
 {
 	struct iot_counts *counts = bpf_map_lookup_elem(&iot_hists, &row);
-	u32 n = iot_log2(time | 1), bucket = iot_bucket(time);
+	u32 bucket = iot_bucket(time);
+
+	if (counts && bucket < IOT_BUCKETS)
+		__sync_fetch_and_add(&counts->time[bucket], 1);
+}
+
+static __always_inline void iot_sum_time(struct iot_sum *sum, u32 row, u64 start, u64 time)
+{
+	u32 n = iot_log2(time | 1);
 
 	n = n < IOT_TIME_FIRST ? 0 : n - IOT_TIME_FIRST;
 	if (n >= IOT_TIMES)
@@ -235,8 +244,7 @@ static __always_inline void iot_sum_time(struct iot_sum *sum, u32 row, u64 start
 		sum->max_at = start;
 	iot_lower(&sum->first, start);
 	iot_raise(&sum->last, start + time);
-	if (counts && bucket < IOT_BUCKETS)
-		__sync_fetch_and_add(&counts->time[bucket], 1);
+	iot_count_time(row, time);
 }
 
 static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes)

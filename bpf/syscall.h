@@ -255,6 +255,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return false;
 	}
 	f->start = start ?: bpf_ktime_get_ns();
+	iot_due(t, s, f);
 	/* files that nobody opens by a name are told when they are used */
 	if (file && iot_cfg.sockets && iot_streams(BPF_CORE_READ(file, f_inode))) {
 		t->now = f->start;
@@ -304,12 +305,13 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	row = iot_row(f, spec);
 	if (row == IOT_ROW_EXCLUDED)
 		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+	else
+		f->spec = row;
 	s = row < 0 ? NULL : iot_spec_of(row);
 	if (!s || !iot_enters(t, s, f, start)) {
 		iot_leave_out(t);
 		return 0;
 	}
-	f->spec = row;
 	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
 	return 0;
@@ -416,7 +418,8 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	}
 	iot_spent(t, t->now - f->start);
 	iot_values(t, s, f, ret);
-	if (!f->summed)
+	t->marks = iot_cfg.detail ? iot_marks(t, s, f, t->now) : 0;
+	if (!f->summed || t->marks & IOT_D_SELF)
 		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
@@ -435,10 +438,16 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	t->issuing = 0;
 	if (f->summed) {
 		iot_sum_made(t, s, f, t->now);
+		if (iot_cfg.detail) {
+			iot_cache_known(s, f, ret);
+			iot_detail(t, s, f, t->marks, t->now);
+		}
 		return 0;
 	}
 	if (iot_cfg.aggregate)
 		iot_tell_inner(t, s, f);
+	if (iot_cfg.detail)
+		iot_mark(t, t->marks, t->now);
 	if (iot_send_cache(t, s, f, ret))
 		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
 	return 0;

@@ -19,6 +19,13 @@
 #define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
 #define IOT_B_PHASE	 0x04
 
+/* iot_frame.range */
+enum {
+	IOT_RANGE_NEW = 0, /* no page was added yet */
+	IOT_RANGE_KNOWN,
+	IOT_RANGE_UNKNOWN
+};
+
 /* A call that has entered and not returned. */
 struct iot_frame {
 	u64 start;
@@ -59,7 +66,10 @@ struct iot_frame {
 	u8 nested;  /* it is in a call of its own layer */
 	u8 summed;  /* aggregate mode: it is not told */
 	u8 opening; /* it is, or runs in, a call of a library that makes or ends handles */
-	u8 pad[3];
+	u8 marks;   /* aggregate mode: IOT_D_SELF when a call inside it was told as one that is wanted */
+	u8 holds;   /* aggregate mode: a call inside it was told */
+	u8 calls;   /* it and the calls around it that are no phases */
+	u64 due;    /* aggregate mode: from then on it, or a call around it, is slow */
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
@@ -123,6 +133,10 @@ struct iot_task {
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
 	u64 serves;	/* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
+	u32 kept;	/* calls that are remembered: see bpf/detail.h */
+	u32 unkept;	/* and those for which there was no room */
+	u32 marks;	/* of the system call that returns now: see iot_marks */
+	u32 pad2;
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
@@ -160,7 +174,7 @@ struct iot_scratch {
 	u8 bytes[IOT_TEXT_MAX + 256];
 	struct iot_stdio stream;
 	struct iot_stream told;
-	struct iot_call made; /* of an operation that is summed up */
+	struct iot_operation made; /* one that is summed up */
 	struct iot_summing sum;
 	u64 mnt_root; /* where the path of a file left its mount */
 	u64 root;     /* where paths end: dentry and mount */

@@ -102,18 +102,21 @@ static __always_inline int iot_kernel_enter(struct pt_regs *ctx, u64 spec)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	iot_about(s, f);
 	f->start = bpf_ktime_get_ns();
+	iot_due(t, s, f);
 	return 0;
 }
 
 /* The innermost call, of a kernel function, has returned. */
 __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 {
-	struct iot_syscall e = {};
+	struct iot_syscall *e;
 	struct iot_frame *f;
 	struct iot_spec *s;
+	u32 marks;
 
 	if (!t || !t->depth)
 		return 0;
+	e = &t->made;
 	iot_pop(t, now);
 	f = iot_frame_at(t, t->depth);
 	s = iot_spec_of(f->spec);
@@ -137,38 +140,42 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		ret = 0;
 	}
 	iot_spent(t, now - f->start);
-	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
-	e.call.flags |= f->bits;
+	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
+	e->call.flags |= f->bits;
 	if (f->file)
-		e.call.flags |= IOT_F_FILE;
-	e.ino = f->ino;
-	e.dev = f->dev;
-	e.generation = f->generation;
-	e.call.status = iot_status(s, ret);
-	if (iot_eval(&s->len, f, ret, &e.call.len))
-		e.call.flags |= IOT_F_LEN;
-	if (iot_eval(&s->off, f, ret, &e.call.off))
-		e.call.flags |= IOT_F_OFF;
+		e->call.flags |= IOT_F_FILE;
+	e->ino = f->ino;
+	e->dev = f->dev;
+	e->generation = f->generation;
+	e->call.status = iot_status(s, ret);
+	if (iot_eval(&s->len, f, ret, &e->call.len))
+		e->call.flags |= IOT_F_LEN;
+	if (iot_eval(&s->off, f, ret, &e->call.off))
+		e->call.flags |= IOT_F_OFF;
 	if (f->range == IOT_RANGE_KNOWN) {
-		e.call.off = f->from;
-		e.call.len = f->to - f->from;
-		e.call.flags |= IOT_F_OFF | IOT_F_LEN;
+		e->call.off = f->from;
+		e->call.len = f->to - f->from;
+		e->call.flags |= IOT_F_OFF | IOT_F_LEN;
 	}
-	if (e.call.status >= 0 && iot_eval(&s->got, f, ret, &e.call.got))
-		e.call.flags |= IOT_F_GOT;
+	if (e->call.status >= 0 && iot_eval(&s->got, f, ret, &e->call.got))
+		e->call.flags |= IOT_F_GOT;
+	marks = iot_cfg.detail ? iot_marks(t, s, f, now) : 0;
 	if (f->summed) {
 		struct iot_summing *m = &t->sum;
 
 		iot_summing(m, t->process, f->spec);
 		if (f->file)
-			iot_sum_file(m, e.ino, e.dev, e.generation);
+			iot_sum_file(m, e->ino, e->dev, e->generation);
 		m->own = now - f->start > f->inner ? now - f->start - f->inner : 0;
 		m->nested = f->nested;
-		return iot_sum(m, s, &e.call);
+		iot_sum(m, s, &e->call);
+		return iot_cfg.detail ? iot_detail(t, s, f, marks, now) : 0;
 	}
 	if (iot_cfg.aggregate)
 		iot_tell_inner(t, s, f);
-	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+	if (iot_cfg.detail)
+		iot_mark(t, marks, now);
+	iot_send(iot_call_class(s), s->layer, e, sizeof(*e));
 	return 0;
 }
 

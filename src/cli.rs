@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::catalog::{LIBRARY_LAYERS, Phase};
+use crate::record::detail::Detail;
 use crate::record::trigger::Trigger;
 use crate::summary::filter::Filter;
 use crate::words::Layer;
@@ -73,6 +74,10 @@ pub struct RecordArgs {
     /// without --output; no: record every call
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
+    /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with all
+    /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
+    pub detail: Vec<Detail>,
     /// Record calls on sockets and pipes, too
     #[arg(long)]
     pub sockets: bool,
@@ -106,7 +111,7 @@ pub struct RecordArgs {
 impl RecordArgs {
     /// Are calls summed up in the kernel?
     pub fn aggregates(&self) -> bool {
-        self.aggregate.unwrap_or(self.system && self.output.is_none())
+        self.aggregate.unwrap_or(!self.detail.is_empty() || (self.system && self.output.is_none()))
     }
 }
 

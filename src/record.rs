@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod destination;
+pub mod detail;
 pub mod flight;
 pub mod live;
 mod output;
@@ -18,6 +19,7 @@ mod worker;
 
 use self::control::Control;
 use self::destination::Destination;
+use self::detail::Chooser;
 use self::flight::Alarm;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
@@ -38,7 +40,7 @@ use crate::loader::sums::Taker;
 use crate::loader::{kernel, mounts, privileges};
 use crate::metrics::endpoint;
 use crate::probes;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write as _;
@@ -62,6 +64,9 @@ const LATE: Duration = Duration::from_millis(50);
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
+    if !args.detail.is_empty() && !args.aggregates() {
+        bail!("--detail says which calls are recorded besides sums; with --aggregate=no all are");
+    }
     doctor::preflight(!args.run.is_empty())?;
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;
@@ -102,6 +107,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         reserved: targets.reserved()?,
         scope: targets.scope(),
         aggregate: args.aggregates(),
+        detail: detail::plan(&args.detail),
     };
     let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
@@ -119,6 +125,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         &args.job_vars,
     );
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
+    let chooser = options
+        .detail
+        .is_some()
+        .then(|| Ok::<_, anyhow::Error>(Chooser::new(args.detail.clone(), rank_vars.clone(), session.choice()?)));
+    let chooser = chooser.transpose()?;
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let node = Arc::new(Board::default());
     let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone())?;
@@ -133,15 +144,17 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         watch: watching.watch(),
         totals: served.as_ref().map(serving::Serving::totals),
         triggers: args.flight.trigger.clone(),
+        chooser,
         session: sender.clone(),
         inbox,
         notes: inbox_of_notes,
     })?;
 
     let sums = options.aggregate.then(|| {
+        let sums = session.sums(options.detail.as_ref())?;
         let notes = notes.clone();
         // A worker that failed has said why.
-        Taker::start(session.sums()?, move |events| drop(notes.send(worker::Note::Events(events))))
+        Taker::start(sums, move |events| drop(notes.send(worker::Note::Events(events))))
     });
     let mut run = Run {
         sums: sums.transpose()?,

@@ -162,6 +162,8 @@ pub mod flag {
     pub const READAHEAD: i32 = 1 << 7;
     /// A page fault that the kernel counts as a major one: it waited for a device.
     pub const MAJOR: i32 = 1 << 8;
+    /// It is in the sums, too (`--aggregate`): nobody may count it twice.
+    pub const SUMMED: i32 = 1 << 9;
 }
 
 /// Names that `intern` takes at most: far more than there are functions to trace.

@@ -21,7 +21,7 @@ impl Losses {
     /// Reports and forgets.
     pub fn report(&mut self, t_ns: i64, out: &mut Vec<Row>) {
         while let Some(((place, layer), count)) = self.counts.pop_first() {
-            out.push(Row::Loss(Loss { t_ns, layer, cpu: None, place, count }));
+            out.push(Row::Loss(Loss { t_ns, layer, cpu: None, place, process_ix: None, count }));
         }
     }
 }

@@ -52,12 +52,12 @@ pub use self::rollup::CallSums;
 use self::rollup::Rollups;
 use self::rows::{Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
-use self::stack::{Above, Node, Stack, Tree};
+use self::stack::{Above, Node, Stack, Tree, WANTED};
 use self::sums::{Opened, Subject, Sums};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use crate::catalog::{self, Copies, Role};
-use crate::event::{About, Call, Enter, Event, Operation, Sum, TextKind};
+use crate::event::{About, Call, Enter, Event, Kept, Operation, Sum, TextKind, Wanted};
 use crate::words::{Kind, Layer, flag};
 
 /// What the correlator needs to know of the run.
@@ -75,7 +75,7 @@ pub struct Config {
     pub job_vars: Vec<String>,
     /// Completed calls, over all threads, that may wait for an enclosing call to end.
     pub max_pending: usize,
-    /// Calls are summed up, and not written one by one.
+    /// Calls are summed up, and not written one by one unless they are wanted.
     pub aggregate: bool,
 }
 
@@ -266,7 +266,8 @@ impl Correlator {
     fn event(&mut self, event: Event, late: bool, out: &mut Vec<Row>) {
         let t_ns = self.since_t0(event.time());
         match event {
-            Event::Call(call) => self.call(&call, late, out),
+            Event::Call(call) => self.call(&call, None, late, out),
+            Event::Kept(kept) => self.call(&kept.call, Some(&kept), late, out),
             Event::Enter(enter) => self.enter(enter, out),
             Event::Operation(operation) => self.operation(&operation, out),
             Event::Text { thread, seq, what, bytes, root, cut, .. } => {
@@ -441,7 +442,8 @@ impl Correlator {
         Some((usize::from(spec % rows), spec / rows))
     }
 
-    fn call(&mut self, call: &Call, late: bool, out: &mut Vec<Row>) {
+    /// A call is over; `kept`: it is in the sums.
+    fn call(&mut self, call: &Call, kept: Option<&Kept>, late: bool, out: &mut Vec<Row>) {
         let Some((row, copy)) = self.row_of(call.spec) else {
             self.losses.add("spec_unknown", None, 1);
             return;
@@ -490,7 +492,11 @@ impl Correlator {
             }
         }
         let caller = Caller { rank: thread.rank, run: &thread.run };
-        let coll_id = self.collectives.call(&seen, found.handle, &self.things.handles, &caller);
+        // They are told apart by their order, which is not known where some are only summed up.
+        let coll_id = match kept {
+            None => self.collectives.call(&seen, found.handle, &self.things.handles, &caller),
+            Some(_) => None,
+        };
         let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
         let first = self.operations.first((call.thread, call.seq)).filter(|_| spec.kind == Kind::Wait);
         if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
@@ -507,6 +513,7 @@ impl Correlator {
             self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
         let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
+        let told = kept.map(|k| k.cached).or(told);
         let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
         let waits = found.file.filter(|_| self.cache.requests && spec.layer == Layer::Syscall).map(|file| {
             let during = [call.start, call.start.saturating_add(call.dur)];
@@ -534,6 +541,8 @@ impl Correlator {
                 | found.flags
                 | if cached.ahead.is_some_and(|n| n > 0) { flag::READAHEAD } else { 0 }
                 | if cut { flag::TRUNCATED } else { 0 }
+                | if kept.is_some() { flag::SUMMED } else { 0 }
+                | if call.wanted == Wanted::No { 0 } else { WANTED }
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id.or(first),
             coll_id,
@@ -562,7 +571,11 @@ impl Correlator {
             opened: found.opened,
             inside: false,
             inner: thread.inner.take().filter(|(seq, _)| *seq == call.seq).map(|(_, inner)| inner),
+            whole: call.wanted == Wanted::Whole,
         };
+        if let Some(kept) = kept {
+            node.inner = Some(i64::try_from(kept.inner).unwrap_or(i64::MAX));
+        }
         if phase.is_some() {
             thread.texts.clear();
             self.leave_phase(call.thread, node, out);
@@ -576,11 +589,14 @@ impl Correlator {
             self.leave(false, out);
             return;
         }
-        if !thread.stack.push(node, from) {
+        let outermost = usize::from(call.depth) == thread.phases.len();
+        if kept.is_some() && !outermost {
+            thread.stack.insert(node);
+        } else if !thread.stack.push(node, from) {
             self.losses.add("overlap", Some(spec.layer), 1);
         }
         self.waiting += 1;
-        if usize::from(call.depth) == thread.phases.len() {
+        if outermost {
             thread.texts.clear();
             self.settle(call.thread, from, out);
         } else {
@@ -640,11 +656,12 @@ impl Correlator {
             let id = span_id(thread, open.enter.seq);
             let mut span = state.span(row, id, open.enter.cpu, (open.start_ns, dur_ns));
             span.file_id = open.file();
-            span.flags |= row.flags | flag::UNFINISHED;
+            // It did not end: what ran inside it may be wanted.
+            span.flags |= row.flags | flag::UNFINISHED | WANTED;
             let (seq, spec, depth) = (open.enter.seq, open.enter.spec, open.enter.depth);
             self.leave_phase(
                 thread,
-                Node { span, seq, spec, depth, size: 1, opened: false, inside: false, inner: None },
+                Node { span, seq, spec, depth, size: 1, opened: false, inside: false, inner: None, whole: false },
                 out,
             );
         }
@@ -759,7 +776,10 @@ impl Correlator {
             journal_ns: waits.journal,
             ret: facts.ret,
             errno: facts.errno,
-            flags: facts.flags | found.flags,
+            flags: facts.flags
+                | found.flags
+                | if operation.summed { flag::SUMMED } else { 0 }
+                | if call.wanted == Wanted::No { 0 } else { WANTED },
             // The half of a call that copies is over with that.
             async_id: Some(id).filter(|_| spec.family != catalog::Family::Syscall),
             coll_id: None,
@@ -867,12 +887,19 @@ impl Correlator {
     }
 }
 
-/// A call is over: it is written, or summed up.
-fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, span: Span, spec: u16, out: &mut Vec<Row>) {
-    rollups.add(&span, spec);
-    match sums {
-        Some(sums) => sums.span(&span, t0),
-        None => out.push(Row::Span(span)),
+/// A call is over: it is written, or summed up, or both.
+fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, mut span: Span, spec: u16, out: &mut Vec<Row>) {
+    let wanted = span.flags & WANTED != 0 || sums.is_none();
+    span.flags &= !WANTED;
+    if span.flags & flag::SUMMED == 0 {
+        rollups.add(&span, spec);
+        if let Some(sums) = sums {
+            sums.span(&span, t0);
+            span.flags |= flag::SUMMED;
+        }
+    }
+    if wanted {
+        out.push(Row::Span(span));
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::rows::Span;
+use super::stack::WANTED;
 use crate::words::flag;
 
 /// A span, and its row of the catalog.
@@ -51,6 +52,7 @@ impl Operations {
         for (mut span, spec) in self.held.remove(&by).unwrap_or_default() {
             self.count -= 1;
             below(&mut span, parent.span_id, parent.root_id);
+            span.flags |= parent.flags & WANTED;
             out.push((span, spec));
         }
     }
@@ -96,7 +98,7 @@ mod tests {
         let depth = u8::from(of.is_some());
         let read =
             Call { spec: row as u16, len: Some(10), got: Some(7), off: Some(3), ..call(1, seq, depth, start, end) };
-        Event::Operation(Operation { call: read, told: end, of, found_by })
+        Event::Operation(Operation { call: read, told: end, of, found_by, summed: false })
     }
 
     fn enter(seq: u32, start: u64, end: u64) -> Event {

@@ -8,7 +8,7 @@ use super::rows::{Row, SEQ_BITS, Span, span_id};
 use super::testing::{call, key, spec};
 use super::{Config, Correlator};
 use crate::catalog::{self, Async};
-use crate::event::{Call, Enter, Event};
+use crate::event::{Cached, Call, Enter, Event, Kept, Wanted};
 use crate::words::{Kind, Layer, flag};
 use std::sync::LazyLock;
 
@@ -99,7 +99,11 @@ fn play_all(programs: &[Vec<Step>]) -> Vec<(Call, Option<u32>)> {
 
 /// Pushes the events in the order of `shuffle`, in batches: before each, the watermark moves as far as it truly may.
 fn run(events: &[Event], shuffle: &[u64], batch: usize, max_pending: usize) -> Vec<Row> {
-    let mut correlator = Correlator::new(Config { max_pending, specs: specs(), ..Config::default() });
+    run_with(events, shuffle, batch, Config { max_pending, specs: specs(), ..Config::default() })
+}
+
+fn run_with(events: &[Event], shuffle: &[u64], batch: usize, config: Config) -> Vec<Row> {
+    let mut correlator = Correlator::new(config);
     let mut out = Vec::new();
     let mut order: Vec<usize> = (0..events.len()).collect();
     order.sort_by_key(|i| shuffle.get(*i).copied().unwrap_or(0));
@@ -185,6 +189,45 @@ proptest! {
             prop_assert_eq!(span.parent_id, parent.map(|p| span_id(call.thread, p)));
             prop_assert_eq!(span.flags & flag::INFERRED_PARENT, 0);
             prop_assert_eq!(i32::from(span.depth), i32::from(call.depth));
+        }
+    }
+
+    /// Calls that are summed up and told when the outermost call around them ends come out below the same calls as ones that
+    /// are told at once.
+    #[test]
+    fn calls_that_are_told_late_find_their_place(programs in programs(), kept in prop::collection::vec(prop::bool::weighted(0.6), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+        let mut truth = play_all(&programs);
+        for (call, _) in &mut truth {
+            call.spec %= calls();
+            call.wanted = Wanted::Itself;
+        }
+        let of = |thread: u32, seq: u32| truth.iter().find(|(c, _)| (c.thread, c.seq) == (thread, seq)).unwrap();
+        let outermost = |call: &Call| {
+            let (mut call, mut parent) = *of(call.thread, call.seq);
+            while let Some(seq) = parent {
+                (call, parent) = *of(call.thread, seq);
+            }
+            call
+        };
+        let cached = Cached { miss: None, ahead: None, throttled: 0 };
+        let inner = |call: &Call| {
+            truth.iter().filter(|(c, p)| (c.thread, *p) == (call.thread, Some(call.seq))).map(|(c, _)| c.dur).sum()
+        };
+        let events: Vec<Event> = truth.iter().enumerate().map(|(i, (call, _))| {
+            if !kept.get(i).copied().unwrap_or(false) {
+                return Event::Call(*call);
+            }
+            let outermost = outermost(call);
+            Event::Kept(Box::new(Kept { call: *call, told: outermost.start + outermost.dur, inner: inner(call), cached }))
+        }).collect();
+        let config = || Config { specs: specs(), aggregate: true, ..Config::default() };
+        let got = spans(&run_with(&events, &shuffle, batch, config()));
+        check_shape(&got);
+        prop_assert_eq!(got.len(), truth.len());
+        for (call, parent) in &truth {
+            let span = &got[&span_id(call.thread, call.seq)];
+            prop_assert_eq!(span.parent_id, parent.map(|p| span_id(call.thread, p)));
+            prop_assert_eq!(span.flags & (flag::INFERRED_PARENT | flag::SUMMED), flag::SUMMED);
         }
     }
 

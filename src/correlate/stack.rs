@@ -7,6 +7,9 @@ use crate::words::{Layer, flag};
 const IO_LIBRARIES: u16 =
     1 << Layer::Netcdf as u16 | 1 << Layer::Pnetcdf as u16 | 1 << Layer::Hdf5 as u16 | 1 << Layer::Mpiio as u16;
 
+/// A bit of `flags` that is never written: aggregate mode, the call is wanted by itself.
+pub const WANTED: i32 = 1 << 30;
+
 /// A completed call, and how many completed calls it holds.
 #[derive(Debug)]
 pub struct Node {
@@ -24,6 +27,19 @@ pub struct Node {
     pub inside: bool,
     /// How long the calls right inside it took, where these are not told.
     pub inner: Option<i64>,
+    /// Aggregate mode: it is wanted with all that ran inside it.
+    pub whole: bool,
+}
+
+impl Node {
+    /// It ran inside this call.
+    fn below(&mut self, parent: &Span, depth: u8) {
+        self.span.parent_id = Some(parent.span_id);
+        self.span.flags &= !flag::INFERRED_PARENT;
+        if self.depth != depth.saturating_add(1) {
+            self.span.flags |= flag::INFERRED_PARENT;
+        }
+    }
 }
 
 /// The calls that are known to enclose whatever completes now: the open phases of the thread.
@@ -73,10 +89,7 @@ impl Stack {
         while at > from {
             let child = &mut self.nodes[at - 1];
             covered = covered.saturating_add(child.span.dur_ns);
-            child.span.parent_id = Some(node.span.span_id);
-            if child.depth != node.depth.saturating_add(1) {
-                child.span.flags |= flag::INFERRED_PARENT;
-            }
+            child.below(&node.span, node.depth);
             at -= child.size as usize;
         }
         node.size = (self.nodes.len() - from + 1) as u32;
@@ -84,6 +97,50 @@ impl Stack {
         let fits = covered <= node.span.dur_ns;
         self.nodes.push(node);
         fits
+    }
+
+    /// Adds a call that is told a while after it ended: it may have run inside calls that are here already, and between those
+    /// inside them.
+    pub fn insert(&mut self, mut node: Node) {
+        let (begins, ends) = (node.span.start_ns, node.span.start_ns.saturating_add(node.span.dur_ns));
+        // Before what it stands, and where what ran inside it ends.
+        let (mut at, mut adopted) = (self.nodes.len(), self.nodes.len());
+        let mut around: Vec<usize> = Vec::new();
+        let mut first = 0;
+        while at > first {
+            let last = &self.nodes[at - 1];
+            let before = at - last.size as usize;
+            if last.seq > node.seq {
+                at = before;
+                if last.span.start_ns < begins || last.span.start_ns > ends {
+                    adopted = at;
+                }
+            } else if last.span.start_ns.saturating_add(last.span.dur_ns) >= ends {
+                around.push(at - 1);
+                (first, at) = (before, at - 1);
+                adopted = at;
+            } else {
+                break;
+            }
+        }
+        let adopted = adopted.max(at);
+        let (mut child, mut covered) = (adopted, 0_i64);
+        while child > at {
+            let inside = &mut self.nodes[child - 1];
+            covered = covered.saturating_add(inside.span.dur_ns);
+            inside.below(&node.span, node.depth);
+            child -= inside.size as usize;
+        }
+        if let Some(parent) = around.last().map(|at| &mut self.nodes[*at]) {
+            node.below(&parent.span, parent.depth);
+            parent.span.self_ns = (parent.span.self_ns - node.span.dur_ns + covered).max(0);
+        }
+        for at in around {
+            self.nodes[at].size += 1;
+        }
+        node.size = (adopted - at + 1) as u32;
+        node.span.self_ns = (node.span.dur_ns - covered).max(0);
+        self.nodes.insert(adopted, node);
     }
 
     /// Takes the trees before `from` out: nothing can adopt them any more.
@@ -97,8 +154,8 @@ impl Stack {
 
     /// Takes every tree out, parents before children, with parent, depth, root and `layer_top` filled in.
     pub fn take(&mut self, above: Above, each: &mut impl FnMut(Node, Tree)) {
-        // Per enclosing call: where its tree begins, and the layers down to it.
-        let mut enclosing: Vec<(usize, u16)> = Vec::new();
+        // Per enclosing call: where its tree begins, the layers down to it, and whether all in it is wanted.
+        let mut enclosing: Vec<(usize, u16, bool)> = Vec::new();
         let mut tree = Tree::default();
         while let Some(mut node) = self.nodes.pop() {
             let at = self.nodes.len();
@@ -113,13 +170,17 @@ impl Stack {
                 }
             }
             let layers = enclosing.last().map_or(above.layers, |e| e.1);
+            let whole = node.whole || enclosing.last().is_some_and(|e| e.2);
+            if whole {
+                node.span.flags |= WANTED;
+            }
             let layer = 1 << node.span.layer as u16;
             node.span.root_id = above.root.unwrap_or(tree.id);
             node.span.depth = (usize::from(above.depth) + enclosing.len()).min(i8::MAX as usize) as i8;
             node.span.layer_top = layers & layer == 0;
             node.inside = layers & IO_LIBRARIES != 0;
             if node.size > 1 {
-                enclosing.push((from, layers | layer));
+                enclosing.push((from, layers | layer, whole));
             }
             each(node, tree);
         }

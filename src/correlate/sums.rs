@@ -291,7 +291,8 @@ fn row([from_ns, to_ns]: [i64; 2], (layer, op, kind): Op, subject: Subject, f: F
 mod tests {
     use super::*;
     use crate::correlate::testing::{Run, call, key, spec};
-    use crate::event::{About, Call, Event, Sum};
+    use crate::event::{About, Cached, Call, Event, Kept, Sum, Wanted};
+    use crate::words::flag;
 
     fn sum(time: u64, symbol: &str, about: About, calls: u64) -> Event {
         let mut figures = Figures { calls, bytes: 10 * calls, time: 5 * calls, own: 4 * calls, ..Figures::default() };
@@ -358,6 +359,35 @@ mod tests {
         run.call("fclose", Call { handle: Some(0x1000), ..call(0, 1, 0, 10, 90) });
         let out = run.finish().0;
         assert_eq!(rows(&out).iter().map(|r| (r.op, r.dur_ns, r.self_ns)).collect::<Vec<_>>(), [("fclose", 80, 20)]);
+    }
+
+    #[test]
+    fn what_is_wanted_besides_is_written_and_counted_once() {
+        let mut run = Run::summing();
+        let wanted = |call: Call, wanted| Call { wanted, ..call };
+        // A call of which all is wanted: the one inside it was told before that was known.
+        run.call("H5Aopen", Call { handle: Some(7), ..call(0, 1, 1, 20, 30) });
+        run.call("H5Dopen2", wanted(Call { handle: Some(9), ..call(0, 0, 0, 10, 90) }, Wanted::Whole));
+        // One that was summed up, told for the sake of the one inside it.
+        let cached = Cached { miss: None, ahead: None, throttled: 0 };
+        let kept = |symbol: &str, call: Call, told, inner| {
+            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, told, inner, cached }))
+        };
+        run.push(kept("pwrite64", wanted(call(0, 11, 1, 120, 130), Wanted::Itself), 150, 0));
+        run.push(kept("fwrite", call(0, 10, 0, 100, 150), 150, 10));
+        run.push(sum(200, "pwrite64", About::Nothing, 1));
+        run.push(sum(200, "fwrite", About::Nothing, 1));
+        let out = run.finish().0;
+        let spans: Vec<_> = out
+            .iter()
+            .filter_map(|r| if let Row::Span(s) = r { Some((s.op, s.self_ns, s.flags & flag::SUMMED)) } else { None })
+            .collect();
+        assert_eq!(
+            spans,
+            [("H5Dopen2", 70, flag::SUMMED), ("H5Aopen", 10, flag::SUMMED), ("pwrite64", 10, flag::SUMMED)]
+        );
+        let calls = |op: &str| rows(&out).iter().filter(|r| r.op == op).map(|r| r.calls + r.nested_calls).sum::<i64>();
+        assert_eq!(["H5Dopen2", "H5Aopen", "pwrite64", "fwrite"].map(calls), [1; 4]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::rows::{BlockLink, File, Handle, Row, Span, span_id};
 use super::{Config, Correlator};
 use crate::catalog::{self, Catalog};
-use crate::event::{Call, Enter, Event, FileKey, Sighting, TextKind};
+use crate::event::{Call, Enter, Event, FileKey, Sighting, TextKind, Wanted};
 
 /// A call of catalog row 0 from `start` to `end`.
 pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
@@ -25,6 +25,7 @@ pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
         unfinished: false,
         direct: false,
         truncated: false,
+        wanted: Wanted::No,
     }
 }
 

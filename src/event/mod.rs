@@ -44,6 +44,28 @@ pub struct Call {
     pub direct: bool,
     /// A user argument (path, vector) could not be read or was cut.
     pub truncated: bool,
+    pub wanted: Wanted,
+}
+
+/// Aggregate mode: is a call wanted by itself, besides the sums?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    #[default]
+    No,
+    Itself,
+    /// With all that ran inside it.
+    Whole,
+}
+
+/// Aggregate mode: a call that is in the sums. It is told when it is known that it is wanted, or holds calls that are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    pub call: Call,
+    /// When it was told: not before what ran inside it.
+    pub told: u64,
+    /// How long the calls right inside it took, in ns.
+    pub inner: u64,
+    pub cached: Cached,
 }
 
 /// A phase was entered: its own call follows when it returns, which may be at the end of the program.
@@ -157,6 +179,8 @@ pub struct Operation {
     pub of: Option<u32>,
     /// The call, by thread and number, in which it was found to be over.
     pub found_by: Option<(u32, u32)>,
+    /// Aggregate mode: it is in the sums.
+    pub summed: bool,
 }
 
 /// Pages of a file became dirty, and no call says which bytes of them it wrote.
@@ -279,6 +303,8 @@ pub struct Reply {
 pub enum Event {
     /// A call ended.
     Call(Call),
+    /// A call that is in the sums ended a while ago.
+    Kept(Box<Kept>),
     /// A phase began.
     Enter(Enter),
     /// An operation is over.
@@ -346,6 +372,7 @@ impl Event {
             | Self::Disk { time, .. }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
+            Self::Kept(k) => k.told,
             Self::Dirty(d) => d.time,
             Self::Request(r) => r.completed.unwrap_or(r.issued),
             Self::Message(m) => m.time,

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Message, Operation,
-    Replied, Reply, Request, Said, Sighting, TextKind,
+    About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Kept, Message,
+    Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -47,6 +47,8 @@ unsafe impl Plain for t::iot_operation {}
 unsafe impl Plain for t::iot_cache {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_inner {}
+// SAFETY: as above.
+unsafe impl Plain for t::iot_kept {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_rpc {}
 // SAFETY: as above.
@@ -177,6 +179,7 @@ const _: () = assert!(size_of::<t::iot_stream>() == 48);
 const _: () = assert!(size_of::<t::iot_operation>() == 104);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
 const _: () = assert!(size_of::<t::iot_inner>() == 32);
+const _: () = assert!(size_of::<t::iot_kept>() == 128);
 const _: () = assert!(size_of::<t::iot_sum_key>() == 24);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 const _: () = assert!(size_of::<t::iot_reply>() == 88);
@@ -192,6 +195,16 @@ pub mod flags {
     pub const DIRECT: u8 = 0x40;
     pub const FILE: u8 = 0x80;
 }
+
+/// With `iot_call.type`: `IOT_D_SELF`, `IOT_D_WHOLE`.
+mod marks {
+    pub const ITSELF: u8 = 0x80;
+    pub const WHOLE: u8 = 0x40;
+    pub const ALL: u8 = ITSELF | WHOLE;
+}
+
+/// The records that have them, with those of another place in the decoder.
+const MARKED: [u32; 1] = [t::iot_type::IOT_T_OPERATION.0];
 
 /// `IOT_NOT_KNOWN`.
 const NOBODY: u32 = u32::MAX;
@@ -339,6 +352,11 @@ fn call(c: &t::iot_call, file: Option<FileKey>) -> Call {
         unfinished: has(flags::UNFINISHED),
         direct: has(flags::DIRECT),
         truncated: has(flags::CUT),
+        wanted: match c.r#type & marks::ALL {
+            0 => Wanted::No,
+            marks::ITSELF => Wanted::Itself,
+            _ => Wanted::Whole,
+        },
     }
 }
 
@@ -387,12 +405,26 @@ impl Decoder {
     /// Decodes one record.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Record, WireError> {
         let kind = *bytes.first().ok_or(WireError::Short { kind: 0, len: 0 })?;
-        let event = match t::iot_type(u32::from(kind)) {
+        let event = match t::iot_type(u32::from(kind & !marks::ALL)) {
             t::iot_type::IOT_T_CALL => Event::Call(call(get(kind, bytes)?, None)),
             t::iot_type::IOT_T_SYSCALL => {
                 let s: &t::iot_syscall = get(kind, bytes)?;
                 let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
                 Event::Call(call(&s.call, (s.call.flags & flags::FILE != 0).then_some(key)))
+            }
+            t::iot_type::IOT_T_KEPT => {
+                let k: &t::iot_kept = get(kind, bytes)?;
+                let key = FileKey { dev: k.e.dev, generation: k.e.generation, ino: k.e.ino };
+                let known = |n: u64| (k.known != 0).then_some(n);
+                Event::Kept(Box::new(Kept {
+                    call: call(&k.e.call, (k.e.call.flags & flags::FILE != 0).then_some(key)),
+                    told: k.told,
+                    inner: k.inner,
+                    cached: Cached { miss: known(k.miss), ahead: known(k.ahead), throttled: k.throttled },
+                }))
+            }
+            _ if kind & marks::ALL != 0 && !MARKED.contains(&u32::from(kind & !marks::ALL)) => {
+                return Err(WireError::Unknown(kind));
             }
             t::iot_type::IOT_T_ENTER => {
                 let e: &t::iot_enter = get(kind, bytes)?;
@@ -512,6 +544,7 @@ impl Decoder {
                     told: o.told,
                     of: (o.in_call != 0).then_some(o.of),
                     found_by: (o.found != 0).then_some((o.by_thread, o.by_seq)),
+                    summed: o.summed != 0,
                 })
             }
             t::iot_type::IOT_T_STREAM => {

@@ -28,6 +28,10 @@ pub use table::{Column, Encoding, SCHEMA, Table, schema};
 /// The key among a run's facts that says that its calls were summed up, and not recorded one by one.
 pub const AGGREGATE: &str = "aggregate";
 
+/// The key of `meta` that says which calls were recorded besides the sums; and the place of those that should have been, and
+/// are only in the sums.
+pub const DETAIL: &str = "detail";
+
 /// `DuckDB` views over a dataset, written next to its tables as `views.sql`.
 pub const VIEWS: &str = include_str!("views.sql");
 

@@ -186,7 +186,7 @@ fn each_dataset_says_what_its_rows_refer_to() {
         call(2, 2_900_000_000, Some(2), Some(2), Some(1)),
         call(3, 3_700_000_000, Some(2), Some(2), Some(1)),
         Row::Metric(Metric { t_ns: 4_000_000_000, name: "excluded_calls", label: None, value: 12.0 }),
-        Row::Loss(Loss { t_ns: 4_000_000_000, layer: None, cpu: None, place: "ring", count: 1 }),
+        Row::Loss(Loss { t_ns: 4_000_000_000, layer: None, cpu: None, place: "ring", process_ix: None, count: 1 }),
         meta("end_ns", "9000000000"),
     ];
     for row in late {

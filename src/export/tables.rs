@@ -301,6 +301,7 @@ table!("losses", Loss {
     layer: Option<Layer> => Dict,
     cpu: Option<i16> => Dict,
     place: &'static str => Dict,
+    process_ix: Option<i32> => Dict,
     count: i64 => Dict,
 });
 

@@ -1856,6 +1856,8 @@ WITH calls AS (
     layer_top AND kind IN ('read', 'write') AND NOT `offset` IS NULL AND bytes > 0 AS placed,
     CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
   FROM spans
+  WHERE
+    flags & 512 = 0
 ), befores AS (
   SELECT
     *,

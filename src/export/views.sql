@@ -540,12 +540,13 @@ CREATE OR REPLACE VIEW v_busy AS
   GROUP BY host, layer ORDER BY host, layer_rank(layer);
 
 -- Sums by process, file or object, layer and function, of whole traces: in a trace with --aggregate the table file_rollup, else
--- from the calls. Figures are of outermost calls of their layer. sequential, consecutive, strides: against the read (or write)
+-- from the calls that are in no sum (bit 9 of flags). Figures are of outermost calls of their layer. sequential, consecutive, strides: against the read (or write)
 -- before by the same process on the same file, or handle of a library, as Darshan defines them.
 CREATE OR REPLACE VIEW file_sums AS
   WITH calls AS (
     SELECT *, layer_top AND kind IN ('read', 'write') AND "offset" IS NOT NULL AND bytes > 0 AS placed,
-           CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing FROM spans),
+           CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+    FROM spans WHERE flags & 512 = 0),
   befores AS (
     SELECT *, CASE WHEN placed THEN coalesce(lag("offset" + bytes - 1) OVER (
                 PARTITION BY host, process_ix, layer, thing, placed, kind ORDER BY start_ns + dur_ns, span_id), 0) END AS last,
@@ -579,7 +580,7 @@ CREATE OR REPLACE VIEW file_sums AS
 CREATE OR REPLACE VIEW frequent AS
   WITH calls AS (
     SELECT *, CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing FROM spans
-    WHERE layer_top AND kind IN ('read', 'write') AND bytes IS NOT NULL AND errno = 0),
+    WHERE layer_top AND kind IN ('read', 'write') AND bytes IS NOT NULL AND errno = 0 AND flags & 512 = 0),
   befores AS (
     SELECT *, lag("offset" + bytes - 1) OVER (
       PARTITION BY host, process_ix, layer, thing, kind ORDER BY start_ns + dur_ns, span_id) AS last

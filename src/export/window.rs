@@ -199,7 +199,7 @@ impl Kept {
         self.node.into_iter().try_for_each(|figure| each(Row::Metric(figure)))?;
         if let (1.., Ok(lost)) = (self.short, i64::try_from(self.short)) {
             let t_ns = i64::try_from(self.from.as_nanos()).unwrap_or(i64::MAX);
-            each(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: PLACE, count: lost }))?;
+            each(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: PLACE, process_ix: None, count: lost }))?;
         }
         let mut take = |call: Span, open: &mut BTreeMap<i64, Span>, each: &mut dyn FnMut(Row) -> Result<()>| {
             open.remove(&call.span_id);

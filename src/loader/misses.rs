@@ -77,6 +77,7 @@ impl Misses {
             layer: Some(layer).filter(|l| *l != Layer::App),
             cpu: None,
             place: "recursion",
+            process_ix: None,
             count: count as i64,
         };
         let mut rows = Vec::new();

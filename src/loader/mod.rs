@@ -1,9 +1,10 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
 //! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
-//! `attach`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
+//! `attach`, `detail`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
+pub mod detail;
 pub mod elf;
 pub mod existing;
 mod functions;

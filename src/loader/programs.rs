@@ -1,6 +1,7 @@
 //! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
 
 use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
+use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::rings::Layout;
@@ -33,6 +34,8 @@ pub struct Options {
     pub scope: Scope,
     /// Calls and requests are summed up in the kernel, and not told one by one.
     pub aggregate: bool,
+    /// Which of them are told all the same.
+    pub detail: Option<Plan>,
 }
 
 /// Who becomes a target without being the child of one.
@@ -76,6 +79,10 @@ pub fn open<'obj>(
     };
     (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
     ro.iot_cfg.aggregate = u8::from(options.aggregate);
+    if let Some(plan) = &options.detail {
+        ro.iot_cfg.detail = plan.bits();
+        ro.iot_cfg.room = layout.bytes[1] / 5 * 4;
+    }
     if options.layers.contains(&Layer::Syscall) {
         let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
         for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
@@ -120,6 +127,19 @@ pub fn open<'obj>(
             map.set_max_entries(1).context("table of sums")?;
         }
     }
+    if options.detail.is_some() {
+        open.maps.iot_slow.set_max_entries(rows.len() as u32 + sums::BLOCK_OPS).context("table of limits")?;
+        let maps = &mut open.maps;
+        for map in [
+            &mut maps.iot_sources,
+            &mut maps.iot_wholes,
+            &mut maps.iot_quiets,
+            &mut maps.iot_chosen,
+            &mut maps.iot_parts,
+        ] {
+            map.set_max_entries(detail::ENTRIES).context("table of what is told")?;
+        }
+    }
     Ok(open)
 }
 
@@ -133,6 +153,7 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
         sockets: false,
         scope: Scope::Listed,
         aggregate: false,
+        detail: None,
     };
     let layout = Layout::new(options.ring_bytes, 1);
     let loads = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);

@@ -5,6 +5,7 @@ use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{Event, FileKey, wire};
 use crate::loader::attach::Engine;
+use crate::loader::detail::{Choice, Plan, Slow, Sources};
 use crate::loader::functions;
 use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
@@ -60,6 +61,8 @@ pub struct Session<'obj> {
     misses: Misses,
     /// When returns without an entry are losses again.
     settles: Option<Instant>,
+    /// Who tells how much besides sums.
+    sources: Option<Sources>,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -130,7 +133,11 @@ impl<'obj> Session<'obj> {
             seen_losses: HashMap::new(),
             misses: Misses::default(),
             settles: None,
+            sources: None,
         };
+        if options.detail.is_some() {
+            session.sources = Some(Sources::create(&session.skel.maps)?);
+        }
         session.number_programs();
         Ok((session, rings))
     }
@@ -189,8 +196,27 @@ impl<'obj> Session<'obj> {
     ///
     /// # Errors
     /// When the kernel gives no memory for them.
-    pub fn sums(&self) -> Result<Sums> {
-        Sums::create(&self.skel.maps)
+    pub fn sums(&self, detail: Option<&Plan>) -> Result<Sums> {
+        let slow = detail.map(|plan| Slow::create(&self.skel.maps, plan, &self.rows)).transpose()?;
+        Sums::create(&self.skel.maps, slow)
+    }
+
+    /// What chooses whose calls are told although they are summed up.
+    ///
+    /// # Errors
+    /// When the kernel does not show its tables.
+    pub fn choice(&self) -> Result<Choice> {
+        Choice::create(&self.skel.maps)
+    }
+
+    /// Of which processes how many calls were only summed up that were wanted one by one, since the last time.
+    pub fn refused(&mut self) -> Vec<(u32, u64)> {
+        let targets = &self.skel.maps.iot_targets;
+        let numbers = || {
+            let values = targets.keys().filter_map(|pid| targets.lookup(&pid, MapFlags::ANY).ok().flatten());
+            values.filter_map(|value| value.first_chunk().map(|b| u32::from_ne_bytes(*b))).collect()
+        };
+        self.sources.as_mut().map(|sources| sources.tick(numbers)).unwrap_or_default()
     }
 
     /// Makes a process a target, unless it is one; `armed: false` means from its next exec on. Is it a new one?
@@ -377,6 +403,7 @@ impl<'obj> Session<'obj> {
                         layer: layer.filter(|l| *l != Layer::App),
                         cpu: Some(cpu as i16),
                         place: place_name(key / LOSS_LAYERS),
+                        process_ix: None,
                         count: (n - *seen) as i64,
                     });
                     *seen = n;

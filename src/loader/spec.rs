@@ -178,6 +178,11 @@ fn sums(row: &Row) -> t::iot_sums_how {
     }
 }
 
+/// Are calls of a row summed up in the kernel?
+pub fn is_summed(row: &Row) -> bool {
+    sums(row) != t::iot_sums_how::IOT_SUMS_NOT
+}
+
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);

@@ -4,6 +4,7 @@
 //! program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read and emptied.
 
 use crate::event::{About, BUCKETS, Counts, Event, Figures, Sum, wire};
+use crate::loader::detail::Slow;
 use crate::loader::rings::now;
 use crate::skel::IotraceMaps;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -36,6 +37,8 @@ pub struct Sums {
     seen_rests: BTreeMap<u32, Figures>,
     seen_histograms: BTreeMap<u32, Histograms>,
     from: u64,
+    /// Who learns from them when a call is slow.
+    slow: Option<Slow>,
 }
 
 impl Sums {
@@ -43,7 +46,7 @@ impl Sums {
     ///
     /// # Errors
     /// When the kernel gives no memory for them.
-    pub fn create(maps: &IotraceMaps<'_>) -> Result<Self> {
+    pub fn create(maps: &IotraceMaps<'_>, slow: Option<Slow>) -> Result<Self> {
         let table = || {
             let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
             let (key, value) = wire::sum_sizes();
@@ -60,6 +63,7 @@ impl Sums {
             seen_rests: BTreeMap::new(),
             seen_histograms: BTreeMap::new(),
             from: now(),
+            slow,
         };
         sums.swap()?;
         Ok(sums)
@@ -108,17 +112,27 @@ impl Sums {
             events.push(Event::Sum(Box::new(sum)));
         }
         for row in rows {
-            let Some(value) =
-                self.histograms.lookup(&row.to_ne_bytes(), MapFlags::ANY).context("reading histograms")?
-            else {
-                continue;
-            };
-            let Some(all) = wire::counts(&value) else { continue };
-            let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; BUCKETS]; 2]);
-            let [durations, sizes] = [0, 1].map(|what| grown(&seen[what], &all[what]));
+            let Some([durations, sizes]) = self.counted(row)? else { continue };
+            if let Some(slow) = &mut self.slow {
+                slow.took(row, &durations);
+            }
             events.push(Event::Counts(Box::new(Counts { time, from, row, durations, sizes })));
         }
+        for row in self.slow.as_ref().map(Slow::told).unwrap_or_default() {
+            if let (Some([durations, _]), Some(slow)) = (self.counted(row)?, &mut self.slow) {
+                slow.took(row, &durations);
+            }
+        }
+        self.slow.as_mut().map_or(Ok(()), Slow::learn)?;
         Ok((events, fill))
+    }
+
+    /// Durations and sizes of the calls of a row since the last time, by bucket.
+    fn counted(&mut self, row: u32) -> Result<Option<[Vec<(usize, u32)>; 2]>> {
+        let value = self.histograms.lookup(&row.to_ne_bytes(), MapFlags::ANY).context("reading histograms")?;
+        let Some(all) = value.as_deref().and_then(wire::counts) else { return Ok(None) };
+        let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; BUCKETS]; 2]);
+        Ok(Some([0, 1].map(|what| grown(&seen[what], &all[what]))))
     }
 
     /// What found no room since the last time, by row.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::correlate::rows::{Block, File, FileRollup, Metric, Row, Span};
-use crate::words::{Kind, Layer};
+use crate::words::{Kind, Layer, flag};
 
 /// Buckets with an upper bound.
 pub const BUCKETS: usize = 28;
@@ -107,6 +107,8 @@ pub struct Counts {
     /// By file id. Ids are dense.
     files: Vec<PlaceIx>,
     scopes: HashMap<i32, &'static str>,
+    /// Requests come in sums.
+    summed: bool,
 }
 
 impl Counts {
@@ -119,6 +121,12 @@ impl Counts {
             counts.probes.insert((*layer, "refused"), 0);
         }
         counts
+    }
+
+    /// Of a trace in aggregate mode, or not.
+    #[must_use]
+    pub fn summed(self, summed: bool) -> Self {
+        Self { summed, ..self }
     }
 
     /// Takes the rows that the correlator has made at once: the file of a call may come after it.
@@ -134,9 +142,9 @@ impl Counts {
         }
         for row in rows {
             match row {
-                Row::Span(span) => self.span(span),
+                Row::Span(span) if span.flags & flag::SUMMED == 0 => self.span(span),
                 Row::FileRollup(row) => self.sums(row),
-                Row::Block(block) => self.block(block),
+                Row::Block(block) if !self.summed => self.block(block),
                 Row::Loss(loss) => {
                     *self.lost.entry((loss.layer, loss.place)).or_default() += u64::try_from(loss.count).unwrap_or(0);
                 }

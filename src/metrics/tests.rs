@@ -70,7 +70,7 @@ fn request(dev: i32, device: Option<&str>, op: &'static str, bytes: i32, dur_ns:
 }
 
 fn loss(layer: Option<Layer>, place: &'static str, count: i64) -> Row {
-    Row::Loss(Loss { t_ns: 0, layer, cpu: None, place, count })
+    Row::Loss(Loss { t_ns: 0, layer, cpu: None, place, process_ix: None, count })
 }
 
 fn verdict(symbol: &str, status: &'static str) -> Row {

@@ -121,6 +121,10 @@ impl Run<'_, '_> {
         if self.args.aggregates() {
             self.meta(&[(export::AGGREGATE, "yes".to_owned())]);
         }
+        if !self.args.detail.is_empty() {
+            let said: Vec<String> = self.args.detail.iter().map(ToString::to_string).collect();
+            self.meta(&[(export::DETAIL, said.join(","))]);
+        }
         let added = &self.args.added;
         let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
         let phases: Vec<String> = added.phase.iter().map(named).collect();
@@ -277,7 +281,8 @@ impl Run<'_, '_> {
         if !m.held {
             // It went on while the probes were attached: its first calls may be missing.
             let t_ns = self.relative();
-            let loss = |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", count: 1 };
+            let loss =
+                |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", process_ix: None, count: 1 };
             let rows: Vec<Row> = new.into_iter().map(|layer| Row::Loss(loss(layer))).collect();
             self.totals.lost += rows.len() as u64;
             self.send(rows);
@@ -383,6 +388,16 @@ impl Run<'_, '_> {
             self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
         self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
         let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
+        // They are in the sums: nothing is missing from these.
+        let refused = self.session.refused().into_iter().map(|(process, count)| Loss {
+            t_ns,
+            layer: None,
+            cpu: None,
+            place: export::DETAIL,
+            process_ix: i32::try_from(process).ok(),
+            count: i64::try_from(count).unwrap_or(i64::MAX),
+        });
+        rows.extend(refused.map(Row::Loss));
         rows.extend(losses.into_iter().map(Row::Loss));
         for (name, layer, place) in [
             ("excluded_calls", Layer::Syscall, EXCLUDED),
@@ -420,7 +435,8 @@ impl Run<'_, '_> {
         if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: sums are missing: {e:#}");
             self.totals.lost += 1;
-            let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "sums", count: 1 };
+            let loss =
+                Loss { t_ns: self.relative(), layer: None, cpu: None, place: "sums", process_ix: None, count: 1 };
             self.send(vec![Row::Loss(loss)]);
         }
         self.guardian = None;

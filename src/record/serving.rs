@@ -34,7 +34,7 @@ impl Serving {
         gauges: &Arc<Gauges>,
         node: &Arc<Board>,
     ) -> Result<Self> {
-        let totals = Arc::new(Shared::new(Counts::new(layers)));
+        let totals = Arc::new(Shared::new(Counts::new(layers).summed(args.aggregates())));
         let (gauges, node, ring_bytes) = (Arc::clone(gauges), Arc::clone(node), args.ring_size);
         let started_ns = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let now = move || {

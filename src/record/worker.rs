@@ -10,6 +10,7 @@ use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::metrics::endpoint::Shared;
 use crate::record::control::Control;
+use crate::record::detail::Chooser;
 use crate::record::flight::By;
 use crate::record::live::Watch;
 use crate::record::output::Output;
@@ -51,6 +52,8 @@ pub struct Worker {
     pub totals: Option<Arc<Shared>>,
     /// What asks for a dataset of what is kept in memory, and whom to tell.
     pub triggers: Vec<Trigger>,
+    /// What is to be told besides sums.
+    pub chooser: Option<Chooser>,
     pub session: Sender<Control>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
@@ -82,6 +85,7 @@ struct State {
     watch: Option<Arc<Watch>>,
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
+    chooser: Option<Chooser>,
     session: Sender<Control>,
     /// Why a dataset of what is kept in memory is going to be written.
     asked: Option<Why>,
@@ -91,7 +95,7 @@ struct State {
 }
 
 fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, totals, triggers, session, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, session, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -111,6 +115,7 @@ fn run(worker: Worker) -> Result<()> {
         watch,
         totals,
         triggers,
+        chooser,
         session,
         asked: None,
         waiting: None,
@@ -201,10 +206,12 @@ impl State {
                 Err(_) => self.undecoded += 1,
             }
         }
-        if self.undecoded > 0 {
-            let t_ns = now().saturating_sub(self.t0) as i64;
-            let count = std::mem::take(&mut self.undecoded);
-            self.rows.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "decode", count }));
+        let missed = self.chooser.as_mut().map_or(0, Chooser::missed);
+        for (place, count) in [("decode", std::mem::take(&mut self.undecoded)), ("choice", missed)] {
+            if count > 0 {
+                let t_ns = now().saturating_sub(self.t0) as i64;
+                self.rows.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place, count, process_ix: None }));
+            }
         }
         if batch.watermark > 0 {
             self.correlator.advance(batch.watermark, &mut self.rows);
@@ -213,6 +220,9 @@ impl State {
 
     fn event(&mut self, mut event: Event) {
         let mut details = Vec::new();
+        if let Some(chooser) = &mut self.chooser {
+            chooser.see(&event);
+        }
         match &mut event {
             Event::Process { time, process, pid, runs, .. } => {
                 self.pids.insert(*process, *pid);

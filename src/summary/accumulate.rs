@@ -16,7 +16,7 @@ use super::tree::CallTree;
 use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::correlate::hist::bucket_of;
 use crate::correlate::rows::{FileRollup, Hist, Rollup, Row, Span};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::words::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.
 pub const BIN_NS: i64 = 100_000_000;
@@ -197,7 +197,9 @@ impl Summary {
             Row::Span(span) => self.span(span),
             Row::Block(block) => {
                 if self.within(block.issue_ns) {
-                    self.disks.block(block, self.second);
+                    if self.from != From::Sums {
+                        self.disks.block(block, self.second);
+                    }
                     self.recent.block(block.clone());
                 }
             }
@@ -252,6 +254,13 @@ impl Summary {
         }
         if let Some(old) = self.recent.span(span.clone()) {
             self.early.remove(&old.span_id);
+        }
+        if span.flags & flag::SUMMED != 0 {
+            // What it comes to is in the sums.
+            if let Some(node) = self.tree.add(span).node {
+                self.remember(span.span_id, node);
+            }
+            return;
         }
         let sums = of_layer(span);
         self.layers.at(span.start_ns)[span.layer as usize].merge(&sums);

@@ -95,7 +95,8 @@ impl Summary {
         if self.from == From::Sums {
             if matches!(focus.screen, Screen::Tree | Screen::Events) {
                 notes.push(
-                    "calls are summed up (--aggregate): single ones, and what calls what, are not known".to_owned(),
+                    "calls are summed up: single ones, and what calls what, are known of those of --detail only"
+                        .to_owned(),
                 );
             }
             if self.filter.as_ref().is_some_and(|filter| !filter.is_of_sums()) {

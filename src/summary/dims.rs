@@ -213,7 +213,14 @@ impl Dims {
         rows.extend(self.processes.values().cloned().map(Row::Process));
         rows.extend(self.mounts.values().cloned().map(Row::Mount));
         rows.extend(self.verdicts.iter().cloned().map(Row::Coverage));
-        let loss = |l: &LossRow| Loss { t_ns: l.last_ns, layer: l.layer, cpu: None, place: l.place, count: l.count };
+        let loss = |l: &LossRow| Loss {
+            t_ns: l.last_ns,
+            layer: l.layer,
+            cpu: None,
+            place: l.place,
+            process_ix: None,
+            count: l.count,
+        };
         rows.extend(self.losses.values().map(loss).map(Row::Loss));
         rows
     }

@@ -48,6 +48,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("copies", "copies.c", Needs::StaticLibc),
     ("cgo_stdio", "cgo_stdio.go", Needs::Cgo),
     ("costs", "costs.c", Needs::Libc),
+    ("detailed", "detailed.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
     ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),

@@ -97,7 +97,8 @@ pub struct Quality {
 impl Quality {
     pub fn new(losses: &[LossRow]) -> Self {
         let mut lost = [false; LAYERS.len()];
-        for row in losses.iter().filter(|row| row.count > 0) {
+        // What is only missing one by one is in the sums.
+        for row in losses.iter().filter(|row| row.count > 0 && row.place != crate::export::DETAIL) {
             match row.layer.and_then(Layer::parse) {
                 Some(layer) => lost[layer as usize] = true,
                 None => lost = [true; LAYERS.len()],

@@ -37,6 +37,7 @@ pub use source::{Each, Origin, Source, Thing};
 pub use union::Union;
 
 use crate::export::text;
+use crate::words::flag;
 use header::Quality;
 
 /// Everything `iotrace-bpf report` says; `--json` is exactly this.
@@ -92,6 +93,11 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut last = 0;
     source.spans(&mut |span| {
         let place = places.of(span);
+        if span.flags & flag::SUMMED != 0 {
+            // What it comes to is in the sums.
+            slowest.span(span, &place);
+            return Ok(());
+        }
         layers.span(span);
         chains.span(span, &place);
         files.span(span);
@@ -117,8 +123,10 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     }
     let mut trees = slowest::Trees::read(source, &slowest.calls())?;
     source.blocks(&mut |block| {
-        layers.block(block);
-        chains.block(block);
+        if !header.aggregate {
+            layers.block(block);
+            chains.block(block);
+        }
         trees.block(block);
         last = last.max(block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0)));
         Ok(())
