@@ -114,7 +114,7 @@ impl FlightWriter {
             described: Described::default(),
             length,
             layers: Vec::new(),
-            numbers: VecDeque::new(),
+            numbers: VecDeque::from([(Duration::ZERO, 0)]),
             to: Some(to),
             busy,
             thread: Some(thread.context("thread for datasets")?),

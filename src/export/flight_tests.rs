@@ -10,11 +10,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::flight::{FlightWriter, Length, Why};
-use super::rotation_tests::{at, call, datasets, facts, file, handle, meta, names, object, process, rows, thread};
+use super::rotation_tests::{
+    at, bytes_of, call, datasets, facts, file, handle, meta, names, object, process, rows, thread,
+};
 use super::window::{Kept, Window};
 use super::{Dataset, Moment, Options};
 use crate::correlate::rows::{
-    File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread, span_id,
+    BlockBytes, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread, span_id,
 };
 use crate::inflight::{InFlight, Open, Operation, What};
 use crate::words::{Kind, Layer, flag};
@@ -261,6 +263,27 @@ fn each_dataset_is_whole_and_has_what_came_last() {
     let [stuck] = unfinished.as_slice() else { panic!("{unfinished:?}") };
     assert_eq!((stuck.op, stuck.file_id, stuck.process_ix, stuck.dur_ns), ("write", Some(1), 2, 2 * SECOND));
     assert_eq!(stuck.start_ns, 17 * SECOND - 10 * SECOND);
+}
+
+#[test]
+fn what_is_over_is_remembered_for_what_comes_late() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("all");
+    let (mut writer, _) = create(&path, Duration::from_secs(4));
+    writer.push(process(1, Some(5)));
+    writer.push(file(1));
+    // Chunks of a quarter of a second.
+    for quarter in 1..=6 {
+        writer.tick(millis(quarter * 250)).unwrap();
+    }
+    writer.push(bytes_of(1, 1));
+    write(&mut writer, at(8000), "SIGUSR2", None);
+    writer.finish().unwrap();
+    let [dataset] = datasets(&path).try_into().unwrap();
+    let dataset = Dataset::open(&dataset).unwrap();
+    assert_eq!(rows::<BlockBytes>(&dataset).len(), 1);
+    assert!(dataset.last_by_id::<Process>().unwrap().contains_key(&1));
+    assert!(dataset.last_by_id::<File>().unwrap().contains_key(&1));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::stream::Limits;
 use super::tests::span;
 use super::{Dataset, Options, Table};
 use crate::correlate::rows::{
-    Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
+    BlockBytes, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
 };
 use crate::event::FileKey;
 use crate::words::Layer;
@@ -124,6 +124,20 @@ pub(super) fn call(
     object_id: Option<i32>,
 ) -> Row {
     Row::Span(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) })
+}
+
+/// A request of the process and the file of this number.
+pub(super) fn bytes_of(req_id: i64, id: i32) -> Row {
+    let (process_ix, file_id) = (Some(id), Some(id));
+    Row::BlockBytes(BlockBytes {
+        req_id,
+        process_ix,
+        file_id,
+        span_id: None,
+        bytes: 512,
+        cgroup: None,
+        known_by: "range",
+    })
 }
 
 /// The datasets in a directory, the oldest first.
@@ -241,26 +255,14 @@ fn what_is_over_is_forgotten_once_a_dataset_was_without_it() {
     let forgotten = writer.rotate(at(2000)).unwrap();
     assert_eq!((forgotten.files, forgotten.objects), (vec![], vec![]));
     // Late requests of a process that has ended.
-    let late = |req_id| {
-        let bytes = crate::correlate::rows::BlockBytes {
-            req_id,
-            process_ix: Some(2),
-            file_id: Some(2),
-            span_id: None,
-            bytes: 512,
-            cgroup: None,
-            known_by: "range",
-        };
-        Row::BlockBytes(bytes)
-    };
-    writer.push(late(1)).unwrap();
+    writer.push(bytes_of(1, 2)).unwrap();
     let forgotten = writer.rotate(at(4000)).unwrap();
     assert_eq!((forgotten.files, forgotten.objects), (vec![3], vec![1]));
     let mut forgotten = writer.rotate(at(6000)).unwrap();
     forgotten.files.sort_unstable();
     assert_eq!(forgotten.files, [2]);
     // Nothing is known of it any more; what is open is.
-    writer.push(late(2)).unwrap();
+    writer.push(bytes_of(2, 2)).unwrap();
     writer.push(call(1, 6_500_000_000, Some(1), Some(1), None)).unwrap();
     writer.finish().unwrap();
     let processes = |d: &PathBuf| rows::<Process>(&Dataset::open(d).unwrap()).iter().map(|p| p.process_ix).collect();
