@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,6 +28,8 @@ use crate::words::{flag, intern};
 
 /// How long what is over is remembered at least: a device may be asked to write long after the process that wrote is gone.
 const REMEMBERED: Duration = Duration::from_mins(2);
+/// Datasets that have their rows already and are not written yet: one is being written, one waits.
+const ROOM: usize = 2;
 /// Operations in flight that are told with their stacks.
 const TOLD: usize = 64;
 
@@ -48,6 +50,21 @@ pub struct Why {
     pub at_ns: i64,
     /// The call that it was.
     pub span_id: Option<i64>,
+}
+
+impl Why {
+    /// For this reason and a later one.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        let known = self.text.split("; ").any(|text| text == later.text);
+        let text = if known { self.text } else { format!("{}; {}", self.text, later.text) };
+        // About a call, if one of them is.
+        let (at_ns, span_id) = match (self.span_id, later.span_id) {
+            (Some(id), None) => (self.at_ns, Some(id)),
+            (_, id) => (later.at_ns, id),
+        };
+        Self { text, at_ns, span_id }
+    }
 }
 
 /// A dataset to write.
@@ -71,9 +88,11 @@ pub struct FlightWriter {
     layers: Vec<Coverage>,
     /// When which chunk began.
     numbers: VecDeque<(Duration, u32)>,
+    /// A dataset that was asked for, with what was in flight: its rows are taken when there is room.
+    asked: Option<(Why, Option<Arc<InFlight>>)>,
     to: Option<Sender<Job>>,
-    /// A dataset is being written.
-    busy: Arc<AtomicBool>,
+    /// Datasets that have their rows and are not written yet.
+    queued: Arc<AtomicUsize>,
     thread: Option<JoinHandle<Result<()>>>,
     /// Rows on their way.
     rows: Vec<Row>,
@@ -94,7 +113,7 @@ impl FlightWriter {
         let privileged = nix::unistd::geteuid().is_root();
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
-        let busy = Arc::new(AtomicBool::new(false));
+        let queued = Arc::new(AtomicUsize::new(0));
         let (to, jobs) = mpsc::channel();
         let writer = Writer {
             datasets: Datasets::new(Arc::clone(&directory), keep),
@@ -105,7 +124,7 @@ impl FlightWriter {
             privileged,
             host: options.host.to_owned(),
             views: options.views.to_owned(),
-            busy: Arc::clone(&busy),
+            queued: Arc::clone(&queued),
             tell: Box::new(tell),
         };
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(move || writer.run(&jobs));
@@ -115,8 +134,9 @@ impl FlightWriter {
             length,
             layers: Vec::new(),
             numbers: VecDeque::from([(Duration::ZERO, 0)]),
+            asked: None,
             to: Some(to),
-            busy,
+            queued,
             thread: Some(thread.context("thread for datasets")?),
             rows: Vec::new(),
         })
@@ -126,7 +146,9 @@ impl FlightWriter {
     pub fn push(&mut self, row: Row) {
         match row {
             Row::Coverage(verdict) if verdict.target.is_empty() && verdict.symbol.is_empty() => {
-                self.layers.push(verdict);
+                if !self.layers.contains(&verdict) {
+                    self.layers.push(verdict);
+                }
             }
             row => {
                 if let Row::Meta(Meta { key, value }) = &row
@@ -168,16 +190,37 @@ impl FlightWriter {
         self.described.file(file_id)?.path.as_deref()
     }
 
-    /// Is one still being written?
-    pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire)
+    /// Asks for a dataset of what is there, with what was in flight. One that waits already is written for both reasons.
+    pub fn ask(&mut self, why: Why, in_flight: Option<Arc<InFlight>>) {
+        self.asked = Some(match self.asked.take() {
+            Some((first, before)) => (first.and(why), in_flight.or(before)),
+            None => (why, in_flight),
+        });
     }
 
-    /// Writes what is there, with what was in flight, as a dataset. The trace goes on meanwhile.
+    /// Is one asked for whose rows were not taken yet?
+    pub const fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// May its rows be taken? When the disk is slow, they may not pile up.
+    pub fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Acquire) < ROOM
+    }
+
+    /// Is all written whose rows were taken?
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+    }
+
+    /// Takes the rows of the dataset that was asked for, and has it written. The trace goes on meanwhile.
     ///
     /// # Errors
     /// When rows cannot be packed, or the thread that writes has failed.
-    pub fn write(&mut self, at: Moment, why: Why, in_flight: Option<&InFlight>) -> Result<Forgotten> {
+    pub fn write(&mut self, at: Moment) -> Result<Forgotten> {
+        let Some((why, in_flight)) = self.asked.take() else { return Ok(Forgotten::default()) };
+        let in_flight = in_flight.as_deref();
         let open = in_flight.map_or_else(Vec::new, |now| self.unfinished(now));
         for call in &open {
             // Only for what describes it.
@@ -193,7 +236,7 @@ impl FlightWriter {
             InFlight { at_ns: now.at_ns, operations }.text()
         });
         let job = Job { at, why, time: self.length.time, kept: self.window.kept(), run, open, in_flight };
-        self.busy.store(true, Ordering::Release);
+        self.queued.fetch_add(1, Ordering::AcqRel);
         let sent = self.to.as_ref().is_some_and(|to| to.send(job).is_ok());
         if sent { Ok(forgotten) } else { Err(anyhow!("the thread for datasets has failed")) }
     }
@@ -291,7 +334,7 @@ struct Writer {
     privileged: bool,
     host: String,
     views: String,
-    busy: Arc<AtomicBool>,
+    queued: Arc<AtomicUsize>,
     tell: Box<dyn Fn(&str) + Send>,
 }
 
@@ -315,7 +358,7 @@ impl Writer {
                     ));
                 }
             }
-            self.busy.store(false, Ordering::Release);
+            self.queued.fetch_sub(1, Ordering::AcqRel);
         }
         if failed > 0 {
             return Err(anyhow!(

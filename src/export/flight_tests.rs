@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -16,7 +16,8 @@ use super::rotation_tests::{
 use super::window::{Kept, Window};
 use super::{Dataset, Moment, Options};
 use crate::correlate::rows::{
-    BlockBytes, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread, span_id,
+    BlockBytes, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread,
+    span_id,
 };
 use crate::inflight::{InFlight, Open, Operation, What};
 use crate::words::{Kind, Layer, flag};
@@ -163,8 +164,9 @@ fn why(text: &str, millis: i64) -> Why {
 }
 
 fn write(writer: &mut FlightWriter, moment: Moment, text: &str, in_flight: Option<&InFlight>) {
-    writer.write(moment, why(text, moment.elapsed.as_millis() as i64), in_flight).unwrap();
-    while writer.is_busy() {
+    writer.ask(why(text, moment.elapsed.as_millis() as i64), in_flight.cloned().map(Arc::new));
+    writer.write(moment).unwrap();
+    while !writer.is_idle() {
         std::thread::yield_now();
     }
 }
@@ -284,6 +286,66 @@ fn what_is_over_is_remembered_for_what_comes_late() {
     assert_eq!(rows::<BlockBytes>(&dataset).len(), 1);
     assert!(dataset.last_by_id::<Process>().unwrap().contains_key(&1));
     assert!(dataset.last_by_id::<File>().unwrap().contains_key(&1));
+}
+
+/// Each dataset is told, and the thread that writes is held up by that.
+#[test]
+fn a_slow_disk_costs_no_dataset_its_rows() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("all");
+    let (go_on, told) = mpsc::channel::<()>();
+    let options = Options { path: &path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
+    let length = Length { time: Duration::from_secs(4), memory: MEMORY };
+    let mut writer = FlightWriter::create(options, length, None, move |_: &str| {
+        let _ = told.recv();
+    })
+    .unwrap();
+    writer.push(process(1, None));
+    let layer = Coverage {
+        target: String::new(),
+        layer: Layer::Hdf5,
+        symbol: String::new(),
+        status: "absent",
+        tier: None,
+        reason: None,
+        offset: None,
+        insn: None,
+    };
+    let mut now = 0;
+    let mut ask = |writer: &mut FlightWriter, seq: u32, text: &str| {
+        now += 1000;
+        writer.push(call(seq, now * 1_000_000, None, None, None));
+        // Asked what it saw twice.
+        writer.push(Row::Coverage(layer.clone()));
+        writer.push(Row::Coverage(layer.clone()));
+        writer.ask(why(text, now), None);
+        let room = writer.has_room();
+        if room {
+            writer.write(at(now as u64)).unwrap();
+        }
+        room
+    };
+    assert!(ask(&mut writer, 1, "first") && ask(&mut writer, 2, "second"));
+    // All that they have is forgotten by then.
+    for second in 3..=9 {
+        writer.tick(Duration::from_secs(second)).unwrap();
+    }
+    assert!(!ask(&mut writer, 3, "third") && !ask(&mut writer, 4, "fourth") && !ask(&mut writer, 5, "third"));
+    // At the end there is no other time for it.
+    writer.ask(Why { text: "crash".to_owned(), at_ns: 7, span_id: None }, None);
+    writer.write(at(11_000)).unwrap();
+    drop(go_on);
+    writer.finish().unwrap();
+    let all: Vec<_> = datasets(&path).iter().map(|d| Dataset::open(d).unwrap()).collect();
+    let seen: Vec<_> = all.iter().map(|d| (facts(d)["trigger"].clone(), calls(d), rows::<Coverage>(d).len())).collect();
+    let expected = [("first", vec![1], 1), ("second", vec![1, 2], 1), ("third; fourth; crash", vec![3, 4, 5], 1)];
+    assert_eq!(seen, expected.map(|(trigger, calls, verdicts)| (trigger.to_owned(), calls, verdicts)));
+}
+
+fn calls(dataset: &Dataset) -> Vec<u32> {
+    let mut calls: Vec<_> = rows::<Span>(dataset).iter().map(|s| s.span_id as u32).collect();
+    calls.sort_unstable();
+    calls
 }
 
 #[test]

@@ -85,8 +85,6 @@ struct State {
     session: Sender<Control>,
     /// Why a dataset of what is kept in memory is going to be written.
     asked: Option<Why>,
-    /// One that waits until the one before is written.
-    waiting: Option<(Why, Option<Arc<InFlight>>)>,
     t0: u64,
 }
 
@@ -113,7 +111,6 @@ fn run(worker: Worker) -> Result<()> {
         triggers,
         session,
         asked: None,
-        waiting: None,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
@@ -135,9 +132,10 @@ fn run(worker: Worker) -> Result<()> {
     }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
-    if let Some((why, in_flight)) = s.waiting.take().or_else(|| Some((s.asked.take()?, None))) {
-        s.write_flight(why, in_flight.as_deref())?;
+    if let (Some(why), Some(writer)) = (s.asked.take(), s.writer.flight()) {
+        writer.ask(why, None);
     }
+    s.write_flight(true)?;
     s.writer.finish()
 }
 
@@ -162,7 +160,10 @@ impl State {
             Note::Write(why, in_flight) => {
                 self.write()?;
                 self.asked = None;
-                self.waiting = Some((why, in_flight));
+                if let Some(writer) = self.writer.flight() {
+                    writer.ask(why, in_flight);
+                }
+                self.write_flight(false)?;
             }
         }
         Ok(())
@@ -173,12 +174,13 @@ impl State {
         Moment { elapsed: Duration::from_nanos(monotonic.saturating_sub(self.t0)), monotonic, wall: wall() }
     }
 
-    /// Writes what is kept in memory.
-    fn write_flight(&mut self, why: Why, in_flight: Option<&InFlight>) -> Result<()> {
+    /// Writes what is kept in memory, if that was asked for: when there is room for its rows, and at the `end` in any case.
+    fn write_flight(&mut self, end: bool) -> Result<()> {
         let at = self.moment();
-        let Some(writer) = self.writer.flight() else { return Ok(()) };
-        let forgotten = writer.write(at, why, in_flight)?;
-        self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        if let Some(writer) = self.writer.flight().filter(|w| w.is_asked() && (end || w.has_room())) {
+            let forgotten = writer.write(at)?;
+            self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        }
         Ok(())
     }
 
@@ -284,11 +286,6 @@ impl State {
         self.look(found);
         let forgotten = self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))?;
         self.correlator.forgotten(&forgotten.files, &forgotten.objects);
-        if self.writer.flight().is_some_and(|writer| !writer.is_busy())
-            && let Some((why, in_flight)) = self.waiting.take()
-        {
-            self.write_flight(why, in_flight.as_deref())?;
-        }
-        Ok(())
+        self.write_flight(false)
     }
 }
