@@ -9,8 +9,7 @@ use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::metrics::endpoint::Shared;
-use crate::record::control::Control;
-use crate::record::flight::By;
+use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::live::Watch;
 use crate::record::output::Output;
 use crate::record::trigger::{self, Found, Trigger};
@@ -19,7 +18,7 @@ use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,9 +32,7 @@ pub enum Note {
     Watched(Watched),
     /// A new dataset begins.
     Rotate,
-    /// A dataset of what is kept in memory was asked for: it is written later, or when the trace ends before.
-    Ask(Why),
-    /// It is written now, with what was in flight.
+    /// A dataset of what is kept in memory is written now, with what was in flight.
     Write(Why, Option<Arc<InFlight>>),
 }
 
@@ -49,9 +46,9 @@ pub struct Worker {
     pub watch: Option<Arc<Watch>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
-    /// What asks for a dataset of what is kept in memory, and whom to tell.
+    /// What asks for a dataset of what is kept in memory, and whom it asks.
     pub triggers: Vec<Trigger>,
-    pub session: Sender<Control>,
+    pub alarm: Option<SharedAlarm>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
@@ -59,7 +56,14 @@ pub struct Worker {
 
 /// Starts the worker; it ends after [`Drained::End`] or with the first row that could not be written.
 pub fn start(worker: Worker) -> Result<JoinHandle<Result<()>>> {
-    std::thread::Builder::new().name("worker".into()).spawn(move || run(worker)).context("worker thread")
+    let alarm = worker.alarm.clone();
+    let work = move || {
+        let done = run(worker);
+        // Also when it has failed: nobody is told then that something is written.
+        drop(alarm.map(|alarm| alarm.with(Alarm::end)));
+        done
+    };
+    std::thread::Builder::new().name("worker".into()).spawn(work).context("worker thread")
 }
 
 struct State {
@@ -82,14 +86,12 @@ struct State {
     watch: Option<Arc<Watch>>,
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
-    session: Sender<Control>,
-    /// Why a dataset of what is kept in memory is going to be written.
-    asked: Option<Why>,
+    alarm: Option<SharedAlarm>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, totals, triggers, session, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, alarm, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -109,8 +111,7 @@ fn run(worker: Worker) -> Result<()> {
         watch,
         totals,
         triggers,
-        session,
-        asked: None,
+        alarm,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
@@ -132,7 +133,8 @@ fn run(worker: Worker) -> Result<()> {
     }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
-    if let (Some(why), Some(writer)) = (s.asked.take(), s.writer.flight()) {
+    // What was asked for and is not here yet, and what the last rows asked for.
+    if let (Some(why), Some(writer)) = (s.alarm.as_ref().and_then(|a| a.with(Alarm::end)), s.writer.flight()) {
         writer.ask(why, None);
     }
     s.write_flight(true)?;
@@ -156,10 +158,8 @@ impl State {
                 let forgotten = self.writer.rotate(self.moment())?;
                 self.correlator.forgotten(&forgotten.files, &forgotten.objects);
             }
-            Note::Ask(why) => drop(self.asked.get_or_insert(why)),
             Note::Write(why, in_flight) => {
                 self.write()?;
-                self.asked = None;
                 if let Some(writer) = self.writer.flight() {
                     writer.ask(why, in_flight);
                 }
@@ -184,15 +184,14 @@ impl State {
         Ok(())
     }
 
-    /// Does one of the rows ask for a dataset? Until it is written no other one needs to.
-    fn look(&mut self, found: Option<Found>) {
-        let (Some(Found { mut why, file_id }), Some(writer)) = (found, self.writer.flight()) else { return };
+    /// A row asks for a dataset.
+    fn found(&mut self, Found { mut why, file_id }: Found) {
+        let (Some(alarm), Some(writer)) = (&self.alarm, self.writer.flight()) else { return };
         if let Some(path) = file_id.and_then(|id| writer.path(id)) {
             why.text = format!("{}, {path}", why.text);
         }
-        // The session has ended when this is one of the last rows.
-        let _ = self.session.send(Control::Ask(why.clone(), By::Trigger));
-        self.asked = Some(why);
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        alarm.with(|alarm| alarm.ask(elapsed, why, By::Trigger));
     }
 
     fn batch(&mut self, batch: &Batch) {
@@ -278,12 +277,15 @@ impl State {
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
         }
-        let found = if self.asked.is_none() { trigger::first(&self.triggers, &self.rows) } else { None };
+        let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
+        let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
         }
         // When its file is known.
-        self.look(found);
+        if let Some(found) = found {
+            self.found(found);
+        }
         let forgotten = self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))?;
         self.correlator.forgotten(&forgotten.files, &forgotten.objects);
         self.write_flight(false)
