@@ -253,16 +253,17 @@ impl FlightWriter {
 
     /// Calls in flight as rows. A request of a device is told by the call that waits for it.
     fn unfinished(&self, now: &InFlight) -> Vec<Span> {
-        let calls = now.operations.iter().filter(|o| o.what != What::Request);
-        let mut open: Vec<Span> = calls.flat_map(|o| self.open(o, now.at_ns)).collect();
-        let named: HashMap<&str, i32> = if open.is_empty() {
-            HashMap::new()
-        } else {
-            self.described.files().filter_map(|f| Some((f.path.as_deref()?, f.file_id))).collect()
-        };
-        let files: HashMap<i64, i32> = (now.operations.iter().flat_map(|o| &o.calls))
-            .filter_map(|call| Some((call.id, *named.get(call.file.as_deref()?)?)))
-            .collect();
+        let operations = || now.operations.iter().filter(|o| o.what != What::Request);
+        let named = || operations().flat_map(|o| &o.calls).filter_map(|call| Some((call.id, call.file.as_deref()?)));
+        // Of files that had the path one after the other it is the last.
+        let mut files: HashMap<&str, Option<i32>> = named().map(|(_, path)| (path, None)).collect();
+        for file in self.described.files().filter(|file| !file.unlinked) {
+            if let Some(last) = file.path.as_deref().and_then(|path| files.get_mut(path)) {
+                *last = (*last).max(Some(file.file_id));
+            }
+        }
+        let files: HashMap<i64, i32> = named().filter_map(|(id, path)| Some((id, (*files.get(path)?)?))).collect();
+        let mut open: Vec<Span> = operations().flat_map(|o| self.open(o, now.at_ns)).collect();
         for call in &mut open {
             call.file_id = files.get(&call.span_id).copied();
         }

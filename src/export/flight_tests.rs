@@ -19,11 +19,13 @@ use crate::correlate::rows::{
     BlockBytes, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread,
     span_id,
 };
+use crate::event::FileKey;
 use crate::inflight::{InFlight, Open, Operation, What};
 use crate::words::{Kind, Layer, flag};
 
 const MEMORY: u64 = 1 << 20;
 const HOUR: Duration = Duration::from_hours(1);
+const SECOND: i64 = 1_000_000_000;
 
 fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -171,9 +173,35 @@ fn write(writer: &mut FlightWriter, moment: Moment, text: &str, in_flight: Optio
     }
 }
 
+/// A call on a file that has not returned.
+fn operation(id: i64, op: &str, file: &str) -> Operation {
+    let call = Open {
+        id,
+        layer: Layer::Syscall,
+        op: op.to_owned(),
+        kind: Kind::Write,
+        start_ns: 17 * SECOND,
+        file: Some(file.to_owned()),
+        bytes: Some(8),
+        offset: None,
+    };
+    Operation {
+        what: What::Calls,
+        id,
+        start_ns: 17 * SECOND,
+        age_ns: 2 * SECOND,
+        pid: 102,
+        tid: 102,
+        comm: "app".to_owned(),
+        rank: None,
+        calls: vec![call],
+        kernel: Vec::new(),
+        user: Vec::new(),
+    }
+}
+
 #[test]
 fn each_dataset_is_whole_and_has_what_came_last() {
-    const SECOND: i64 = 1_000_000_000;
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let (mut writer, said) = create(&path, Duration::from_secs(10));
@@ -192,31 +220,8 @@ fn each_dataset_is_whole_and_has_what_came_last() {
     }
     // Nothing is there any more of the beginning, but of what is described in it.
     writer.push(call(3, 18 * SECOND + 5, Some(2), Some(2), Some(1)));
-    let open = |id, op: &str, file: &str| Open {
-        id,
-        layer: Layer::Syscall,
-        op: op.to_owned(),
-        kind: Kind::Write,
-        start_ns: 17 * SECOND,
-        file: Some(file.to_owned()),
-        bytes: Some(8),
-        offset: None,
-    };
     // The one has returned since it was looked at, the other has not.
-    let operation = |id, op: &str, file: &str| Operation {
-        what: What::Calls,
-        id,
-        start_ns: 17 * SECOND,
-        age_ns: 2 * SECOND,
-        pid: 102,
-        tid: 102,
-        comm: "app".to_owned(),
-        rank: None,
-        calls: vec![open(id, op, file)],
-        kernel: Vec::new(),
-        user: Vec::new(),
-    };
-    let operations = vec![operation(span_id(1, 3), "read", "/f2"), operation(span_id(2, 9), "write", "/f1")];
+    let operations = [operation(span_id(1, 3), "read", "/f2"), operation(span_id(2, 9), "write", "/f1")].into();
     let now = InFlight { at_ns: 19 * SECOND, operations };
     write(&mut writer, at(20_400), "SIGUSR2", Some(&now));
     // Soon after: what is kept is in both.
@@ -265,6 +270,26 @@ fn each_dataset_is_whole_and_has_what_came_last() {
     let [stuck] = unfinished.as_slice() else { panic!("{unfinished:?}") };
     assert_eq!((stuck.op, stuck.file_id, stuck.process_ix, stuck.dur_ns), ("write", Some(1), 2, 2 * SECOND));
     assert_eq!(stuck.start_ns, 17 * SECOND - 10 * SECOND);
+}
+
+#[test]
+fn a_call_in_flight_is_on_the_last_file_that_has_its_path() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("all");
+    let (mut writer, _) = create(&path, Duration::from_secs(30));
+    [process(2, None), thread(2, 2)].into_iter().for_each(|row| writer.push(row));
+    // A request of a device has a number of its own, which may be that of a call.
+    let request = Operation { what: What::Request, ..operation(span_id(2, 9), "write", "/f30") };
+    for (file_id, unlinked) in (1..=20).map(|id| (id, false)).chain([(21, true), (22, true)]) {
+        let key = FileKey { ino: file_id as u64, ..FileKey::default() };
+        writer.push(Row::File(File { path: Some("/f".to_owned()), unlinked, ..File::nameless(file_id, key) }));
+    }
+    writer.push(file(30));
+    let operations = vec![operation(span_id(2, 9), "write", "/f"), request];
+    write(&mut writer, at(19_000), "SIGUSR2", Some(&InFlight { at_ns: 19 * SECOND, operations }));
+    writer.finish().unwrap();
+    let dataset = Dataset::open(&datasets(&path)[0]).unwrap();
+    assert_eq!(rows::<Span>(&dataset).iter().map(|s| s.file_id).collect::<Vec<_>>(), [Some(20)]);
 }
 
 #[test]
