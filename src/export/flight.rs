@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::dataset::{DatasetWriter, Finished, Options};
+use super::dataset::{DatasetWriter, Options};
 use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
 use super::directory::Directory;
-use super::periods::{Kept as Datasets, warn};
+use super::periods::{Kept as Datasets, Tell};
 use super::rotating::{Moment, nanoseconds, next_name, refuse_dataset};
 use super::shift::{END, shift};
 use super::stream::Limits;
@@ -108,15 +108,16 @@ impl FlightWriter {
         options: Options<'_>,
         length: Length,
         keep: Option<u64>,
-        tell: impl Fn(&str) + Send + 'static,
+        tell: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
         let queued = Arc::new(AtomicUsize::new(0));
         let (to, jobs) = mpsc::channel();
+        let tell: Tell = Arc::new(tell);
         let writer = Writer {
-            datasets: Datasets::new(Arc::clone(&directory), keep),
+            datasets: Datasets::new(Arc::clone(&directory), keep, Arc::clone(&tell)),
             directory,
             keep,
             path: options.path.to_owned(),
@@ -125,7 +126,7 @@ impl FlightWriter {
             host: options.host.to_owned(),
             views: options.views.to_owned(),
             queued: Arc::clone(&queued),
-            tell: Box::new(tell),
+            tell,
         };
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(move || writer.run(&jobs));
         Ok(Self {
@@ -336,7 +337,7 @@ struct Writer {
     host: String,
     views: String,
     queued: Arc<AtomicUsize>,
-    tell: Box<dyn Fn(&str) + Send>,
+    tell: Tell,
 }
 
 impl Writer {
@@ -377,15 +378,15 @@ impl Writer {
     fn write(&mut self, job: Job) -> Result<(String, Duration, usize)> {
         if !self.directory.is_there() {
             self.directory = Arc::new(Directory::take(&self.path, self.owner, self.privileged)?);
-            self.datasets = Datasets::new(Arc::clone(&self.directory), self.keep);
+            self.datasets = Datasets::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.tell));
         }
         let since = job.at.elapsed.saturating_sub(job.kept.from);
         let name = next_name(&self.directory, job.at.wall)?;
         let directory = self.directory.create_within(&name)?;
         let writer = DatasetWriter::create_in(directory, &self.host, &self.views, Limits::default());
         match writer.and_then(|writer| fill(writer, job)) {
-            Ok((calls, finished)) => {
-                self.datasets.written(name.clone(), finished.bytes);
+            Ok(calls) => {
+                self.datasets.written(&name);
                 Ok((name, since, calls))
             }
             Err(e) => {
@@ -397,13 +398,13 @@ impl Writer {
 
     fn discard(&self, name: &str) {
         if let Err(e) = self.directory.discard(name) {
-            warn(&format!("{e:#}"));
+            (self.tell)(&format!("warning: {e:#}"));
         }
     }
 }
 
 /// The rows of a dataset, whose times count from a whole second, so that bins of time stay what they are.
-fn fill(mut writer: DatasetWriter, job: Job) -> Result<(usize, Finished)> {
+fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
     let Job { at, why, time, kept, run, open, in_flight } = job;
     let began = Duration::from_secs(kept.from.as_secs());
     let shifted = nanoseconds(began);
@@ -425,5 +426,6 @@ fn fill(mut writer: DatasetWriter, job: Job) -> Result<(usize, Finished)> {
     let mut push = |row| writer.push(shift(row, shifted));
     run.into_iter().chain(facts).try_for_each(&mut push)?;
     let calls = kept.rows(open, push)?;
-    Ok((calls, writer.finish()?))
+    writer.finish()?;
+    Ok(calls)
 }

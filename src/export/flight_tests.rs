@@ -151,11 +151,15 @@ fn figures_of_the_node_and_totals_are_those_of_what_is_kept() {
 type Said = Arc<Mutex<Vec<String>>>;
 
 fn create(path: &Path, time: Duration) -> (FlightWriter, Said) {
-    let options = Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
+    create_with(path, time, None, "SELECT 1;\n")
+}
+
+fn create_with(path: &Path, time: Duration, keep: Option<u64>, views: &str) -> (FlightWriter, Said) {
+    let options = Options { path, host: "node1", force: false, owner: None, views };
     let said = Said::default();
     let to = Arc::clone(&said);
     let tell = move |what: &str| to.lock().unwrap().push(what.to_owned());
-    let mut writer = FlightWriter::create(options, Length { time, memory: MEMORY }, None, tell).unwrap();
+    let mut writer = FlightWriter::create(options, Length { time, memory: MEMORY }, keep, tell).unwrap();
     writer.push(meta("t0_ns", "5000000000000"));
     writer.push(meta("command", "-p 1"));
     (writer, said)
@@ -319,10 +323,11 @@ fn a_slow_disk_costs_no_dataset_its_rows() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let (go_on, told) = mpsc::channel::<()>();
+    let told = Mutex::new(told);
     let options = Options { path: &path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
     let length = Length { time: Duration::from_secs(4), memory: MEMORY };
     let mut writer = FlightWriter::create(options, length, None, move |_: &str| {
-        let _ = told.recv();
+        let _ = told.lock().unwrap().recv();
     })
     .unwrap();
     writer.push(process(1, None));
@@ -402,6 +407,42 @@ fn a_directory_that_cannot_be_written_to_costs_one_dataset() {
     let said = said.lock().unwrap();
     assert!(said[1].contains("second: warning: no dataset could be written to"), "{said:?}");
     assert_eq!(said.len(), 3);
+}
+
+#[test]
+fn the_oldest_datasets_go_when_all_are_too_large() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("all");
+    // Most of a dataset, which is no part of it.
+    let views = format!("-- {}\n", "x".repeat(1 << 20));
+    let keep = 5 << 19;
+    let (mut writer, said) = create_with(&path, Duration::from_secs(30), Some(keep), &views);
+    writer.push(call(1, 5, None, None, None));
+    for second in 1..=4 {
+        write(&mut writer, at(second * 1000), "SIGUSR2", None);
+    }
+    writer.finish().unwrap();
+    assert_eq!(names(&path), ["2026-11-22T10-30-03Z", "2026-11-22T10-30-04Z"]);
+    let all: u64 = datasets(&path)
+        .iter()
+        .flat_map(|d| fs::read_dir(d).unwrap())
+        .map(|f| f.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(all > 1 << 21 && all <= keep, "{all}");
+    assert!(said.lock().unwrap().iter().all(|line| !line.contains("warning")), "{said:?}");
+
+    // One that is too large by itself stays, and that is said, and no more.
+    let (mut writer, said) = create_with(&path, Duration::from_secs(30), Some(1 << 20), &views);
+    for second in 5..=6 {
+        write(&mut writer, at(second * 1000), "SIGUSR2", None);
+    }
+    writer.finish().unwrap();
+    assert_eq!(names(&path), ["2026-11-22T10-30-06Z"]);
+    let said = said.lock().unwrap();
+    let warnings: Vec<_> = said.iter().filter(|line| line.starts_with("warning: ")).collect();
+    let [first, second] = warnings.as_slice() else { panic!("{said:?}") };
+    assert!(first.contains("all/2026-11-22T10-30-05Z alone has 1."), "{first}");
+    assert!(second.contains("T10-30-06Z alone has "), "{second}");
 }
 
 #[test]

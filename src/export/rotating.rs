@@ -11,7 +11,7 @@ use super::dataset::{DatasetWriter, Options};
 use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
 use super::directory::Directory;
 use super::names;
-use super::periods::{self, Keeper};
+use super::periods::{self, Keeper, Tell};
 use super::shift::{END, shift};
 use super::stream::Limits;
 use crate::correlate::rows::{Meta, Row};
@@ -58,13 +58,20 @@ pub struct RotatingWriter {
 
 impl RotatingWriter {
     /// Makes or takes over the directory and begins the first dataset in it, named by this wall clock. Datasets of earlier
-    /// runs stay beside it. `keep`: so many bytes at most in all together.
+    /// runs stay beside it. `keep`: so many bytes at most in all together. `tell`
+    /// is given what is to be said, by another thread.
     ///
     /// # Errors
     /// When the directory cannot be used or written to.
-    pub fn create(options: Options<'_>, keep: Option<u64>, wall: u64, progress: Arc<Progress>) -> Result<Self> {
+    pub fn create(
+        options: Options<'_>,
+        keep: Option<u64>,
+        wall: u64,
+        progress: Arc<Progress>,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
-        Self::create_with(options, Limits::default(), privileged, keep, wall, progress)
+        Self::create_with(options, Limits::default(), privileged, keep, wall, progress, Arc::new(tell))
     }
 
     pub(super) fn create_with(
@@ -74,10 +81,11 @@ impl RotatingWriter {
         keep: Option<u64>,
         wall: u64,
         progress: Arc<Progress>,
+        tell: Tell,
     ) -> Result<Self> {
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
-        let mut keeper = Keeper::start(Arc::clone(&directory), keep)?;
+        let mut keeper = Keeper::start(Arc::clone(&directory), keep, tell)?;
         let (host, views) = (options.host.to_owned(), options.views.to_owned());
         let (name, writer) = begin(&directory, wall, (&host, &views), limits)?;
         keeper.open(name)?;

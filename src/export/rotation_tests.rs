@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::rotating::{Moment, Progress, RotatingWriter};
+use super::rotating::{Moment, RotatingWriter};
 use super::stream::Limits;
 use super::tests::span;
 use super::{Dataset, Options, Table};
@@ -26,7 +26,7 @@ pub(super) const WALL: u64 = 1_795_343_400_000_000_000;
 
 fn create(path: &Path, keep: Option<u64>, wall: u64) -> RotatingWriter {
     let options = Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
-    RotatingWriter::create_with(options, SMALL, true, keep, wall, Arc::new(Progress::default())).unwrap()
+    RotatingWriter::create_with(options, SMALL, true, keep, wall, Arc::default(), Arc::new(|_: &str| {})).unwrap()
 }
 
 pub(super) fn at(millis: u64) -> Moment {
@@ -359,7 +359,7 @@ fn a_restart_goes_on_beside_the_older_ones() {
     let writer = create(&path, None, WALL);
     let refusal = |path: &Path| {
         let options = Options { path, host: "n", force: false, owner: None, views: "" };
-        let made = RotatingWriter::create(options, None, WALL, Arc::new(Progress::default()));
+        let made = RotatingWriter::create(options, None, WALL, Arc::default(), |_: &str| {});
         made.err().unwrap().to_string()
     };
     assert!(refusal(&path).contains("is being written by another iotrace-bpf"));

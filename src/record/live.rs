@@ -97,8 +97,10 @@ pub struct Live {
     path: PathBuf,
     asked: bool,
     wanted: Wanted,
-    /// Whom to ask for a dataset of what is kept in memory, and what was said of those before.
-    flight: Option<(SharedAlarm, Said)>,
+    /// What was said of datasets.
+    said: Said,
+    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    flight: Option<SharedAlarm>,
     host: String,
     looked: Instant,
     own: Status,
@@ -110,12 +112,13 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(watch: Arc<Watch>, path: &Path, asked: bool, wanted: Wanted, host: &str) -> Self {
+    pub fn new(watch: Arc<Watch>, path: &Path, asked: bool, wanted: Wanted, said: Said, host: &str) -> Self {
         Self {
             watch,
             path: path.to_owned(),
             asked,
             wanted,
+            said,
             flight: None,
             host: host.to_owned(),
             looked: Instant::now(),
@@ -129,8 +132,8 @@ impl Live {
 
     /// Rows are kept in memory until a dataset of them is asked for.
     #[must_use]
-    pub fn keeping(mut self, alarm: SharedAlarm, said: Said) -> Self {
-        self.flight = Some((alarm, said));
+    pub fn keeping(mut self, alarm: SharedAlarm) -> Self {
+        self.flight = Some(alarm);
         self
     }
 
@@ -196,7 +199,7 @@ impl Source for Live {
             notes.push("the filter is on what came since it was set, and on the last calls before".to_owned());
             snapshot.notes = notes.into();
         }
-        if let Some(said) = self.flight.as_ref().and_then(|(_, said)| said.last()) {
+        if let Some(said) = self.said.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([said]).collect();
         }
         snapshot.inflight = watch.in_flight();
@@ -232,8 +235,7 @@ impl Source for Live {
                 Ok(told)
             }
             Command::WriteFlight => {
-                let (alarm, _) =
-                    self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
+                let alarm = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
                 let at_ns = self.watch.now_ns();
                 let why = Why { text: "W on the dashboard".to_owned(), at_ns, span_id: None };
                 let elapsed = Duration::from_nanos(at_ns.unsigned_abs());
@@ -328,8 +330,8 @@ mod tests {
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
         let watch = Arc::new(Watch::new(now(), From::Spans, Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
-        let live = Live::new(watch, Path::new("/all"), true, Wanted::default(), "node1");
-        let mut live = live.keeping(alarm.clone(), Said::default());
+        let live = Live::new(watch, Path::new("/all"), true, Wanted::default(), Said::default(), "node1");
+        let mut live = live.keeping(alarm.clone());
         live.looked = Instant::now().checked_sub(LOOK).unwrap();
         let focus = Focus::default();
         assert_eq!(live.snapshot(&focus).status.recording, None);

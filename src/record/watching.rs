@@ -83,9 +83,10 @@ impl Watching {
     pub fn begin(&mut self, Begin { destination, host, left, alarm }: Begin) -> Result<()> {
         let Some((watch, how)) = self.watch.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
-        let mut live = Live::new(watch, &destination.path, asked, destination.wanted.clone(), host);
+        let mut live =
+            Live::new(watch, &destination.path, asked, destination.wanted.clone(), destination.said.clone(), host);
         if let Some(alarm) = alarm {
-            live = live.keeping(alarm, destination.said.clone());
+            live = live.keeping(alarm);
         }
         if self.shows {
             destination.said.on_screen();
