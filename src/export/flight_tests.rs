@@ -13,6 +13,7 @@ use super::flight::{FlightWriter, Length, Why};
 use super::rotation_tests::{
     at, bytes_of, call, datasets, facts, file, handle, meta, names, object, process, rows, thread,
 };
+use super::stream::GROUP_ROWS;
 use super::window::{Kept, Window};
 use super::{Dataset, Moment, Options};
 use crate::correlate::rows::{
@@ -113,6 +114,16 @@ fn the_oldest_goes_first_when_the_memory_is_used_up() {
     let expected: Vec<u32> = (100_001 - calls.len() as u32..=100_000).collect();
     assert_eq!(calls, expected);
     assert_eq!(lost as usize + calls.len(), 100_000);
+}
+
+#[test]
+fn a_chunk_ends_before_packing_it_takes_long() {
+    let mut window = Window::new(HOUR, 1 << 40);
+    for seq in 1..=GROUP_ROWS as u32 {
+        assert!(!window.is_due(millis(1)));
+        window.push(call(seq, i64::from(seq), None, None, None));
+    }
+    assert!(window.is_due(millis(1)));
 }
 
 #[test]
