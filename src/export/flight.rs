@@ -14,10 +14,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use super::dataset::{DatasetWriter, Options};
-use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
+use super::described::{Described, Forgotten, RUN};
 use super::directory::Directory;
 use super::periods::{Kept as Datasets, Tell};
-use super::rotating::{Moment, nanoseconds, next_name, refuse_dataset};
+use super::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
 use super::shift::{END, shift};
 use super::stream::Limits;
 use super::text;
@@ -282,48 +282,24 @@ impl FlightWriter {
                 continue;
             };
             let process = self.described.process(thread.process_ix);
+            let dur_ns = lasted(call);
             open.push(Span {
-                span_id: call.id,
                 parent_id: depth.checked_sub(1).and_then(|outer| Some(calls.get(outer)?.id)),
                 root_id,
-                layer: call.layer,
-                op,
-                kind: call.kind,
                 depth: i8::try_from(depth).unwrap_or(i8::MAX),
                 layer_top: calls[..depth].iter().all(|outer| outer.layer != call.layer),
-                process_ix: thread.process_ix,
                 pid: *pid as i32,
                 tid: if *tid == 0 { thread.tid } else { *tid as i32 },
                 rank: process.and_then(|p| p.rank),
-                cpu: 0,
-                start_ns: call.start_ns,
-                dur_ns: lasted(call),
-                self_ns: lasted(call) - calls.get(depth + 1).map_or(0, lasted),
-                file_id: None,
-                handle_id: None,
-                object_id: None,
+                self_ns: dur_ns - calls.get(depth + 1).map_or(0, lasted),
                 offset: call.offset,
-                bytes: None,
                 req_bytes: call.bytes,
-                miss_bytes: None,
-                ahead_bytes: None,
-                throttle_ns: None,
-                writeback_ns: None,
-                journal_ns: None,
-                ret: None,
-                errno: 0,
                 flags: flag::UNFINISHED,
-                async_id: None,
-                coll_id: None,
-                stack_id: None,
+                ..Span::nameless(call.id, (call.layer, op, call.kind), thread.process_ix, (call.start_ns, dur_ns))
             });
         }
         open
     }
-}
-
-fn fact(key: &str, value: String) -> Row {
-    Row::Meta(Meta { key: key.to_owned(), value })
 }
 
 /// The thread that writes.
@@ -409,18 +385,14 @@ fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
     let began = Duration::from_secs(kept.from.as_secs());
     let shifted = nanoseconds(began);
     let from = nanoseconds(kept.from) - shifted;
-    let since = at.elapsed.saturating_sub(began).as_nanos();
-    let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
-    let mut facts = vec![
-        fact("t0_ns", before(at.monotonic)),
-        fact("t0_wall_ns", before(at.wall)),
-        fact(&format!("{CLOCK_PAIR}{}", at.monotonic), at.wall.to_string()),
+    let mut facts = at.facts(began).to_vec();
+    facts.extend([
         fact(END, nanoseconds(at.elapsed).to_string()),
         fact("trigger", why.text),
         fact("trigger_ns", why.at_ns.saturating_sub(shifted).to_string()),
         fact("flight_ns", nanoseconds(time).to_string()),
         fact("flight_from_ns", from.to_string()),
-    ];
+    ]);
     facts.extend(why.span_id.map(|id| fact("trigger_span_id", id.to_string())));
     facts.extend((!in_flight.is_empty()).then(|| fact("in_flight", in_flight)));
     let mut push = |row| writer.push(shift(row, shifted));

@@ -30,6 +30,24 @@ pub struct Moment {
     pub wall: u64,
 }
 
+impl Moment {
+    /// Facts about the start of a dataset that began so long after the start of the trace, as they are known now.
+    pub fn facts(self, began: Duration) -> [Row; 3] {
+        let since = self.elapsed.saturating_sub(began).as_nanos();
+        let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
+        [fact("t0_ns", before(self.monotonic)), fact("t0_wall_ns", before(self.wall)), self.clock_pair()]
+    }
+
+    fn clock_pair(self) -> Row {
+        fact(&format!("{CLOCK_PAIR}{}", self.monotonic), self.wall.to_string())
+    }
+}
+
+/// A fact about the run.
+pub fn fact(key: &str, value: String) -> Row {
+    Row::Meta(Meta { key: key.to_owned(), value })
+}
+
 /// How far the writing is, for whoever decides when a dataset ends.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -109,8 +127,7 @@ impl RotatingWriter {
         if let Row::Meta(Meta { key, value }) = &row
             && key == "t0_ns"
         {
-            let run = Meta { key: RUN.to_owned(), value: value.clone() };
-            self.described.push(Row::Meta(run), &mut self.rows);
+            self.described.push(fact(RUN, value.clone()), &mut self.rows);
         }
         self.described.push(row, &mut self.rows);
         self.write()
@@ -135,9 +152,7 @@ impl RotatingWriter {
 
     /// Ends the open dataset and begins the next one; tells which things must be described anew if they are used again.
     pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
-        let fact = |key: &str, value: String| Row::Meta(Meta { key: key.to_owned(), value });
-        let clock = fact(&format!("{CLOCK_PAIR}{}", at.monotonic), at.wall.to_string());
-        self.push(clock.clone())?;
+        self.push(at.clock_pair())?;
         self.push(fact(END, nanoseconds(at.elapsed).to_string()))?;
         // Begun first: when that fails, everything is in the old one.
         let named = (self.host.as_str(), self.views.as_str());
@@ -151,9 +166,7 @@ impl RotatingWriter {
 
         let forgotten = self.described.end();
         self.described.begin(&mut self.rows);
-        let since = at.elapsed.saturating_sub(self.began).as_nanos();
-        let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
-        self.rows.extend([fact("t0_ns", before(at.monotonic)), fact("t0_wall_ns", before(at.wall)), clock]);
+        self.rows.extend(at.facts(self.began));
         self.write()?;
         Ok(forgotten)
     }

@@ -45,25 +45,8 @@ fn start(writer: &mut RotatingWriter) {
 }
 
 pub(super) fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
-    Row::Process(Process {
-        process_ix,
-        pid: 100 + process_ix,
-        ppid: 1,
-        start_ns: 0,
-        end_ns,
-        exe: None,
-        cmdline: vec!["app".to_owned()],
-        uid: 0,
-        user: None,
-        cgroup: None,
-        container: None,
-        unit: None,
-        step_id: None,
-        rank: None,
-        world_size: None,
-        job_id: None,
-        exit_code: end_ns.map(|_| 0),
-    })
+    let (cmdline, exit_code) = (vec!["app".to_owned()], end_ns.map(|_| 0));
+    Row::Process(Process { pid: 100 + process_ix, end_ns, cmdline, exit_code, ..Process::nameless(process_ix, 0) })
 }
 
 pub(super) fn thread(thread_ix: i32, process_ix: i32) -> Row {

@@ -335,25 +335,8 @@ mod tests {
     #[test]
     fn processes_crash_by_some_signals() {
         let ended = |exit_code| {
-            let process = Process {
-                process_ix: 1,
-                pid: 7,
-                ppid: 1,
-                start_ns: 0,
-                end_ns: Some(9),
-                exe: Some("/bin/app".to_owned()),
-                cmdline: Vec::new(),
-                uid: 0,
-                user: None,
-                cgroup: None,
-                container: None,
-                unit: None,
-                rank: None,
-                world_size: None,
-                job_id: None,
-                step_id: None,
-                exit_code,
-            };
+            let exe = Some("/bin/app".to_owned());
+            let process = Process { pid: 7, end_ns: Some(9), exe, exit_code, ..Process::nameless(1, 0) };
             found("crash", Row::Process(process))
         };
         assert_eq!(ended(Some(128 + 11)).unwrap(), "crash: SIGSEGV ended /bin/app (pid 7)");
