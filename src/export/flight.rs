@@ -76,7 +76,7 @@ struct Job {
     /// What holds for all of it.
     run: Vec<Row>,
     open: Vec<Span>,
-    in_flight: String,
+    in_flight: Option<InFlight>,
 }
 
 /// Keeps rows. What was not asked for when it is dropped or finished is forgotten.
@@ -232,9 +232,9 @@ impl FlightWriter {
         let mut run = Vec::new();
         self.described.run(&mut run);
         run.extend(std::mem::take(&mut self.layers).into_iter().map(Row::Coverage));
-        let in_flight = in_flight.filter(|now| !now.operations.is_empty()).map_or_else(String::new, |now| {
+        let in_flight = in_flight.filter(|now| !now.operations.is_empty()).map(|now| {
             let operations = now.operations.iter().take(TOLD).cloned().collect();
-            InFlight { at_ns: now.at_ns, operations }.text()
+            InFlight { at_ns: now.at_ns, operations }
         });
         let job = Job { at, why, time: self.length.time, kept: self.window.kept(), run, open, in_flight };
         self.queued.fetch_add(1, Ordering::AcqRel);
@@ -394,7 +394,7 @@ fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
         fact("flight_from_ns", from.to_string()),
     ]);
     facts.extend(why.span_id.map(|id| fact("trigger_span_id", id.to_string())));
-    facts.extend((!in_flight.is_empty()).then(|| fact("in_flight", in_flight)));
+    facts.extend(in_flight.map(|now| fact("in_flight", now.shifted(shifted).text())));
     let mut push = |row| writer.push(shift(row, shifted));
     run.into_iter().chain(facts).try_for_each(&mut push)?;
     let calls = kept.rows(open, push)?;

@@ -279,7 +279,11 @@ fn each_dataset_is_whole_and_has_what_came_last() {
     assert_eq!((facts.0["trigger"].as_str(), facts.0["run_t0_ns"].as_str()), ("SIGUSR2", "5000000000000"));
     assert_eq!((facts.1["trigger"].as_str(), facts.1["command"].as_str()), ("slow: a call", "-p 1"));
     assert_eq!(facts.0["trigger_span_id"], span_id(1, 3).to_string());
-    assert!(facts.0["in_flight"].contains("write bytes 8 /f1") && !facts.1.contains_key("in_flight"));
+    // What had not returned as well.
+    let dump = "in flight 9.00 s after the beginning: 2\n";
+    assert!(facts.0["in_flight"].starts_with(dump), "{}", facts.0["in_flight"]);
+    assert!(facts.0["in_flight"].contains(&format!("write bytes 8 /f1  [{} for 2.00 s]", span_id(2, 9))));
+    assert!(!facts.1.contains_key("in_flight"));
     let spans = rows::<Span>(&first);
     let unfinished: Vec<&Span> = spans.iter().filter(|s| s.flags & flag::UNFINISHED != 0).collect();
     let [stuck] = unfinished.as_slice() else { panic!("{unfinished:?}") };
