@@ -101,6 +101,17 @@ impl InFlight {
         self.operations.sort_by_key(|o| (o.start_ns, o.id));
     }
 
+    /// The same on the clock of a dataset that began `by` ns after the trace.
+    #[must_use]
+    pub fn shifted(mut self, by: i64) -> Self {
+        let starts = self
+            .operations
+            .iter_mut()
+            .flat_map(|o| std::iter::once(&mut o.start_ns).chain(o.calls.iter_mut().map(|call| &mut call.start_ns)));
+        starts.chain([&mut self.at_ns]).for_each(|t| *t = t.saturating_sub(by));
+        self
+    }
+
     /// A dump for people.
     pub fn text(&self) -> String {
         let mut out = format!("in flight {} after the beginning: {}\n", time(self.at_ns), self.operations.len());

@@ -20,7 +20,7 @@ mod worker;
 use self::control::Control;
 use self::destination::Destination;
 use self::detail::Chooser;
-use self::flight::Alarm;
+use self::flight::SharedAlarm;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
@@ -136,6 +136,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let served = listener.map(|l| serving::Serving::begin(l, args, &traced, &gauges, &node)).transpose()?;
     let mut watching = Watching::wanted(args, t0, &gauges, &node);
     let board = watching.watch().filter(|_| watching.shows());
+    let alarm = keeps.map(SharedAlarm::new);
     let worker = worker::start(worker::Worker {
         writer,
         config,
@@ -145,7 +146,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         totals: served.as_ref().map(serving::Serving::totals),
         triggers: args.flight.trigger.clone(),
         chooser,
-        session: sender.clone(),
+        alarm: alarm.clone(),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -173,12 +174,11 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         viewer: &viewer,
         dump: false,
         rotation,
-        alarm: keeps.map(Alarm::new),
+        alarm: alarm.clone(),
         stuck: Stuck::wanted(&args.flight.trigger),
-        writing: None,
         board,
         watching: &mut watching,
-        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, flight: keeps.is_some() }),
+        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, alarm }),
         told: false,
     };
     run.tell_meta(&host, &caps);

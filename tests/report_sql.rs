@@ -316,7 +316,8 @@ fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
     rows.extend(random(3, 5, 0));
     write(&whole, rows.clone());
     let options = Options { path: &parts, host: "node1", force: false, owner: None, views: VIEWS };
-    let mut writer = RotatingWriter::create(options, None, BEGAN as u64, Arc::default() as Arc<Progress>).unwrap();
+    let mut writer =
+        RotatingWriter::create(options, None, BEGAN as u64, Arc::default() as Arc<Progress>, |_: &str| {}).unwrap();
     let third = rows.len() / 3;
     for (n, row) in rows.into_iter().enumerate() {
         writer.push(row).unwrap();

@@ -14,6 +14,7 @@ mod hdf5;
 mod hints;
 pub mod hist;
 mod losses;
+mod nameless;
 mod netcdf;
 mod objects;
 mod operations;

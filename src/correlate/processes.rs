@@ -76,40 +76,13 @@ impl ThreadState {
 
     /// A call of this thread of which no more is known than its function and its start and duration.
     pub fn span(&self, row: &catalog::Row, id: i64, cpu: u16, (start_ns, dur_ns): (i64, i64)) -> Span {
+        let function = (row.layer, row.op, row.kind);
         Span {
-            span_id: id,
-            parent_id: None,
-            root_id: id,
-            layer: row.layer,
-            op: row.op,
-            kind: row.kind,
-            depth: 0,
-            layer_top: true,
-            process_ix: self.owner.process_ix(),
             pid: self.pid,
             tid: self.tid,
             rank: self.rank,
             cpu: cpu as i16,
-            start_ns,
-            dur_ns,
-            self_ns: dur_ns,
-            file_id: None,
-            handle_id: None,
-            object_id: None,
-            offset: None,
-            bytes: None,
-            req_bytes: None,
-            miss_bytes: None,
-            ahead_bytes: None,
-            throttle_ns: None,
-            writeback_ns: None,
-            journal_ns: None,
-            ret: None,
-            errno: 0,
-            flags: 0,
-            async_id: None,
-            coll_id: None,
-            stack_id: None,
+            ..Span::nameless(id, function, self.owner.process_ix(), (start_ns, dur_ns))
         }
     }
 
@@ -188,7 +161,7 @@ impl Processes {
     /// The process, made up from what is known when its own event was lost.
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
         self.alive.entry(process).or_insert_with(|| ProcessState {
-            row: nameless(process, start_ns),
+            row: Process::nameless(process as i32, start_ns),
             threads: Vec::new(),
             run: Run::default(),
             told: Told::default(),
@@ -325,29 +298,6 @@ pub struct Program {
     pub exe: Vec<u8>,
     pub args: Vec<Vec<u8>>,
     pub env: Vec<Vec<u8>>,
-}
-
-/// -1 stands for "not known" where the schema has no null.
-fn nameless(process: u32, start_ns: i64) -> Process {
-    Process {
-        process_ix: process as i32,
-        pid: 0,
-        ppid: -1,
-        start_ns,
-        end_ns: None,
-        exe: None,
-        cmdline: Vec::new(),
-        uid: -1,
-        user: None,
-        cgroup: None,
-        container: None,
-        unit: None,
-        rank: None,
-        world_size: None,
-        job_id: None,
-        step_id: None,
-        exit_code: None,
-    }
 }
 
 /// A wait status as a shell shows it.

@@ -4,7 +4,6 @@
 //! `None` means that a thing has no value or that the value is not known.
 
 use crate::catalog::COPIES;
-use crate::event::FileKey;
 use crate::words::{Kind, Layer};
 
 /// Bits of a span id that hold the sequence number within its thread; the thread's index is above them.
@@ -196,30 +195,6 @@ pub struct File {
     /// `data`, `stdio`, `temp`, `lib` or `proc`.
     pub role: &'static str,
     pub unlinked: bool,
-}
-
-impl File {
-    /// One of which no more is known than that it is there.
-    pub fn nameless(file_id: i32, key: FileKey) -> Self {
-        Self {
-            file_id,
-            dev: i64::from(key.dev),
-            ino: key.ino as i64,
-            generation: i64::from(key.generation),
-            path: None,
-            first_path: None,
-            host_path: None,
-            fstype: None,
-            mount_id: None,
-            size_first: None,
-            size_last: None,
-            blksize: None,
-            data_dev: None,
-            data_ino: None,
-            role: "data",
-            unlinked: false,
-        }
-    }
 }
 
 /// A path that a file had from some time on.

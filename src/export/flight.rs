@@ -6,18 +6,18 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use super::dataset::{DatasetWriter, Finished, Options};
-use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
+use super::dataset::{DatasetWriter, Options};
+use super::described::{Described, Forgotten, RUN};
 use super::directory::Directory;
-use super::periods::{Kept as Datasets, warn};
-use super::rotating::{Moment, nanoseconds, next_name, refuse_dataset};
+use super::periods::{Kept as Datasets, Tell};
+use super::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
 use super::shift::{END, shift};
 use super::stream::Limits;
 use super::text;
@@ -28,6 +28,8 @@ use crate::words::{flag, intern};
 
 /// How long what is over is remembered at least: a device may be asked to write long after the process that wrote is gone.
 const REMEMBERED: Duration = Duration::from_mins(2);
+/// Datasets that have their rows already and are not written yet: one is being written, one waits.
+const ROOM: usize = 2;
 /// Operations in flight that are told with their stacks.
 const TOLD: usize = 64;
 
@@ -50,6 +52,21 @@ pub struct Why {
     pub span_id: Option<i64>,
 }
 
+impl Why {
+    /// For this reason and a later one.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        let known = self.text.split("; ").any(|text| text == later.text);
+        let text = if known { self.text } else { format!("{}; {}", self.text, later.text) };
+        // About a call, if one of them is.
+        let (at_ns, span_id) = match (self.span_id, later.span_id) {
+            (Some(id), None) => (self.at_ns, Some(id)),
+            (_, id) => (later.at_ns, id),
+        };
+        Self { text, at_ns, span_id }
+    }
+}
+
 /// A dataset to write.
 struct Job {
     at: Moment,
@@ -59,7 +76,7 @@ struct Job {
     /// What holds for all of it.
     run: Vec<Row>,
     open: Vec<Span>,
-    in_flight: String,
+    in_flight: Option<InFlight>,
 }
 
 /// Keeps rows. What was not asked for when it is dropped or finished is forgotten.
@@ -71,9 +88,11 @@ pub struct FlightWriter {
     layers: Vec<Coverage>,
     /// When which chunk began.
     numbers: VecDeque<(Duration, u32)>,
+    /// A dataset that was asked for, with what was in flight: its rows are taken when there is room.
+    asked: Option<(Why, Option<Arc<InFlight>>)>,
     to: Option<Sender<Job>>,
-    /// A dataset is being written.
-    busy: Arc<AtomicBool>,
+    /// Datasets that have their rows and are not written yet.
+    queued: Arc<AtomicUsize>,
     thread: Option<JoinHandle<Result<()>>>,
     /// Rows on their way.
     rows: Vec<Row>,
@@ -89,15 +108,16 @@ impl FlightWriter {
         options: Options<'_>,
         length: Length,
         keep: Option<u64>,
-        tell: impl Fn(&str) + Send + 'static,
+        tell: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
-        let busy = Arc::new(AtomicBool::new(false));
+        let queued = Arc::new(AtomicUsize::new(0));
         let (to, jobs) = mpsc::channel();
+        let tell: Tell = Arc::new(tell);
         let writer = Writer {
-            datasets: Datasets::new(Arc::clone(&directory), keep),
+            datasets: Datasets::new(Arc::clone(&directory), keep, Arc::clone(&tell)),
             directory,
             keep,
             path: options.path.to_owned(),
@@ -105,8 +125,8 @@ impl FlightWriter {
             privileged,
             host: options.host.to_owned(),
             views: options.views.to_owned(),
-            busy: Arc::clone(&busy),
-            tell: Box::new(tell),
+            queued: Arc::clone(&queued),
+            tell,
         };
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(move || writer.run(&jobs));
         Ok(Self {
@@ -114,9 +134,10 @@ impl FlightWriter {
             described: Described::default(),
             length,
             layers: Vec::new(),
-            numbers: VecDeque::new(),
+            numbers: VecDeque::from([(Duration::ZERO, 0)]),
+            asked: None,
             to: Some(to),
-            busy,
+            queued,
             thread: Some(thread.context("thread for datasets")?),
             rows: Vec::new(),
         })
@@ -126,7 +147,9 @@ impl FlightWriter {
     pub fn push(&mut self, row: Row) {
         match row {
             Row::Coverage(verdict) if verdict.target.is_empty() && verdict.symbol.is_empty() => {
-                self.layers.push(verdict);
+                if !self.layers.contains(&verdict) {
+                    self.layers.push(verdict);
+                }
             }
             row => {
                 if let Row::Meta(Meta { key, value }) = &row
@@ -168,16 +191,37 @@ impl FlightWriter {
         self.described.file(file_id)?.path.as_deref()
     }
 
-    /// Is one still being written?
-    pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire)
+    /// Asks for a dataset of what is there, with what was in flight. One that waits already is written for both reasons.
+    pub fn ask(&mut self, why: Why, in_flight: Option<Arc<InFlight>>) {
+        self.asked = Some(match self.asked.take() {
+            Some((first, before)) => (first.and(why), in_flight.or(before)),
+            None => (why, in_flight),
+        });
     }
 
-    /// Writes what is there, with what was in flight, as a dataset. The trace goes on meanwhile.
+    /// Is one asked for whose rows were not taken yet?
+    pub const fn is_asked(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// May its rows be taken? When the disk is slow, they may not pile up.
+    pub fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Acquire) < ROOM
+    }
+
+    /// Is all written whose rows were taken?
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.queued.load(Ordering::Acquire) == 0
+    }
+
+    /// Takes the rows of the dataset that was asked for, and has it written. The trace goes on meanwhile.
     ///
     /// # Errors
     /// When rows cannot be packed, or the thread that writes has failed.
-    pub fn write(&mut self, at: Moment, why: Why, in_flight: Option<&InFlight>) -> Result<Forgotten> {
+    pub fn write(&mut self, at: Moment) -> Result<Forgotten> {
+        let Some((why, in_flight)) = self.asked.take() else { return Ok(Forgotten::default()) };
+        let in_flight = in_flight.as_deref();
         let open = in_flight.map_or_else(Vec::new, |now| self.unfinished(now));
         for call in &open {
             // Only for what describes it.
@@ -188,12 +232,12 @@ impl FlightWriter {
         let mut run = Vec::new();
         self.described.run(&mut run);
         run.extend(std::mem::take(&mut self.layers).into_iter().map(Row::Coverage));
-        let in_flight = in_flight.filter(|now| !now.operations.is_empty()).map_or_else(String::new, |now| {
+        let in_flight = in_flight.filter(|now| !now.operations.is_empty()).map(|now| {
             let operations = now.operations.iter().take(TOLD).cloned().collect();
-            InFlight { at_ns: now.at_ns, operations }.text()
+            InFlight { at_ns: now.at_ns, operations }
         });
         let job = Job { at, why, time: self.length.time, kept: self.window.kept(), run, open, in_flight };
-        self.busy.store(true, Ordering::Release);
+        self.queued.fetch_add(1, Ordering::AcqRel);
         let sent = self.to.as_ref().is_some_and(|to| to.send(job).is_ok());
         if sent { Ok(forgotten) } else { Err(anyhow!("the thread for datasets has failed")) }
     }
@@ -210,16 +254,17 @@ impl FlightWriter {
 
     /// Calls in flight as rows. A request of a device is told by the call that waits for it.
     fn unfinished(&self, now: &InFlight) -> Vec<Span> {
-        let calls = now.operations.iter().filter(|o| o.what != What::Request);
-        let mut open: Vec<Span> = calls.flat_map(|o| self.open(o, now.at_ns)).collect();
-        let named: HashMap<&str, i32> = if open.is_empty() {
-            HashMap::new()
-        } else {
-            self.described.files().filter_map(|f| Some((f.path.as_deref()?, f.file_id))).collect()
-        };
-        let files: HashMap<i64, i32> = (now.operations.iter().flat_map(|o| &o.calls))
-            .filter_map(|call| Some((call.id, *named.get(call.file.as_deref()?)?)))
-            .collect();
+        let operations = || now.operations.iter().filter(|o| o.what != What::Request);
+        let named = || operations().flat_map(|o| &o.calls).filter_map(|call| Some((call.id, call.file.as_deref()?)));
+        // Of files that had the path one after the other it is the last.
+        let mut files: HashMap<&str, Option<i32>> = named().map(|(_, path)| (path, None)).collect();
+        for file in self.described.files().filter(|file| !file.unlinked) {
+            if let Some(last) = file.path.as_deref().and_then(|path| files.get_mut(path)) {
+                *last = (*last).max(Some(file.file_id));
+            }
+        }
+        let files: HashMap<i64, i32> = named().filter_map(|(id, path)| Some((id, (*files.get(path)?)?))).collect();
+        let mut open: Vec<Span> = operations().flat_map(|o| self.open(o, now.at_ns)).collect();
         for call in &mut open {
             call.file_id = files.get(&call.span_id).copied();
         }
@@ -237,48 +282,24 @@ impl FlightWriter {
                 continue;
             };
             let process = self.described.process(thread.process_ix);
+            let dur_ns = lasted(call);
             open.push(Span {
-                span_id: call.id,
                 parent_id: depth.checked_sub(1).and_then(|outer| Some(calls.get(outer)?.id)),
                 root_id,
-                layer: call.layer,
-                op,
-                kind: call.kind,
                 depth: i8::try_from(depth).unwrap_or(i8::MAX),
                 layer_top: calls[..depth].iter().all(|outer| outer.layer != call.layer),
-                process_ix: thread.process_ix,
                 pid: *pid as i32,
                 tid: if *tid == 0 { thread.tid } else { *tid as i32 },
                 rank: process.and_then(|p| p.rank),
-                cpu: 0,
-                start_ns: call.start_ns,
-                dur_ns: lasted(call),
-                self_ns: lasted(call) - calls.get(depth + 1).map_or(0, lasted),
-                file_id: None,
-                handle_id: None,
-                object_id: None,
+                self_ns: dur_ns - calls.get(depth + 1).map_or(0, lasted),
                 offset: call.offset,
-                bytes: None,
                 req_bytes: call.bytes,
-                miss_bytes: None,
-                ahead_bytes: None,
-                throttle_ns: None,
-                writeback_ns: None,
-                journal_ns: None,
-                ret: None,
-                errno: 0,
                 flags: flag::UNFINISHED,
-                async_id: None,
-                coll_id: None,
-                stack_id: None,
+                ..Span::nameless(call.id, (call.layer, op, call.kind), thread.process_ix, (call.start_ns, dur_ns))
             });
         }
         open
     }
-}
-
-fn fact(key: &str, value: String) -> Row {
-    Row::Meta(Meta { key: key.to_owned(), value })
 }
 
 /// The thread that writes.
@@ -291,8 +312,8 @@ struct Writer {
     privileged: bool,
     host: String,
     views: String,
-    busy: Arc<AtomicBool>,
-    tell: Box<dyn Fn(&str) + Send>,
+    queued: Arc<AtomicUsize>,
+    tell: Tell,
 }
 
 impl Writer {
@@ -315,7 +336,7 @@ impl Writer {
                     ));
                 }
             }
-            self.busy.store(false, Ordering::Release);
+            self.queued.fetch_sub(1, Ordering::AcqRel);
         }
         if failed > 0 {
             return Err(anyhow!(
@@ -333,15 +354,15 @@ impl Writer {
     fn write(&mut self, job: Job) -> Result<(String, Duration, usize)> {
         if !self.directory.is_there() {
             self.directory = Arc::new(Directory::take(&self.path, self.owner, self.privileged)?);
-            self.datasets = Datasets::new(Arc::clone(&self.directory), self.keep);
+            self.datasets = Datasets::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.tell));
         }
         let since = job.at.elapsed.saturating_sub(job.kept.from);
         let name = next_name(&self.directory, job.at.wall)?;
         let directory = self.directory.create_within(&name)?;
         let writer = DatasetWriter::create_in(directory, &self.host, &self.views, Limits::default());
         match writer.and_then(|writer| fill(writer, job)) {
-            Ok((calls, finished)) => {
-                self.datasets.written(name.clone(), finished.bytes);
+            Ok(calls) => {
+                self.datasets.written(&name);
                 Ok((name, since, calls))
             }
             Err(e) => {
@@ -353,33 +374,30 @@ impl Writer {
 
     fn discard(&self, name: &str) {
         if let Err(e) = self.directory.discard(name) {
-            warn(&format!("{e:#}"));
+            (self.tell)(&format!("warning: {e:#}"));
         }
     }
 }
 
 /// The rows of a dataset, whose times count from a whole second, so that bins of time stay what they are.
-fn fill(mut writer: DatasetWriter, job: Job) -> Result<(usize, Finished)> {
+fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
     let Job { at, why, time, kept, run, open, in_flight } = job;
     let began = Duration::from_secs(kept.from.as_secs());
     let shifted = nanoseconds(began);
     let from = nanoseconds(kept.from) - shifted;
-    let since = at.elapsed.saturating_sub(began).as_nanos();
-    let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
-    let mut facts = vec![
-        fact("t0_ns", before(at.monotonic)),
-        fact("t0_wall_ns", before(at.wall)),
-        fact(&format!("{CLOCK_PAIR}{}", at.monotonic), at.wall.to_string()),
+    let mut facts = at.facts(began).to_vec();
+    facts.extend([
         fact(END, nanoseconds(at.elapsed).to_string()),
         fact("trigger", why.text),
         fact("trigger_ns", why.at_ns.saturating_sub(shifted).to_string()),
         fact("flight_ns", nanoseconds(time).to_string()),
         fact("flight_from_ns", from.to_string()),
-    ];
+    ]);
     facts.extend(why.span_id.map(|id| fact("trigger_span_id", id.to_string())));
-    facts.extend((!in_flight.is_empty()).then(|| fact("in_flight", in_flight)));
+    facts.extend(in_flight.map(|now| fact("in_flight", now.shifted(shifted).text())));
     let mut push = |row| writer.push(shift(row, shifted));
     run.into_iter().chain(facts).try_for_each(&mut push)?;
     let calls = kept.rows(open, push)?;
-    Ok((calls, writer.finish()?))
+    writer.finish()?;
+    Ok(calls)
 }

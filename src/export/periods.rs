@@ -1,6 +1,5 @@
 //! The datasets of a recording that begins a new one from time to time: their names, and which are removed.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -30,6 +29,9 @@ pub fn is_name(name: &str) -> bool {
     time.iter().zip(SHAPE).all(digit) && (rest.is_empty() || rest.strip_prefix(b"-").is_some_and(number))
 }
 
+/// Whoever passes on what is to be said, where it does not spoil a dashboard.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
 enum Message {
     /// This dataset is written from now on.
     Open(String),
@@ -47,9 +49,9 @@ pub struct Keeper {
 
 impl Keeper {
     /// `keep`: so many bytes at most in all datasets together.
-    pub fn start(directory: Arc<Directory>, keep: Option<u64>) -> Result<Self> {
+    pub fn start(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Result<Self> {
         let (to, inbox) = mpsc::channel();
-        let run = move || Kept::new(directory, keep).run(&inbox);
+        let run = move || Kept::new(directory, keep, tell).run(&inbox);
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(run).context("thread for datasets")?;
         Ok(Self { to: Some(to), thread: Some(thread) })
     }
@@ -94,16 +96,18 @@ pub struct Kept {
     others: Option<Vec<(u64, String)>>,
     /// Nothing more can be removed before the next dataset begins.
     stuck: bool,
+    tell: Tell,
 }
 
 impl Kept {
-    pub const fn new(directory: Arc<Directory>, keep: Option<u64>) -> Self {
-        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false }
+    pub const fn new(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Self {
+        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false, tell }
     }
 
-    /// This one is complete, has this size and stays.
-    pub fn written(&mut self, name: String, bytes: u64) {
-        (self.open, self.size, self.others, self.stuck) = (name, bytes, None, false);
+    /// This one is complete and stays.
+    pub fn written(&mut self, name: &str) {
+        let size = self.directory.dataset(name).and_then(|dataset| dataset.bytes().ok());
+        (self.open, self.size, self.others, self.stuck) = (name.to_owned(), size.unwrap_or(0), None, false);
         self.prune();
     }
 
@@ -129,7 +133,7 @@ impl Kept {
         for (bytes, name) in others {
             let removed = total > keep
                 && self.directory.remove_dataset(&name).unwrap_or_else(|e| {
-                    warn(&format!("{e:#}"));
+                    (self.tell)(&format!("warning: {e:#}"));
                     false
                 });
             if removed {
@@ -141,12 +145,20 @@ impl Kept {
         self.others = Some(left);
         if total > keep {
             self.stuck = true;
-            warn(&format!(
-                "{} holds {} of datasets, more than --keep-size: what is left was not completed (its tracer was killed) or is in \
-                 use, and is for you to remove",
-                self.directory.path().display(),
-                text::bytes(i64::try_from(total).unwrap_or(i64::MAX))
-            ));
+            let bytes = |n: u64| text::bytes(i64::try_from(n).unwrap_or(i64::MAX));
+            let path = self.directory.path();
+            let why = if self.size > keep {
+                let (path, size) = (path.join(&self.open), bytes(self.size));
+                format!("{} alone has {size}, more than --keep-size: the last dataset is never removed", path.display())
+            } else {
+                format!(
+                    "{} holds {} of datasets, more than --keep-size: what is left was not completed (its tracer was killed) \
+                     or is in use, and is for you to remove",
+                    path.display(),
+                    bytes(total)
+                )
+            };
+            (self.tell)(&format!("warning: {why}"));
         }
     }
 
@@ -155,11 +167,6 @@ impl Kept {
         let others = names.into_iter().filter(|name| is_name(name) && *name != self.open);
         others.filter_map(|name| Some((self.directory.dataset(&name)?.bytes().ok()?, name))).collect()
     }
-}
-
-pub fn warn(what: &str) {
-    // A closed stderr must not cost the recording.
-    let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: {what}");
 }
 
 #[cfg(test)]

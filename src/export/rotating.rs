@@ -11,7 +11,7 @@ use super::dataset::{DatasetWriter, Options};
 use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
 use super::directory::Directory;
 use super::names;
-use super::periods::{self, Keeper};
+use super::periods::{self, Keeper, Tell};
 use super::shift::{END, shift};
 use super::stream::Limits;
 use crate::correlate::rows::{Meta, Row};
@@ -28,6 +28,24 @@ pub struct Moment {
     pub monotonic: u64,
     /// In ns since 1970.
     pub wall: u64,
+}
+
+impl Moment {
+    /// Facts about the start of a dataset that began so long after the start of the trace, as they are known now.
+    pub fn facts(self, began: Duration) -> [Row; 3] {
+        let since = self.elapsed.saturating_sub(began).as_nanos();
+        let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
+        [fact("t0_ns", before(self.monotonic)), fact("t0_wall_ns", before(self.wall)), self.clock_pair()]
+    }
+
+    fn clock_pair(self) -> Row {
+        fact(&format!("{CLOCK_PAIR}{}", self.monotonic), self.wall.to_string())
+    }
+}
+
+/// A fact about the run.
+pub fn fact(key: &str, value: String) -> Row {
+    Row::Meta(Meta { key: key.to_owned(), value })
 }
 
 /// How far the writing is, for whoever decides when a dataset ends.
@@ -58,13 +76,20 @@ pub struct RotatingWriter {
 
 impl RotatingWriter {
     /// Makes or takes over the directory and begins the first dataset in it, named by this wall clock. Datasets of earlier
-    /// runs stay beside it. `keep`: so many bytes at most in all together.
+    /// runs stay beside it. `keep`: so many bytes at most in all together. `tell`
+    /// is given what is to be said, by another thread.
     ///
     /// # Errors
     /// When the directory cannot be used or written to.
-    pub fn create(options: Options<'_>, keep: Option<u64>, wall: u64, progress: Arc<Progress>) -> Result<Self> {
+    pub fn create(
+        options: Options<'_>,
+        keep: Option<u64>,
+        wall: u64,
+        progress: Arc<Progress>,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
-        Self::create_with(options, Limits::default(), privileged, keep, wall, progress)
+        Self::create_with(options, Limits::default(), privileged, keep, wall, progress, Arc::new(tell))
     }
 
     pub(super) fn create_with(
@@ -74,10 +99,11 @@ impl RotatingWriter {
         keep: Option<u64>,
         wall: u64,
         progress: Arc<Progress>,
+        tell: Tell,
     ) -> Result<Self> {
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
-        let mut keeper = Keeper::start(Arc::clone(&directory), keep)?;
+        let mut keeper = Keeper::start(Arc::clone(&directory), keep, tell)?;
         let (host, views) = (options.host.to_owned(), options.views.to_owned());
         let (name, writer) = begin(&directory, wall, (&host, &views), limits)?;
         keeper.open(name)?;
@@ -101,8 +127,7 @@ impl RotatingWriter {
         if let Row::Meta(Meta { key, value }) = &row
             && key == "t0_ns"
         {
-            let run = Meta { key: RUN.to_owned(), value: value.clone() };
-            self.described.push(Row::Meta(run), &mut self.rows);
+            self.described.push(fact(RUN, value.clone()), &mut self.rows);
         }
         self.described.push(row, &mut self.rows);
         self.write()
@@ -127,9 +152,7 @@ impl RotatingWriter {
 
     /// Ends the open dataset and begins the next one; tells which things must be described anew if they are used again.
     pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
-        let fact = |key: &str, value: String| Row::Meta(Meta { key: key.to_owned(), value });
-        let clock = fact(&format!("{CLOCK_PAIR}{}", at.monotonic), at.wall.to_string());
-        self.push(clock.clone())?;
+        self.push(at.clock_pair())?;
         self.push(fact(END, nanoseconds(at.elapsed).to_string()))?;
         // Begun first: when that fails, everything is in the old one.
         let named = (self.host.as_str(), self.views.as_str());
@@ -143,9 +166,7 @@ impl RotatingWriter {
 
         let forgotten = self.described.end();
         self.described.begin(&mut self.rows);
-        let since = at.elapsed.saturating_sub(self.began).as_nanos();
-        let before = |now: u64| u128::from(now).saturating_sub(since).to_string();
-        self.rows.extend([fact("t0_ns", before(at.monotonic)), fact("t0_wall_ns", before(at.wall)), clock]);
+        self.rows.extend(at.facts(self.began));
         self.write()?;
         Ok(forgotten)
     }

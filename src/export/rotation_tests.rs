@@ -10,12 +10,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::rotating::{Moment, Progress, RotatingWriter};
+use super::rotating::{Moment, RotatingWriter};
 use super::stream::Limits;
 use super::tests::span;
 use super::{Dataset, Options, Table};
 use crate::correlate::rows::{
-    Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
+    BlockBytes, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
 };
 use crate::event::FileKey;
 use crate::words::Layer;
@@ -26,7 +26,7 @@ pub(super) const WALL: u64 = 1_795_343_400_000_000_000;
 
 fn create(path: &Path, keep: Option<u64>, wall: u64) -> RotatingWriter {
     let options = Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
-    RotatingWriter::create_with(options, SMALL, true, keep, wall, Arc::new(Progress::default())).unwrap()
+    RotatingWriter::create_with(options, SMALL, true, keep, wall, Arc::default(), Arc::new(|_: &str| {})).unwrap()
 }
 
 pub(super) fn at(millis: u64) -> Moment {
@@ -45,25 +45,8 @@ fn start(writer: &mut RotatingWriter) {
 }
 
 pub(super) fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
-    Row::Process(Process {
-        process_ix,
-        pid: 100 + process_ix,
-        ppid: 1,
-        start_ns: 0,
-        end_ns,
-        exe: None,
-        cmdline: vec!["app".to_owned()],
-        uid: 0,
-        user: None,
-        cgroup: None,
-        container: None,
-        unit: None,
-        step_id: None,
-        rank: None,
-        world_size: None,
-        job_id: None,
-        exit_code: end_ns.map(|_| 0),
-    })
+    let (cmdline, exit_code) = (vec!["app".to_owned()], end_ns.map(|_| 0));
+    Row::Process(Process { pid: 100 + process_ix, end_ns, cmdline, exit_code, ..Process::nameless(process_ix, 0) })
 }
 
 pub(super) fn thread(thread_ix: i32, process_ix: i32) -> Row {
@@ -124,6 +107,20 @@ pub(super) fn call(
     object_id: Option<i32>,
 ) -> Row {
     Row::Span(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) })
+}
+
+/// A request of the process and the file of this number.
+pub(super) fn bytes_of(req_id: i64, id: i32) -> Row {
+    let (process_ix, file_id) = (Some(id), Some(id));
+    Row::BlockBytes(BlockBytes {
+        req_id,
+        process_ix,
+        file_id,
+        span_id: None,
+        bytes: 512,
+        cgroup: None,
+        known_by: "range",
+    })
 }
 
 /// The datasets in a directory, the oldest first.
@@ -241,26 +238,14 @@ fn what_is_over_is_forgotten_once_a_dataset_was_without_it() {
     let forgotten = writer.rotate(at(2000)).unwrap();
     assert_eq!((forgotten.files, forgotten.objects), (vec![], vec![]));
     // Late requests of a process that has ended.
-    let late = |req_id| {
-        let bytes = crate::correlate::rows::BlockBytes {
-            req_id,
-            process_ix: Some(2),
-            file_id: Some(2),
-            span_id: None,
-            bytes: 512,
-            cgroup: None,
-            known_by: "range",
-        };
-        Row::BlockBytes(bytes)
-    };
-    writer.push(late(1)).unwrap();
+    writer.push(bytes_of(1, 2)).unwrap();
     let forgotten = writer.rotate(at(4000)).unwrap();
     assert_eq!((forgotten.files, forgotten.objects), (vec![3], vec![1]));
     let mut forgotten = writer.rotate(at(6000)).unwrap();
     forgotten.files.sort_unstable();
     assert_eq!(forgotten.files, [2]);
     // Nothing is known of it any more; what is open is.
-    writer.push(late(2)).unwrap();
+    writer.push(bytes_of(2, 2)).unwrap();
     writer.push(call(1, 6_500_000_000, Some(1), Some(1), None)).unwrap();
     writer.finish().unwrap();
     let processes = |d: &PathBuf| rows::<Process>(&Dataset::open(d).unwrap()).iter().map(|p| p.process_ix).collect();
@@ -357,7 +342,7 @@ fn a_restart_goes_on_beside_the_older_ones() {
     let writer = create(&path, None, WALL);
     let refusal = |path: &Path| {
         let options = Options { path, host: "n", force: false, owner: None, views: "" };
-        let made = RotatingWriter::create(options, None, WALL, Arc::new(Progress::default()));
+        let made = RotatingWriter::create(options, None, WALL, Arc::default(), |_: &str| {});
         made.err().unwrap().to_string()
     };
     assert!(refusal(&path).contains("is being written by another iotrace-bpf"));

@@ -15,7 +15,10 @@ use crate::correlate::rows::{
 };
 
 /// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
-const BATCH_ROWS: usize = 8 * 1024;
+pub const BATCH_ROWS: usize = 8 * 1024;
+
+/// Rows per row group.
+pub const GROUP_ROWS: usize = 256 * 1024;
 
 /// When row groups and parts end, in rows.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +29,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { group_rows: 256 * 1024, part_rows: 8 * 1024 * 1024 }
+        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024 }
     }
 }
 

@@ -14,6 +14,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::described::{is_of_node, is_total};
+use super::stream::{BATCH_ROWS, GROUP_ROWS};
 use super::table::{Table as _, batch, properties, schema};
 use crate::correlate::CallSums;
 use crate::correlate::rows::{FilePath, Loss, Metric, Row, Span};
@@ -26,8 +27,6 @@ const CHUNKS: u32 = 16;
 const SHARE: usize = 8;
 /// So few calls are kept as they are: packing costs some kilobytes.
 const FEW: usize = 64;
-/// Calls that are packed at a time.
-const GROUP: usize = 8 * 1024;
 /// Where calls are lost that there is no memory for.
 const PLACE: &str = "flight_memory";
 
@@ -109,7 +108,9 @@ impl Window {
     /// Is it time to end the chunk that rows go to?
     pub fn is_due(&self, now: Duration) -> bool {
         let age = now.saturating_sub(self.began);
-        age >= (self.length / CHUNKS).clamp(SHORTEST, LONGEST) || self.open_bytes >= self.ceiling / SHARE
+        // However much memory there is: who packs a chunk brings no rows meanwhile.
+        let large = self.open_bytes >= self.ceiling / SHARE || self.calls.len() >= GROUP_ROWS;
+        large || age >= (self.length / CHUNKS).clamp(SHORTEST, LONGEST)
     }
 
     /// Ends the chunk that rows go to, and forgets what is too old or too much.
@@ -289,7 +290,7 @@ fn pack(schema: &SchemaRef, mut calls: Vec<Span>) -> Result<Bytes> {
     Span::sort(&mut calls);
     let properties = properties::<Span>("", calls.len())?;
     let mut writer = ArrowWriter::try_new(Vec::new(), SchemaRef::clone(schema), Some(properties)).context(WHAT)?;
-    for calls in calls.chunks(GROUP) {
+    for calls in calls.chunks(BATCH_ROWS) {
         writer.write(&batch(schema, "", calls)?).context(WHAT)?;
     }
     Ok(writer.into_inner().context(WHAT)?.into())

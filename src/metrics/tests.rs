@@ -87,25 +87,7 @@ fn verdict(symbol: &str, status: &'static str) -> Row {
 }
 
 fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
-    Row::Process(Process {
-        process_ix,
-        pid: process_ix,
-        ppid: 1,
-        start_ns: 0,
-        end_ns,
-        exe: None,
-        cmdline: Vec::new(),
-        uid: 0,
-        user: None,
-        cgroup: None,
-        container: None,
-        unit: None,
-        rank: None,
-        world_size: None,
-        job_id: None,
-        step_id: None,
-        exit_code: None,
-    })
+    Row::Process(Process { pid: process_ix, end_ns, ..Process::nameless(process_ix, 0) })
 }
 
 fn excluded(value: f64) -> Row {

@@ -1,8 +1,6 @@
 //! What wakes the session: mappings from the rings, signals, the dashboard.
 
-use super::flight::By;
 use crate::event::wire::Mapped;
-use crate::export::Why;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -13,8 +11,6 @@ pub enum Control {
     Mapped(Mapped),
     /// The user has left the dashboard.
     Left,
-    /// A dataset of what is kept is asked for.
-    Ask(Why, By),
 }
 
 /// One channel for everything that wakes the session.

@@ -61,16 +61,18 @@ impl Destination {
     /// # Errors
     /// When it cannot be made or is in use.
     pub fn writer(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
+        let said = self.said.clone();
+        let tell = move |what: &str| said.say(what);
         if let FlightArgs { flight: Some(time), flight_memory: memory, .. } = args.flight {
-            let (length, said) = (Length { time, memory }, self.said.clone());
-            let tell = move |what: &str| said.say(what);
+            let length = Length { time, memory };
             let writer = FlightWriter::create(options(&self.path, host, false), length, args.rotate.keep_size, tell)?;
             return Ok(Output::Flight(Box::new(writer)));
         }
         let Some(Rotation { keep, progress, .. }) = rotation else {
             return Ok(Output::One(Box::new(create(&self.path, host, args.force)?)));
         };
-        let writer = RotatingWriter::create(options(&self.path, host, false), *keep, wall(), Arc::clone(progress))?;
+        let options = options(&self.path, host, false);
+        let writer = RotatingWriter::create(options, *keep, wall(), Arc::clone(progress), tell)?;
         Ok(Output::Rotating(Box::new(writer)))
     }
 

@@ -4,9 +4,8 @@ use crate::correlate::rows::Row;
 use crate::export::Why;
 use crate::inflight::InFlight;
 use crate::loader::rings::{Gauges, now};
-use crate::record::control::Control;
 use crate::record::destination::{self, Wanted};
-use crate::record::flight::By;
+use crate::record::flight::{By, SharedAlarm};
 use crate::record::said::Said;
 use crate::record::sampler::Board;
 use crate::summary::filter::Filter;
@@ -14,7 +13,6 @@ use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Sou
 use crate::summary::{From, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,8 +97,10 @@ pub struct Live {
     path: PathBuf,
     asked: bool,
     wanted: Wanted,
-    /// Whom to ask for a dataset of what is kept in memory, and what was said of those before.
-    flight: Option<(Sender<Control>, Said)>,
+    /// What was said of datasets.
+    said: Said,
+    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    flight: Option<SharedAlarm>,
     host: String,
     looked: Instant,
     own: Status,
@@ -112,12 +112,13 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(watch: Arc<Watch>, path: &Path, asked: bool, wanted: Wanted, host: &str) -> Self {
+    pub fn new(watch: Arc<Watch>, path: &Path, asked: bool, wanted: Wanted, said: Said, host: &str) -> Self {
         Self {
             watch,
             path: path.to_owned(),
             asked,
             wanted,
+            said,
             flight: None,
             host: host.to_owned(),
             looked: Instant::now(),
@@ -131,8 +132,8 @@ impl Live {
 
     /// Rows are kept in memory until a dataset of them is asked for.
     #[must_use]
-    pub fn keeping(mut self, to: Sender<Control>, said: Said) -> Self {
-        self.flight = Some((to, said));
+    pub fn keeping(mut self, alarm: SharedAlarm) -> Self {
+        self.flight = Some(alarm);
         self
     }
 
@@ -154,7 +155,8 @@ impl Live {
         self.cpu = cpu;
         self.own.own_memory = own_memory();
         let path = if self.asked { Some(self.path.clone()) } else { self.wanted.get() };
-        self.own.recording = path.map(|path| {
+        // What is only kept in memory is not recorded.
+        self.own.recording = path.filter(|_| self.flight.is_none()).map(|path| {
             let bytes = size(&self.path);
             let before = self.own.recording.as_ref().map_or(bytes, |r| r.bytes);
             let bytes_per_s = bytes.saturating_sub(before) as f64 / seconds;
@@ -197,7 +199,7 @@ impl Source for Live {
             notes.push("the filter is on what came since it was set, and on the last calls before".to_owned());
             snapshot.notes = notes.into();
         }
-        if let Some(said) = self.flight.as_ref().and_then(|(_, said)| said.last()) {
+        if let Some(said) = self.said.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([said]).collect();
         }
         snapshot.inflight = watch.in_flight();
@@ -222,6 +224,9 @@ impl Source for Live {
 
     fn command(&mut self, command: Command, focus: &Focus) -> Result<String, String> {
         match command {
+            Command::StartRecording(_) | Command::StopRecording if self.flight.is_some() => {
+                Err("--flight keeps the last of the trace in memory, and W writes it".to_owned())
+            }
             Command::StartRecording(_) if self.asked => Err(format!("{} is recorded already", self.path.display())),
             Command::StartRecording(path) => {
                 destination::free(&path).map_err(|e| format!("{e:#}"))?;
@@ -230,9 +235,13 @@ impl Source for Live {
                 Ok(told)
             }
             Command::WriteFlight => {
-                let (to, _) = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
-                let why = Why { text: "W on the dashboard".to_owned(), at_ns: self.watch.now_ns(), span_id: None };
-                to.send(Control::Ask(why, By::Hand)).map_err(|_| "the trace has ended")?;
+                let alarm = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
+                let at_ns = self.watch.now_ns();
+                let why = Why { text: "W on the dashboard".to_owned(), at_ns, span_id: None };
+                let elapsed = Duration::from_nanos(at_ns.unsigned_abs());
+                if !alarm.with(|alarm| alarm.ask(elapsed, why, By::Hand)) {
+                    return Err("the trace has ended".to_owned());
+                }
                 Ok(format!("what is kept is written to a new dataset in {}", self.path.display()))
             }
             Command::StopRecording if self.asked => {
@@ -309,4 +318,28 @@ fn dirty(t_ns: i64) -> Option<DirtySample> {
         background_threshold: value("nr_dirty_background_threshold"),
         threshold: value("nr_dirty_threshold"),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::flight::Alarm;
+
+    #[test]
+    fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
+        let watch = Arc::new(Watch::new(now(), From::Spans, Arc::default(), Arc::default()));
+        let alarm = SharedAlarm::new(Duration::from_secs(30));
+        let live = Live::new(watch, Path::new("/all"), true, Wanted::default(), Said::default(), "node1");
+        let mut live = live.keeping(alarm.clone());
+        live.looked = Instant::now().checked_sub(LOOK).unwrap();
+        let focus = Focus::default();
+        assert_eq!(live.snapshot(&focus).status.recording, None);
+        for command in [Command::StartRecording("/mine".into()), Command::StopRecording] {
+            assert!(live.command(command, &focus).unwrap_err().contains("W writes it"));
+        }
+        assert!(live.command(Command::WriteFlight, &focus).unwrap().contains("/all"));
+        assert_eq!(alarm.with(Alarm::end).unwrap().text, "W on the dashboard");
+        assert_eq!(live.command(Command::WriteFlight, &focus).unwrap_err(), "the trace has ended");
+    }
 }

@@ -1,7 +1,7 @@
 //! A trace that is going on: what it is told, what it does at each tick, and how it ends.
 
 use super::control::Control;
-use super::flight::{Alarm, By};
+use super::flight::{By, Looked, SharedAlarm, Step};
 use super::live::Watch;
 use super::rotation::Rotation;
 use super::targets::{COMMAND, Targets};
@@ -70,10 +70,8 @@ pub struct Run<'a, 'obj> {
     /// When datasets end, if there is to be more than one.
     pub rotation: Option<Rotation>,
     /// When what is kept in memory is written, and what is stuck.
-    pub alarm: Option<Alarm>,
+    pub alarm: Option<SharedAlarm>,
     pub stuck: Option<Stuck>,
-    /// What is about to be written, and the time from which on what is in flight is looked at for it.
-    pub writing: Option<(Why, i64)>,
     /// Aggregate mode: who takes the sums.
     pub sums: Option<Taker>,
     /// Where a dashboard finds what is in flight.
@@ -215,7 +213,6 @@ impl Run<'_, '_> {
                 Ok(Control::Signal(WRITE)) => {
                     self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
                 }
-                Ok(Control::Ask(why, by)) => self.ask(why, by),
                 // A command goes on when nobody looks any more.
                 Ok(Control::Left) if self.command.is_some() => {}
                 Ok(Control::Left) => {
@@ -325,29 +322,36 @@ impl Run<'_, '_> {
         Duration::from_nanos(now().saturating_sub(self.t0))
     }
 
-    /// A dataset of what is kept in memory is asked for. The worker knows of it in case that the trace ends before.
-    fn ask(&mut self, why: Why, by: By) {
-        let now = self.since_t0();
-        if let Some(alarm) = &mut self.alarm {
-            let _ = self.notes.send(Note::Ask(why.clone()));
-            alarm.ask(now, why, by);
+    /// A dataset of what is kept in memory is asked for.
+    fn ask(&self, why: Why, by: By) {
+        if let Some(alarm) = &self.alarm {
+            alarm.with(|alarm| alarm.ask(self.since_t0(), why, by));
         }
     }
 
-    /// Has a dataset of what is kept in memory written when it is time for it: at the tick after what is in flight was looked
-    /// at, which takes its time.
+    /// Has a dataset of what is kept in memory written when it is time for it, and what is in flight was looked at, which takes
+    /// its time: never waited for here.
     fn write(&mut self) {
-        if let Some((why, looked)) = self.writing.take() {
-            let last = Some(self.viewer.last()).filter(|last| last.at_ns >= looked);
-            self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
-            // A worker that failed has said why.
-            let _ = self.notes.send(Note::Write(why, last));
-        }
-        let now = self.since_t0();
-        if let Some(why) = self.alarm.as_mut().and_then(|alarm| alarm.due(now)) {
-            self.writing = Some((why, self.relative()));
-            if let Ok(look) = self.session.look() {
-                self.viewer.show(look, Show::Keep);
+        let Some(alarm) = &self.alarm else { return };
+        match alarm.with(|alarm| alarm.step(self.since_t0(), &self.viewer.last())) {
+            Step::Nothing => {}
+            Step::Look => {
+                let looked = match self.session.look() {
+                    Ok(look) => {
+                        if self.viewer.show(look, Show::Keep) {
+                            Looked::Begun
+                        } else {
+                            Looked::Busy
+                        }
+                    }
+                    Err(_) => Looked::Refused,
+                };
+                alarm.with(|alarm| alarm.looked(looked));
+            }
+            Step::Write(why, in_flight) => {
+                self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+                // A worker that failed has said why.
+                let _ = self.notes.send(Note::Write(why, in_flight));
             }
         }
     }

@@ -3,11 +3,11 @@
 use crate::cli;
 use crate::correlate::rows::{Process, Row, Span};
 use crate::export::{Why, text};
-use crate::inflight::InFlight;
+use crate::inflight::{InFlight, Open, Operation, What};
 use crate::words::{Kind, Layer, flag};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -105,6 +105,9 @@ pub struct Found {
 
 /// The first of these rows that asks for a dataset.
 pub fn first(triggers: &[Trigger], rows: &[Row]) -> Option<Found> {
+    if triggers.is_empty() {
+        return None;
+    }
     rows.iter().find_map(|row| triggers.iter().find_map(|trigger| trigger.judge(row)))
 }
 
@@ -167,12 +170,15 @@ impl Found {
     }
 }
 
-/// Calls that have not returned for too long; each is told once.
+/// Calls and requests that have not returned for too long; each is told once.
 #[derive(Debug)]
 pub struct Stuck {
     time: Duration,
-    told: HashSet<i64>,
+    told: HashSet<Key>,
 }
+
+/// Whether it is a request of a device, and its number: requests and calls are numbered apart.
+type Key = (bool, i64);
 
 impl Stuck {
     /// `None` when nobody asks for that.
@@ -183,20 +189,37 @@ impl Stuck {
 
     /// The oldest of them that was not told yet.
     pub fn find(&mut self, now: &InFlight) -> Option<Why> {
-        self.told.retain(|id| now.operations.iter().any(|o| o.id == *id));
-        let stuck: Vec<_> = now
-            .operations
-            .iter()
-            .filter(|o| reaches(now.at_ns.saturating_sub(o.start_ns), self.time) && !self.told.contains(&o.id))
-            .collect();
-        self.told.extend(stuck.iter().map(|o| o.id));
-        let oldest = stuck.first()?;
-        let call = oldest.innermost()?;
-        let file = oldest.file().map_or_else(String::new, |file| format!(", {file}"));
-        let age = text::time(now.at_ns.saturating_sub(oldest.start_ns));
-        let text = format!("stuck: {} {} has not returned for {age} (pid {}{file})", call.layer, call.op, oldest.pid);
-        Some(Why { text, at_ns: now.at_ns, span_id: Some(call.id).filter(|_| call.layer != Layer::Block) })
+        let age = |call: &Open| now.at_ns.saturating_sub(call.start_ns);
+        let all = now.operations.iter().filter_map(|o| Some((o, judged(o)?)));
+        let stuck: HashMap<Key, _> =
+            all.filter(|(_, call)| reaches(age(call), self.time)).map(|(o, call)| (key(o, call), (o, call))).collect();
+        let new = stuck.iter().filter(|(key, _)| !self.told.contains(key)).map(|(_, found)| *found);
+        let oldest = new.min_by_key(|(_, call)| (call.start_ns, call.id));
+        // What is stuck stays so until it returns.
+        self.told = stuck.keys().copied().collect();
+        let (operation, call) = oldest?;
+        let inner = operation.innermost().filter(|inner| inner.id != call.id);
+        let inner = inner.map_or_else(String::new, |inner| format!(", in {} {}", inner.layer, inner.op));
+        let file = operation.file().map_or_else(String::new, |file| format!(", {file}"));
+        let text = format!(
+            "stuck: {} {} has not returned for {}{inner} (pid {}{file})",
+            call.layer,
+            call.op,
+            text::time(age(call)),
+            operation.pid
+        );
+        Some(Why { text, at_ns: now.at_ns, span_id: (operation.what != What::Request).then_some(call.id) })
     }
+}
+
+/// The call of an operation whose age counts: the outermost one. A phase is as long as what happens in it, and who waits
+/// for others is told by what is waited for.
+fn judged(operation: &Operation) -> Option<&Open> {
+    operation.calls.iter().find(|call| call.layer != Layer::App && call.kind != Kind::Wait)
+}
+
+fn key(operation: &Operation, call: &Open) -> Key {
+    (operation.what == What::Request, call.id)
 }
 
 #[cfg(test)]
@@ -205,7 +228,6 @@ mod tests {
     use super::*;
     use crate::correlate::rows::Block;
     use crate::export::tests::span;
-    use crate::inflight::{Open, Operation, What};
 
     const MS: i64 = 1_000_000;
 
@@ -313,25 +335,8 @@ mod tests {
     #[test]
     fn processes_crash_by_some_signals() {
         let ended = |exit_code| {
-            let process = Process {
-                process_ix: 1,
-                pid: 7,
-                ppid: 1,
-                start_ns: 0,
-                end_ns: Some(9),
-                exe: Some("/bin/app".to_owned()),
-                cmdline: Vec::new(),
-                uid: 0,
-                user: None,
-                cgroup: None,
-                container: None,
-                unit: None,
-                rank: None,
-                world_size: None,
-                job_id: None,
-                step_id: None,
-                exit_code,
-            };
+            let exe = Some("/bin/app".to_owned());
+            let process = Process { pid: 7, end_ns: Some(9), exe, exit_code, ..Process::nameless(1, 0) };
             found("crash", Row::Process(process))
         };
         assert_eq!(ended(Some(128 + 11)).unwrap(), "crash: SIGSEGV ended /bin/app (pid 7)");
@@ -341,32 +346,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_stuck_is_told_once() {
-        let operation = |id, start_ns| Operation {
-            what: What::Calls,
-            id,
-            start_ns,
+    fn open(id: i64, layer: Layer, op: &str, kind: Kind, start_ns: i64) -> Open {
+        let file = (layer == Layer::Syscall).then(|| "/lock".to_owned());
+        Open { id, layer, op: op.to_owned(), kind, start_ns, file, bytes: None, offset: None }
+    }
+
+    /// As they are looked at: named by the innermost call, as old as the outermost that is no phase.
+    fn operation(what: What, calls: Vec<Open>) -> Operation {
+        let outermost = calls.iter().find(|c| c.layer != Layer::App).unwrap_or(&calls[0]).start_ns;
+        Operation {
+            what,
+            id: calls.last().unwrap().id,
+            start_ns: outermost,
             age_ns: 0,
             pid: 7,
             tid: 7,
             comm: "app".to_owned(),
             rank: None,
-            calls: vec![Open {
-                id,
-                layer: Layer::Syscall,
-                op: "flock".to_owned(),
-                kind: Kind::Other,
-                start_ns,
-                file: Some("/lock".to_owned()),
-                bytes: None,
-                offset: None,
-            }],
+            calls,
             kernel: Vec::new(),
             user: Vec::new(),
-        };
-        let look =
-            |at_ns, ids: &[i64]| InFlight { at_ns, operations: ids.iter().map(|id| operation(*id, *id)).collect() };
+        }
+    }
+
+    #[test]
+    fn what_is_stuck_is_told_once() {
+        let flock = |id| operation(What::Calls, vec![open(id, Layer::Syscall, "flock", Kind::Other, id)]);
+        let look = |at_ns, ids: &[i64]| InFlight { at_ns, operations: ids.iter().map(|id| flock(*id)).collect() };
         assert!(Stuck::wanted(&triggers("slow=1s,crash")).is_none());
         let mut stuck = Stuck::wanted(&triggers("stuck=2s,stuck=1s")).unwrap();
         let second = 1000 * MS;
@@ -378,5 +384,56 @@ mod tests {
         // Another one, and the first one again after it had returned.
         assert!(stuck.find(&look(second + 6, &[6])).unwrap().text.contains("1.00 s"));
         assert!(stuck.find(&look(2 * second, &[5, 6])).is_some());
+    }
+
+    #[test]
+    fn a_busy_call_is_told_once_and_by_its_own_name() {
+        let second = 1000 * MS;
+        let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
+        // In a phase, with another call inside each second.
+        let look = |at: i64| {
+            let calls = vec![
+                open(1, Layer::App, "solve", Kind::Other, 0),
+                open(2, Layer::Hdf5, "H5Dwrite", Kind::Write, second),
+                open(2 + at, Layer::Syscall, "pwrite64", Kind::Write, at * second - 5),
+            ];
+            InFlight { at_ns: at * second, operations: vec![operation(What::Calls, calls)] }
+        };
+        assert_eq!(stuck.find(&look(10)), None);
+        let why = stuck.find(&look(11)).unwrap();
+        let expected = "stuck: hdf5 H5Dwrite has not returned for 10.0 s, in syscall pwrite64 (pid 7, /lock)";
+        assert_eq!((why.text.as_str(), why.span_id), (expected, Some(2)));
+        for at in 12..60 {
+            assert_eq!(stuck.find(&look(at)), None);
+        }
+    }
+
+    #[test]
+    fn phases_and_waiting_are_not_stuck_and_what_is_in_them_is() {
+        let second = 1000 * MS;
+        let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
+        let phase = || open(1, Layer::App, "compute", Kind::Other, 0);
+        let idle = operation(What::Calls, vec![open(2, Layer::Syscall, "io_uring_enter", Kind::Wait, 0)]);
+        let computes = operation(What::Calls, vec![phase()]);
+        let operations = vec![computes, idle];
+        assert_eq!(stuck.find(&InFlight { at_ns: 3600 * second, operations: operations.clone() }), None);
+        // A call that began late in a wait that began early.
+        let inner = open(4, Layer::Syscall, "pwrite64", Kind::Write, 3600 * second);
+        let waits = vec![phase(), open(3, Layer::Mpiio, "MPI_Wait", Kind::Wait, 0), inner];
+        let at = |at_ns| InFlight { at_ns, operations: vec![operation(What::Calls, waits.clone())] };
+        assert_eq!(stuck.find(&at(3605 * second)), None);
+        assert_eq!(stuck.find(&at(3610 * second)).unwrap().span_id, Some(4));
+    }
+
+    #[test]
+    fn a_request_and_a_call_of_one_number_are_two() {
+        let second = 1000 * MS;
+        let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
+        let call = operation(What::Calls, vec![open(5, Layer::Syscall, "flock", Kind::Other, 0)]);
+        let request = operation(What::Request, vec![open(5, Layer::Block, "write", Kind::Write, second)]);
+        let at = |at_ns| InFlight { at_ns, operations: vec![call.clone(), request.clone()] };
+        assert_eq!(stuck.find(&at(10 * second)).unwrap().span_id, Some(5));
+        let why = stuck.find(&at(11 * second)).unwrap();
+        assert_eq!((why.text.as_str(), why.span_id), ("stuck: block write has not returned for 10.0 s (pid 7)", None));
     }
 }

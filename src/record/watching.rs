@@ -2,8 +2,10 @@
 
 use super::control::Control;
 use super::destination::Destination;
+use super::flight::SharedAlarm;
 use super::live::{Live, Watch};
 use super::sampler::Board;
+use super::{DUMP, WRITE};
 use crate::batch;
 use crate::cli::RecordArgs;
 use crate::export;
@@ -11,6 +13,7 @@ use crate::loader::rings::Gauges;
 use crate::summary::From;
 use crate::tui;
 use anyhow::{Context as _, Result, anyhow};
+use nix::sys::signal::Signal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -26,8 +29,8 @@ pub struct Begin<'a> {
     pub host: &'a str,
     /// To tell that the user has left.
     pub left: Sender<Control>,
-    /// Rows are kept in memory until a dataset of them is asked for.
-    pub flight: bool,
+    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    pub alarm: Option<SharedAlarm>,
 }
 
 enum How {
@@ -77,12 +80,13 @@ impl Watching {
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn begin(&mut self, Begin { destination, host, left, flight }: Begin) -> Result<()> {
+    pub fn begin(&mut self, Begin { destination, host, left, alarm }: Begin) -> Result<()> {
         let Some((watch, how)) = self.watch.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
-        let mut live = Live::new(watch, &destination.path, asked, destination.wanted.clone(), host);
-        if flight {
-            live = live.keeping(left.clone(), destination.said.clone());
+        let mut live =
+            Live::new(watch, &destination.path, asked, destination.wanted.clone(), destination.said.clone(), host);
+        if let Some(alarm) = alarm {
+            live = live.keeping(alarm);
         }
         if self.shows {
             destination.said.on_screen();
@@ -117,7 +121,7 @@ impl Watching {
         }
         while !thread.is_finished() {
             match control.recv_timeout(LOOK) {
-                Ok(Control::Signal(s)) if s != nix::sys::signal::Signal::SIGCHLD => {
+                Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
                     self.stop.store(true, Ordering::Relaxed);
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -126,5 +130,32 @@ impl Watching {
         }
         self.shows = false;
         thread.join().map_err(|_| anyhow!("the thread that shows panicked"))?
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dashboard_outlives_signals_that_ask_for_something() {
+        // Each is sent when the one before was dealt with.
+        let (to, control) = mpsc::sync_channel(0);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let screen = move || {
+            for signal in [WRITE, DUMP, Signal::SIGCHLD, Signal::SIGCHLD] {
+                to.send(Control::Signal(signal))?;
+            }
+            assert!(!stopped.load(Ordering::Relaxed));
+            to.send(Control::Signal(Signal::SIGTERM))?;
+            to.send(Control::Signal(Signal::SIGCHLD))?;
+            assert!(stopped.load(Ordering::Relaxed));
+            Ok(())
+        };
+        let thread = Some(std::thread::spawn(screen));
+        let mut watching = Watching { watch: None, shows: true, stop, over: None, thread };
+        watching.end(&control, false).unwrap();
     }
 }

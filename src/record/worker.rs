@@ -9,9 +9,8 @@ use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
 use crate::metrics::endpoint::Shared;
-use crate::record::control::Control;
 use crate::record::detail::Chooser;
-use crate::record::flight::By;
+use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::live::Watch;
 use crate::record::output::Output;
 use crate::record::trigger::{self, Found, Trigger};
@@ -20,7 +19,7 @@ use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,9 +33,7 @@ pub enum Note {
     Watched(Watched),
     /// A new dataset begins.
     Rotate,
-    /// A dataset of what is kept in memory was asked for: it is written later, or when the trace ends before.
-    Ask(Why),
-    /// It is written now, with what was in flight.
+    /// A dataset of what is kept in memory is written now, with what was in flight.
     Write(Why, Option<Arc<InFlight>>),
 }
 
@@ -50,11 +47,11 @@ pub struct Worker {
     pub watch: Option<Arc<Watch>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
-    /// What asks for a dataset of what is kept in memory, and whom to tell.
+    /// What asks for a dataset of what is kept in memory, and whom it asks.
     pub triggers: Vec<Trigger>,
     /// What is to be told besides sums.
     pub chooser: Option<Chooser>,
-    pub session: Sender<Control>,
+    pub alarm: Option<SharedAlarm>,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
@@ -62,7 +59,14 @@ pub struct Worker {
 
 /// Starts the worker; it ends after [`Drained::End`] or with the first row that could not be written.
 pub fn start(worker: Worker) -> Result<JoinHandle<Result<()>>> {
-    std::thread::Builder::new().name("worker".into()).spawn(move || run(worker)).context("worker thread")
+    let alarm = worker.alarm.clone();
+    let work = move || {
+        let done = run(worker);
+        // Also when it has failed: nobody is told then that something is written.
+        drop(alarm.map(|alarm| alarm.with(Alarm::end)));
+        done
+    };
+    std::thread::Builder::new().name("worker".into()).spawn(work).context("worker thread")
 }
 
 struct State {
@@ -86,16 +90,12 @@ struct State {
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
-    session: Sender<Control>,
-    /// Why a dataset of what is kept in memory is going to be written.
-    asked: Option<Why>,
-    /// One that waits until the one before is written.
-    waiting: Option<(Why, Option<Arc<InFlight>>)>,
+    alarm: Option<SharedAlarm>,
     t0: u64,
 }
 
 fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, session, inbox, notes } = worker;
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, alarm, inbox, notes } = worker;
     let t0 = config.t0;
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
@@ -116,9 +116,7 @@ fn run(worker: Worker) -> Result<()> {
         totals,
         triggers,
         chooser,
-        session,
-        asked: None,
-        waiting: None,
+        alarm,
         t0,
     };
     while let Ok(drained) = inbox.recv() {
@@ -140,9 +138,11 @@ fn run(worker: Worker) -> Result<()> {
     }
     s.correlator.finish(now(), &mut s.rows);
     s.write()?;
-    if let Some((why, in_flight)) = s.waiting.take().or_else(|| Some((s.asked.take()?, None))) {
-        s.write_flight(why, in_flight.as_deref())?;
+    // What was asked for and is not here yet, and what the last rows asked for.
+    if let (Some(why), Some(writer)) = (s.alarm.as_ref().and_then(|a| a.with(Alarm::end)), s.writer.flight()) {
+        writer.ask(why, None);
     }
+    s.write_flight(true)?;
     s.writer.finish()
 }
 
@@ -163,11 +163,12 @@ impl State {
                 let forgotten = self.writer.rotate(self.moment())?;
                 self.correlator.forgotten(&forgotten.files, &forgotten.objects);
             }
-            Note::Ask(why) => drop(self.asked.get_or_insert(why)),
             Note::Write(why, in_flight) => {
                 self.write()?;
-                self.asked = None;
-                self.waiting = Some((why, in_flight));
+                if let Some(writer) = self.writer.flight() {
+                    writer.ask(why, in_flight);
+                }
+                self.write_flight(false)?;
             }
         }
         Ok(())
@@ -178,24 +179,24 @@ impl State {
         Moment { elapsed: Duration::from_nanos(monotonic.saturating_sub(self.t0)), monotonic, wall: wall() }
     }
 
-    /// Writes what is kept in memory.
-    fn write_flight(&mut self, why: Why, in_flight: Option<&InFlight>) -> Result<()> {
+    /// Writes what is kept in memory, if that was asked for: when there is room for its rows, and at the `end` in any case.
+    fn write_flight(&mut self, end: bool) -> Result<()> {
         let at = self.moment();
-        let Some(writer) = self.writer.flight() else { return Ok(()) };
-        let forgotten = writer.write(at, why, in_flight)?;
-        self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        if let Some(writer) = self.writer.flight().filter(|w| w.is_asked() && (end || w.has_room())) {
+            let forgotten = writer.write(at)?;
+            self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        }
         Ok(())
     }
 
-    /// Does one of the rows ask for a dataset? Until it is written no other one needs to.
-    fn look(&mut self, found: Option<Found>) {
-        let (Some(Found { mut why, file_id }), Some(writer)) = (found, self.writer.flight()) else { return };
+    /// A row asks for a dataset.
+    fn found(&mut self, Found { mut why, file_id }: Found) {
+        let (Some(alarm), Some(writer)) = (&self.alarm, self.writer.flight()) else { return };
         if let Some(path) = file_id.and_then(|id| writer.path(id)) {
             why.text = format!("{}, {path}", why.text);
         }
-        // The session has ended when this is one of the last rows.
-        let _ = self.session.send(Control::Ask(why.clone(), By::Trigger));
-        self.asked = Some(why);
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        alarm.with(|alarm| alarm.ask(elapsed, why, By::Trigger));
     }
 
     fn batch(&mut self, batch: &Batch) {
@@ -286,19 +287,17 @@ impl State {
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
         }
-        let found = if self.asked.is_none() { trigger::first(&self.triggers, &self.rows) } else { None };
+        let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
+        let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
         }
         // When its file is known.
-        self.look(found);
+        if let Some(found) = found {
+            self.found(found);
+        }
         let forgotten = self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))?;
         self.correlator.forgotten(&forgotten.files, &forgotten.objects);
-        if self.writer.flight().is_some_and(|writer| !writer.is_busy())
-            && let Some((why, in_flight)) = self.waiting.take()
-        {
-            self.write_flight(why, in_flight.as_deref())?;
-        }
-        Ok(())
+        self.write_flight(false)
     }
 }
