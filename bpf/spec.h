@@ -219,6 +219,8 @@ struct iot_config {
 	u8 scope;     /* enum iot_scope */
 	u8 aggregate; /* calls and requests are summed up, and not told one by one */
 	u64 group;    /* IOT_ALL_OF_GROUP: its number */
+	u32 pid_level; /* of our PID namespace; 0: the node's own */
+	u32 pid_ns;    /* its inode */
 };
 
 #endif

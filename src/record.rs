@@ -35,7 +35,7 @@ use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{Options, Session, Stores};
 use crate::loader::sums::Taker;
-use crate::loader::{kernel, mounts, privileges};
+use crate::loader::{kernel, mounts, namespace, privileges};
 use crate::metrics::endpoint;
 use crate::probes;
 use anyhow::{Context as _, Result, anyhow};
@@ -101,6 +101,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         hold: matches!(targets, Targets::Command(_)) && privileges::may_hold(),
         reserved: targets.reserved()?,
         scope: targets.scope(),
+        namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,
         aggregate: args.aggregates(),
     };
     let mut stores: Stores = [const { MaybeUninit::uninit() }; _];

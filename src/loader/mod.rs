@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
 //! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
-//! `attach`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
+//! `attach`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
 pub mod elf;
@@ -15,6 +15,7 @@ pub mod maps;
 mod misses;
 mod missing;
 pub mod mounts;
+pub mod namespace;
 mod perf;
 pub mod plan;
 pub mod privileges;
