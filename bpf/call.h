@@ -105,7 +105,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->layers = note ? layers : layers | 1 << s->layer;
 	/* a call that is told may need to know which file was opened inside it */
 	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->bits & IOT_S_LIFE);
-	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE);
+	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE && !(s->more & IOT_M_PHASE));
 	f->depth = depth - (note || f->summed);
 	f->seq = t->seq++;
 	f->bits = 0;

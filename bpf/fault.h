@@ -158,8 +158,7 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 		struct iot_spec *s = iot_spec_of(e.call.spec);
 		struct iot_summing *m = &t->sum;
 
-		if (t->depth)
-			iot_frame_at(t, t->depth - 1)->inner += now - x->start;
+		iot_spent(t, now - x->start);
 		iot_summing(m, t->process, e.call.spec);
 		m->own = now - x->start;
 		if (file)

@@ -397,16 +397,18 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
-	iot_spent(t, s, f, now);
 	if (s->note != IOT_NO_NOTE) {
+		iot_spent(t, f->inner);
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
 	if (s->quiet && (u32)ret == s->quiet) {
+		iot_spent(t, f->inner);
 		if (t->seq == f->seq + 1)
 			t->seq--;
 		return 0;
 	}
+	iot_spent(t, now - f->start);
 	if (s->bits & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)

@@ -123,39 +123,65 @@ static __always_inline void iot_found_by(struct iot_found *by, u32 process)
 	by->seq = iot_frame_at(t, t->depth - 1)->seq;
 }
 
+/* The call that an operation was, now that it has ended. */
+static __always_inline void iot_op_call(struct iot_call *c, struct iot_op *op, struct iot_spec *s, struct iot_end *end)
+{
+	u64 dur = end->at > op->start ? end->at - op->start : 0;
+
+	if (dur >> IOT_DUR_BITS)
+		dur = (1ULL << IOT_DUR_BITS) - 1;
+	c->type = IOT_T_OPERATION;
+	c->flags = op->flags;
+	c->spec = op->spec;
+	c->seq = op->seq;
+	c->thread = op->thread;
+	c->status = 0;
+	c->start = op->start;
+	c->dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
+			   (u64)op->depth << (IOT_DUR_BITS + IOT_CPU_BITS);
+	c->handle = op->handle;
+	c->len = op->len;
+	c->got = 0;
+	c->off = op->off;
+	if (end->unfinished) {
+		c->flags |= IOT_F_UNFINISHED;
+	} else if (end->result < 0) {
+		c->status = end->result < -4095 ? -1 : end->result;
+	} else {
+		if (s->got.how) {
+			c->got = end->result;
+			c->flags |= IOT_F_GOT;
+		}
+		if (s->handle.how == IOT_RET && !op->slot) {
+			c->handle = end->result;
+			c->flags |= IOT_F_HANDLE;
+		}
+	}
+	if (c->flags & IOT_F_OFF && c->off == (u64)-1) {
+		c->off = end->off;
+		if (end->off == (u64)-1)
+			c->flags &= ~IOT_F_OFF;
+	}
+}
+
 /* Adds one up and takes it out. Of several that do so at a time one succeeds. */
 static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op, struct iot_spec *s,
 				       struct iot_end *end)
 {
 	struct iot_scratch *out = iot_scratch();
-	struct iot_call *c;
 
 	if (!out) {
 		iot_lost(IOT_P_STORAGE, s->layer);
 		return bpf_map_delete_elem(&iot_ops, key);
 	}
-	c = &out->made;
-	__builtin_memset(c, 0, sizeof(*c));
-	c->start = op->start;
-	c->dur_cpu_depth = end->at > op->start ? end->at - op->start : 0;
-	c->flags = op->flags;
-	c->len = op->len;
-	c->off = op->off == (u64)-1 ? end->off : op->off;
-	if (c->off == (u64)-1)
-		c->flags &= ~IOT_F_OFF;
-	if (!end->unfinished && end->result < 0) {
-		c->status = -1;
-	} else if (!end->unfinished && s->got.how) {
-		c->got = end->result;
-		c->flags |= IOT_F_GOT;
-	}
+	iot_op_call(&out->made, op, s, end);
 	/* no thread of the program spends it */
 	iot_summing(&out->sum, op->process, op->spec);
 	if (op->flags & IOT_F_FILE)
 		iot_sum_file(&out->sum, op->ino, op->dev, op->generation);
 	if (bpf_map_delete_elem(&iot_ops, key))
 		return -1;
-	iot_sum(&out->sum, s, c);
+	iot_sum(&out->sum, s, &out->made);
 	return 0;
 }
 
@@ -166,7 +192,6 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 	struct iot_spec *s;
 	struct iot_op *op;
 	void *ring;
-	u64 dur;
 
 	if (!key || !end)
 		return -1;
@@ -183,22 +208,7 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 			iot_lost(IOT_P_RING, s->layer);
 		return -1;
 	}
-	dur = end->at > op->start ? end->at - op->start : 0;
-	if (dur >> IOT_DUR_BITS)
-		dur = (1ULL << IOT_DUR_BITS) - 1;
-	e->call.type = IOT_T_OPERATION;
-	e->call.flags = op->flags;
-	e->call.spec = op->spec;
-	e->call.seq = op->seq;
-	e->call.thread = op->thread;
-	e->call.status = 0;
-	e->call.start = op->start;
-	e->call.dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
-				(u64)op->depth << (IOT_DUR_BITS + IOT_CPU_BITS);
-	e->call.handle = op->handle;
-	e->call.len = op->len;
-	e->call.got = 0;
-	e->call.off = op->off;
+	iot_op_call(&e->call, op, s, end);
 	e->ino = op->ino;
 	e->dev = op->dev;
 	e->generation = op->generation;
@@ -210,25 +220,6 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 	e->found = end->by.in_call;
 	e->pad = 0;
 	e->pad2 = 0;
-	if (end->unfinished) {
-		e->call.flags |= IOT_F_UNFINISHED;
-	} else if (end->result < 0) {
-		e->call.status = end->result < -4095 ? -1 : end->result;
-	} else {
-		if (s->got.how) {
-			e->call.got = end->result;
-			e->call.flags |= IOT_F_GOT;
-		}
-		if (s->handle.how == IOT_RET && !op->slot) {
-			e->call.handle = end->result;
-			e->call.flags |= IOT_F_HANDLE;
-		}
-	}
-	if (e->call.flags & IOT_F_OFF && e->call.off == (u64)-1) {
-		e->call.off = end->off;
-		if (end->off == (u64)-1)
-			e->call.flags &= ~IOT_F_OFF;
-	}
 	if (bpf_map_delete_elem(&iot_ops, key)) {
 		bpf_ringbuf_discard(e, 0);
 		return -1;

@@ -413,11 +413,11 @@ static __always_inline void iot_tell_inner(struct iot_task *t, struct iot_spec *
 		iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 }
 
-/* The time of the call that has just been taken off the stack is not the enclosing one's own. A note is no call. */
-static __always_inline void iot_spent(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 now)
+/* So much of the innermost call's time is not its own: a call inside it was recorded, and has been taken off the stack. */
+static __always_inline void iot_spent(struct iot_task *t, u64 time)
 {
 	if (iot_cfg.aggregate && t->depth)
-		iot_frame_at(t, t->depth - 1)->inner += s->note == IOT_NO_NOTE ? now - f->start : f->inner;
+		iot_frame_at(t, t->depth - 1)->inner += time;
 }
 
 /* Adds a request that is over. */
@@ -434,6 +434,10 @@ static __always_inline void iot_sum_request(struct iot_req *r)
 	sum = iot_sum_of(&key);
 	if (!sum) {
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		return;
+	}
+	if (r->upper_dev) { /* it is counted where it was handed down */
+		__sync_fetch_and_add(&sum->nested, 1);
 		return;
 	}
 	iot_sum_time(sum, key.row, r->issued, r->completed - r->issued);

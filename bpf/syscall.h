@@ -414,6 +414,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return 0;
 	}
+	iot_spent(t, t->now - f->start);
 	iot_values(t, s, f, ret);
 	if (!f->summed)
 		iot_paths(t, s, f);
@@ -491,7 +492,6 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	if (!s)
 		return 0;
 	iot_pop(t, now);
-	iot_spent(t, s, f, now);
 	e = &t->made;
 	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e->call.flags |= f->bits;

@@ -119,7 +119,6 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	s = iot_spec_of(f->spec);
 	if (!s)
 		return 0;
-	iot_spent(t, s, f, now);
 	if (s->about == IOT_ABOUT_OPENED && (u64)ret < (u64)-4095) {
 		struct file *file = (void *)ret;
 		struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -137,6 +136,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		f->generation = key.generation;
 		ret = 0;
 	}
+	iot_spent(t, now - f->start);
 	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e.call.flags |= f->bits;
 	if (f->file)

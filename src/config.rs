@@ -181,8 +181,8 @@ impl Options<'_> {
             Some(ContextValue::String(text)) => text.as_str(),
             _ => "",
         };
-        // As in "--duration <TIME>".
-        let key = text(ContextKind::InvalidArg).split([' ', '=']).next().unwrap_or_default().trim_start_matches("--");
+        // As in "--duration <TIME>" and "--aggregate[=<yes|no>]".
+        let key = text(ContextKind::InvalidArg).split([' ', '=', '[']).next().unwrap_or_default().trim_start_matches("--");
         let value = text(ContextKind::InvalidValue);
         let mut of_key = given.iter().filter(|g| g.key == key);
         let Some(first) = of_key.clone().next() else { return Wrong::Usage(error) };
@@ -219,11 +219,12 @@ mod tests {
     fn keys_are_options() {
         let text = "layers = ['syscall', 'block']\nring-size = \"128M\"\nduration = '90s'\nsockets = true\nforce = false\n\
                     output = 'out dir'\npid = [17, 0x12]\nprobes = ['a.toml']\nphase = ['step', 'flush@libstore.so']\n\
-                    rank-vars = 'MY_RANK'\n";
+                    rank-vars = 'MY_RANK'\naggregate = false\n";
         let args = parsed(&[], text).unwrap().record;
         assert_eq!(args.layers, [Layer::Syscall, Layer::Block]);
         assert_eq!((args.ring_size, args.duration), (128 << 20, Some(Duration::from_secs(90))));
-        assert_eq!((args.sockets, args.force), (true, false));
+        assert_eq!((args.sockets, args.force, args.aggregate), (true, false, Some(false)));
+        assert_eq!(parsed(&[], "aggregate = true\npid = 1").unwrap().record.aggregate, Some(true));
         assert_eq!(args.output, Some(PathBuf::from("out dir")));
         assert_eq!(args.pid, [17, 18]);
         assert_eq!(args.added.probes, [PathBuf::from("a.toml")]);
@@ -254,6 +255,8 @@ mod tests {
             ("config = 'x'", "my.toml:1: config: no such key"),
             ("[output]\nx = 1", "my.toml:1: output: expected a text or a number: DIR, as after --output"),
             ("\nsockets = 1", "my.toml:2: sockets: expected true or false"),
+            ("aggregate = 'perhaps'", "my.toml:1: aggregate: "),
+            ("ring-size = true", "my.toml:1: ring-size: expected a text or a number"),
             ("duration = true", "my.toml:1: duration: expected a text or a number: TIME"),
             ("duration = ['1s']", "my.toml:1: duration: expected a text or a number: TIME"),
             ("layers = 1979-05-27", "my.toml:1: layers: expected a text or a number, or a list of these: LIST"),

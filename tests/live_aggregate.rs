@@ -76,6 +76,24 @@ fn threads_that_call_all_at_once_are_counted_one_by_one() {
     );
     assert_eq!(files.len(), 8);
     assert!(files.iter().all(|row| row["n"] == json!(50000)), "{files:?}");
+    // What is not the streams' own time is that of the system calls on their files: all are made inside.
+    let spent = |what: &str, layer: &str| {
+        let sql = format!(
+            "SELECT sum({what})::BIGINT AS ns FROM file_rollup JOIN files USING (host, file_id)
+             WHERE layer = '{layer}' AND path LIKE '{}/stream.%'",
+            dir.display()
+        );
+        sql::query(&traced.dir, &sql)[0]["ns"].as_i64().unwrap()
+    };
+    assert!(spent("self_ns", "stdio") > 0);
+    assert_eq!(spent("dur_ns - self_ns", "stdio"), spent("dur_ns", "syscall"));
+    // The longest call of each sum is in the last bin that is not empty.
+    let odd = sql::query(
+        &traced.dir,
+        "SELECT op, max_ns, durations FROM file_rollup WHERE calls > 0
+         AND list_max(list_transform(durations, lambda n, i: if(n > 0, i, 0))) <> least(greatest(floor(log2(max_ns)) - 6, 0), 31) + 1",
+    );
+    assert!(odd.is_empty(), "{odd:?}");
     // The sums of all are those in the other tables, too.
     let rollup = sql::query(
         &traced.dir,
@@ -122,8 +140,15 @@ fn counters(run: &Path, below: &Path) -> BTreeMap<String, f64> {
     sql::query(run, &sql).iter().map(|row| (name(row), row["value"].as_f64().unwrap())).collect()
 }
 
+/// A run: counters of the files, sizes of all calls by function and bucket, and what the program said.
+struct Run {
+    counters: BTreeMap<String, f64>,
+    sizes: Vec<Value>,
+    told: String,
+}
+
 /// Runs a command twice, with single calls and without; the counters of both on files below a directory that each has of its own.
-fn both(options: &[&str], command: impl Fn(&Path) -> Vec<PathBuf>) -> [(BTreeMap<String, f64>, String); 2] {
+fn both(options: &[&str], command: impl Fn(&Path) -> Vec<PathBuf>) -> [Run; 2] {
     [false, true].map(|aggregate| {
         let work = live::scratch();
         let dir = work.path().join("data");
@@ -135,15 +160,20 @@ fn both(options: &[&str], command: impl Fn(&Path) -> Vec<PathBuf>) -> [(BTreeMap
             assert_eq!(traced.data().losses, [], "{}", traced.stderr);
             traced
         };
-        (counters(&traced.dir, &dir), traced.stdout)
+        let sizes =
+            "SELECT layer, op, bucket, sum(n)::BIGINT AS n FROM hist WHERE what = 'size' GROUP BY ALL ORDER BY ALL";
+        Run { counters: counters(&traced.dir, &dir), sizes: sql::query(&traced.dir, sizes), told: traced.stdout }
     })
 }
 
 #[test]
 fn darshans_counters_are_those_of_single_calls_and_of_the_program() {
     let program = programs::build("patterns");
-    let [(single, _), (summed, told)] = both(&[], |dir| vec![program.clone(), dir.to_owned()]);
-    let truth: BTreeMap<String, Value> = serde_json::from_str(first_line(&told)).unwrap();
+    let [one, other] = both(&[], |dir| vec![program.clone(), dir.to_owned()]);
+    let (single, summed) = (one.counters, other.counters);
+    let truth: BTreeMap<String, Value> = serde_json::from_str(first_line(&other.told)).unwrap();
+    assert!(one.sizes.len() > 10);
+    assert_eq!(other.sizes, one.sizes);
     for (name, told) in &truth {
         let (file, kind) = name.split_once(' ').unwrap();
         let kind = if kind == "read" { "READ" } else { "WRITE" };
@@ -178,7 +208,7 @@ fn a_parallel_program_comes_to_the_same_in_every_layer() {
         let mpirun = [&mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"].map(PathBuf::from);
         [&mpirun[..], &[program.clone(), dir.join("out")]].concat()
     };
-    let [(mut single, _), (mut summed, _)] = both(&[], command);
+    let [mut single, mut summed] = both(&[], command).map(|run| run.counters);
     // How the library splits what it is given into system calls may depend on who comes first.
     for counters in [&mut single, &mut summed] {
         counters.retain(|name, _| {

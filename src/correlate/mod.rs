@@ -374,8 +374,7 @@ impl Correlator {
     fn sums_of_gone(&mut self, t_ns: i64, process: u32) {
         let Self { sums: Some(sums), things, processes, .. } = self else { return };
         let owned = processes.owned(process);
-        sums.closed(t_ns, process, None, |o| current(things, o));
-        sums.gone(t_ns, process, owned);
+        sums.gone(t_ns, process, owned, |o| current(things, o));
     }
 
     /// Layer, operation and kind of a row that is summed up.
@@ -481,7 +480,7 @@ impl Correlator {
             if found.opened {
                 sums.opened(process, id, Opened { handle, file: found.file, object: found.object });
             } else if spec.role == Role::Close {
-                sums.closed(seen.end_ns, process, Some(handle), |o| current(&self.things, o));
+                sums.closed(seen.end_ns, process, handle, |o| current(&self.things, o));
             }
         }
         if let Some(told) = found.told {

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::hist::{BUCKETS, bucket_of};
 use super::rows::{Hist, Rollup, Row, Span};
-use super::sums::Owned;
+use super::sums::{Op, Owned};
 use crate::catalog;
-use crate::event::Figures;
+use crate::event::{self, Figures};
 use crate::words::{Kind, Layer};
 
 const BIN_NS: i64 = 100_000_000;
 const HIST_NS: i64 = 1_000_000_000;
+
+// The kernel side counts by the same buckets.
+const _: () = assert!(BUCKETS == event::BUCKETS);
 
 /// Latencies, then sizes.
 type Counts = [[u32; BUCKETS]; 2];
@@ -40,23 +43,8 @@ impl Rollups {
 
     pub fn add(&mut self, span: &Span, spec: u16) {
         let spec = self.same(spec.into());
-        let bin = span.start_ns.div_euclid(BIN_NS);
-        let sums = self.bins.entry((bin, spec, span.layer, span.process_ix)).or_insert_with(|| Rollup {
-            t_ns: bin.saturating_mul(BIN_NS),
-            layer: span.layer,
-            op: span.op,
-            kind: span.kind,
-            process_ix: span.process_ix,
-            pid: span.pid,
-            rank: span.rank,
-            calls: 0,
-            bytes: 0,
-            req_bytes: 0,
-            dur_ns: 0,
-            self_ns: 0,
-            max_ns: 0,
-            errors: 0,
-        });
+        let (op, process) = ((span.layer, span.op, span.kind), Owned::of(span));
+        let sums = self.bin(span.start_ns, op, spec, process);
         let add = |sum: &mut i64, value: i64| *sum = sum.saturating_add(value);
         add(&mut sums.self_ns, span.self_ns);
         add(&mut sums.errors, i64::from(span.errno != 0));
@@ -68,13 +56,8 @@ impl Rollups {
         add(&mut sums.req_bytes, span.req_bytes.unwrap_or(0));
         add(&mut sums.dur_ns, span.dur_ns);
         sums.max_ns = sums.max_ns.max(span.dur_ns);
-        let second = span.start_ns.div_euclid(HIST_NS);
-        let counted = self.hists.entry((second, spec, span.layer)).or_insert_with(|| Counted {
-            layer: span.layer,
-            op: span.op,
-            counts: Box::new([[0; BUCKETS]; 2]),
-        });
-        for (counts, value) in counted.counts.iter_mut().zip([Some(span.dur_ns), span.bytes]) {
+        let counted = self.counted(span.start_ns, op, spec);
+        for (counts, value) in counted.iter_mut().zip([Some(span.dur_ns), span.bytes]) {
             if let Some(count) = value.and_then(|v| counts.get_mut(bucket_of(v) as usize)) {
                 *count = count.saturating_add(1);
             }
@@ -82,33 +65,10 @@ impl Rollups {
     }
 
     /// Adds what the kernel side has summed up, to the bin in which its period begins.
-    pub fn sum(
-        &mut self,
-        from_ns: i64,
-        (layer, op, kind): (Layer, &'static str, Kind),
-        row: u32,
-        process: Option<Owned>,
-        f: &Figures,
-    ) {
-        let (bin, spec) = (from_ns.div_euclid(BIN_NS), self.same(row));
+    pub fn sum(&mut self, from_ns: i64, op: Op, row: u32, process: Option<Owned>, f: &Figures) {
         // -1 stands for "not known" where the schema has no null.
         let process = process.unwrap_or(Owned { process_ix: -1, pid: 0, rank: None });
-        let sums = self.bins.entry((bin, spec, layer, process.process_ix)).or_insert_with(|| Rollup {
-            t_ns: bin.saturating_mul(BIN_NS),
-            layer,
-            op,
-            kind,
-            process_ix: process.process_ix,
-            pid: process.pid,
-            rank: process.rank,
-            calls: 0,
-            bytes: 0,
-            req_bytes: 0,
-            dur_ns: 0,
-            self_ns: 0,
-            max_ns: 0,
-            errors: 0,
-        });
+        let sums = self.bin(from_ns, op, self.same(row), process);
         let add = |sum: &mut i64, value: u64| *sum = sum.saturating_add_unsigned(value);
         add(&mut sums.calls, f.calls);
         add(&mut sums.bytes, f.bytes);
@@ -119,31 +79,48 @@ impl Rollups {
         sums.max_ns = sums.max_ns.max(i64::try_from(f.max).unwrap_or(i64::MAX));
     }
 
-    fn same(&self, row: u32) -> u16 {
-        self.same.get(row as usize).copied().unwrap_or(row as u16)
-    }
-
     /// Adds counts by bucket: latencies, sizes.
-    pub fn counts(
-        &mut self,
-        from_ns: i64,
-        (layer, op, _): (Layer, &'static str, Kind),
-        row: u32,
-        counts: [&[(usize, u32)]; 2],
-    ) {
-        let (second, spec) = (from_ns.div_euclid(HIST_NS), self.same(row));
-        let counted = self.hists.entry((second, spec, layer)).or_insert_with(|| Counted {
-            layer,
-            op,
-            counts: Box::new([[0; BUCKETS]; 2]),
-        });
-        for (to, from) in counted.counts.iter_mut().zip(counts) {
+    pub fn counts(&mut self, from_ns: i64, op: Op, row: u32, counts: [&[(usize, u32)]; 2]) {
+        let counted = self.counted(from_ns, op, self.same(row));
+        for (to, from) in counted.iter_mut().zip(counts) {
             for (bucket, n) in from {
                 if let Some(count) = to.get_mut(*bucket) {
                     *count = count.saturating_add(*n);
                 }
             }
         }
+    }
+
+    /// The bin of a time.
+    fn bin(&mut self, t_ns: i64, (layer, op, kind): Op, spec: u16, process: Owned) -> &mut Rollup {
+        let bin = t_ns.div_euclid(BIN_NS);
+        let Owned { process_ix, pid, rank } = process;
+        self.bins.entry((bin, spec, layer, process_ix)).or_insert_with(|| Rollup {
+            t_ns: bin.saturating_mul(BIN_NS),
+            layer,
+            op,
+            kind,
+            process_ix,
+            pid,
+            rank,
+            calls: 0,
+            bytes: 0,
+            req_bytes: 0,
+            dur_ns: 0,
+            self_ns: 0,
+            max_ns: 0,
+            errors: 0,
+        })
+    }
+
+    /// The histograms of its second.
+    fn counted(&mut self, t_ns: i64, (layer, op, _): Op, spec: u16) -> &mut Counts {
+        let new = || Counted { layer, op, counts: Box::new([[0; BUCKETS]; 2]) };
+        &mut self.hists.entry((t_ns.div_euclid(HIST_NS), spec, layer)).or_insert_with(new).counts
+    }
+
+    fn same(&self, row: u32) -> u16 {
+        self.same.get(row as usize).copied().unwrap_or(row as u16)
     }
 
     /// Writes the bins that ended by `until`; without it, all.

@@ -35,7 +35,14 @@ pub struct Owned {
     pub rank: Option<i32>,
 }
 
-type Op = (Layer, &'static str, Kind);
+impl Owned {
+    pub const fn of(span: &Span) -> Self {
+        Self { process_ix: span.process_ix, pid: span.pid, rank: span.rank }
+    }
+}
+
+/// A function, as rows name it.
+pub type Op = (Layer, &'static str, Kind);
 
 /// A handle of a library, by the call that opened it.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +56,8 @@ pub struct Opened {
 #[derive(Default)]
 struct Known {
     opened: HashMap<i64, Opened>,
+    /// The calls that opened a handle that is open: of one inside another both have.
+    open: HashMap<i32, Vec<i64>>,
     gone: Option<Owned>,
 }
 
@@ -70,15 +79,16 @@ impl Sums {
 
     /// Adds a call. Times of rows are relative to the start of the trace, at `t0`.
     pub fn span(&mut self, span: &Span, t0: u64) {
-        let process =
-            (span.process_ix >= 0).then_some(Owned { process_ix: span.process_ix, pid: span.pid, rank: span.rank });
+        let process = (span.process_ix >= 0).then_some(Owned::of(span));
         let subject = Subject { process, file: span.file_id, object: span.object_id, ..Subject::default() };
         self.add((span.layer, span.op, span.kind), subject, &figures(span, t0));
     }
 
     /// A call opened a handle.
     pub fn opened(&mut self, process: u32, span: i64, opened: Opened) {
-        self.processes.entry(process).or_default().opened.insert(span, opened);
+        let known = self.processes.entry(process).or_default();
+        known.open.entry(opened.handle).or_default().push(span);
+        known.opened.insert(span, opened);
     }
 
     /// The handle that a call opened. Of one that is closed it is told what was known of it then.
@@ -86,21 +96,26 @@ impl Sums {
         self.processes.get(&process)?.opened.get(&span).copied()
     }
 
-    /// Handles end. What is known of them now is remembered.
-    pub fn closed(&mut self, t_ns: i64, process: u32, handle: Option<i32>, now: impl Fn(&Opened) -> Opened) {
+    /// A handle ends. What is known of it now is remembered.
+    pub fn closed(&mut self, t_ns: i64, process: u32, handle: i32, now: impl Fn(&Opened) -> Opened) {
         let Some(known) = self.processes.get_mut(&process) else { return };
-        let ends = |o: &Opened| handle.is_none_or(|h| h == o.handle);
-        for (span, opened) in known.opened.iter_mut().filter(|(_, o)| ends(o)) {
-            *opened = now(opened);
-            if handle.is_some() {
-                self.ended.push_back((t_ns, process, Some(*span)));
+        for span in known.open.remove(&handle).unwrap_or_default() {
+            if let Some(opened) = known.opened.get_mut(&span) {
+                *opened = now(opened);
             }
+            self.ended.push_back((t_ns, process, Some(span)));
         }
     }
 
-    /// A process ended.
-    pub fn gone(&mut self, t_ns: i64, process: u32, owned: Owned) {
-        self.processes.entry(process).or_default().gone = Some(owned);
+    /// A process ended, and with it the handles that it had open.
+    pub fn gone(&mut self, t_ns: i64, process: u32, owned: Owned, now: impl Fn(&Opened) -> Opened) {
+        let known = self.processes.entry(process).or_default();
+        known.gone = Some(owned);
+        for span in known.open.drain().flat_map(|(_, spans)| spans) {
+            if let Some(opened) = known.opened.get_mut(&span) {
+                *opened = now(opened);
+            }
+        }
         self.ended.push_back((t_ns, process, None));
     }
 
@@ -188,28 +203,8 @@ fn merge(to: &mut Figures, f: &Figures) {
     }
     to.last = to.last.max(f.last);
     to.end = to.end.max(f.end);
+    to.counters(f, u64::saturating_add);
     let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
-    for (to, n) in [
-        (&mut to.calls, f.calls),
-        (&mut to.nested, f.nested),
-        (&mut to.errors, f.errors),
-        (&mut to.unknown, f.unknown),
-        (&mut to.bytes, f.bytes),
-        (&mut to.asked, f.asked),
-        (&mut to.time, f.time),
-        (&mut to.own, f.own),
-        (&mut to.sequential, f.sequential),
-        (&mut to.consecutive, f.consecutive),
-        (&mut to.switches, f.switches),
-        (&mut to.unaligned, f.unaligned),
-        (&mut to.miss, f.miss),
-        (&mut to.ahead, f.ahead),
-        (&mut to.waited, f.waited),
-        (&mut to.other_sizes, f.other_sizes),
-        (&mut to.other_strides, f.other_strides),
-    ] {
-        add(to, n);
-    }
     let bins = to.by_size.iter_mut().chain(&mut to.by_time).zip(f.by_size.iter().chain(&f.by_time));
     bins.for_each(|(to, n)| add(to, *n));
     for (values, others, new) in

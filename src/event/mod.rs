@@ -5,7 +5,7 @@
 mod sum;
 pub mod wire;
 
-pub use sum::{About, Counts, Figures, SIZES, Sum, TIMES};
+pub use sum::{About, BUCKETS, Counts, Figures, SIZES, Sum, TIMES};
 
 /// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
 ///

@@ -6,6 +6,9 @@ use super::FileKey;
 pub const SIZES: usize = 10;
 pub const TIMES: usize = 32;
 
+/// Buckets of the histograms of the kernel side (`IOT_BUCKETS`): those of the table.
+pub const BUCKETS: usize = 252;
+
 /// What a sum is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum About {
@@ -91,6 +94,31 @@ fn narrow(after: u64, before: u64) -> u64 {
 }
 
 impl Figures {
+    /// Makes of each figure that is a count, and its counterpart, another one. Bins and frequent values are no such figures.
+    pub fn counters(&mut self, other: &Self, f: impl Fn(u64, u64) -> u64) {
+        for (n, other) in [
+            (&mut self.calls, other.calls),
+            (&mut self.nested, other.nested),
+            (&mut self.errors, other.errors),
+            (&mut self.unknown, other.unknown),
+            (&mut self.bytes, other.bytes),
+            (&mut self.asked, other.asked),
+            (&mut self.time, other.time),
+            (&mut self.own, other.own),
+            (&mut self.sequential, other.sequential),
+            (&mut self.consecutive, other.consecutive),
+            (&mut self.switches, other.switches),
+            (&mut self.unaligned, other.unaligned),
+            (&mut self.miss, other.miss),
+            (&mut self.ahead, other.ahead),
+            (&mut self.waited, other.waited),
+            (&mut self.other_sizes, other.other_sizes),
+            (&mut self.other_strides, other.other_strides),
+        ] {
+            *n = f(*n, other);
+        }
+    }
+
     /// What was added since these were `before`. The extremes are those of all of the time.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
@@ -106,27 +134,7 @@ impl Figures {
         };
         bins(&mut new.by_size, &before.by_size);
         bins(&mut new.by_time, &before.by_time);
-        for (n, b) in [
-            (&mut new.calls, before.calls),
-            (&mut new.nested, before.nested),
-            (&mut new.errors, before.errors),
-            (&mut new.unknown, before.unknown),
-            (&mut new.bytes, before.bytes),
-            (&mut new.asked, before.asked),
-            (&mut new.time, before.time),
-            (&mut new.own, before.own),
-            (&mut new.sequential, before.sequential),
-            (&mut new.consecutive, before.consecutive),
-            (&mut new.switches, before.switches),
-            (&mut new.unaligned, before.unaligned),
-            (&mut new.miss, before.miss),
-            (&mut new.ahead, before.ahead),
-            (&mut new.waited, before.waited),
-            (&mut new.other_sizes, before.other_sizes),
-            (&mut new.other_strides, before.other_strides),
-        ] {
-            *n = n.saturating_sub(b);
-        }
+        new.counters(before, u64::saturating_sub);
         new
     }
 }

@@ -5,8 +5,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    About, Asked, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Message, Operation, Replied,
-    Reply, Request, Said, Sighting, TextKind,
+    About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Message, Operation,
+    Replied, Reply, Request, Said, Sighting, TextKind,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -148,7 +148,7 @@ pub fn figures(bytes: &[u8]) -> Option<Figures> {
 }
 
 /// Counts by bucket of durations and of sizes.
-pub fn counts(bytes: &[u8]) -> Option<[[u32; 252]; 2]> {
+pub fn counts(bytes: &[u8]) -> Option<[[u32; BUCKETS]; 2]> {
     value::<t::iot_counts>(bytes).map(|c| [c.time, c.size])
 }
 

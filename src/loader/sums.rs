@@ -3,7 +3,7 @@
 //! There are two tables of sums. The empty one is put in the place of the one in use; the kernel does so and waits until no
 //! program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read and emptied.
 
-use crate::event::{About, Counts, Event, Figures, Sum, wire};
+use crate::event::{About, BUCKETS, Counts, Event, Figures, Sum, wire};
 use crate::loader::rings::now;
 use crate::skel::IotraceMaps;
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -23,7 +23,7 @@ const SHORTEST: Duration = Duration::from_millis(125);
 /// Operations of devices, behind the rows of the catalog (`IOT_BLOCK_OPS`).
 pub const BLOCK_OPS: u32 = 16;
 
-type Histograms = [[u32; 252]; 2];
+type Histograms = [[u32; BUCKETS]; 2];
 
 /// The kernel side's tables of sums.
 pub struct Sums {
@@ -114,7 +114,7 @@ impl Sums {
                 continue;
             };
             let Some(all) = wire::counts(&value) else { continue };
-            let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; 252]; 2]);
+            let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; BUCKETS]; 2]);
             let [durations, sizes] = [0, 1].map(|what| grown(&seen[what], &all[what]));
             events.push(Event::Counts(Box::new(Counts { time, from, row, durations, sizes })));
         }

@@ -438,7 +438,10 @@ impl Run<'_, '_> {
         let still = self.session.targets();
         let _ = self.notes.send(Note::Events(self.session.detach()));
         if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
-            let _ = writeln!(std::io::stderr(), "iotrace-bpf: the last sums are missing: {e:#}");
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: sums are missing: {e:#}");
+            self.totals.lost += 1;
+            let loss = Loss { t_ns: self.relative(), layer: None, cpu: None, place: "sums", count: 1 };
+            self.send(vec![Row::Loss(loss)]);
         }
         self.guardian = None;
         self.tick();
