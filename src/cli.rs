@@ -21,7 +21,7 @@ use std::time::Duration;
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
-        mpirun -np 64 iotrace-bpf -o run -- ./app                one tracer on each node of a job: run/NODE (srun, too)\n  \
+        mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
         sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
