@@ -55,7 +55,7 @@ impl Step {
 
     /// A rank that runs a script; what it says goes to files.
     fn rank(&self, rank: u32, script: &str) -> Rank {
-        let said = |what| fs::File::create(self.work.path().join(format!("{what}.{rank}"))).unwrap();
+        let said = |what: &str| fs::File::create(self.work.path().join(format!("{what}.{rank}"))).unwrap();
         let mut tracer = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
         tracer.arg("-o").arg(self.run()).args(["--", "sh", "-c", script]).arg(self.work.path().join("out"));
         tracer.env("SLURM_JOB_ID", self.number.to_string()).env("SLURM_STEP_ID", "0").env("SLURM_STEP_NUM_TASKS", "3");

@@ -100,9 +100,11 @@ fn sums<'a>(spans: impl Iterator<Item = (&'a str, Option<i64>)>) -> BTreeMap<Str
     sums
 }
 
-/// The processes that have a rank, by rank. One that was started by a shell of the same rank is not the first.
+/// The processes that are ranks, and not children of one, which have the lower numbers.
 pub fn ranks(data: &Data) -> BTreeMap<i32, &Process> {
-    data.processes.values().filter_map(|p| Some((p.rank?, p))).collect()
+    let ranks = data.processes.values().filter_map(|p| Some((p.rank?, p)));
+    // Of those with one key the last stays.
+    ranks.rev().collect()
 }
 
 /// What a rank of `mpiio_mix` asked for and moved, by function, is what it says itself in `out`; and so is the number of its
