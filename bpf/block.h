@@ -244,7 +244,7 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 static __always_inline int iot_queue(u32 copy, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = task->tgid}, *before;
+	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = iot_tgid()}, *before;
 	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
 	struct iot_task *t = NULL;
 	u64 key = (u64)bio;
@@ -434,7 +434,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 		return 0;
 	}
 	r->req = __sync_fetch_and_add(&iot_next_request, 1);
-	r->pid = bpf_get_current_pid_tgid() >> 32;
+	r->pid = iot_tgid();
 	r->dev = iot_disk_of(BPF_CORE_READ(rq, q, disk));
 	in = bpf_map_lookup_elem(&iot_inserts, &key);
 	if (in) {

@@ -31,7 +31,7 @@ struct {
 static __always_inline void iot_fault_begin(u64 address, u64 error)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = task->tgid;
+	u32 tgid = iot_tgid();
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
 	struct iot_fault *x;
 

@@ -76,7 +76,7 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&iot_tasks, task, 0, 0);
 	if (!t)
 		return 0;
-	tgid = task->tgid;
+	tgid = iot_tgid_of(task);
 	x.out = bpf_map_lookup_elem(&iot_look, &zero);
 	x.depth = t->depth;
 	if (!x.depth || !x.out || !bpf_map_lookup_elem(&iot_targets, &tgid))
@@ -84,7 +84,7 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 	x.t = t;
 	x.out->time = bpf_ktime_get_ns();
 	x.out->tgid = tgid;
-	x.out->tid = task->pid;
+	x.out->tid = t->tid;
 	x.out->thread = t->thread;
 	x.out->process = t->process;
 	x.out->calls = x.out->returns = x.out->kernel = 0;

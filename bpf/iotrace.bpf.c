@@ -16,6 +16,7 @@
 #include "event.h"
 #include "spec.h"
 #include "ring.h"
+#include "pid.h"
 #include "glibc.h"
 #include "task.h"
 #include "path.h"

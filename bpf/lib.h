@@ -374,7 +374,7 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 /* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
 static __always_inline bool iot_inherited(void)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	u32 tgid = iot_tgid();
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
 
 	if (!target || !target->inherited)

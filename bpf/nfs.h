@@ -275,7 +275,6 @@ static __always_inline u32 iot_nfs_status(struct svc_rqst___iot *rqst)
 SEC("?tp_btf/svc_stats_latency")
 int BPF_PROG(iot_nfs_reply, struct svc_rqst___iot *rqst)
 {
-	struct task_struct *self = bpf_get_current_task_btf();
 	struct iot_reply e = {.type = IOT_T_REPLY};
 	struct iot_serving *s = iot_serving();
 
@@ -292,8 +291,8 @@ int BPF_PROG(iot_nfs_reply, struct svc_rqst___iot *rqst)
 	e.asked = s->asked;
 	e.moved = s->moved;
 	e.status = iot_nfs_status(rqst);
-	e.tgid = self->tgid;
-	e.tid = self->pid;
+	e.tgid = iot_tgid();
+	e.tid = iot_tid();
 	e.client_thread = s->client.thread;
 	e.client_seq = s->client.seq;
 	e.client_tid = s->client.tid;

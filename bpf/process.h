@@ -11,17 +11,20 @@ static __always_inline void iot_process_head(struct iot_process *e, u8 type, str
 	e->type = type;
 	e->process = process;
 	e->time = bpf_ktime_get_ns();
-	e->tgid = BPF_CORE_READ(task, tgid);
-	e->ppid = BPF_CORE_READ(task, real_parent, tgid);
+	e->tgid = iot_tgid_of(task);
+	e->ppid = iot_tgid_of(BPF_CORE_READ(task, real_parent));
 	e->uid = BPF_CORE_READ(task, cred, uid.val);
 }
 
-/* Is this a process that is to be traced whoever made it? Never we. */
+/* Is this a process that is to be traced whoever made it? Never we, nor one that we cannot name. */
 static __noinline bool iot_member(struct task_struct *task, u64 node)
 {
+	u32 tgid;
+
 	if (!task || iot_cfg.scope == IOT_ALL_LISTED || BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		return false;
-	if (BPF_CORE_READ(task, tgid) == iot_cfg.own)
+	tgid = iot_tgid_of(task);
+	if (!tgid || tgid == iot_cfg.own)
 		return false;
 	return iot_cfg.scope == IOT_ALL_OF_NODE || iot_group_within((void *)node, iot_cfg.group);
 }
@@ -29,7 +32,7 @@ static __noinline bool iot_member(struct task_struct *task, u64 node)
 /* Of our own children, the command is made a target when it is about to begin. */
 static __always_inline bool iot_is_ours(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, real_parent, tgid) == iot_cfg.own;
+	return iot_tgid_of(BPF_CORE_READ(task, real_parent)) == iot_cfg.own;
 }
 
 /*
@@ -39,7 +42,7 @@ static __always_inline bool iot_is_ours(struct task_struct *task)
 static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs,
 				      u64 flags)
 {
-	u32 tgid = BPF_CORE_READ(task, tgid);
+	u32 tgid = iot_tgid_of(task);
 	struct iot_process e;
 
 	new->process = __sync_fetch_and_add(&iot_next_process, 1);
@@ -59,7 +62,7 @@ static __always_inline bool iot_adopt(struct task_struct *task, struct iot_targe
 /* Asks for a look at all that a process has mapped already. */
 static __always_inline void iot_judge_all(struct task_struct *task)
 {
-	struct iot_map e = {.type = IOT_T_MAP, .tgid = BPF_CORE_READ(task, tgid), .time = bpf_ktime_get_ns()};
+	struct iot_map e = {.type = IOT_T_MAP, .tgid = iot_tgid_of(task), .time = bpf_ktime_get_ns()};
 	void *ring = iot_ring_of(IOT_C_LIFE);
 
 	if (!ring || bpf_ringbuf_output(ring, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
@@ -69,12 +72,12 @@ static __always_inline void iot_judge_all(struct task_struct *task)
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 {
-	u32 from = BPF_CORE_READ(parent, tgid);
+	u32 from = iot_tgid_of(parent);
 	u64 group = (u64)iot_group_of(child);
 	struct iot_target *target, new = {.armed = 1};
 	struct iot_task *t;
 
-	if (from == BPF_CORE_READ(child, tgid))
+	if (BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid))
 		return 0;
 	target = bpf_map_lookup_elem(&iot_targets, &from);
 	if (!target) {
@@ -97,7 +100,7 @@ SEC("?tp_btf/cgroup_attach_task")
 int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_struct *task)
 {
 	struct cgroup___iot *to = (void *)cgroup;
-	u32 tgid = BPF_CORE_READ(task, tgid);
+	u32 tgid = iot_tgid_of(task);
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {.armed = 1};
 	u64 group = (u64)BPF_CORE_READ(to, kn);
 
@@ -150,7 +153,7 @@ static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scra
 SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binprm *bprm)
 {
-	u32 tgid = BPF_CORE_READ(task, tgid);
+	u32 tgid = iot_tgid_of(task);
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {};
 	struct file *file = BPF_CORE_READ(bprm, file);
 	u64 group = (u64)iot_group_of(task);
@@ -179,9 +182,9 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->trampoline = 0;
 	t->now = bpf_ktime_get_ns();
-	if (t->tid != BPF_CORE_READ(task, pid)) {
+	if (t->tid != iot_tid_of(task)) {
 		/* A thread that is not the leader takes the leader's place. */
-		t->tid = BPF_CORE_READ(task, pid);
+		t->tid = iot_tid_of(task);
 		t->announced = 0;
 	}
 	out = iot_scratch();
@@ -206,7 +209,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(iot_exit, struct task_struct *task)
 {
-	u32 tgid = BPF_CORE_READ(task, tgid);
+	u32 tgid = iot_tgid_of(task);
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
 	struct iot_process e;
 	struct iot_task *t;

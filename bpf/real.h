@@ -7,6 +7,7 @@
 #define IOT_REAL_H
 
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;
+extern struct task_struct *bpf_task_from_vpid(s32 vpid) __ksym __weak; /* since Linux 6.14 */
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 static long iot_real_found(struct task_struct *task, struct vm_area_struct *vma, struct iot_real *x)
@@ -26,9 +27,15 @@ static long iot_real_found(struct task_struct *task, struct vm_area_struct *vma,
 SEC("?syscall")
 int iot_real_file(struct iot_real *ctx)
 {
-	struct task_struct *task = bpf_task_from_pid(ctx->pid);
+	struct task_struct *task;
 	struct iot_real x = {};
 
+	if (!iot_cfg.pid_level)
+		task = bpf_task_from_pid(ctx->pid);
+	else if (bpf_ksym_exists(bpf_task_from_vpid))
+		task = bpf_task_from_vpid(ctx->pid);
+	else
+		return 0;
 	if (!task)
 		return 0;
 	bpf_find_vma(task, ctx->address, iot_real_found, &x, 0);

@@ -135,7 +135,7 @@ __noinline int iot_fuse_exit(u32 nr, u32 fd, u64 buffer, s64 ret)
 		return 0;
 	e->time = bpf_ktime_get_ns(); /* the thread may have been announced since it returned */
 	e->dev = iot_fuse_dev((struct file *)opened);
-	e->nested = BPF_CORE_READ(task, thread_pid, level) != 0;
+	e->nested = BPF_CORE_READ(task, thread_pid, level) != iot_cfg.pid_level;
 	if (bpf_probe_read_user(e->message, IOT_FUSE_IN, (void *)buffer)) {
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 0;

@@ -225,8 +225,10 @@ struct iot_config {
 	u8 aggregate; /* calls and requests are summed up, and not told one by one */
 	u8 detail;    /* IOT_DETAIL_: which calls are told although they are summed up */
 	u8 pad[3];
-	u64 group; /* IOT_ALL_OF_GROUP: its number */
-	u32 room;  /* bytes in a ring from which on nothing is told besides the sums */
+	u64 group;     /* IOT_ALL_OF_GROUP: its number */
+	u32 pid_level; /* of our PID namespace; 0: the node's own */
+	u32 pid_ns;    /* its inode */
+	u32 room;      /* bytes in a ring from which on nothing is told besides the sums */
 	u32 pad2;
 };
 

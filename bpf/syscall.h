@@ -97,7 +97,7 @@ static __noinline void iot_mapped(struct file *file)
 				  .generation = BPF_CORE_READ(inode, i_generation)};
 	struct iot_lib *known = bpf_map_lookup_elem(&iot_libs, &key), pending = {.state = IOT_LIB_PENDING};
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	u32 tgid = iot_tgid();
 	u64 now = bpf_ktime_get_ns();
 	struct iot_map *e;
 	void *ring;

@@ -227,8 +227,8 @@ static __noinline struct iot_task *iot_new_task(struct iot_target *target)
 	t->thread = __sync_fetch_and_add(&iot_next_thread, 1);
 	t->process = target->process;
 	t->serves = IOT_MAY_SERVE;
-	t->tgid = task->tgid;
-	t->tid = task->pid;
+	t->tgid = iot_tgid();
+	t->tid = iot_tid();
 	return t;
 }
 
@@ -236,7 +236,7 @@ static __noinline struct iot_task *iot_new_task(struct iot_target *target)
 static __always_inline struct iot_task *iot_self(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = task->tgid;
+	u32 tgid = iot_cfg.pid_level ? iot_tgid_of(task) : task->tgid;
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
 	struct iot_task *t;
 

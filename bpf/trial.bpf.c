@@ -6,6 +6,7 @@
 #include "vmlinux/x86_64/vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
@@ -36,6 +37,13 @@ SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_trial_tp_btf, struct pt_regs *regs, long id)
 {
 	return 0;
+}
+
+/* The level of the PID namespace of whoever runs it. */
+SEC("?syscall")
+int iot_trial_level(void *ctx)
+{
+	return BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
 }
 
 /* As in syscall.h. */

@@ -3,15 +3,13 @@
 use crate::catalog;
 use crate::loader::kernel::{self, Capabilities};
 use crate::loader::privileges::{self, Capability, HOLD};
-use crate::loader::{hooks::Group, programs};
+use crate::loader::{hooks::Group, namespace, programs};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// The inode of the first PID namespace (`include/linux/proc_ns.h`).
-const PROC_PID_INIT_INO: u64 = 0xEFFF_FFFC;
 
 /// One thing that was looked at.
 struct Check {
@@ -115,22 +113,14 @@ fn lockdown() -> Check {
     lockdown_of(&fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default())
 }
 
-/// The kernel's hooks number processes as the first PID namespace does.
 fn pid_namespace() -> Check {
-    use std::os::unix::fs::MetadataExt as _;
-    let inode = fs::metadata("/proc/self/ns/pid").map(|m| m.ino());
+    let nested =
+        |nested| if nested { "one of its own (a container): what is outside of it is not seen" } else { "the node's" };
     Check {
         name: "PID namespace",
-        found: match inode {
-            Ok(PROC_PID_INIT_INO) => Ok("the node's".into()),
-            Ok(_) => {
-                Err("in a PID namespace of its own (a container): the kernel has other numbers for its processes"
-                    .into())
-            }
-            Err(e) => Err(format!("/proc/self/ns/pid: {e}; is /proc mounted?")),
-        },
-        way_out: "run it on the node itself, where it sees the processes of containers too, or in a container that has \
-                  the node's PID namespace (docker run --pid=host)",
+        found: namespace::is_nested().map(|is| nested(is).into()),
+        way_out: "mount the /proc of the namespace that it runs in (unshare --mount-proc, or mount -t proc proc /proc in a mount \
+                  namespace of its own)",
         needed: true,
     }
 }

@@ -117,28 +117,6 @@ fn a_process_in_a_container_is_attached_to() {
 }
 
 #[test]
-fn a_tracer_in_a_pid_namespace_of_its_own_says_that_it_cannot() {
-    let work = live::scratch();
-    let ran = work.path().join("ran");
-    let mut unshare = Command::new("unshare");
-    unshare.args([
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "timeout",
-        "60",
-        env!("CARGO_BIN_EXE_iotrace-bpf"),
-        "--",
-        "touch",
-    ]);
-    let out = unshare.arg(&ran).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(125), "{said}");
-    assert!(said.contains("PID namespace") && said.contains("--pid=host"), "{said}");
-    assert!(!ran.exists());
-}
-
-#[test]
 fn data_of_a_container_is_like_any_other() {
     // A renamed and a removed file below a root of its own, and others of the same names outside of it.
     let work = live::scratch();

@@ -247,7 +247,7 @@ pub struct Asked {
     pub operation: u32,
     /// The file system that is served.
     pub dev: Option<i64>,
-    /// The thread of the client, in the node's own PID namespace.
+    /// The thread of the client, in the tracer's PID namespace.
     pub tid: Option<i32>,
     /// Offset and size, if it is one that moves data.
     pub range: Option<(u64, u32)>,

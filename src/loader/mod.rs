@@ -1,7 +1,7 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
 //! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
-//! `attach`, `detail`, `existing`, `launch`, `mounts`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
+//! `attach`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
 pub mod detail;
@@ -16,6 +16,7 @@ pub mod maps;
 mod misses;
 mod missing;
 pub mod mounts;
+pub mod namespace;
 mod perf;
 pub mod plan;
 pub mod privileges;

@@ -4,6 +4,7 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
+use crate::loader::namespace::{self, PidNamespace};
 use crate::loader::rings::Layout;
 use crate::loader::sums;
 use crate::skel::types::iot_scope;
@@ -32,6 +33,8 @@ pub struct Options {
     /// Numbers of processes kept for targets that exist already.
     pub reserved: u32,
     pub scope: Scope,
+    /// The tracer's own.
+    pub namespace: PidNamespace,
     /// Calls and requests are summed up in the kernel, and not told one by one.
     pub aggregate: bool,
     /// Which of them are told all the same.
@@ -72,6 +75,7 @@ pub fn open<'obj>(
     ro.iot_cfg.hold = u8::from(options.hold);
     ro.iot_cfg.sockets = u8::from(options.sockets);
     ro.iot_cfg.own = std::process::id();
+    (ro.iot_cfg.pid_level, ro.iot_cfg.pid_ns) = (options.namespace.level, options.namespace.inode);
     let (scope, group) = match options.scope {
         Scope::Listed => (iot_scope::IOT_ALL_LISTED, 0),
         Scope::Group(group) => (iot_scope::IOT_ALL_OF_GROUP, group),
@@ -152,6 +156,8 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
         reserved: 0,
         sockets: false,
         scope: Scope::Listed,
+        // Where it is not known, nothing is traced.
+        namespace: namespace::own().unwrap_or_default(),
         aggregate: false,
         detail: None,
     };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The numbers of processes and threads, as the tracer's own PID namespace has them: those that it finds in /proc and that
+ * programs there see. 0: the task is not in that namespace. In the node's own one they stand in the task itself.
+ */
+#ifndef IOT_PID_H
+#define IOT_PID_H
+
+static __noinline u32 iot_number(struct pid *pid)
+{
+	u32 level = iot_cfg.pid_level;
+	struct upid *number;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	number = (void *)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ(number, ns, ns.inum) == iot_cfg.pid_ns ? BPF_CORE_READ(number, nr) : 0;
+}
+
+static __always_inline u32 iot_tgid_of(struct task_struct *task)
+{
+	if (iot_cfg.pid_level)
+		return iot_number(BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]));
+	return BPF_CORE_READ(task, tgid);
+}
+
+static __always_inline u32 iot_tid_of(struct task_struct *task)
+{
+	if (iot_cfg.pid_level)
+		return iot_number(BPF_CORE_READ(task, thread_pid));
+	return BPF_CORE_READ(task, pid);
+}
+
+/* Of the current task. */
+static __always_inline u32 iot_tgid(void)
+{
+	if (iot_cfg.pid_level)
+		return iot_tgid_of(bpf_get_current_task_btf());
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline u32 iot_tid(void)
+{
+	if (iot_cfg.pid_level)
+		return iot_tid_of(bpf_get_current_task_btf());
+	return bpf_get_current_pid_tgid();
+}
+
+#endif
