@@ -1196,8 +1196,9 @@ LEFT JOIN spans AS c
 LEFT JOIN files AS f
   ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
 LEFT JOIN spans AS s
-  ON s.host IS NOT DISTINCT FROM r.host
-  AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  ON s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  AND s.host >= r.host
+  AND s.host <= r.host
 ORDER BY
   r.host NULLS LAST,
   r.rpc_id NULLS LAST,

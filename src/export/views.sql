@@ -352,7 +352,8 @@ CREATE OR REPLACE VIEW v_rpc AS
          s.bytes AS server_bytes, s.dur_ns AS server_ns, s.errno AS server_errno, s.file_id AS server_file_id
   FROM rpc r LEFT JOIN spans c ON c.host IS NOT DISTINCT FROM r.host AND c.span_id = r.client_span_id
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
-       LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+       -- As a range, the host too: an equality would be the key of the join, and pair all rows of a host.
+       LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id AND s.host >= r.host AND s.host <= r.host
   ORDER BY r.host, r.rpc_id, s.span_id;
 
 -- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one. Nobody leaves
