@@ -336,3 +336,32 @@ fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
     cut.header.clone_from(&one.header);
     assert_eq!(cut, one);
 }
+
+#[test]
+fn nodes_that_lack_a_run_did_not_meet() {
+    let dir = tempfile::tempdir().unwrap();
+    const HOUR: i64 = 3_600_000_000_000;
+    let open = |trace: &mut Trace, rank: i32, coll_id: i64, at: i64| {
+        let call = trace.call(rank as u32, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), at, 100);
+        let span = trace.edit(call);
+        (span.coll_id, span.rank) = (Some(coll_id), Some(rank));
+    };
+    // The first node is in no call with others; of the last one the first of two runs of the program is missing.
+    for (host, rank, opens) in [
+        ("node0", 9, vec![(5, 0)]),
+        ("node1", 1, vec![(7, 0), (7, HOUR), (8, 0)]),
+        ("node2", 2, vec![(7, HOUR), (8, 70)]),
+    ] {
+        let mut trace = Trace::default();
+        for (key, value) in [("host", host), ("t0_ns", "0"), ("t0_wall_ns", "1000")] {
+            trace.row(meta(key, value));
+        }
+        opens.into_iter().for_each(|(coll_id, at)| open(&mut trace, rank, coll_id, at));
+        write_of(host, &dir.path().join(host), trace.finish());
+    }
+    let report = report::build(&mut report::Union::open(dir.path()).unwrap()).unwrap();
+    let clocks: Vec<_> = report.nodes.iter().map(|n| (n.clock.how, n.clock.calls, n.clock.offset_ns)).collect();
+    assert_eq!(clocks, [("wall", 0, 0), ("reference", 0, 0), ("wall", 1, 0)]);
+    assert!(report.text(120).contains("clocks against that of node1"));
+    sql::compare(dir.path());
+}

@@ -1209,12 +1209,9 @@ WITH opens AS (
   SELECT
     s.host,
     s.coll_id,
+    COALESCE(s.rank, -1 - s.process_ix) AS who,
     s.start_ns + d.t0_wall_ns AS came,
-    s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
-    ROW_NUMBER() OVER (
-      PARTITION BY s.host, s.coll_id, COALESCE(s.rank, -1 - s.process_ix)
-      ORDER BY s.start_ns + d.t0_wall_ns NULLS LAST
-    ) AS run
+    s.start_ns + s.dur_ns + d.t0_wall_ns AS went
   FROM (
     SELECT
       *,
@@ -1225,37 +1222,71 @@ WITH opens AS (
   ) AS s
   JOIN datasets AS d
     USING (dir)
+), runs AS (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, coll_id, who ORDER BY came NULLS LAST) AS run,
+    COUNT(*) OVER (PARTITION BY host, coll_id, who) AS times
+  FROM opens
+), even AS (
+  SELECT
+    host,
+    coll_id,
+    MIN(times) AS times
+  FROM runs
+  GROUP BY
+    host,
+    coll_id
+  HAVING
+    MIN(times) = MAX(times)
 ), stays AS (
   SELECT
     host,
     coll_id,
+    times,
     run,
     MAX(came) AS came,
     MIN(went) AS went
-  FROM opens
+  FROM runs
+  JOIN even
+    USING (host, coll_id, times)
   GROUP BY
     host,
     coll_id,
+    times,
     run
-), first AS (
+), met AS (
   SELECT
-    MIN(host) AS host
-  FROM datasets
-), bounds AS (
-  SELECT
+    r.host AS first,
     s.host,
     MAX(r.came - s.went) AS least_ns,
     MIN(r.went - s.came) AS most_ns,
     COUNT(*) AS calls
   FROM stays AS s
   JOIN stays AS r
-    ON r.coll_id = s.coll_id AND r.run = s.run
-  JOIN first AS f
-    ON r.host IS NOT DISTINCT FROM f.host
+    ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
   WHERE
     s.host <> r.host
   GROUP BY
+    r.host,
     s.host
+), first AS (
+  SELECT
+    COALESCE((
+      SELECT
+        MIN(first)
+      FROM met
+    ), (
+      SELECT
+        MIN(host)
+      FROM datasets
+    )) AS host
+), bounds AS (
+  SELECT
+    met.*
+  FROM met
+  JOIN first AS f
+    ON met.first = f.host
 )
 SELECT
   h.host,

@@ -356,20 +356,25 @@ CREATE OR REPLACE VIEW v_rpc AS
        LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id AND s.host >= r.host AND s.host <= r.host
   ORDER BY r.host, r.rpc_id, s.span_id;
 
--- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one. Nobody leaves
--- an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are inside.
+-- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one that met another.
+-- Nobody leaves an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are
+-- inside. Two runs of one program may have the same ids: nodes that do not have an id equally often do not tell which is which.
 CREATE OR REPLACE VIEW v_clocks AS
-  WITH opens AS (SELECT s.host, s.coll_id, s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
-                        row_number() OVER (PARTITION BY s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix)
-                                           ORDER BY s.start_ns + d.t0_wall_ns) AS run
+  WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS who,
+                        s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went
                  FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
                        FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)
                        WHERE op = 'MPI_File_open' AND coll_id IS NOT NULL AND errno = 0 AND flags & 64 = 0) s JOIN datasets d USING (dir)),
-       stays AS (SELECT host, coll_id, run, max(came) AS came, min(went) AS went FROM opens GROUP BY host, coll_id, run),
-       first AS (SELECT min(host) AS host FROM datasets),
-       bounds AS (SELECT s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
-                  FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.run = s.run JOIN first f ON r.host IS NOT DISTINCT FROM f.host
-                  WHERE s.host <> r.host GROUP BY s.host)
+       runs AS (SELECT *, row_number() OVER (PARTITION BY host, coll_id, who ORDER BY came) AS run,
+                       count(*) OVER (PARTITION BY host, coll_id, who) AS times FROM opens),
+       even AS (SELECT host, coll_id, min(times) AS times FROM runs GROUP BY host, coll_id HAVING min(times) = max(times)),
+       stays AS (SELECT host, coll_id, times, run, max(came) AS came, min(went) AS went
+                 FROM runs JOIN even USING (host, coll_id, times) GROUP BY host, coll_id, times, run),
+       met AS (SELECT r.host AS first, s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
+               FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
+               WHERE s.host <> r.host GROUP BY r.host, s.host),
+       first AS (SELECT coalesce((SELECT min(first) FROM met), (SELECT min(host) FROM datasets)) AS host),
+       bounds AS (SELECT met.* FROM met JOIN first f ON met.first = f.host)
   SELECT h.host,
          coalesce(CASE WHEN least_ns > most_ns OR (least_ns <= 0 AND most_ns >= 0) THEN 0
                        ELSE least_ns + CAST(floor((most_ns - least_ns) / 2) AS BIGINT) END, 0) AS offset_ns,
@@ -379,7 +384,7 @@ CREATE OR REPLACE VIEW v_clocks AS
   FROM (SELECT DISTINCT host FROM datasets) h CROSS JOIN first f LEFT JOIN bounds b ON b.host IS NOT DISTINCT FROM h.host
   ORDER BY h.host;
 
--- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the first node.
+-- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the node that is `reference` in v_clocks.
 CREATE OR REPLACE VIEW v_spans AS
   SELECT s.* EXCLUDE (filename, dir), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
   FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
