@@ -365,3 +365,70 @@ fn nodes_that_lack_a_run_did_not_meet() {
     assert!(report.text(120).contains("clocks against that of node1"));
     sql::compare(dir.path());
 }
+
+#[test]
+fn datasets_of_a_flight_recorder_are_not_added_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let flight = |name: &str, run: &str| {
+        let facts = [("host", "node1"), ("t0_ns", run), ("run_t0_ns", run), ("trigger", "SIGUSR2")];
+        write(&dir.path().join(name), facts.iter().map(|(key, value)| meta(key, value)).collect());
+    };
+    flight("2026-11-22T10-30-00Z", "5");
+    flight("2026-11-22T10-40-00Z", "7");
+    report::Union::open(dir.path()).unwrap();
+    flight("2026-11-22T10-50-00Z", "7");
+    let error = report::Union::open(dir.path()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("2 datasets are of one flight recorder") && error.ends_with("T10-50-00Z"), "{error}");
+}
+
+#[test]
+fn a_dataset_that_cannot_be_read_is_told_and_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    for (host, _) in NODES {
+        write_of(host, &dir.path().join("a/b").join(host), random(9, 2, 0));
+    }
+    let broken = dir.path().join("a/b/node2");
+    for entry in std::fs::read_dir(&broken).unwrap() {
+        std::fs::write(entry.unwrap().path(), "nothing").unwrap();
+    }
+    // What links lead to is there already.
+    std::os::unix::fs::symlink("node1", dir.path().join("a/b/latest")).unwrap();
+    let mut union = report::Union::open(dir.path()).unwrap();
+    let report = report::build(&mut union).unwrap();
+    assert_eq!(
+        report.nodes.iter().map(|n| (n.host.as_str(), n.datasets)).collect::<Vec<_>>(),
+        [("node1", 1), ("node3", 1)]
+    );
+    assert!(report.warnings.iter().any(|w| w.contains("left out") && w.contains("node2")), "{:?}", report.warnings);
+    std::fs::remove_dir_all(&broken).unwrap();
+    sql::compare(dir.path());
+    std::fs::remove_dir_all(dir.path().join("a/b/node1")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("a/b/node3")).unwrap();
+    assert!(report::Union::open(dir.path()).is_err());
+}
+
+#[test]
+fn ids_and_times_beyond_all_bounds_are_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let extreme = |host: &str, id: i64, ns: i64| {
+        let mut trace = Trace::default();
+        for (key, value) in [("t0_ns", ns), ("t0_wall_ns", ns), ("end_ns", ns), ("flight_from_ns", -ns)] {
+            trace.row(meta(key, &value.to_string()));
+        }
+        trace.row(meta("trigger", "crash"));
+        let at = trace.call(1, None, TOP[8], ns, 10);
+        let span = trace.edit(at);
+        (span.span_id, span.root_id) = (id, id);
+        let other = trace.call(2, None, TOP[8], 0, 10);
+        trace.request(id & i64::from(i32::MAX), other, ("read", "sync"), 4096, 10);
+        write_of(host, &dir.path().join(host), trace.finish());
+        report::build(&mut report::Union::open(&dir.path().join(host)).unwrap()).unwrap();
+    };
+    extreme("node1", 1, i64::MIN + 1);
+    extreme("node2", 2, i64::MAX);
+    report::build(&mut report::Union::open(dir.path()).unwrap()).unwrap();
+    extreme("node3", i64::MAX, i64::MAX);
+    let error = report::Union::open(dir.path()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("too great together"), "{error}");
+}
