@@ -13,39 +13,98 @@
 -- Several nodes at once: put the datasets side by side, and run the views of any of them in the directory that holds them
 -- (duckdb -init node1/views.sql). Ids are those of one host: join on host as well, and say host with an id. Spark reads
 -- the same with views-spark.sql.
--- Times are ns since the start of the trace on each node; v_spans has them on one clock. Null means "has none" or "not
+-- Times are ns since the start of the trace on each node (of its first dataset that is there); v_spans has them on one clock. Null means "has none" or "not
 -- known", never 0.
+-- Datasets of --flight of one trace have rows in common: look at one at a time.
 -- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
 
 -- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 
--- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only.
-CREATE OR REPLACE VIEW spans       AS FROM read_parquet('**/spans-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block       AS FROM read_parquet('**/block-*.parquet', union_by_name = true);
+-- The datasets, by their directory: whose they are, of which run (the beginning of its trace), and when they began on the two
+-- clocks of the node. Within a run later_ns is how much later than the first one that is there, and t0_wall_ns goes by the
+-- clock that nobody sets.
+CREATE OR REPLACE VIEW datasets AS
+  WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
+                        row_number() OVER (PARTITION BY regexp_replace(filename, '[^/]*$', ''), key
+                                           ORDER BY filename DESC, file_row_number DESC) AS place
+                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)),
+       told AS (SELECT dir, max(host) AS host, max(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
+                       max(CASE WHEN key = 't0_ns' THEN TRY_CAST(value AS BIGINT) END) AS t0_ns,
+                       max(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
+                FROM facts WHERE place = 1 GROUP BY dir),
+       runs AS (SELECT *, coalesce(run_ns, t0_ns) AS run_t0_ns FROM told),
+       firsts AS (SELECT *, t0_ns - first_value(t0_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS later_ns,
+                         first_value(wall_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS first_wall_ns FROM runs)
+  SELECT dir, host, run_t0_ns, t0_ns, coalesce(first_wall_ns + later_ns, wall_ns) AS t0_wall_ns, coalesce(later_ns, 0) AS later_ns
+  FROM firsts;
+
+-- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only. Times count from the
+-- start of the first dataset of a run.
+CREATE OR REPLACE VIEW spans AS
+  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns)
+  FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW block AS
+  SELECT t.* EXCLUDE (filename) REPLACE (queue_ns + coalesce(later_ns, 0) AS queue_ns,
+    insert_ns + coalesce(later_ns, 0) AS insert_ns,
+    issue_ns + coalesce(later_ns, 0) AS issue_ns)
+  FROM read_parquet('**/block-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('**/block_bytes-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block_links AS FROM read_parquet('**/block_links-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('**/rpc-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('**/rollup-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW file_rollup AS FROM read_parquet('**/file_rollup-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW hist        AS FROM read_parquet('**/hist-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('**/metrics-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW losses      AS FROM read_parquet('**/losses-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('**/file_paths-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rpc AS
+  SELECT t.* EXCLUDE (filename) REPLACE (received_ns + coalesce(later_ns, 0) AS received_ns)
+  FROM read_parquet('**/rpc-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW rollup_bins AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/rollup-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW file_rollup AS
+  SELECT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns,
+    to_ns + coalesce(later_ns, 0) AS to_ns,
+    slowest_ns + coalesce(later_ns, 0) AS slowest_ns,
+    first_ns + coalesce(later_ns, 0) AS first_ns,
+    last_ns + coalesce(later_ns, 0) AS last_ns)
+  FROM read_parquet('**/file_rollup-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW hist AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/hist-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW metrics AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW losses AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/losses-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+-- Each dataset of a run has its verdicts again.
+CREATE OR REPLACE VIEW coverage AS SELECT DISTINCT * FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
+-- Each tells a path again, too.
+CREATE OR REPLACE VIEW file_paths AS
+  SELECT DISTINCT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns)
+  FROM read_parquet('**/file_paths-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
 -- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW handles AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW handles AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
+  FROM (SELECT * FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW processes AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
+  FROM (SELECT * FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
@@ -55,18 +114,14 @@ CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
 CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW meta AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1;
-
--- The datasets, by their directory: whose they are, and when they began on the two clocks of the node.
-CREATE OR REPLACE VIEW datasets AS
-  WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
-                        row_number() OVER (PARTITION BY filename, key ORDER BY file_row_number DESC) AS place
-                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true))
-  SELECT dir, host, max(CASE WHEN key = 't0_ns' THEN CAST(value AS BIGINT) END) AS t0_ns,
-         max(CASE WHEN key = 't0_wall_ns' THEN CAST(value AS BIGINT) END) AS t0_wall_ns
-  FROM facts WHERE place = 1 GROUP BY dir, host;
+-- Of several datasets of a run the facts are those of the last one, but its times those of rows.
+CREATE OR REPLACE VIEW meta AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (CASE key WHEN 'end_ns' THEN coalesce(CAST(TRY_CAST(value AS BIGINT) + later_ns AS VARCHAR), value)
+             WHEN 't0_ns' THEN coalesce(CAST(t0_ns - later_ns AS VARCHAR), value)
+             WHEN 't0_wall_ns' THEN coalesce(CAST(t0_wall_ns - later_ns AS VARCHAR), value) ELSE value END AS value)
+  FROM (SELECT * FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
 -- Layers from top to bottom.
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
@@ -386,7 +441,7 @@ CREATE OR REPLACE VIEW v_clocks AS
 
 -- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the node that is `reference` in v_clocks.
 CREATE OR REPLACE VIEW v_spans AS
-  SELECT s.* EXCLUDE (filename, dir), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
+  SELECT s.* EXCLUDE (filename, dir) REPLACE (s.start_ns + d.later_ns AS start_ns), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
   FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
         FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)) s
        JOIN datasets d ON d.dir = s.dir JOIN v_clocks c ON c.host IS NOT DISTINCT FROM s.host;

@@ -106,6 +106,13 @@ for key in keys("function", our_ops, sql_ops):
     for figure in ("p50_ns", "p99_ns"):
         same(f"{key} {figure}", ours[figure], sql[figure], error)
 
+# What was watched.
+sql_coverage = index(rows("FROM v_coverage"), "layer")
+our_coverage = {(layer["layer"],): layer for layer in report["coverage"] if layer["probes"] or layer["absent"]}
+for key in keys("coverage", our_coverage, sql_coverage):
+    for figure in ("attached", "probes", "absent"):
+        same(f"coverage {key} {figure}", our_coverage[key][figure], sql_coverage[key][figure])
+
 # Amplification: what was asked, then the layers.
 sql_steps = index(rows("FROM v_amplification"), "kind", "layer")
 our_steps = {}
