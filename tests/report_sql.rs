@@ -497,3 +497,37 @@ fn nodes_that_lack_a_run_did_not_meet() {
     assert!(report.text(120).contains("clocks against that of node1"));
     sql::compare(dir.path());
 }
+
+#[test]
+fn a_process_whose_rank_becomes_known_later_is_one_for_darshan() {
+    let mut trace = Trace::default();
+    for i in 0..4 {
+        let at = trace.call(1, None, (Layer::Syscall, "write", Kind::Write), i * 100, 10);
+        trace.moved(at, 1, 10);
+        let span = trace.edit(at);
+        (span.offset, span.rank) = (Some(i * 10), (i > 0).then_some(0));
+    }
+    for op in ["fstat", "fstatfs"] {
+        let at = trace.call(1, None, (Layer::Syscall, op, Kind::Meta), 1000, 10);
+        let span = trace.edit(at);
+        (span.file_id, span.rank) = (Some(1), Some(0));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, trace.finish());
+    let names = "('POSIX_WRITES', 'POSIX_ACCESS1_ACCESS', 'POSIX_ACCESS1_COUNT', 'POSIX_STATS')";
+    let rows = sql::query(
+        &path,
+        &format!("SELECT rank, counter, value FROM darshan WHERE counter IN {names} ORDER BY counter"),
+    );
+    let row = |counter: &str, value: f64| serde_json::json!({"rank": 0, "counter": counter, "value": value});
+    assert_eq!(
+        rows,
+        [
+            row("POSIX_ACCESS1_ACCESS", 10.0),
+            row("POSIX_ACCESS1_COUNT", 4.0),
+            row("POSIX_STATS", 1.0),
+            row("POSIX_WRITES", 4.0)
+        ]
+    );
+}

@@ -662,7 +662,9 @@ CREATE OR REPLACE VIEW frequent AS
 -- start of the trace). Calls without a file have no row. NETCDF is no module of Darshan: the names are those of its others.
 CREATE OR REPLACE VIEW darshan AS
   WITH modules AS (
-    SELECT *, CASE layer WHEN 'syscall' THEN 'POSIX' WHEN 'stdio' THEN 'STDIO' WHEN 'mpiio' THEN 'MPIIO'
+    -- The rank of a process may become known later than its first calls.
+    SELECT * REPLACE (max(pid) OVER (PARTITION BY host, process_ix) AS pid, max(rank) OVER (PARTITION BY host, process_ix) AS rank),
+              CASE layer WHEN 'syscall' THEN 'POSIX' WHEN 'stdio' THEN 'STDIO' WHEN 'mpiio' THEN 'MPIIO'
                          WHEN 'hdf5' THEN if(object_id IS NULL, 'H5F', 'H5D')
                          WHEN 'pnetcdf' THEN if(object_id IS NULL, 'PNETCDF_FILE', 'PNETCDF_VAR')
                          WHEN 'netcdf' THEN if(object_id IS NULL, 'NETCDF_FILE', 'NETCDF_VAR') END AS module,
@@ -679,7 +681,7 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': way || 'WRITES', 'value': sum(calls) FILTER (kind = 'write')},
       {'name': 'SEEKS', 'value': sum(calls) FILTER (kind = 'seek')},
       {'name': 'MMAPS', 'value': sum(calls) FILTER (kind = 'mmap')},
-      {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND (op LIKE '%stat%') AND kind = 'meta')},
+      {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta')},
       {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
        'value': sum(calls) FILTER (kind = 'sync' AND op <> 'fdatasync')},
       {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}]) AS counter
@@ -734,7 +736,7 @@ CREATE OR REPLACE VIEW darshan AS
     SELECT host, module, process_ix, pid, rank, file_id, object_id, name, value FROM sized
     UNION ALL
     SELECT m.host, m.module, m.process_ix, m.pid, m.rank, m.file_id, m.object_id, f.counter.name, f.counter.value
-    FROM frequent_names f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix = f.process_ix
+    FROM frequent_names f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix IS NOT DISTINCT FROM f.process_ix
      AND m.file_id = f.file_id AND m.object_id IS NOT DISTINCT FROM f.object_id)
   SELECT e.host, e.module, e.rank, e.process_ix, e.pid, e.file_id, e.object_id, f.path,
          e.module || '_' || e.name AS counter, sum(e.value) AS value
