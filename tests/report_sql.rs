@@ -372,7 +372,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
     let views: Vec<_> = sql::views(&whole).into_iter().filter(|view| view != "datasets" && view != "meta").collect();
     assert!(views.len() > 40, "{views:?}");
     let mut queries: Vec<_> = views.iter().map(|view| format!("FROM {view}")).collect();
-    queries.push("SELECT value FROM meta WHERE key IN ('t0_ns', 't0_wall_ns', 'run_t0_ns', 'end_ns')".to_owned());
+    queries.push("SELECT value FROM meta WHERE key IN ('t0_ns', 't0_wall_ns')".to_owned());
     queries.push(format!("FROM call_tree({})", spans[0].root_id));
     for (query, (one, cut)) in
         queries.iter().zip(sql::queries(&whole, &queries).into_iter().zip(sql::queries(&parts, &queries)))

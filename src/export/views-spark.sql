@@ -1563,7 +1563,10 @@ WITH steps AS (
   FROM spans
   WHERE
     layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-  WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns NULLS LAST)
+  WINDOW w AS (
+    PARTITION BY host, pid, tid, file_id, kind
+    ORDER BY start_ns NULLS LAST, span_id NULLS LAST
+  )
 )
 SELECT
   host,

@@ -490,7 +490,7 @@ CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
     SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns))
+    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns, span_id))
   SELECT host, file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
          avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
   FROM steps GROUP BY host, file_id, kind ORDER BY accesses DESC;
