@@ -7,14 +7,14 @@ mod sql;
 #[allow(dead_code)] // Shared: every test uses its part.
 mod trace;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use iotrace_bpf::correlate::rows::Row;
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::words::{Kind, Layer};
-use trace::{Trace, file, handle, meta, process};
+use trace::{Trace, file, handle, meta, process, rest, rpc, sums};
 
 type Op = (Layer, &'static str, Kind);
 
@@ -76,6 +76,11 @@ impl Maker {
         let nameless = self.dice.once_in(6);
         let span = self.trace.edit(at);
         span.file_id = (!nameless).then_some(file);
+        span.handle_id = match op.0 {
+            Layer::Hdf5 => Some(file),
+            Layer::Syscall => Some(file + 100),
+            _ => None,
+        };
         if matches!(op.2, Kind::Read | Kind::Write) {
             span.req_bytes = (!unknown).then_some(bytes);
             span.bytes = (!unknown && !failed).then_some(if short { bytes / 2 } else { bytes });
@@ -308,12 +313,12 @@ fn nodes_side_by_side() {
     assert_eq!(met, [serde_json::json!({"ranks": 12, "soon": true})]);
 }
 
-#[test]
-fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
-    let mut rows = vec![meta("host", "node1"), meta("t0_ns", "5000000000"), meta("t0_wall_ns", &BEGAN.to_string())];
-    rows.extend(random(3, 5, 0));
+/// The rows as one dataset, `whole`, and as three of one recording, in `parts`. The wall clock is set in between, which nobody
+/// must notice.
+fn whole_and_parts(dir: &Path, rows: Vec<Row>) -> (PathBuf, PathBuf) {
+    let (whole, parts) = (dir.join("whole"), dir.join("parts"));
+    let facts = [("host", "node1".to_owned()), ("t0_ns", "5000000000".to_owned()), ("t0_wall_ns", BEGAN.to_string())];
+    let rows: Vec<_> = facts.into_iter().map(|(key, value)| meta(key, &value)).chain(rows).collect();
     write(&whole, rows.clone());
     let options = Options { path: &parts, host: "node1", force: false, owner: None, views: VIEWS };
     let mut writer =
@@ -324,16 +329,206 @@ fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
         if n == third || n == 2 * third {
             let elapsed = Duration::from_millis(if n == third { 10_300 } else { 20_700 });
             let since = elapsed.as_nanos() as u64;
-            // The wall clock is set in between, which nobody must notice.
             let wall = BEGAN as u64 + since + 7_000_000_000;
             writer.rotate(Moment { elapsed, monotonic: 5_000_000_000 + since, wall }).unwrap();
         }
     }
     writer.finish().unwrap();
+    (whole, parts)
+}
+
+#[test]
+fn a_recording_cut_into_datasets_has_the_report_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rows = rest(1, 1_000_000_000);
+    rows.extend(random(3, 5, 0));
+    rows.extend(rest(2, 25_000_000_000));
+    let (whole, parts) = whole_and_parts(dir.path(), rows);
     let built = |path: &Path| report::build(&mut report::Union::open(path).unwrap()).unwrap();
     let (one, mut cut) = (built(&whole), built(&parts));
     assert_eq!(cut.nodes.iter().map(|node| (node.host.as_str(), node.datasets)).collect::<Vec<_>>(), [("node1", 3)]);
     cut.nodes.clone_from(&one.nodes);
     cut.header.clone_from(&one.header);
     assert_eq!(cut, one);
+    sql::compare(&whole);
+    sql::compare(&parts);
+}
+
+#[test]
+fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rows = rest(1, 1_000_000_000);
+    rows.push(sums(1, 2_000_000_000));
+    let calls = random(5, 6, 4);
+    let spans: Vec<_> =
+        calls.iter().filter_map(|row| if let Row::Span(span) = row { Some(span) } else { None }).collect();
+    let served = [rpc(1, spans[0], spans[10]), rpc(2, spans[spans.len() - 1], spans[1])];
+    rows.push(served[0].clone());
+    rows.extend(calls.clone());
+    rows.push(served[1].clone());
+    rows.extend(rest(2, 25_000_000_000));
+    rows.push(sums(1, 26_000_000_000));
+    let (whole, parts) = whole_and_parts(dir.path(), rows);
+    // Facts, and verdicts on what was watched, are told again.
+    let views: Vec<_> = sql::views(&whole).into_iter().filter(|view| view != "datasets" && view != "meta").collect();
+    assert!(views.len() > 40, "{views:?}");
+    let mut queries: Vec<_> = views.iter().map(|view| format!("FROM {view}")).collect();
+    queries.push("SELECT value FROM meta WHERE key IN ('t0_ns', 't0_wall_ns')".to_owned());
+    queries.push(format!("FROM call_tree({})", spans[0].root_id));
+    for (query, (one, cut)) in
+        queries.iter().zip(sql::queries(&whole, &queries).into_iter().zip(sql::queries(&parts, &queries)))
+    {
+        let sorted = |rows: &[serde_json::Value]| {
+            let mut rows: Vec<_> = rows.iter().map(|row| rounded(row).to_string()).collect();
+            rows.sort();
+            rows
+        };
+        let (one, cut) = (sorted(&one), sorted(&cut));
+        let differ = one.iter().zip(&cut).find(|(a, b)| a != b);
+        assert!(one == cut, "{query}: {} rows of one dataset, {} of its parts: {differ:#?}", one.len(), cut.len());
+        if query.contains(" v_") || !query.starts_with("FROM ") {
+            continue;
+        }
+        assert!(!one.is_empty() || query == "FROM stacks", "{query}: nothing to compare");
+    }
+}
+
+/// With fractions to nine digits: the order in which numbers are added up is nobody's promise.
+fn rounded(value: &serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Number(n) if n.is_f64() => format!("{:.8e}", n.as_f64().unwrap()).into(),
+        serde_json::Value::Array(values) => values.iter().map(rounded).collect(),
+        serde_json::Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), rounded(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn datasets_of_a_flight_recorder_are_not_added_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let flight = |name: &str, run: &str| {
+        let facts = [("host", "node1"), ("t0_ns", run), ("run_t0_ns", run), ("trigger", "SIGUSR2")];
+        write(&dir.path().join(name), facts.iter().map(|(key, value)| meta(key, value)).collect());
+    };
+    flight("2026-11-22T10-30-00Z", "5");
+    flight("2026-11-22T10-40-00Z", "7");
+    report::Union::open(dir.path()).unwrap();
+    flight("2026-11-22T10-50-00Z", "7");
+    let error = report::Union::open(dir.path()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("2 datasets are of one flight recorder") && error.ends_with("T10-50-00Z"), "{error}");
+}
+
+#[test]
+fn a_dataset_that_cannot_be_read_is_told_and_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    for (host, _) in NODES {
+        write_of(host, &dir.path().join("a/b").join(host), random(9, 2, 0));
+    }
+    let broken = dir.path().join("a/b/node2");
+    for entry in std::fs::read_dir(&broken).unwrap() {
+        std::fs::write(entry.unwrap().path(), "nothing").unwrap();
+    }
+    // What links lead to is there already.
+    std::os::unix::fs::symlink("node1", dir.path().join("a/b/latest")).unwrap();
+    let mut union = report::Union::open(dir.path()).unwrap();
+    let report = report::build(&mut union).unwrap();
+    assert_eq!(
+        report.nodes.iter().map(|n| (n.host.as_str(), n.datasets)).collect::<Vec<_>>(),
+        [("node1", 1), ("node3", 1)]
+    );
+    assert!(report.warnings.iter().any(|w| w.contains("left out") && w.contains("node2")), "{:?}", report.warnings);
+    std::fs::remove_dir_all(&broken).unwrap();
+    sql::compare(dir.path());
+    std::fs::remove_dir_all(dir.path().join("a/b/node1")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("a/b/node3")).unwrap();
+    assert!(report::Union::open(dir.path()).is_err());
+}
+
+#[test]
+fn ids_and_times_beyond_all_bounds_are_no_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let extreme = |host: &str, id: i64, ns: i64| {
+        let mut trace = Trace::default();
+        for (key, value) in [("t0_ns", ns), ("t0_wall_ns", ns), ("end_ns", ns), ("flight_from_ns", -ns)] {
+            trace.row(meta(key, &value.to_string()));
+        }
+        trace.row(meta("trigger", "crash"));
+        let at = trace.call(1, None, TOP[8], ns, 10);
+        let span = trace.edit(at);
+        (span.span_id, span.root_id) = (id, id);
+        let other = trace.call(2, None, TOP[8], 0, 10);
+        trace.request(id & i64::from(i32::MAX), other, ("read", "sync"), 4096, 10);
+        write_of(host, &dir.path().join(host), trace.finish());
+        report::build(&mut report::Union::open(&dir.path().join(host)).unwrap()).unwrap();
+    };
+    extreme("node1", 1, i64::MIN + 1);
+    extreme("node2", 2, i64::MAX);
+    report::build(&mut report::Union::open(dir.path()).unwrap()).unwrap();
+    extreme("node3", i64::MAX, i64::MAX);
+    let error = report::Union::open(dir.path()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("too great together"), "{error}");
+}
+
+#[test]
+fn nodes_that_lack_a_run_did_not_meet() {
+    let dir = tempfile::tempdir().unwrap();
+    const HOUR: i64 = 3_600_000_000_000;
+    let open = |trace: &mut Trace, rank: i32, coll_id: i64, at: i64| {
+        let call = trace.call(rank as u32, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), at, 100);
+        let span = trace.edit(call);
+        (span.coll_id, span.rank) = (Some(coll_id), Some(rank));
+    };
+    // The first node is in no call with others; of the last one the first of two runs of the program is missing.
+    for (host, rank, opens) in [
+        ("node0", 9, vec![(5, 0)]),
+        ("node1", 1, vec![(7, 0), (7, HOUR), (8, 0)]),
+        ("node2", 2, vec![(7, HOUR), (8, 70)]),
+    ] {
+        let mut trace = Trace::default();
+        for (key, value) in [("host", host), ("t0_ns", "0"), ("t0_wall_ns", "1000")] {
+            trace.row(meta(key, value));
+        }
+        opens.into_iter().for_each(|(coll_id, at)| open(&mut trace, rank, coll_id, at));
+        write_of(host, &dir.path().join(host), trace.finish());
+    }
+    let report = report::build(&mut report::Union::open(dir.path()).unwrap()).unwrap();
+    let clocks: Vec<_> = report.nodes.iter().map(|n| (n.clock.how, n.clock.calls, n.clock.offset_ns)).collect();
+    assert_eq!(clocks, [("wall", 0, 0), ("reference", 0, 0), ("wall", 1, 0)]);
+    assert!(report.text(120).contains("clocks against that of node1"));
+    sql::compare(dir.path());
+}
+
+#[test]
+fn a_process_whose_rank_becomes_known_later_is_one_for_darshan() {
+    let mut trace = Trace::default();
+    for i in 0..4 {
+        let at = trace.call(1, None, (Layer::Syscall, "write", Kind::Write), i * 100, 10);
+        trace.moved(at, 1, 10);
+        let span = trace.edit(at);
+        (span.offset, span.rank) = (Some(i * 10), (i > 0).then_some(0));
+    }
+    for op in ["fstat", "fstatfs"] {
+        let at = trace.call(1, None, (Layer::Syscall, op, Kind::Meta), 1000, 10);
+        let span = trace.edit(at);
+        (span.file_id, span.rank) = (Some(1), Some(0));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, trace.finish());
+    let names = "('POSIX_WRITES', 'POSIX_ACCESS1_ACCESS', 'POSIX_ACCESS1_COUNT', 'POSIX_STATS')";
+    let rows = sql::query(
+        &path,
+        &format!("SELECT rank, counter, value FROM darshan WHERE counter IN {names} ORDER BY counter"),
+    );
+    let row = |counter: &str, value: f64| serde_json::json!({"rank": 0, "counter": counter, "value": value});
+    assert_eq!(
+        rows,
+        [
+            row("POSIX_ACCESS1_ACCESS", 10.0),
+            row("POSIX_ACCESS1_COUNT", 4.0),
+            row("POSIX_STATS", 1.0),
+            row("POSIX_WRITES", 4.0)
+        ]
+    );
 }

@@ -435,7 +435,7 @@ pub struct Loss {
 }
 
 /// The verdict on one probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Coverage {
     pub layer: Layer,
     /// The file or the kernel hook.

@@ -1,52 +1,76 @@
 //! Rows on another clock: times relative to a later moment.
 
 use crate::correlate::rows::{
-    Block, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Process, Rollup, Row, Rpc, Span,
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
 /// The key of the end of a trace among its facts, which is a time like those of rows.
 pub const END: &str = "end_ns";
 
-/// The row with times that count from `by` ns later. What was before has negative ones.
-#[must_use]
-pub fn shift(mut row: Row, by: i64) -> Row {
-    let each = |times: &mut [&mut i64]| times.iter_mut().for_each(|t| **t = t.saturating_sub(by));
-    let some = |times: &mut [&mut Option<i64>]| times.iter_mut().for_each(|t| **t = t.map(|t| t.saturating_sub(by)));
-    match &mut row {
-        Row::Span(Span { start_ns, .. }) => each(&mut [start_ns]),
-        Row::Block(Block { queue_ns, insert_ns, issue_ns, .. }) => {
-            each(&mut [queue_ns, issue_ns]);
-            some(&mut [insert_ns]);
-        }
-        Row::Rpc(Rpc { received_ns, .. }) => each(&mut [received_ns]),
-        Row::FilePath(FilePath { from_ns, .. }) => each(&mut [from_ns]),
-        Row::Handle(Handle { start_ns, end_ns, .. }) | Row::Process(Process { start_ns, end_ns, .. }) => {
-            each(&mut [start_ns]);
-            some(&mut [end_ns]);
-        }
-        Row::FileRollup(FileRollup { from_ns, to_ns, slowest_ns, first_ns, last_ns, .. }) => {
-            each(&mut [from_ns, to_ns]);
-            some(&mut [slowest_ns, first_ns, last_ns]);
-        }
-        Row::Rollup(Rollup { t_ns, .. })
-        | Row::Hist(Hist { t_ns, .. })
-        | Row::Metric(Metric { t_ns, .. })
-        | Row::Loss(Loss { t_ns, .. }) => each(&mut [t_ns]),
-        Row::Meta(Meta { key, value }) if key == END => {
-            if let Ok(t) = value.parse::<i64>() {
-                *value = t.saturating_sub(by).to_string();
+/// A row, which may have times.
+pub trait Times {
+    /// Lets them count from `by` ns later. What was before has negative ones.
+    fn shift(&mut self, by: i64);
+}
+
+/// The times of each table; in the second list those that may be missing.
+macro_rules! times {
+    ($($row:ident [$($time:ident),*] [$($maybe:ident),*],)+) => {
+        $(impl Times for $row {
+            fn shift(&mut self, _by: i64) {
+                $(self.$time = self.$time.saturating_sub(_by);)*
+                $(self.$maybe = self.$maybe.map(|time| time.saturating_sub(_by));)*
+            }
+        })+
+
+        impl Times for Row {
+            fn shift(&mut self, by: i64) {
+                match self {
+                    $(Self::$row(row) => row.shift(by),)+
+                    Self::Meta(row) => row.shift(by),
+                }
             }
         }
-        Row::BlockLink(_)
-        | Row::BlockBytes(_)
-        | Row::File(_)
-        | Row::Object(_)
-        | Row::Thread(_)
-        | Row::Mount(_)
-        | Row::Stack(_)
-        | Row::Coverage(_)
-        | Row::Meta(_) => {}
+    };
+}
+
+times! {
+    Span [start_ns] [],
+    Block [queue_ns, issue_ns] [insert_ns],
+    BlockLink [] [],
+    BlockBytes [] [],
+    Rpc [received_ns] [],
+    File [] [],
+    FilePath [from_ns] [],
+    Handle [start_ns] [end_ns],
+    Object [] [],
+    Process [start_ns] [end_ns],
+    Thread [] [],
+    Mount [] [],
+    Rollup [t_ns] [],
+    FileRollup [from_ns, to_ns] [slowest_ns, first_ns, last_ns],
+    Hist [t_ns] [],
+    Stack [] [],
+    Metric [t_ns] [],
+    Loss [t_ns] [],
+    Coverage [] [],
+}
+
+impl Times for Meta {
+    fn shift(&mut self, by: i64) {
+        if self.key == END
+            && let Ok(time) = self.value.parse::<i64>()
+        {
+            self.value = time.saturating_sub(by).to_string();
+        }
     }
+}
+
+/// The row with times that count from `by` ns later.
+#[must_use]
+pub fn shift(mut row: Row, by: i64) -> Row {
+    row.shift(by);
     row
 }
 
@@ -63,7 +87,6 @@ mod tests {
     use arrow_schema::DataType;
 
     use super::*;
-    use crate::correlate::rows::{BlockBytes, BlockLink, Coverage, File, Mount, Object, Stack, Thread};
     use crate::export::cells::word_array;
     use crate::export::table::{Column, batch, schema};
     use crate::export::{TABLES, Table};

@@ -1,17 +1,15 @@
 -- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
--- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory of those of
--- several nodes, on any file system that Spark reads:
+-- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
+-- several nodes are in, on any file system that Spark reads, and VIEWS a copy of this file:
 --
 --   spark.conf.set("iotrace.dir", DIR)
---   for statement in open(DIR + "/node1/views-spark.sql").read().split(";\n"):
+--   for statement in open(VIEWS).read().split(";\n"):
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
 -- frequent and darshan are for DuckDB only. All views and functions are temporary: they belong to the session.
 
--- Parts of different versions may have different columns; levels of calls are few, calls are many.
-SET spark.sql.parquet.mergeSchema = true;
-
+-- Levels of calls are few, calls are many.
 SET spark.sql.cteRecursionRowLimit = -1;
 
 -- Otherwise each view is worked out anew, down to the footers of the files, wherever it is named.
@@ -19,95 +17,148 @@ SET spark.sql.legacy.storeAnalyzedPlanForView = true;
 
 CREATE OR REPLACE TEMPORARY VIEW parts_block AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{block,*/block,*/*/block}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'block-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_block_bytes AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{block_bytes,*/block_bytes,*/*/block_bytes}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'block_bytes-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_block_links AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{block_links,*/block_links,*/*/block_links}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'block_links-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_coverage AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{coverage,*/coverage,*/*/coverage}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'coverage-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_file_paths AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{file_paths,*/file_paths,*/*/file_paths}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'file_paths-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_file_rollup AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{file_rollup,*/file_rollup,*/*/file_rollup}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'file_rollup-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_files AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{files,*/files,*/*/files}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'files-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_handles AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{handles,*/handles,*/*/handles}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'handles-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_hist AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{hist,*/hist,*/*/hist}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'hist-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_losses AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{losses,*/losses,*/*/losses}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'losses-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_meta AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{meta,*/meta,*/*/meta}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'meta-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_metrics AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{metrics,*/metrics,*/*/metrics}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'metrics-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_mounts AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{mounts,*/mounts,*/*/mounts}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'mounts-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_objects AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{objects,*/objects,*/*/objects}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'objects-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_processes AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{processes,*/processes,*/*/processes}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'processes-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_rollup AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{rollup,*/rollup,*/*/rollup}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'rollup-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_rpc AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{rpc,*/rpc,*/*/rpc}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'rpc-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_spans AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{spans,*/spans,*/*/spans}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'spans-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_stacks AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{stacks,*/stacks,*/*/stacks}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'stacks-*.parquet', mergeSchema = true);
 
 CREATE OR REPLACE TEMPORARY VIEW parts_threads AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${iotrace.dir}/{threads,*/threads,*/*/threads}-*.parquet`;
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'threads-*.parquet', mergeSchema = true);
+
+CREATE OR REPLACE TEMPORARY VIEW datasets AS
+WITH facts AS (
+  SELECT
+    host,
+    key,
+    value,
+    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
+    ROW_NUMBER() OVER (
+      PARTITION BY REGEXP_REPLACE(filename, '[^/]*$', ''), key
+      ORDER BY filename DESC, file_row_number DESC
+    ) AS place
+  FROM parts_meta
+), told AS (
+  SELECT
+    dir,
+    MAX(host) AS host,
+    MAX(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
+    MAX(CASE WHEN key = 't0_ns' THEN TRY_CAST(value AS BIGINT) END) AS t0_ns,
+    MAX(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
+  FROM facts
+  WHERE
+    place = 1
+  GROUP BY
+    dir
+), runs AS (
+  SELECT
+    *,
+    COALESCE(run_ns, t0_ns) AS run_t0_ns
+  FROM told
+), firsts AS (
+  SELECT
+    *,
+    t0_ns - FIRST_VALUE(t0_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns NULLS LAST) AS later_ns,
+    FIRST_VALUE(wall_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns NULLS LAST) AS first_wall_ns
+  FROM runs
+)
+SELECT
+  dir,
+  host,
+  run_t0_ns,
+  t0_ns,
+  COALESCE(first_wall_ns + later_ns, wall_ns) AS t0_wall_ns,
+  COALESCE(later_ns, 0) AS later_ns
+FROM firsts;
 
 CREATE OR REPLACE TEMPORARY VIEW spans AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_spans;
+  t.*
+  EXCEPT (filename, file_row_number, start_ns),
+  start_ns + COALESCE(later_ns, 0) AS start_ns
+FROM parts_spans AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW block AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_block;
+  t.*
+  EXCEPT (filename, file_row_number, queue_ns, insert_ns, issue_ns),
+  queue_ns + COALESCE(later_ns, 0) AS queue_ns,
+  insert_ns + COALESCE(later_ns, 0) AS insert_ns,
+  issue_ns + COALESCE(later_ns, 0) AS issue_ns
+FROM parts_block AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW block_bytes AS
 SELECT
@@ -123,51 +174,76 @@ FROM parts_block_links;
 
 CREATE OR REPLACE TEMPORARY VIEW rpc AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_rpc;
+  t.*
+  EXCEPT (filename, file_row_number, received_ns),
+  received_ns + COALESCE(later_ns, 0) AS received_ns
+FROM parts_rpc AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW rollup_bins AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_rollup;
+  t.*
+  EXCEPT (filename, file_row_number, t_ns),
+  t_ns + COALESCE(later_ns, 0) AS t_ns
+FROM parts_rollup AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW file_rollup AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_file_rollup;
+  t.*
+  EXCEPT (filename, file_row_number, from_ns, to_ns, slowest_ns, first_ns, last_ns),
+  from_ns + COALESCE(later_ns, 0) AS from_ns,
+  to_ns + COALESCE(later_ns, 0) AS to_ns,
+  slowest_ns + COALESCE(later_ns, 0) AS slowest_ns,
+  first_ns + COALESCE(later_ns, 0) AS first_ns,
+  last_ns + COALESCE(later_ns, 0) AS last_ns
+FROM parts_file_rollup AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW hist AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_hist;
+  t.*
+  EXCEPT (filename, file_row_number, t_ns),
+  t_ns + COALESCE(later_ns, 0) AS t_ns
+FROM parts_hist AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW metrics AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_metrics;
+  t.*
+  EXCEPT (filename, file_row_number, t_ns),
+  t_ns + COALESCE(later_ns, 0) AS t_ns
+FROM parts_metrics AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW losses AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_losses;
+  t.*
+  EXCEPT (filename, file_row_number, t_ns),
+  t_ns + COALESCE(later_ns, 0) AS t_ns
+FROM parts_losses AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW coverage AS
-SELECT
+SELECT DISTINCT
   *
   EXCEPT (filename, file_row_number)
 FROM parts_coverage;
 
 CREATE OR REPLACE TEMPORARY VIEW file_paths AS
-SELECT
-  *
-  EXCEPT (filename, file_row_number)
-FROM parts_file_paths;
+SELECT DISTINCT
+  t.*
+  EXCEPT (filename, file_row_number, from_ns),
+  from_ns + COALESCE(later_ns, 0) AS from_ns
+FROM parts_file_paths AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW files AS
 SELECT
@@ -184,16 +260,25 @@ WHERE
 
 CREATE OR REPLACE TEMPORARY VIEW handles AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number, place)
+  t.*
+  EXCEPT (filename, file_row_number, start_ns, end_ns),
+  start_ns + COALESCE(later_ns, 0) AS start_ns,
+  end_ns + COALESCE(later_ns, 0) AS end_ns
 FROM (
   SELECT
-    *,
-    ROW_NUMBER() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) AS place
-  FROM parts_handles
-)
-WHERE
-  place = 1;
+    *
+    EXCEPT (place)
+  FROM (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) AS place
+    FROM parts_handles
+  )
+  WHERE
+    place = 1
+) AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW objects AS
 SELECT
@@ -210,16 +295,25 @@ WHERE
 
 CREATE OR REPLACE TEMPORARY VIEW processes AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number, place)
+  t.*
+  EXCEPT (filename, file_row_number, start_ns, end_ns),
+  start_ns + COALESCE(later_ns, 0) AS start_ns,
+  end_ns + COALESCE(later_ns, 0) AS end_ns
 FROM (
   SELECT
-    *,
-    ROW_NUMBER() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) AS place
-  FROM parts_processes
-)
-WHERE
-  place = 1;
+    *
+    EXCEPT (place)
+  FROM (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) AS place
+    FROM parts_processes
+  )
+  WHERE
+    place = 1
+) AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW threads AS
 SELECT
@@ -262,38 +356,32 @@ WHERE
 
 CREATE OR REPLACE TEMPORARY VIEW meta AS
 SELECT
-  *
-  EXCEPT (filename, file_row_number, place)
+  t.*
+  EXCEPT (filename, file_row_number, value),
+  CASE key
+    WHEN 'end_ns'
+    THEN COALESCE(CAST(TRY_CAST(value AS BIGINT) + later_ns AS STRING), value)
+    WHEN 't0_ns'
+    THEN COALESCE(CAST(t0_ns - later_ns AS STRING), value)
+    WHEN 't0_wall_ns'
+    THEN COALESCE(CAST(t0_wall_ns - later_ns AS STRING), value)
+    ELSE value
+  END AS value
 FROM (
   SELECT
-    *,
-    ROW_NUMBER() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) AS place
-  FROM parts_meta
-)
-WHERE
-  place = 1;
-
-CREATE OR REPLACE TEMPORARY VIEW datasets AS
-WITH facts AS (
-  SELECT
-    host,
-    key,
-    value,
-    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
-    ROW_NUMBER() OVER (PARTITION BY filename, key ORDER BY file_row_number DESC) AS place
-  FROM parts_meta
-)
-SELECT
-  dir,
-  host,
-  MAX(CASE WHEN key = 't0_ns' THEN CAST(value AS BIGINT) END) AS t0_ns,
-  MAX(CASE WHEN key = 't0_wall_ns' THEN CAST(value AS BIGINT) END) AS t0_wall_ns
-FROM facts
-WHERE
-  place = 1
-GROUP BY
-  dir,
-  host;
+    *
+    EXCEPT (place)
+  FROM (
+    SELECT
+      *,
+      ROW_NUMBER() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) AS place
+    FROM parts_meta
+  )
+  WHERE
+    place = 1
+) AS t
+LEFT JOIN datasets AS d
+  ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
 CREATE OR REPLACE TEMPORARY VIEW v_loss AS
 SELECT
@@ -1196,8 +1284,9 @@ LEFT JOIN spans AS c
 LEFT JOIN files AS f
   ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
 LEFT JOIN spans AS s
-  ON s.host IS NOT DISTINCT FROM r.host
-  AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  ON s.span_id BETWEEN r.first_span_id AND r.last_span_id
+  AND s.host >= r.host
+  AND s.host <= r.host
 ORDER BY
   r.host NULLS LAST,
   r.rpc_id NULLS LAST,
@@ -1208,12 +1297,9 @@ WITH opens AS (
   SELECT
     s.host,
     s.coll_id,
+    COALESCE(s.rank, -1 - s.process_ix) AS who,
     s.start_ns + d.t0_wall_ns AS came,
-    s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
-    ROW_NUMBER() OVER (
-      PARTITION BY s.host, s.coll_id, COALESCE(s.rank, -1 - s.process_ix)
-      ORDER BY s.start_ns + d.t0_wall_ns NULLS LAST
-    ) AS run
+    s.start_ns + s.dur_ns + d.t0_wall_ns AS went
   FROM (
     SELECT
       *,
@@ -1224,37 +1310,71 @@ WITH opens AS (
   ) AS s
   JOIN datasets AS d
     USING (dir)
+), runs AS (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, coll_id, who ORDER BY came NULLS LAST) AS run,
+    COUNT(*) OVER (PARTITION BY host, coll_id, who) AS times
+  FROM opens
+), even AS (
+  SELECT
+    host,
+    coll_id,
+    MIN(times) AS times
+  FROM runs
+  GROUP BY
+    host,
+    coll_id
+  HAVING
+    MIN(times) = MAX(times)
 ), stays AS (
   SELECT
     host,
     coll_id,
+    times,
     run,
     MAX(came) AS came,
     MIN(went) AS went
-  FROM opens
+  FROM runs
+  JOIN even
+    USING (host, coll_id, times)
   GROUP BY
     host,
     coll_id,
+    times,
     run
-), first AS (
+), met AS (
   SELECT
-    MIN(host) AS host
-  FROM datasets
-), bounds AS (
-  SELECT
+    r.host AS first,
     s.host,
     MAX(r.came - s.went) AS least_ns,
     MIN(r.went - s.came) AS most_ns,
     COUNT(*) AS calls
   FROM stays AS s
   JOIN stays AS r
-    ON r.coll_id = s.coll_id AND r.run = s.run
-  JOIN first AS f
-    ON r.host IS NOT DISTINCT FROM f.host
+    ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
   WHERE
     s.host <> r.host
   GROUP BY
+    r.host,
     s.host
+), first AS (
+  SELECT
+    COALESCE((
+      SELECT
+        MIN(first)
+      FROM met
+    ), (
+      SELECT
+        MIN(host)
+      FROM datasets
+    )) AS host
+), bounds AS (
+  SELECT
+    met.*
+  FROM met
+  JOIN first AS f
+    ON met.first = f.host
 )
 SELECT
   h.host,
@@ -1298,7 +1418,8 @@ ORDER BY
 CREATE OR REPLACE TEMPORARY VIEW v_spans AS
 SELECT
   s.*
-  EXCEPT (filename, file_row_number, dir),
+  EXCEPT (filename, file_row_number, dir, start_ns),
+  s.start_ns + d.later_ns AS start_ns,
   s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
 FROM (
   SELECT
@@ -1442,7 +1563,10 @@ WITH steps AS (
   FROM spans
   WHERE
     layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-  WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns NULLS LAST)
+  WINDOW w AS (
+    PARTITION BY host, pid, tid, file_id, kind
+    ORDER BY start_ns NULLS LAST, span_id NULLS LAST
+  )
 )
 SELECT
   host,

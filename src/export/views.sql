@@ -13,39 +13,98 @@
 -- Several nodes at once: put the datasets side by side, and run the views of any of them in the directory that holds them
 -- (duckdb -init node1/views.sql). Ids are those of one host: join on host as well, and say host with an id. Spark reads
 -- the same with views-spark.sql.
--- Times are ns since the start of the trace on each node; v_spans has them on one clock. Null means "has none" or "not
+-- Times are ns since the start of the trace on each node (of its first dataset that is there); v_spans has them on one clock. Null means "has none" or "not
 -- known", never 0.
+-- Datasets of --flight of one trace have rows in common: look at one at a time.
 -- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
 
 -- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 
--- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only.
-CREATE OR REPLACE VIEW spans       AS FROM read_parquet('**/spans-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block       AS FROM read_parquet('**/block-*.parquet', union_by_name = true);
+-- The datasets, by their directory: whose they are, of which run (the beginning of its trace), and when they began on the two
+-- clocks of the node. Within a run later_ns is how much later than the first one that is there, and t0_wall_ns goes by the
+-- clock that nobody sets.
+CREATE OR REPLACE VIEW datasets AS
+  WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
+                        row_number() OVER (PARTITION BY regexp_replace(filename, '[^/]*$', ''), key
+                                           ORDER BY filename DESC, file_row_number DESC) AS place
+                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)),
+       told AS (SELECT dir, max(host) AS host, max(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
+                       max(CASE WHEN key = 't0_ns' THEN TRY_CAST(value AS BIGINT) END) AS t0_ns,
+                       max(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
+                FROM facts WHERE place = 1 GROUP BY dir),
+       runs AS (SELECT *, coalesce(run_ns, t0_ns) AS run_t0_ns FROM told),
+       firsts AS (SELECT *, t0_ns - first_value(t0_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS later_ns,
+                         first_value(wall_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS first_wall_ns FROM runs)
+  SELECT dir, host, run_t0_ns, t0_ns, coalesce(first_wall_ns + later_ns, wall_ns) AS t0_wall_ns, coalesce(later_ns, 0) AS later_ns
+  FROM firsts;
+
+-- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only. Times count from the
+-- start of the first dataset of a run.
+CREATE OR REPLACE VIEW spans AS
+  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns)
+  FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW block AS
+  SELECT t.* EXCLUDE (filename) REPLACE (queue_ns + coalesce(later_ns, 0) AS queue_ns,
+    insert_ns + coalesce(later_ns, 0) AS insert_ns,
+    issue_ns + coalesce(later_ns, 0) AS issue_ns)
+  FROM read_parquet('**/block-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('**/block_bytes-*.parquet', union_by_name = true);
 CREATE OR REPLACE VIEW block_links AS FROM read_parquet('**/block_links-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rpc         AS FROM read_parquet('**/rpc-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW rollup_bins AS FROM read_parquet('**/rollup-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW file_rollup AS FROM read_parquet('**/file_rollup-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW hist        AS FROM read_parquet('**/hist-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW metrics     AS FROM read_parquet('**/metrics-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW losses      AS FROM read_parquet('**/losses-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW coverage    AS FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW file_paths  AS FROM read_parquet('**/file_paths-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW rpc AS
+  SELECT t.* EXCLUDE (filename) REPLACE (received_ns + coalesce(later_ns, 0) AS received_ns)
+  FROM read_parquet('**/rpc-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW rollup_bins AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/rollup-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW file_rollup AS
+  SELECT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns,
+    to_ns + coalesce(later_ns, 0) AS to_ns,
+    slowest_ns + coalesce(later_ns, 0) AS slowest_ns,
+    first_ns + coalesce(later_ns, 0) AS first_ns,
+    last_ns + coalesce(later_ns, 0) AS last_ns)
+  FROM read_parquet('**/file_rollup-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW hist AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/hist-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW metrics AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+CREATE OR REPLACE VIEW losses AS
+  SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
+  FROM read_parquet('**/losses-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+-- Each dataset of a run has its verdicts again.
+CREATE OR REPLACE VIEW coverage AS SELECT DISTINCT * FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
+-- Each tells a path again, too.
+CREATE OR REPLACE VIEW file_paths AS
+  SELECT DISTINCT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns)
+  FROM read_parquet('**/file_paths-*.parquet', union_by_name = true, filename = true) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
 -- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW handles AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW handles AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
+  FROM (SELECT * FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW processes AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW processes AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
+  FROM (SELECT * FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
@@ -55,18 +114,14 @@ CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
 CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
-CREATE OR REPLACE VIEW meta AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
-  QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1;
-
--- The datasets, by their directory: whose they are, and when they began on the two clocks of the node.
-CREATE OR REPLACE VIEW datasets AS
-  WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
-                        row_number() OVER (PARTITION BY filename, key ORDER BY file_row_number DESC) AS place
-                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true))
-  SELECT dir, host, max(CASE WHEN key = 't0_ns' THEN CAST(value AS BIGINT) END) AS t0_ns,
-         max(CASE WHEN key = 't0_wall_ns' THEN CAST(value AS BIGINT) END) AS t0_wall_ns
-  FROM facts WHERE place = 1 GROUP BY dir, host;
+-- Of several datasets of a run the facts are those of the last one, but its times those of rows.
+CREATE OR REPLACE VIEW meta AS
+  SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (CASE key WHEN 'end_ns' THEN coalesce(CAST(TRY_CAST(value AS BIGINT) + later_ns AS VARCHAR), value)
+             WHEN 't0_ns' THEN coalesce(CAST(t0_ns - later_ns AS VARCHAR), value)
+             WHEN 't0_wall_ns' THEN coalesce(CAST(t0_wall_ns - later_ns AS VARCHAR), value) ELSE value END AS value)
+  FROM (SELECT * FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+        QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1) t
+       LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
 -- Layers from top to bottom.
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
@@ -352,23 +407,29 @@ CREATE OR REPLACE VIEW v_rpc AS
          s.bytes AS server_bytes, s.dur_ns AS server_ns, s.errno AS server_errno, s.file_id AS server_file_id
   FROM rpc r LEFT JOIN spans c ON c.host IS NOT DISTINCT FROM r.host AND c.span_id = r.client_span_id
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
-       LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id BETWEEN r.first_span_id AND r.last_span_id
+       -- As a range, the host too: an equality would be the key of the join, and pair all rows of a host.
+       LEFT JOIN spans s ON s.span_id BETWEEN r.first_span_id AND r.last_span_id AND s.host >= r.host AND s.host <= r.host
   ORDER BY r.host, r.rpc_id, s.span_id;
 
--- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one. Nobody leaves
--- an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are inside.
+-- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one that met another.
+-- Nobody leaves an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are
+-- inside. Two runs of one program may have the same ids: nodes that do not have an id equally often do not tell which is which.
 CREATE OR REPLACE VIEW v_clocks AS
-  WITH opens AS (SELECT s.host, s.coll_id, s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went,
-                        row_number() OVER (PARTITION BY s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix)
-                                           ORDER BY s.start_ns + d.t0_wall_ns) AS run
+  WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS who,
+                        s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went
                  FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
                        FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)
                        WHERE op = 'MPI_File_open' AND coll_id IS NOT NULL AND errno = 0 AND flags & 64 = 0) s JOIN datasets d USING (dir)),
-       stays AS (SELECT host, coll_id, run, max(came) AS came, min(went) AS went FROM opens GROUP BY host, coll_id, run),
-       first AS (SELECT min(host) AS host FROM datasets),
-       bounds AS (SELECT s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
-                  FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.run = s.run JOIN first f ON r.host IS NOT DISTINCT FROM f.host
-                  WHERE s.host <> r.host GROUP BY s.host)
+       runs AS (SELECT *, row_number() OVER (PARTITION BY host, coll_id, who ORDER BY came) AS run,
+                       count(*) OVER (PARTITION BY host, coll_id, who) AS times FROM opens),
+       even AS (SELECT host, coll_id, min(times) AS times FROM runs GROUP BY host, coll_id HAVING min(times) = max(times)),
+       stays AS (SELECT host, coll_id, times, run, max(came) AS came, min(went) AS went
+                 FROM runs JOIN even USING (host, coll_id, times) GROUP BY host, coll_id, times, run),
+       met AS (SELECT r.host AS first, s.host, max(r.came - s.went) AS least_ns, min(r.went - s.came) AS most_ns, count(*) AS calls
+               FROM stays s JOIN stays r ON r.coll_id = s.coll_id AND r.times = s.times AND r.run = s.run
+               WHERE s.host <> r.host GROUP BY r.host, s.host),
+       first AS (SELECT coalesce((SELECT min(first) FROM met), (SELECT min(host) FROM datasets)) AS host),
+       bounds AS (SELECT met.* FROM met JOIN first f ON met.first = f.host)
   SELECT h.host,
          coalesce(CASE WHEN least_ns > most_ns OR (least_ns <= 0 AND most_ns >= 0) THEN 0
                        ELSE least_ns + CAST(floor((most_ns - least_ns) / 2) AS BIGINT) END, 0) AS offset_ns,
@@ -378,9 +439,9 @@ CREATE OR REPLACE VIEW v_clocks AS
   FROM (SELECT DISTINCT host FROM datasets) h CROSS JOIN first f LEFT JOIN bounds b ON b.host IS NOT DISTINCT FROM h.host
   ORDER BY h.host;
 
--- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the first node.
+-- Calls on one clock: wall_ns is the start in ns since 1970, by the clock of the node that is `reference` in v_clocks.
 CREATE OR REPLACE VIEW v_spans AS
-  SELECT s.* EXCLUDE (filename, dir), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
+  SELECT s.* EXCLUDE (filename, dir) REPLACE (s.start_ns + d.later_ns AS start_ns), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
   FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
         FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)) s
        JOIN datasets d ON d.dir = s.dir JOIN v_clocks c ON c.host IS NOT DISTINCT FROM s.host;
@@ -429,7 +490,7 @@ CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
     SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns))
+    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns, span_id))
   SELECT host, file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
          avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
   FROM steps GROUP BY host, file_id, kind ORDER BY accesses DESC;
@@ -602,7 +663,9 @@ CREATE OR REPLACE VIEW frequent AS
 -- start of the trace). Calls without a file have no row. NETCDF is no module of Darshan: the names are those of its others.
 CREATE OR REPLACE VIEW darshan AS
   WITH modules AS (
-    SELECT *, CASE layer WHEN 'syscall' THEN 'POSIX' WHEN 'stdio' THEN 'STDIO' WHEN 'mpiio' THEN 'MPIIO'
+    -- The rank of a process may become known later than its first calls.
+    SELECT * REPLACE (max(pid) OVER (PARTITION BY host, process_ix) AS pid, max(rank) OVER (PARTITION BY host, process_ix) AS rank),
+              CASE layer WHEN 'syscall' THEN 'POSIX' WHEN 'stdio' THEN 'STDIO' WHEN 'mpiio' THEN 'MPIIO'
                          WHEN 'hdf5' THEN if(object_id IS NULL, 'H5F', 'H5D')
                          WHEN 'pnetcdf' THEN if(object_id IS NULL, 'PNETCDF_FILE', 'PNETCDF_VAR')
                          WHEN 'netcdf' THEN if(object_id IS NULL, 'NETCDF_FILE', 'NETCDF_VAR') END AS module,
@@ -619,7 +682,7 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': way || 'WRITES', 'value': sum(calls) FILTER (kind = 'write')},
       {'name': 'SEEKS', 'value': sum(calls) FILTER (kind = 'seek')},
       {'name': 'MMAPS', 'value': sum(calls) FILTER (kind = 'mmap')},
-      {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND (op LIKE '%stat%') AND kind = 'meta')},
+      {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta')},
       {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
        'value': sum(calls) FILTER (kind = 'sync' AND op <> 'fdatasync')},
       {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}]) AS counter
@@ -674,7 +737,7 @@ CREATE OR REPLACE VIEW darshan AS
     SELECT host, module, process_ix, pid, rank, file_id, object_id, name, value FROM sized
     UNION ALL
     SELECT m.host, m.module, m.process_ix, m.pid, m.rank, m.file_id, m.object_id, f.counter.name, f.counter.value
-    FROM frequent_names f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix = f.process_ix
+    FROM frequent_names f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix IS NOT DISTINCT FROM f.process_ix
      AND m.file_id = f.file_id AND m.object_id IS NOT DISTINCT FROM f.object_id)
   SELECT e.host, e.module, e.rank, e.process_ix, e.pid, e.file_id, e.object_id, f.path,
          e.module || '_' || e.name AS counter, sum(e.value) AS value

@@ -50,6 +50,25 @@ assert len(views) > 30, views
 for view in views:
     db.execute(f"FROM {view}").fetchall()
 
+
+def joins(node):
+    """The conditions of each join in a plan."""
+    if "JOIN" in node["name"]:
+        conditions = node["extra_info"].get("Conditions", [])
+        yield conditions if isinstance(conditions, list) else [conditions]
+    for below in node["children"]:
+        yield from joins(below)
+
+
+# No join has only the host as key and sorts the rest out afterwards: that is all rows of a host with each other.
+SAME = (" = ", " IS NOT DISTINCT FROM ")
+for view in views:
+    (plan,) = json.loads(db.execute(f"EXPLAIN (FORMAT json) FROM {view}").fetchall()[0][1])
+    for conditions in joins(plan):
+        keys_of = {c for c in conditions if any(same in c for same in SAME)}
+        if len(conditions) > 1 and keys_of and all(c.startswith("host ") for c in keys_of):
+            wrong.append(f"{view}: joins all rows of a host with each other: {conditions}")
+
 # Layers and functions; requests are a layer of the report and a table of their own in SQL.
 sql_layers = index(rows("FROM v_layers"), "layer")
 sql_ops = index(rows("FROM v_ops"), "layer", "op")
@@ -86,6 +105,13 @@ for key in keys("function", our_ops, sql_ops):
         same(f"{key} {figure}", ours[figure], sql[figure], 1e-6)
     for figure in ("p50_ns", "p99_ns"):
         same(f"{key} {figure}", ours[figure], sql[figure], error)
+
+# What was watched.
+sql_coverage = index(rows("FROM v_coverage"), "layer")
+our_coverage = {(layer["layer"],): layer for layer in report["coverage"] if layer["probes"] or layer["absent"]}
+for key in keys("coverage", our_coverage, sql_coverage):
+    for figure in ("attached", "probes", "absent"):
+        same(f"coverage {key} {figure}", our_coverage[key][figure], sql_coverage[key][figure])
 
 # Amplification: what was asked, then the layers.
 sql_steps = index(rows("FROM v_amplification"), "kind", "layer")

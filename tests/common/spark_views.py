@@ -6,21 +6,20 @@ import re
 import sys
 
 import sqlglot
+from sqlglot import exp
 
 HEAD = """-- Questions about a trace, as Spark SQL views over its Parquet tables: those of views.sql, which explains them. Made from it by
--- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory of those of
--- several nodes, on any file system that Spark reads:
+-- tests/common/spark_views.py. In Python (pip install pyspark, 4.1 or newer), DIR being a dataset, or a directory that those of
+-- several nodes are in, on any file system that Spark reads, and VIEWS a copy of this file:
 --
 --   spark.conf.set("iotrace.dir", DIR)
---   for statement in open(DIR + "/node1/views-spark.sql").read().split(";\\n"):
+--   for statement in open(VIEWS).read().split(";\\n"):
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
 -- frequent and darshan are for DuckDB only. All views and functions are temporary: they belong to the session.
 
--- Parts of different versions may have different columns; levels of calls are few, calls are many.
-SET spark.sql.parquet.mergeSchema = true;
-
+-- Levels of calls are few, calls are many.
 SET spark.sql.cteRecursionRowLimit = -1;
 
 -- Otherwise each view is worked out anew, down to the footers of the files, wherever it is named.
@@ -28,19 +27,20 @@ SET spark.sql.legacy.storeAnalyzedPlanForView = true;
 
 """
 
+# Parts of different versions may have different columns.
 TABLE = """CREATE OR REPLACE TEMPORARY VIEW parts_{0} AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
-FROM parquet.`${{iotrace.dir}}/{{{0},*/{0},*/*/{0}}}-*.parquet`;
+FROM parquet.`${{iotrace.dir}}` WITH (recursiveFileLookup = true, pathGlobFilter = '{0}-*.parquet', mergeSchema = true);
 
 """
 
 # A table of calls and requests is all parts without what says where a row stands.
 READ = re.compile(r"read_parquet\('\*\*/(\w+)-\*\.parquet'([^)]*)\)")
-PLAIN = re.compile(r"AS FROM (read_parquet\('\*\*/\w+-\*\.parquet', union_by_name = true\));?$")
+PLAIN = re.compile(r"AS (?:SELECT (DISTINCT )\* )?FROM (read_parquet\('\*\*/\w+-\*\.parquet', union_by_name = true\));?$")
 # Spark's functions in SQL may not stand where rows are sorted: this one is written out.
 RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position\(\s*\[(.*)\], layer\)", re.S)
 # The last row of a thing: sqlglot leaves the number of each row among the columns.
-LAST = re.compile(r"SELECT \* EXCLUDE \((.*?)\)\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
+LAST = re.compile(r"SELECT \*(?: EXCLUDE \((.*?)\))?\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
 # They unnest lists beside each other, and structures of sums, which Spark does not in one go.
 DUCKDB_ONLY = ("frequent", "darshan")
@@ -50,15 +50,32 @@ RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_n
 """
 
 
+def last(found):
+    but = f"{found[1]}, place" if found[1] else "place"
+    return f"SELECT * EXCLUDE ({but}) FROM (SELECT *, {found[3]} AS place FROM {found[2]}) WHERE place = 1"
+
+
+def replaced(node):
+    """Columns that stand in the place of others: Spark has them behind those that are left."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if isinstance(star, exp.Star) and star.args.get("replace"):
+        instead = star.args["replace"]
+        star.set("except_", [*(star.args.get("except_") or []), *(exp.column(new.alias) for new in instead)])
+        star.set("replace", None)
+        for new in reversed(instead):
+            node.parent_select.expressions.insert(1, new)
+    return node
+
+
 def spark(statement, layers):
-    statement = PLAIN.sub(r"AS SELECT * EXCLUDE (filename, file_row_number) FROM \1", statement)
+    statement = PLAIN.sub(r"AS SELECT \1* EXCLUDE (filename, file_row_number) FROM \2", statement)
     # Only what needs to know the file of a row asks for it, and drops what it asked for.
-    statement = re.sub(r"EXCLUDE \(filename, dir\)", "EXCLUDE (filename, file_row_number, dir)", statement)
+    statement = re.sub(r"EXCLUDE \(filename(, dir)?\)", r"EXCLUDE (filename, file_row_number\1)", statement)
     statement = READ.sub(r"parts_\1", statement)
-    statement = LAST.sub(r"SELECT * EXCLUDE (\1, place) FROM (SELECT *, \3 AS place FROM \2) WHERE place = 1", statement)
+    statement = LAST.sub(last, statement)
     table_of_call = TREE.match(statement)
     statement = TREE.sub("", statement)
-    text = sqlglot.transpile(statement, read="duckdb", write="spark", pretty=True, comments=False)[0]
+    text = sqlglot.parse_one(statement, read="duckdb").transform(replaced).sql("spark", pretty=True, comments=False)
     text = re.sub(r"PERCENTILE_DISC\((\S+), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
     text = re.sub(r"LAYER_RANK\(([\w.]+)\)", rf"ARRAY_POSITION(ARRAY({layers}), \1)", text)
     if table_of_call:

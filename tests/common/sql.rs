@@ -48,7 +48,8 @@ print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
 
 /// The same of many queries, in one program.
 pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
-    let script = "import duckdb, json, sys; db = duckdb.connect(); db.execute(open('views.sql').read())
+    let script = "import duckdb, glob, json, sys; db = duckdb.connect()
+db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read())
 def ask(sql):
     try: rows = db.execute(sql)
     except Exception as e: sys.exit(f'{sql}: {e}')
@@ -60,6 +61,12 @@ print(); print(json.dumps([ask(sql) for sql in json.load(open(sys.argv[1]))], de
     let out = Command::new(python()).args(["-c", script]).arg(asked.path()).current_dir(dir).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(last_line(&out.stdout)).unwrap()
+}
+
+/// The names of all views.
+pub fn views(dir: &Path) -> Vec<String> {
+    let rows = query(dir, "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name");
+    rows.iter().map(|row| row["view_name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Runs every view over what there is of a dataset, which may have been cut off.

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use iotrace_bpf::correlate::rows::{Block, BlockLink, File, Handle, Meta, Process, Row, Span, span_id};
+use iotrace_bpf::correlate::rows::{
+    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
+    Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Thread, span_id,
+};
 use iotrace_bpf::words::{Kind, Layer};
 
 /// A trace in the making.
@@ -210,5 +213,160 @@ pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
         world_size: rank.map(|_| 2),
         job_id: None,
         exit_code: None,
+    })
+}
+
+/// Row `n` of each table that calls and requests do not fill, except for sums; its times are around `now`.
+pub fn rest(n: i32, now: i64) -> Vec<Row> {
+    let text = |what: &str| format!("{what}{n}");
+    let coverage = |layer, symbol: &str, status, reason: Option<&str>| Coverage {
+        layer,
+        target: "/opt/sim".to_owned(),
+        symbol: symbol.to_owned(),
+        tier: (status == "attached").then_some("uprobe.multi"),
+        status,
+        reason: reason.map(str::to_owned),
+        offset: (!symbol.is_empty()).then_some(i64::from(n)),
+        insn: None,
+    };
+    vec![
+        Row::Coverage(coverage(Layer::Hdf5, "H5Dwrite", "attached", None)),
+        Row::Coverage(coverage(Layer::Hdf5, "H5Dread", "refused", Some("no such function"))),
+        Row::Coverage(coverage(Layer::Hdf5, "H5Dread_old", "absent", None)),
+        Row::Coverage(coverage(Layer::App, "", "refused", Some("no symbols"))),
+        Row::FilePath(FilePath { file_id: 1, path: text("/path"), from_ns: now }),
+        Row::Object(Object {
+            object_id: n,
+            handle_id: Some(1),
+            file_id: Some(1),
+            name: text("/dataset"),
+            class: "dataset",
+            dims: None,
+            chunk: None,
+            elem_size: None,
+            filters: None,
+        }),
+        Row::Thread(Thread { thread_ix: n, process_ix: 1, pid: 1001, tid: 1001 + n, comm: text("sim") }),
+        Row::Mount(Mount {
+            mount_id: n,
+            mount_ns: 1,
+            path: text("/mnt"),
+            root: "/".to_owned(),
+            fstype: "ext4".to_owned(),
+            scope: "local",
+            source: "/dev/sda1".to_owned(),
+            server: None,
+            options: "rw".to_owned(),
+            super_options: "rw".to_owned(),
+            lower: None,
+            upper: None,
+            dev: 8 << 20,
+            device: None,
+            disk: None,
+            model: None,
+            block_size: None,
+            opt_io_size: None,
+            rotational: None,
+            scheduler: None,
+        }),
+        Row::BlockBytes(BlockBytes {
+            req_id: i64::from(n),
+            process_ix: Some(1),
+            file_id: Some(1),
+            span_id: None,
+            bytes: 512,
+            cgroup: None,
+            known_by: "mount",
+        }),
+        Row::Loss(Loss { t_ns: now, layer: Some(Layer::Mpi), cpu: Some(1), place: "ring", count: i64::from(n) }),
+        Row::Metric(Metric { t_ns: now, name: "tracer_rss_bytes", label: None, value: 4096.0 }),
+        Row::Hist(Hist { t_ns: now, layer: Layer::Mpi, op: "MPI_Bcast", what: "dur", bucket: 7, n: i64::from(n) }),
+        Row::Rollup(Rollup {
+            t_ns: now,
+            layer: Layer::Mpi,
+            op: "MPI_Bcast",
+            kind: Kind::Other,
+            process_ix: 1,
+            pid: 1001,
+            rank: None,
+            calls: 1,
+            bytes: 0,
+            req_bytes: 10,
+            dur_ns: 100,
+            self_ns: 100,
+            max_ns: 100,
+            errors: 0,
+        }),
+    ]
+}
+
+/// A request of a call that another one served.
+pub fn rpc(rpc_id: i64, client: &Span, server: &Span) -> Row {
+    Row::Rpc(Rpc {
+        rpc_id,
+        protocol: "fuse",
+        op: "read",
+        xid: rpc_id,
+        dev: None,
+        client_tid: Some(client.tid),
+        client_process_ix: Some(client.process_ix),
+        client_span_id: Some(client.span_id),
+        server_process_ix: server.process_ix,
+        server_pid: server.pid,
+        server_tid: server.tid,
+        first_span_id: Some(server.span_id),
+        last_span_id: Some((server.span_id >> SEQ_BITS << SEQ_BITS) + (1 << SEQ_BITS) - 1),
+        received_ns: server.start_ns,
+        dur_ns: Some(server.dur_ns),
+        offset: Some(0),
+        req_bytes: Some(4096),
+        bytes: Some(4096),
+        errno: Some(0),
+    })
+}
+
+/// Sums of the writes of a process to a file, as of a trace with `--aggregate`.
+pub fn sums(process_ix: i32, from_ns: i64) -> Row {
+    Row::FileRollup(FileRollup {
+        from_ns,
+        to_ns: from_ns + 1_000_000_000,
+        layer: Layer::Syscall,
+        op: "write",
+        kind: Kind::Write,
+        process_ix: Some(process_ix),
+        pid: Some(1000 + process_ix),
+        rank: None,
+        file_id: Some(1),
+        object_id: None,
+        device: None,
+        other: false,
+        calls: 10,
+        nested_calls: 0,
+        errors: 0,
+        unknown_calls: 0,
+        bytes: 1000,
+        req_bytes: 1000,
+        dur_ns: 5000,
+        self_ns: 5000,
+        max_ns: 900,
+        slowest_ns: Some(from_ns + 50),
+        first_ns: Some(from_ns + 10),
+        last_ns: Some(from_ns + 900_000),
+        end_offset: Some(2000),
+        sequential: 7,
+        consecutive: 6,
+        switches: 1,
+        unaligned: 8,
+        miss_bytes: 0,
+        ahead_bytes: 0,
+        wait_ns: 0,
+        sizes: Some(vec![10, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        durations: None,
+        common_sizes: Some(vec![100, 50]),
+        common_size_calls: Some(vec![8, 2]),
+        other_sizes: 0,
+        common_strides: Some(vec![512]),
+        common_stride_calls: Some(vec![3]),
+        other_strides: 0,
     })
 }

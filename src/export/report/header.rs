@@ -176,7 +176,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         flight: text_of("trigger").map(|trigger| Flight {
             trigger,
             asked_ns: number("flight_ns").unwrap_or(0),
-            kept_ns: end.unwrap_or(0) - number("flight_from_ns").unwrap_or(0),
+            kept_ns: end.unwrap_or(0).saturating_sub(number("flight_from_ns").unwrap_or(0)),
         }),
         libraries: libraries.into_iter().map(|(_, value)| value).collect(),
         unknown_bytes,

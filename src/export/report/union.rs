@@ -1,19 +1,17 @@
 //! Several datasets as one source: ids of things and times are made distinct and comparable, and found back at the end.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::source::{Each, Origin, Source, Thing};
 use super::{Clock, NodeRow};
 use crate::correlate::rows::{
     Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
 };
-use crate::export::Dataset;
-
-/// Directories that datasets are looked for in, one in the other: nodes, and the periods of each.
-const LEVELS: usize = 2;
+use crate::export::shift::Times;
+use crate::export::{Dataset, Table};
 
 /// The columns that hold ids, by what they are ids of.
 const IDS: [(Thing, &[&str]); 6] = [
@@ -43,6 +41,8 @@ impl Facts {
 struct Part {
     dataset: Dataset,
     facts: Facts,
+    /// The greatest id of each thing. Spans: of a thread.
+    greatest: [i64; IDS.len()],
     /// The run that it is of.
     run: usize,
     /// What its times count from, since the start of the union.
@@ -61,46 +61,65 @@ pub struct Union {
     parts: Vec<Part>,
     runs: Vec<Run>,
     wall_ns: Option<i64>,
+    /// Datasets that could not be read.
+    unreadable: Vec<String>,
 }
 
 impl Union {
-    /// The dataset in `path`, or those in the directories in it.
+    /// The dataset in `path`, or those in the directories below it.
     ///
     /// # Errors
-    /// When there is none, or one cannot be read.
+    /// When there is none, or none can be read.
     pub fn open(path: &Path) -> Result<Self> {
-        let found = match Dataset::open(path) {
-            Ok(dataset) => vec![dataset],
-            Err(error) => {
-                let below = datasets(path, LEVELS);
-                if below.is_empty() {
-                    return Err(error);
-                }
-                below.iter().map(|path| Dataset::open(path)).collect::<Result<_>>()?
-            }
+        let error = match Dataset::open(path) {
+            Ok(dataset) => return Self::of(vec![dataset], Vec::new()),
+            Err(error) => error,
         };
-        Self::of(found)
+        let (mut found, mut unreadable, mut first) = (Vec::new(), Vec::new(), None);
+        for path in datasets(path) {
+            match Dataset::open(&path) {
+                Ok(dataset) => found.push(dataset),
+                Err(error) => {
+                    unreadable.push(format!("left out: {error:#}"));
+                    first = first.or(Some(error));
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err(first.unwrap_or(error));
+        }
+        Self::of(found, unreadable)
     }
 
-    fn of(found: Vec<Dataset>) -> Result<Self> {
+    fn of(found: Vec<Dataset>, mut unreadable: Vec<String>) -> Result<Self> {
+        let several = found.len() > 1;
         let mut with_facts = Vec::new();
         for dataset in found {
+            let greatest = match greatest(&dataset) {
+                Ok(greatest) => greatest,
+                Err(error) if several => {
+                    unreadable.push(format!("{} left out: {error:#}", dataset.path().display()));
+                    continue;
+                }
+                // Ids of one dataset need not be told from others.
+                Err(_) => Default::default(),
+            };
             let mut facts = Facts::default();
             dataset.rows(|row: Meta| {
                 facts.0.insert(row.key, row.value);
                 Ok(())
             })?;
             let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
-            with_facts.push((host, dataset, facts));
+            with_facts.push((host, dataset, facts, greatest));
         }
         // Those of one run in order of time: of several rows of one thing the last holds.
-        with_facts.sort_by_key(|(host, _, facts)| (host.clone(), facts.run(), facts.number("t0_ns")));
-        let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None };
-        let walls = with_facts.iter().filter_map(|(_, _, facts)| facts.number("t0_wall_ns"));
+        with_facts.sort_by_key(|(host, _, facts, _)| (host.clone(), facts.run(), facts.number("t0_ns")));
+        let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None, unreadable };
+        let walls = with_facts.iter().filter_map(|(_, _, facts, _)| facts.number("t0_wall_ns"));
         union.wall_ns = walls.min();
         let mut last = None;
         let mut start = (0, 0);
-        for (host, dataset, facts) in with_facts {
+        for (host, dataset, facts, greatest) in with_facts {
             let (wall, t0) = (facts.number("t0_wall_ns"), facts.number("t0_ns").unwrap_or(0));
             // A dataset that does not say when it began is of a run of its own.
             let run = facts.run().map(|run| (host.clone(), run));
@@ -110,11 +129,30 @@ impl Union {
                 last = run;
             }
             // Within a run by the clock that nobody sets.
-            let begins_ns = start.0 + t0.saturating_sub(start.1);
-            union.parts.push(Part { dataset, facts, run: union.runs.len() - 1, begins_ns });
+            let begins_ns = t0.saturating_sub(start.1).saturating_add(start.0);
+            union.parts.push(Part { dataset, facts, greatest, run: union.runs.len() - 1, begins_ns });
         }
+        union.refuse_overlaps()?;
         union.number()?;
         Ok(union)
+    }
+
+    /// Datasets of a flight recorder have rows in common, so that not even sums of several mean anything.
+    fn refuse_overlaps(&self) -> Result<()> {
+        for run in 0..self.runs.len() {
+            let of_flight = self.parts.iter().filter(|part| part.run == run && part.facts.0.contains_key("trigger"));
+            let paths: Vec<_> = of_flight.map(|part| part.dataset.path()).collect();
+            if let [.., last] = paths.as_slice()
+                && paths.len() > 1
+            {
+                bail!(
+                    "{} datasets are of one flight recorder (--flight), which may have rows in common; give one of them: {}",
+                    paths.len(),
+                    last.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Gives each run its own range of ids.
@@ -124,34 +162,32 @@ impl Union {
         }
         let mut ends = vec![[0; IDS.len()]; self.runs.len()];
         for part in &self.parts {
-            let greatest = part.dataset.greatest(&IDS.map(|(_, columns)| columns).concat());
-            let greatest =
-                greatest.with_context(|| format!("cannot tell ids of {} apart", part.dataset.path().display()))?;
-            for (end, (thing, columns)) in ends[part.run].iter_mut().zip(IDS) {
-                let most = columns.iter().filter_map(|c| greatest.get(*c)).copied().max().unwrap_or(0);
-                let most = if thing == Thing::Span { most >> SEQ_BITS } else { most };
-                *end = (*end).max(most + 1);
+            for (end, most) in ends[part.run].iter_mut().zip(part.greatest) {
+                *end = (*end).max(most.saturating_add(1));
             }
         }
-        let mut next = [0; IDS.len()];
+        let mut next = [0_i64; IDS.len()];
         for (run, end) in self.runs.iter_mut().zip(ends) {
             run.bases = next;
-            for (next, end) in next.iter_mut().zip(end) {
-                *next += end;
+            for ((next, end), (thing, _)) in next.iter_mut().zip(end).zip(IDS) {
+                *next = next.saturating_add(end);
+                let most = if thing == Thing::Span { i64::MAX >> SEQ_BITS } else { i64::from(i32::MAX) };
                 ensure!(
-                    *next <= i64::from(i32::MAX),
-                    "too many things in all datasets together; report on fewer at once"
+                    *next <= most,
+                    "ids of {} and the datasets before it are too great together; report on fewer at once",
+                    run.host
                 );
             }
         }
         Ok(())
     }
 
-    fn each<T: crate::export::Table>(&self, each: Each<T>, renumber: impl Fn(&mut T, &Ids)) -> Result<()> {
+    fn each<T: Table + Times>(&self, each: Each<T>, renumber: impl Fn(&mut T, &Ids)) -> Result<()> {
         for part in &self.parts {
-            let ids = Ids { bases: &self.runs[part.run].bases, begins_ns: part.begins_ns };
+            let ids = Ids(&self.runs[part.run].bases);
             part.dataset.rows(|mut row: T| {
                 renumber(&mut row, &ids);
+                row.shift(part.begins_ns.saturating_neg());
                 each(&row)
             })?;
         }
@@ -185,7 +221,8 @@ impl Union {
         }
         // Of each run the last dataset says how it ended.
         let lasts = (0..self.runs.len()).filter_map(|run| self.parts.iter().rfind(|part| part.run == run));
-        let ends: Option<Vec<i64>> = lasts.map(|p| Some(p.begins_ns + p.facts.number("end_ns")?)).collect();
+        let ends: Option<Vec<i64>> =
+            lasts.map(|p| Some(p.begins_ns.saturating_add(p.facts.number("end_ns")?))).collect();
         match ends.and_then(|ends| ends.into_iter().max()) {
             Some(end) => facts.insert("end_ns".to_owned(), end.to_string()),
             None => facts.remove("end_ns"),
@@ -194,30 +231,33 @@ impl Union {
     }
 }
 
-/// The directories below this one that datasets are in, in order of name.
-fn datasets(path: &Path, levels: usize) -> Vec<PathBuf> {
+/// The directories below this one that datasets are in, in order of name. Links are not followed: what they lead to may be
+/// there a second time.
+fn datasets(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
-    let mut below: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
+    let directories = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
+    let mut below: Vec<PathBuf> = directories.map(|entry| entry.path()).collect();
     below.sort();
-    let found = below.into_iter().map(|dir| match Dataset::is_one(&dir) {
-        true => vec![dir],
-        false if levels > 1 => datasets(&dir, levels - 1),
-        false => Vec::new(),
-    });
-    found.flatten().collect()
+    below.into_iter().flat_map(|dir| if Dataset::is_one(&dir) { vec![dir] } else { datasets(&dir) }).collect()
 }
 
-/// What ids and times of one dataset become.
-struct Ids<'a> {
-    bases: &'a [i64; IDS.len()],
-    begins_ns: i64,
+/// The greatest id of each thing in a dataset.
+fn greatest(dataset: &Dataset) -> Result<[i64; IDS.len()]> {
+    let greatest = dataset.greatest(&IDS.map(|(_, columns)| columns).concat())?;
+    Ok(IDS.map(|(thing, columns)| {
+        let most = columns.iter().filter_map(|column| greatest.get(column)).copied().max().unwrap_or(0);
+        if thing == Thing::Span { most >> SEQ_BITS } else { most }
+    }))
 }
+
+/// What ids of one run begin with.
+struct Ids<'a>(&'a [i64; IDS.len()]);
 
 impl Ids<'_> {
     fn of(&self, thing: Thing, id: &mut i32) {
         // Below zero: not known.
         if *id >= 0 {
-            *id = i32::try_from(i64::from(*id) + self.bases[thing as usize]).unwrap_or(i32::MAX);
+            *id = i32::try_from(i64::from(*id).saturating_add(self.0[thing as usize])).unwrap_or(i32::MAX);
         }
     }
 
@@ -228,15 +268,11 @@ impl Ids<'_> {
     }
 
     fn request(&self, id: &mut i64) {
-        *id += self.bases[Thing::Request as usize];
+        *id = id.saturating_add(self.0[Thing::Request as usize]);
     }
 
     fn span(&self, id: &mut i64) {
-        *id += self.bases[Thing::Span as usize] << SEQ_BITS;
-    }
-
-    fn time(&self, ns: &mut i64) {
-        *ns = ns.saturating_add(self.begins_ns);
+        *id = id.saturating_add(self.0[Thing::Span as usize] << SEQ_BITS);
     }
 }
 
@@ -248,7 +284,6 @@ fn renumber_span(span: &mut Span, ids: &Ids) {
     ids.some(Thing::File, &mut span.file_id);
     ids.some(Thing::Handle, &mut span.handle_id);
     ids.some(Thing::Object, &mut span.object_id);
-    ids.time(&mut span.start_ns);
 }
 
 impl Source for Union {
@@ -257,12 +292,7 @@ impl Source for Union {
     }
 
     fn blocks(&mut self, each: Each<Block>) -> Result<()> {
-        self.each(each, |block: &mut Block, ids| {
-            ids.request(&mut block.req_id);
-            ids.time(&mut block.queue_ns);
-            ids.time(&mut block.issue_ns);
-            block.insert_ns.iter_mut().for_each(|ns| ids.time(ns));
-        })
+        self.each(each, |block: &mut Block, ids| ids.request(&mut block.req_id))
     }
 
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
@@ -285,8 +315,6 @@ impl Source for Union {
             ids.some(Thing::Object, &mut handle.object_id);
             ids.of(Thing::Process, &mut handle.process_ix);
             handle.open_span_id.iter_mut().chain(&mut handle.close_span_id).for_each(|id| ids.span(id));
-            ids.time(&mut handle.start_ns);
-            handle.end_ns.iter_mut().for_each(|ns| ids.time(ns));
         })
     }
 
@@ -299,19 +327,23 @@ impl Source for Union {
     }
 
     fn processes(&mut self, each: Each<Process>) -> Result<()> {
-        self.each(each, |process: &mut Process, ids| {
-            ids.of(Thing::Process, &mut process.process_ix);
-            ids.time(&mut process.start_ns);
-            process.end_ns.iter_mut().for_each(|ns| ids.time(ns));
-        })
+        self.each(each, |process: &mut Process, ids| ids.of(Thing::Process, &mut process.process_ix))
     }
 
     fn losses(&mut self, each: Each<Loss>) -> Result<()> {
-        self.each(each, |loss: &mut Loss, ids| ids.time(&mut loss.t_ns))
+        self.each(each, |_: &mut Loss, _| {})
     }
 
+    /// Each dataset of a run has its verdicts again.
     fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
-        self.each(each, |_: &mut Coverage, _| {})
+        let mut told = (0, HashSet::new());
+        for part in &self.parts {
+            if part.run != told.0 {
+                told = (part.run, HashSet::new());
+            }
+            part.dataset.rows(|row: Coverage| if told.1.insert(row.clone()) { each(&row) } else { Ok(()) })?;
+        }
+        Ok(())
     }
 
     fn sums(&mut self, each: Each<FileRollup>) -> Result<()> {
@@ -319,13 +351,11 @@ impl Source for Union {
             ids.some(Thing::Process, &mut sum.process_ix);
             ids.some(Thing::File, &mut sum.file_id);
             ids.some(Thing::Object, &mut sum.object_id);
-            let moments = [&mut sum.slowest_ns, &mut sum.first_ns, &mut sum.last_ns].into_iter().flatten();
-            [&mut sum.from_ns, &mut sum.to_ns].into_iter().chain(moments).for_each(|ns| ids.time(ns));
         })
     }
 
     fn hists(&mut self, each: Each<Hist>) -> Result<()> {
-        self.each(each, |hist: &mut Hist, ids| ids.time(&mut hist.t_ns))
+        self.each(each, |_: &mut Hist, _| {})
     }
 
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
@@ -341,6 +371,7 @@ impl Source for Union {
                 let key = (row.name, row.label.clone());
                 now.insert(key.clone(), row.value);
                 row.value += totals.get(&key).copied().unwrap_or(0.0);
+                row.shift(part.begins_ns.saturating_neg());
                 each(&row)
             })?;
             for (key, value) in now {
@@ -355,9 +386,10 @@ impl Source for Union {
             let run = &self.runs[part.run];
             let base = run.bases[Thing::Span as usize] << SEQ_BITS;
             let own = roots.iter().filter_map(|id| id.checked_sub(base).filter(|id| *id >= 0)).collect();
-            let ids = Ids { bases: &run.bases, begins_ns: part.begins_ns };
+            let ids = Ids(&run.bases);
             part.dataset.spans_of_roots(&own, |mut span| {
                 renumber_span(&mut span, &ids);
+                span.shift(part.begins_ns.saturating_neg());
                 if roots.contains(&span.root_id) { each(&span) } else { Ok(()) }
             })?;
         }
@@ -399,6 +431,6 @@ impl Source for Union {
             let all = part.dataset.warnings().into_iter();
             all.map(|w| if self.parts.len() > 1 { format!("{dir}: {w}") } else { w.to_string() }).collect::<Vec<_>>()
         };
-        self.parts.iter().flat_map(named).collect()
+        self.unreadable.iter().cloned().chain(self.parts.iter().flat_map(named)).collect()
     }
 }

@@ -9,7 +9,8 @@ const NODES: usize = 32;
 /// Where there is more than one.
 pub fn text(nodes: &[NodeRow], out: &mut String, width: usize) {
     let [first, _, ..] = nodes else { return };
-    *out += &format!("\nNodes: {}; clocks against that of {}\n", nodes.len(), escape(&first.host));
+    let reference = nodes.iter().find(|node| node.clock.how == "reference").unwrap_or(first);
+    *out += &format!("\nNodes: {}; clocks against that of {}\n", nodes.len(), escape(&reference.host));
     let head: &[Column] = &[
         ("node", Name, 0),
         ("datasets", Right, 2),
