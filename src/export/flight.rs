@@ -55,7 +55,7 @@ pub struct Why {
 impl Why {
     /// For this reason and a later one.
     #[must_use]
-    pub fn and(self, later: Self) -> Self {
+    pub fn and(self, later: &Self) -> Self {
         let known = self.text.split("; ").any(|text| text == later.text);
         let text = if known { self.text } else { format!("{}; {}", self.text, later.text) };
         // About a call, if one of them is.
@@ -194,7 +194,7 @@ impl FlightWriter {
     /// Asks for a dataset of what is there, with what was in flight. One that waits already is written for both reasons.
     pub fn ask(&mut self, why: Why, in_flight: Option<Arc<InFlight>>) {
         self.asked = Some(match self.asked.take() {
-            Some((first, before)) => (first.and(why), in_flight.or(before)),
+            Some((first, before)) => (first.and(&why), in_flight.or(before)),
             None => (why, in_flight),
         });
     }

@@ -296,7 +296,8 @@ fn a_call_in_flight_is_on_the_last_file_that_has_its_path() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let (mut writer, _) = create(&path, Duration::from_secs(30));
-    [process(2, None), thread(2, 2)].into_iter().for_each(|row| writer.push(row));
+    writer.push(process(2, None));
+    writer.push(thread(2, 2));
     // A request of a device has a number of its own, which may be that of a call.
     let request = Operation { what: What::Request, ..operation(span_id(2, 9), "write", "/f30") };
     for (file_id, unlinked) in (1..=20).map(|id| (id, false)).chain([(21, true), (22, true)]) {

@@ -92,7 +92,7 @@ impl Alarm {
         }
         self.pending = Some(match self.pending.take() {
             None => (why, due),
-            Some((first, before)) if by == By::Hand && before > due => (first.and(why), due),
+            Some((first, before)) if by == By::Hand && before > due => (first.and(&why), due),
             Some(first) => first,
         });
         true
@@ -133,7 +133,7 @@ impl Alarm {
         self.over = true;
         let due = self.due.take().map(|due| due.why);
         match (due, self.pending.take()) {
-            (Some(due), Some((pending, _))) => Some(due.and(pending)),
+            (Some(due), Some((pending, _))) => Some(due.and(&pending)),
             (due, pending) => due.or(pending.map(|(why, _)| why)),
         }
     }
@@ -213,9 +213,9 @@ mod tests {
     fn reasons_are_told_once_and_with_their_call() {
         let call = Why { text: "slow".to_owned(), at_ns: 5, span_id: Some(3) };
         let by_hand = Why { at_ns: 9, ..why("SIGUSR2") };
-        let both = call.clone().and(by_hand.clone()).and(by_hand.clone());
+        let both = call.clone().and(&by_hand).and(&by_hand);
         assert_eq!(both, Why { text: "slow; SIGUSR2".to_owned(), ..call.clone() });
-        assert_eq!(by_hand.and(call.clone()), Why { text: "SIGUSR2; slow".to_owned(), ..call });
+        assert_eq!(by_hand.and(&call), Why { text: "SIGUSR2; slow".to_owned(), ..call });
     }
 
     #[test]
