@@ -404,10 +404,12 @@ SELECT
     status <> 'absent' OR symbol = '') AS probes,
   COUNT(*) FILTER(WHERE
     status = 'absent' AND symbol <> '') AS absent,
-  COLLECT_LIST(DISTINCT tier) FILTER(WHERE
-    status = 'attached') AS tiers,
-  COLLECT_LIST(DISTINCT status || ': ' || reason) FILTER(WHERE
-    status <> 'attached') AS reasons
+  ARRAY_SORT(COLLECT_LIST(DISTINCT tier) FILTER(WHERE
+    status = 'attached')) AS tiers,
+  ARRAY_SORT(
+    COLLECT_LIST(DISTINCT status || ': ' || COALESCE(reason, 'no reason recorded')) FILTER(WHERE
+      status <> 'attached')
+  ) AS reasons
 FROM coverage
 GROUP BY
   layer
@@ -896,7 +898,7 @@ SELECT
   COALESCE(p.rank, s.rank) AS rank,
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.host END AS host,
-  COLLECT_LIST(DISTINCT s.pid) AS pids,
+  ARRAY_SORT(COLLECT_LIST(DISTINCT s.pid)) AS pids,
   s.layer,
   COUNT(*) FILTER(WHERE
     s.layer_top) AS calls,
@@ -951,7 +953,7 @@ SELECT
   SUM(exclusive_ns) / CAST(ANY_VALUE(n) IGNORE NULLS AS DOUBLE) AS mean_ns,
   MAX(exclusive_ns) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(exclusive_ns), 0) AS DOUBLE) AS time_max_to_mean,
   MAX(bytes_read + bytes_written) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(bytes_read + bytes_written), 0) AS DOUBLE) AS bytes_max_to_mean,
-  MAX_BY(who, exclusive_ns) AS slowest
+  MAX_BY(who, (exclusive_ns, -who)) AS slowest
 FROM chosen, everyone
 GROUP BY
   layer
@@ -1095,8 +1097,8 @@ SELECT
   r.bytes,
   r.errno,
   COUNT(*) AS calls,
-  MAX_BY(s.op, s.self_ns) AS worst_op,
-  MAX_BY(s.layer, s.self_ns) AS worst_layer,
+  MAX_BY(s.op, (s.self_ns, -s.span_id)) AS worst_op,
+  MAX_BY(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
   MAX(s.self_ns) / CAST(NULLIF(r.dur_ns, 0) AS DOUBLE) AS worst_share
 FROM calls AS r
 JOIN v_inside AS i
@@ -1499,8 +1501,10 @@ SELECT
   MIN(c.wall_ns) AS first_wall_ns,
   MAX(c.wall_ns) AS last_wall_ns,
   MAX(c.wall_ns) - MIN(c.wall_ns) AS first_waits_ns,
-  MAX_BY(c.rank, c.wall_ns) AS last_rank,
-  MAX_BY(c.rank, c.dur_ns) AS slowest_rank,
+  MAX_BY(c.rank, (c.wall_ns, -c.rank)) FILTER(WHERE
+    NOT c.rank IS NULL) AS last_rank,
+  MAX_BY(c.rank, (c.dur_ns, -c.rank)) FILTER(WHERE
+    NOT c.rank IS NULL) AS slowest_rank,
   MAX(c.dur_ns) AS slowest_ns,
   SUM(c.req_bytes) FILTER(WHERE
     c.kind IN ('read', 'write')) AS asked,
@@ -1510,8 +1514,10 @@ SELECT
   COALESCE(SUM(io.bytes), 0) AS syscall_bytes,
   COUNT(*) FILTER(WHERE
     io.aggregates) AS aggregators,
-  COLLECT_LIST(
-    STRUCT(c.rank AS rank, COALESCE(io.n, 0) AS syscalls, COALESCE(io.bytes, 0) AS bytes)
+  ARRAY_SORT(
+    COLLECT_LIST(
+      STRUCT(c.rank AS rank, COALESCE(io.n, 0) AS syscalls, COALESCE(io.bytes, 0) AS bytes)
+    )
   ) AS by_rank
 FROM calls AS c
 LEFT JOIN io

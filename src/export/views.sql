@@ -134,8 +134,8 @@ CREATE OR REPLACE VIEW v_coverage AS
   SELECT layer, count(*) FILTER (status = 'attached') AS attached,
          count(*) FILTER (status <> 'absent' OR symbol = '') AS probes,
          count(*) FILTER (status = 'absent' AND symbol <> '') AS absent,
-         list(DISTINCT tier) FILTER (status = 'attached') AS tiers,
-         list(DISTINCT status || ': ' || reason) FILTER (status <> 'attached') AS reasons
+         list_sort(list(DISTINCT tier) FILTER (status = 'attached')) AS tiers,
+         list_sort(list(DISTINCT status || ': ' || coalesce(reason, 'no reason recorded')) FILTER (status <> 'attached')) AS reasons
   FROM coverage GROUP BY layer ORDER BY layer_rank(layer);
 
 -- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
@@ -305,7 +305,7 @@ CREATE OR REPLACE VIEW v_bandwidth AS
 -- Ranks (or processes without one), layer by layer.
 CREATE OR REPLACE VIEW v_ranks AS
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
-         CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list(DISTINCT s.pid) AS pids, s.layer,
+         CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list_sort(list(DISTINCT s.pid)) AS pids, s.layer,
          count(*) FILTER (s.layer_top) AS calls, count(o.span_id) AS own_calls,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
          coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
@@ -324,7 +324,7 @@ CREATE OR REPLACE VIEW v_imbalance AS
          max(exclusive_ns) * any_value(n) / nullif(sum(exclusive_ns), 0)::DOUBLE AS time_max_to_mean,
          max(bytes_read + bytes_written) * any_value(n) / nullif(sum(bytes_read + bytes_written), 0)::DOUBLE
            AS bytes_max_to_mean,
-         arg_max(who, exclusive_ns) AS slowest
+         arg_max(who, (exclusive_ns, -who)) AS slowest
   FROM chosen, everyone GROUP BY layer ORDER BY layer_rank(layer);
 
 -- What happens inside phases, on the same thread: of each phase a line for each layer, with its outermost calls. Phases in
@@ -360,7 +360,8 @@ CREATE OR REPLACE VIEW v_phases AS
 CREATE OR REPLACE VIEW v_slowest AS
   WITH calls AS (FROM v_own ORDER BY dur_ns DESC, host, span_id LIMIT 50)
   SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
-         count(*) AS calls, arg_max(s.op, s.self_ns) AS worst_op, arg_max(s.layer, s.self_ns) AS worst_layer,
+         count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
+         arg_max(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
          max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
   FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
        JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
@@ -467,12 +468,13 @@ CREATE OR REPLACE VIEW v_collectives AS
               WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') GROUP BY b.host, b.call)
   SELECT c.coll_id, c.run, any_value(c.op) AS op, any_value(f.path) AS path, any_value(h.comm_size) AS comm_size,
          count(*) AS ranks, min(c.wall_ns) AS first_wall_ns, max(c.wall_ns) AS last_wall_ns, max(c.wall_ns) - min(c.wall_ns) AS first_waits_ns,
-         arg_max(c.rank, c.wall_ns) AS last_rank, arg_max(c.rank, c.dur_ns) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
+         arg_max(c.rank, (c.wall_ns, -c.rank)) FILTER (c.rank IS NOT NULL) AS last_rank,
+         arg_max(c.rank, (c.dur_ns, -c.rank)) FILTER (c.rank IS NOT NULL) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
          sum(c.req_bytes) FILTER (c.kind IN ('read', 'write')) AS asked,
          sum(c.bytes) FILTER (c.kind IN ('read', 'write')) AS moved,
          coalesce(sum(io.n), 0) AS syscalls, coalesce(sum(io.bytes), 0) AS syscall_bytes,
          count(*) FILTER (io.aggregates) AS aggregators,
-         list({rank: c.rank, syscalls: coalesce(io.n, 0), bytes: coalesce(io.bytes, 0)} ORDER BY c.rank) AS by_rank
+         list_sort(list({rank: c.rank, syscalls: coalesce(io.n, 0), bytes: coalesce(io.bytes, 0)})) AS by_rank
   FROM calls c LEFT JOIN io ON io.host IS NOT DISTINCT FROM c.host AND io.call = c.span_id
        LEFT JOIN handles h ON h.host IS NOT DISTINCT FROM c.host AND h.handle_id = c.handle_id
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
