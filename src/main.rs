@@ -3,7 +3,6 @@
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::launch;
-use iotrace_bpf::record::rank;
 use iotrace_bpf::{config, doctor, export, probes, record, replay};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -17,10 +16,8 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match args.split_first() {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
-        Some((first, rest)) if first == rank::OWN => rank::own_main(rest),
-        Some((first, rest)) if first == rank::NODE => node(rest),
         Some((first, rest)) if first == launch::GUARDIAN => launch::guardian_main(rest).map(|()| 0),
-        _ => run(parse(std::env::args_os().collect())),
+        _ => run(parse()),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -33,8 +30,8 @@ fn main() -> ExitCode {
 }
 
 /// The command line and the file of its `--config`; ends the program where they are wrong.
-fn parse(line: Vec<OsString>) -> Cli {
-    config::parse(line).unwrap_or_else(|wrong| {
+fn parse() -> Cli {
+    config::parse(std::env::args_os().collect()).unwrap_or_else(|wrong| {
         // A closed stderr must not hide the exit status.
         let code = match wrong {
             config::Wrong::File(why) => {
@@ -52,13 +49,6 @@ fn parse(line: Vec<OsString>) -> Cli {
         };
         std::process::exit(code)
     })
-}
-
-/// The tracer of the ranks of a job on this node.
-fn node(args: &[OsString]) -> anyhow::Result<u8> {
-    let (ranks, line) = rank::node(args)?;
-    let line = std::env::args_os().take(1).chain(line.iter().cloned()).collect();
-    record::record_ranks(&parse(line).record, ranks)
 }
 
 fn run(cli: Cli) -> anyhow::Result<u8> {

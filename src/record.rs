@@ -4,11 +4,8 @@ pub mod control;
 pub mod destination;
 pub mod detail;
 pub mod flight;
-mod job;
 pub mod live;
 mod output;
-pub mod rank;
-mod ranks;
 mod rotation;
 mod run;
 mod said;
@@ -24,7 +21,6 @@ use self::control::Control;
 use self::destination::Destination;
 use self::detail::Chooser;
 use self::flight::SharedAlarm;
-use self::ranks::Ranks;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
@@ -71,20 +67,6 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     if !args.detail.is_empty() && !args.aggregates() {
         bail!("--detail says which calls are recorded besides sums; with --aggregate=no all are");
     }
-    if !args.run.is_empty()
-        && let Some(code) = rank::meet(&args.run)?
-    {
-        return Ok(code);
-    }
-    trace(args, None)
-}
-
-/// Records the ranks of a job on this node; returns the exit status.
-pub fn record_ranks(args: &RecordArgs, ranks: Ranks) -> Result<u8> {
-    trace(args, Some(ranks))
-}
-
-fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
     doctor::preflight(!args.run.is_empty())?;
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;
@@ -92,7 +74,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
     let several = rotation.is_some() || keeps.is_some();
     let catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog)?;
-    let host = rank::host();
+    let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
 
     // The port before the command, too.
     let listener = args.metrics.map(endpoint::bind).transpose()?;
@@ -111,19 +93,18 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
     }
 
     // The output before the command: a bad directory must not cost a run.
-    let mut destination = Destination::new(args.output.as_deref(), ranks.is_some().then_some(&host))?;
+    let mut destination = Destination::new(args.output.as_deref());
     let writer = destination.writer(&host, args, rotation.as_ref())?;
 
     let specs = catalog.rows().to_vec();
     let traced = layers.clone();
-    let reserved = targets.reserved()?;
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
         // Others than the command are not to be stopped.
         hold: matches!(targets, Targets::Command(_)) && privileges::may_hold(),
-        reserved: reserved + if ranks.is_some() { ranks::ROOM } else { 0 },
+        reserved: targets.reserved()?,
         scope: targets.scope(),
         namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,
         aggregate: args.aggregates(),
@@ -181,7 +162,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
         sums: sums.transpose()?,
         args,
         targets: &targets,
-        reserved,
+        reserved: options.reserved,
         session: &mut session,
         notes,
         control: &control,
@@ -191,7 +172,6 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
         totals: Totals::default(),
         guardian: None,
         command: None,
-        ranks,
         viewer: &viewer,
         dump: false,
         rotation,
@@ -206,7 +186,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
     let outcome = run.trace();
     drop(sampler);
     let code = run.end(&stop);
-    let (mut command, ranks, ended_by_us) = (run.command.take(), run.ranks.take(), run.told);
+    let (mut command, ended_by_us) = (run.command.take(), run.told);
     drop(run);
     viewer.end();
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
@@ -222,7 +202,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks>) -> Result<u8> {
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
     destination.said.screen_ended();
-    let started = command.is_some() || args.run.is_empty() || ranks.is_some();
+    let started = command.is_some() || args.run.is_empty();
     if started && outcome.is_ok() && written.is_ok() {
         if !args.show.batch && !several {
             summary(&destination.path)?;

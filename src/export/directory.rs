@@ -252,23 +252,6 @@ fn is_meta(name: &str) -> bool {
     names::parse(name).is_some_and(|part| part.table == "meta" && !part.open)
 }
 
-/// Makes a directory for datasets of several nodes, of the user's, unless there is one: another node may have made it.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn make_directory(path: &Path, owner: Option<(u32, u32)>) -> Result<()> {
-    let path: PathBuf = path.components().collect();
-    if make(AT_FDCWD, &path, &path)?
-        && let Some((uid, gid)) = owner
-    {
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
-        let made = openat(AT_FDCWD, &path, flags, Mode::empty());
-        let given = made.map_err(io::Error::from).and_then(|directory| fchown(&directory, Some(uid), Some(gid)));
-        given.with_context(|| format!("cannot give {} to user {uid}", path.display()))?;
-    }
-    Ok(())
-}
-
 /// Makes the directory `path`, which is `name` in `parent`; false if something of that name exists.
 fn make(parent: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<bool> {
     match mkdirat(parent, name, Mode::S_IRWXU) {

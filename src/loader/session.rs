@@ -286,11 +286,6 @@ impl<'obj> Session<'obj> {
         resume(pid);
     }
 
-    /// Is it still one?
-    pub fn is_target(&self, pid: u32) -> bool {
-        self.skel.maps.iot_targets.lookup(&pid.to_ne_bytes(), MapFlags::ANY).is_ok_and(|found| found.is_some())
-    }
-
     /// A target no more.
     pub fn remove_target(&self, pid: u32) {
         // It may have ended by itself.

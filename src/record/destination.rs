@@ -5,7 +5,7 @@ use super::rotation::Rotation;
 use super::said::Said;
 use super::wall;
 use crate::cli::{FlightArgs, RecordArgs};
-use crate::export::{self, DatasetWriter, FlightWriter, Length, Options, RotatingWriter, VIEWS};
+use crate::export::{DatasetWriter, FlightWriter, Length, Options, RotatingWriter, VIEWS};
 use crate::loader::launch;
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -45,22 +45,10 @@ impl Drop for Destination {
 }
 
 impl Destination {
-    /// `node`: of several nodes that have the same output, this one; each has a directory in it, by its name.
-    ///
-    /// # Errors
-    /// When the directory of all nodes cannot be made.
-    pub fn new(output: Option<&Path>, node: Option<&String>) -> Result<Self> {
+    pub fn new(output: Option<&Path>) -> Self {
         let name = || format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now());
-        let path = match (output, node) {
-            (None, _) => std::env::temp_dir().join(name()),
-            // Named by whoever wrote the command line.
-            (Some(all), Some(node)) if all.file_name() != Some(node.as_ref()) => {
-                export::make_directory(all, launch::invoking_user())?;
-                all.join(node)
-            }
-            (Some(path), _) => path.to_path_buf(),
-        };
-        Ok(Self { path, temporary: output.is_none(), wanted: Wanted::default(), said: Said::default() })
+        let path = output.map_or_else(|| std::env::temp_dir().join(name()), Path::to_path_buf);
+        Self { path, temporary: output.is_none(), wanted: Wanted::default(), said: Said::default() }
     }
 
     /// Nobody asked for it on the command line.

@@ -3,7 +3,6 @@
 use super::control::Control;
 use super::flight::{By, Looked, SharedAlarm, Step};
 use super::live::Watch;
-use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::targets::{COMMAND, Targets};
 use super::trigger::Stuck;
@@ -65,8 +64,6 @@ pub struct Run<'a, 'obj> {
     pub totals: Totals,
     pub guardian: Option<Guardian>,
     pub command: Option<Launched>,
-    /// The ranks of a job on this node, which start their programs themselves.
-    pub ranks: Option<Ranks>,
     pub viewer: &'a Viewer,
     /// A dump of what is in flight was asked for.
     pub dump: bool,
@@ -149,10 +146,7 @@ impl Run<'_, '_> {
         self.session.attach_hooks()?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
         self.targets.attach(self.reserved, self.session, &self.notes)?;
-        if self.ranks.is_some() {
-            self.guard()?;
-            self.meet();
-        } else if !self.args.run.is_empty()
+        if !self.args.run.is_empty()
             && let Some(code) = self.launch()?
         {
             return Ok(Some(code));
@@ -170,23 +164,11 @@ impl Run<'_, '_> {
         result
     }
 
-    /// Takes in the ranks that have come.
-    fn meet(&mut self) {
-        if let Some(ranks) = &mut self.ranks {
-            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes);
-        }
-    }
-
-    fn guard(&mut self) -> Result<()> {
+    /// Starts the command; its exit status if it could not be started.
+    fn launch(&mut self) -> Result<Option<u8>> {
         if matches!(self.targets, Targets::Command(_)) {
             self.guardian = Some(launch::guard(self.session.held())?);
         }
-        Ok(())
-    }
-
-    /// Starts the command; its exit status if it could not be started.
-    fn launch(&mut self) -> Result<Option<u8>> {
-        self.guard()?;
         let mut command = launch::launch(&self.args.run)?;
         if self.targets.has(command.pid())? {
             let process = crate::event::Event::Process {
@@ -232,7 +214,7 @@ impl Run<'_, '_> {
                     self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
                 }
                 // A command goes on when nobody looks any more.
-                Ok(Control::Left) if self.command.is_some() || self.ranks.is_some() => {}
+                Ok(Control::Left) if self.command.is_some() => {}
                 Ok(Control::Left) => {
                     self.told = true;
                     return Ok(Some(0));
@@ -269,7 +251,6 @@ impl Run<'_, '_> {
                 self.session.detach();
                 return Ok(None);
             }
-            self.meet();
             self.tick();
             self.rotate();
             self.write();
@@ -278,8 +259,7 @@ impl Run<'_, '_> {
                 looked = Instant::now();
                 self.look();
             }
-            let nobody = || !self.targets.may_come() && !self.session.has_targets();
-            if self.ranks.as_ref().map_or_else(|| self.command.is_none() && nobody(), Ranks::are_over) {
+            if self.command.is_none() && !self.targets.may_come() && !self.session.has_targets() {
                 return Ok(Some(0));
             }
             if watching && shown.elapsed() >= Duration::from_secs(1) {

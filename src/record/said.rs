@@ -43,8 +43,7 @@ impl Said {
     }
 }
 
-/// At once, on stderr.
-pub fn print(what: &str) {
+fn print(what: &str) {
     // A closed stderr must not cost the recording.
     let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what}");
 }
