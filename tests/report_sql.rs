@@ -472,8 +472,8 @@ fn ids_and_times_beyond_all_bounds_are_no_panic() {
 
 #[test]
 fn nodes_that_lack_a_run_did_not_meet() {
-    let dir = tempfile::tempdir().unwrap();
     const HOUR: i64 = 3_600_000_000_000;
+    let dir = tempfile::tempdir().unwrap();
     let open = |trace: &mut Trace, rank: i32, coll_id: i64, at: i64| {
         let call = trace.call(rank as u32, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), at, 100);
         let span = trace.edit(call);
