@@ -61,8 +61,7 @@ struct {
 
 /* Aggregate mode: the first part of each request in flight, in case that it turns out to be slow. By its number. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, u64);
 	__type(value, struct iot_bio);
@@ -177,8 +176,10 @@ static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 
 	if (!part->bytes)
 		return;
-	if (!iot_cfg.aggregate || wanted)
+	if (!iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+	else if (wanted)
+		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 	else if (iot_cfg.detail & IOT_DETAIL_SLOW)
 		bpf_map_update_elem(&iot_parts, &req, part, BPF_NOEXIST);
 }
@@ -231,14 +232,14 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 	if (!wanted && iot_is_slow(row, e->completed - e->issued)) {
 		part = bpf_map_lookup_elem(&iot_parts, &req);
 		if (part)
-			iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+			iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 		wanted = true;
 	}
 	bpf_map_delete_elem(&iot_parts, &req);
 	if (!wanted)
 		return;
 	e->summed = 1;
-	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
+	iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
 }
 
 static __always_inline int iot_queue(u32 copy, struct bio *bio)

@@ -562,8 +562,8 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	if (!left)
 		c->flags |= IOT_F_UNFINISHED;
 	if (iot_cfg.detail) {
-		/* it is wanted because it did not end, or for what is inside it */
-		c->type |= left ? f->marks : IOT_D_SELF;
+		/* it is wanted when it, or one around it, is slow, and for what is inside it */
+		c->type |= now > f->due ? IOT_D_SELF : f->marks;
 		if (t->depth) {
 			iot_frame_at(t, t->depth - 1)->holds = 1;
 			iot_frame_at(t, t->depth - 1)->marks |= c->type & IOT_D_SELF;

@@ -189,7 +189,7 @@ static long iot_tell_step(u64 i, struct iot_telling *x)
 	if (i >= x->calls)
 		return 1;
 	k->told = x->now;
-	iot_send(IOT_C_CALL, k->layer, k, sizeof(*k));
+	iot_tell(IOT_C_CALL, k->layer, k, sizeof(*k));
 	return 0;
 }
 
@@ -290,7 +290,7 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 	k->known = !s->reads || f->range != IOT_RANGE_UNKNOWN;
 	if (keeps)
 		return 0;
-	iot_send(IOT_C_CALL, s->layer, k, sizeof(*k));
+	iot_tell(IOT_C_CALL, s->layer, k, sizeof(*k));
 	iot_hang(t, marks);
 	return 0;
 }

@@ -203,7 +203,7 @@ static __noinline int iot_op_detail(struct iot_scratch *out)
 		e->in_call = 0;
 		e->call.dur_cpu_depth &= (1ULL << (IOT_DUR_BITS + IOT_CPU_BITS)) - 1;
 	}
-	iot_send(IOT_C_CALL, IOT_LAYER_SYSCALL, e, sizeof(*e));
+	iot_tell(IOT_C_CALL, IOT_LAYER_SYSCALL, e, sizeof(*e));
 	return 0;
 }
 

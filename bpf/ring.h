@@ -72,4 +72,11 @@ static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 siz
 	return err;
 }
 
+/* Sends the record of something that is in the sums, too. */
+static __always_inline void iot_tell(u32 class, u32 layer, void *record, u64 size)
+{
+	if (iot_output(class, record, size))
+		iot_lost(IOT_P_DETAIL, layer);
+}
+
 #endif

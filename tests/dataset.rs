@@ -341,8 +341,8 @@ fn sample() -> Sample {
             Metric { t_ns: 2, name: "ring_fill", label: text("0"), value: -1e300 },
         ],
         losses: vec![
-            Loss { t_ns: 1, layer: None, cpu: None, place: "ring", count: 5 },
-            Loss { t_ns: 1, layer: Some(Layer::Vfs), cpu: Some(3), place: "late", count: 6 },
+            Loss { t_ns: 1, layer: None, cpu: None, place: "ring", process_ix: Some(2), count: 5 },
+            Loss { t_ns: 1, layer: Some(Layer::Vfs), cpu: Some(3), place: "late", process_ix: None, count: 6 },
         ],
         coverage: [true, false]
             .map(|some| Coverage {

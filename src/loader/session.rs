@@ -40,6 +40,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// How often the table of targets is emptied at the end.
 const FORGET_ROUNDS: u32 = 4;
 
+/// The place of what was to be recorded besides the sums and is only in them.
+pub use crate::export::DETAIL;
+
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
@@ -470,6 +473,7 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_MAPPING => UNPLACED,
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
+        iot_place::IOT_P_DETAIL => DETAIL,
         _ => "unknown",
     }
 }

@@ -390,7 +390,7 @@ impl Run<'_, '_> {
         }
         let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
             self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
-        self.totals.lost += losses.iter().map(|l| l.count as u64).sum::<u64>();
+        self.totals.lost += losses.iter().filter(|l| l.place != export::DETAIL).map(|l| l.count as u64).sum::<u64>();
         let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
         // They are in the sums: nothing is missing from these.
         let refused = self.session.refused().into_iter().map(|(process, count)| Loss {

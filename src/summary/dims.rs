@@ -250,7 +250,8 @@ impl Dims {
     /// Everything lost, and by layer, the most first.
     pub fn lost_by_layer(&self) -> (u64, Vec<(Option<Layer>, u64)>) {
         let mut by_layer: BTreeMap<Option<Layer>, u64> = BTreeMap::new();
-        for row in self.losses.values() {
+        // What is only missing one by one is in the sums.
+        for row in self.losses.values().filter(|row| row.place != crate::export::DETAIL) {
             *by_layer.entry(row.layer).or_default() += row.count.max(0) as u64;
         }
         let mut by_layer: Vec<_> = by_layer.into_iter().filter(|(_, n)| *n > 0).collect();
