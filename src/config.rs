@@ -182,7 +182,8 @@ impl Options<'_> {
             _ => "",
         };
         // As in "--duration <TIME>" and "--aggregate[=<yes|no>]".
-        let key = text(ContextKind::InvalidArg).split([' ', '=', '[']).next().unwrap_or_default().trim_start_matches("--");
+        let key =
+            text(ContextKind::InvalidArg).split([' ', '=', '[']).next().unwrap_or_default().trim_start_matches("--");
         let value = text(ContextKind::InvalidValue);
         let mut of_key = given.iter().filter(|g| g.key == key);
         let Some(first) = of_key.clone().next() else { return Wrong::Usage(error) };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/trace.rs"]
+#[allow(dead_code)] // Shared: every test uses its part.
 mod trace;
 
 use iotrace_bpf::correlate::rows::{Coverage, File, Loss, Metric, Object, Row};
@@ -365,7 +366,7 @@ fn calls_below_tell_what_a_call_of_unknown_size_asked() {
 #[test]
 fn loss_marks_the_figures_it_could_change() {
     let mut t = checkpoint();
-    let loss = |layer, count| Row::Loss(Loss { t_ns: 0, layer, cpu: Some(1), place: "ring", count });
+    let loss = |layer, count| Row::Loss(Loss { t_ns: 0, layer, cpu: Some(1), place: "ring", process_ix: None, count });
     t.row(loss(Some(Layer::Mpiio), 3));
     t.row(loss(Some(Layer::Mpiio), 4));
     let r = report(t);
@@ -495,7 +496,14 @@ fn text() {
 #[test]
 fn text_of_80_columns_with_loss() {
     let mut t = checkpoint();
-    t.row(Row::Loss(Loss { t_ns: 0, layer: Some(Layer::Syscall), cpu: Some(1), place: "ring", count: 12 }));
+    t.row(Row::Loss(Loss {
+        t_ns: 0,
+        layer: Some(Layer::Syscall),
+        cpu: Some(1),
+        place: "ring",
+        process_ix: None,
+        count: 12,
+    }));
     insta::assert_snapshot!(report(t).text(80));
 }
 

@@ -278,7 +278,14 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
             cgroup: None,
             known_by: "mount",
         }),
-        Row::Loss(Loss { t_ns: now, layer: Some(Layer::Mpi), cpu: Some(1), place: "ring", process_ix: None, count: i64::from(n) }),
+        Row::Loss(Loss {
+            t_ns: now,
+            layer: Some(Layer::Mpi),
+            cpu: Some(1),
+            place: "ring",
+            process_ix: None,
+            count: i64::from(n),
+        }),
         Row::Metric(Metric { t_ns: now, name: "tracer_rss_bytes", label: None, value: 4096.0 }),
         Row::Hist(Hist { t_ns: now, layer: Layer::Mpi, op: "MPI_Bcast", what: "dur", bucket: 7, n: i64::from(n) }),
         Row::Rollup(Rollup {
