@@ -227,19 +227,16 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 {
 	u32 op = e->cmd_flags & REQ_OP_MASK, row = iot_cfg.rows + (op < IOT_BLOCK_OPS ? op : IOT_BLOCK_OPS - 1);
 	u64 req = e->req;
-	struct iot_bio *part;
+	struct iot_bio *part = bpf_map_lookup_elem(&iot_parts, &req);
 
-	if (!wanted && iot_is_slow(row, e->completed - e->issued)) {
-		part = bpf_map_lookup_elem(&iot_parts, &req);
+	if (wanted || iot_is_slow(row, e->completed - e->issued)) {
 		if (part)
 			iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
-		wanted = true;
+		e->summed = 1;
+		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
 	}
-	bpf_map_delete_elem(&iot_parts, &req);
-	if (!wanted)
-		return;
-	e->summed = 1;
-	iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
+	if (part)
+		bpf_map_delete_elem(&iot_parts, &req);
 }
 
 static __always_inline int iot_queue(u32 copy, struct bio *bio)

@@ -113,6 +113,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->calls = calls + !(note || phase);
 	f->marks = f->holds = 0;
 	f->due = ~0ULL;
+	f->lost = t->unkept;
 	/* what is only summed up is no call to those who look at records, unless it may be told later */
 	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
@@ -545,6 +546,10 @@ static __always_inline void iot_pop(struct iot_task *t, u64 end)
 	}
 }
 
+/* bpf/detail.h */
+static __always_inline u32 iot_left_marks(struct iot_task *t, struct iot_frame *f, u64 now);
+static __always_inline void iot_passes(struct iot_task *t, struct iot_frame *f);
+
 /* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */
 static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 {
@@ -556,19 +561,15 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	if (left)
 		now = f->left;
 	iot_pop(t, now);
-	if (!s || s->note != IOT_NO_NOTE)
+	if (!s || s->note != IOT_NO_NOTE) {
+		iot_passes(t, f);
 		return;
+	}
 	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	if (!left)
 		c->flags |= IOT_F_UNFINISHED;
-	if (iot_cfg.detail) {
-		/* it is wanted when it, or one around it, is slow, and for what is inside it */
-		c->type |= now > f->due ? IOT_D_SELF : f->marks;
-		if (t->depth) {
-			iot_frame_at(t, t->depth - 1)->holds = 1;
-			iot_frame_at(t, t->depth - 1)->marks |= c->type & IOT_D_SELF;
-		}
-	}
+	if (iot_cfg.detail)
+		c->type |= iot_left_marks(t, f, now);
 	iot_send_call(t, s, c);
 }
 

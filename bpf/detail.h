@@ -6,7 +6,7 @@
 #ifndef IOT_DETAIL_H
 #define IOT_DETAIL_H
 
-#define IOT_KEPT	 128 /* calls that a thread remembers until it is known whether one around them is slow */
+#define IOT_KEPT 128 /* calls that a thread remembers until it is known whether one around them is slow */
 
 /* What iot_marks returns besides the marks of a record: it should be told, and there is no room. */
 #define IOT_MARK_REFUSED 0x100
@@ -19,10 +19,11 @@ struct {
 	__type(value, u64);
 } iot_slow SEC(".maps");
 
-/* How many calls of a process were told, and how many were not: for want of room, or because it told too much. */
+/* How many calls of a process were told, and how many were not. */
 struct iot_source {
 	u64 told;
-	u64 refused;
+	u64 refused;   /* for want of room, or because it told too much */
+	u64 forgotten; /* a thread remembers only so many */
 };
 
 /* Sets that user space writes: processes of which every call is to be told, and those of which none is for a while. */
@@ -82,11 +83,19 @@ static __always_inline void iot_due(struct iot_task *t, struct iot_spec *s, stru
 
 	if (!(iot_cfg.detail & IOT_DETAIL_SLOW))
 		return;
-	if (t->depth > 1)
-		due = iot_frame_at(t, t->depth - 2)->due;
+	if (t->depth > 1) {
+		struct iot_frame *around = iot_frame_at(t, t->depth - 2);
+
+		due = around->due;
+		f->due_seq = around->due_seq;
+		f->due_lost = around->due_lost;
+	}
 	limit = s->more & IOT_M_PHASE || s->note != IOT_NO_NOTE ? NULL : bpf_map_lookup_elem(&iot_slow, &row);
-	if (limit && *limit < due && f->start + *limit < due)
+	if (limit && *limit < due && f->start + *limit < due) {
 		due = f->start + *limit;
+		f->due_seq = f->seq;
+		f->due_lost = f->lost;
+	}
 	f->due = due;
 }
 
@@ -105,13 +114,14 @@ static __always_inline struct iot_source *iot_source_of(u32 process)
 static __always_inline bool iot_has_room(u32 process, u32 calls)
 {
 	struct iot_source *source = iot_source_of(process);
-	void *ring = iot_ring_of(IOT_C_CALL);
+	void *ring = iot_ring_of(IOT_C_CALL), *texts = iot_ring_of(IOT_C_LIFE);
 
-	if (!source || !ring) {
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_APP);
+	if (!source || !ring || !texts) {
+		iot_lost(IOT_P_DETAIL, IOT_LAYER_APP);
 		return false;
 	}
-	if (bpf_map_lookup_elem(&iot_quiets, &process) || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room) {
+	if (bpf_map_lookup_elem(&iot_quiets, &process) || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room ||
+	    bpf_ringbuf_query(texts, BPF_RB_AVAIL_DATA) > iot_cfg.room_less) {
 		__sync_fetch_and_add(&source->refused, calls);
 		return false;
 	}
@@ -160,7 +170,7 @@ __noinline int iot_marks(struct iot_task *t, struct iot_spec *s, struct iot_fram
 	around = iot_around(t);
 	marks = f->marks;
 	if (!(s->more & IOT_M_PHASE)) {
-		if (!f->summed)
+		if (!f->summed && !s->sums)
 			iot_count_time(f->spec, now - f->start);
 		if (iot_is_slow(f->spec, now - f->start))
 			marks |= IOT_D_SELF | IOT_D_WHOLE;
@@ -172,14 +182,18 @@ __noinline int iot_marks(struct iot_task *t, struct iot_spec *s, struct iot_fram
 		marks = IOT_D_SELF;
 	/* what was told inside it hangs on it */
 	if (marks && !f->marks && !iot_may_tell(t->process, 1))
-		return IOT_MARK_REFUSED;
+		return IOT_MARK_REFUSED | (marks & IOT_D_WHOLE);
 	return marks;
 }
 
 struct iot_telling {
+	struct iot_task *t;
 	struct iot_memory *m;
 	u64 now;
 	u32 calls;
+	u32 after; /* those with higher numbers */
+	u32 left;  /* so many stay */
+	u32 tells;
 };
 
 static long iot_tell_step(u64 i, struct iot_telling *x)
@@ -188,26 +202,63 @@ static long iot_tell_step(u64 i, struct iot_telling *x)
 
 	if (i >= x->calls)
 		return 1;
-	k->told = x->now;
-	iot_tell(IOT_C_CALL, k->layer, k, sizeof(*k));
+	if (k->e.call.seq <= x->after) {
+		x->left = i + 1;
+		return 0;
+	}
+	if (x->tells) {
+		k->told = x->now;
+		iot_tell(IOT_C_CALL, k->layer, k, sizeof(*k));
+	}
 	return 0;
 }
 
-/* A call is told in which all is wanted: what ended inside it, or before it in the same one. */
-static __always_inline void iot_tell_kept(struct iot_task *t, struct iot_memory *m, u64 now)
+/*
+ * All is wanted that ran inside the call with this number: what is remembered of it is told, and what is not is counted. `lost`:
+ * how many were not remembered when it entered. With `tells` 0 there is no room for any of it.
+ */
+static __always_inline void iot_tell_kept(struct iot_task *t, struct iot_memory *m, u64 now, u32 after, u32 lost,
+					  u32 tells)
 {
-	struct iot_telling x = {.m = m, .now = now, .calls = t->kept};
+	struct iot_telling x = {.t = t, .m = m, .now = now, .calls = t->kept, .after = after};
+	struct iot_source *source;
+	u32 forgotten = t->unkept - lost;
 
-	if (t->unkept) {
-		struct iot_source *source = iot_source_of(t->process);
-
-		if (source)
-			__sync_fetch_and_add(&source->refused, t->unkept);
+	/* the first time it is only counted */
+	bpf_loop(IOT_KEPT, iot_tell_step, &x, 0);
+	if (x.calls > x.left) {
+		x.tells = tells && iot_may_tell(t->process, x.calls - x.left);
+		if (x.tells)
+			bpf_loop(IOT_KEPT, iot_tell_step, &x, 0);
 	}
-	if (x.calls && iot_may_tell(t->process, x.calls))
-		bpf_loop(IOT_KEPT, iot_tell_step, &x, 0);
-	t->kept = 0;
-	t->unkept = 0;
+	source = iot_source_of(t->process);
+	if (source && forgotten)
+		__sync_fetch_and_add(&source->forgotten, forgotten);
+	if (source && !tells)
+		__sync_fetch_and_add(&source->refused, x.calls - x.left);
+	t->kept = x.left;
+	t->unkept = lost;
+}
+
+/* A call is over that is slow, or around which one is slow by now: what is remembered of that one is told with it. */
+static __always_inline void iot_tell_inside(struct iot_task *t, struct iot_frame *f, u32 marks, u64 now)
+{
+	struct iot_frame *around = iot_around(t);
+	struct iot_memory *m;
+	u32 after = f->seq, lost = f->lost;
+	bool due = around && now > around->due;
+
+	if (!t->kept && !t->unkept)
+		return;
+	if (!due && !(marks & IOT_D_WHOLE))
+		return;
+	if (due) {
+		after = around->due_seq;
+		lost = around->due_lost;
+	}
+	m = bpf_task_storage_get(&iot_memories, bpf_get_current_task_btf(), 0, 0);
+	if (m)
+		iot_tell_kept(t, m, now, after, lost, !(marks & IOT_MARK_REFUSED));
 }
 
 /* A call that is told hangs on those around it. */
@@ -228,20 +279,25 @@ static __always_inline void iot_passes(struct iot_task *t, struct iot_frame *f)
 		iot_hang(t, f->marks);
 }
 
-/* A call that is told for what it is, and not summed up, gets its marks. */
-__noinline int iot_mark(struct iot_task *t, u32 marks, u64 now)
+/* A call will never return. It is wanted when it, or one around it, is slow, or chosen, and for what is inside it. */
+static __always_inline u32 iot_left_marks(struct iot_task *t, struct iot_frame *f, u64 now)
 {
-	struct iot_memory *m;
+	u32 marks = f->marks;
 
-	if (!t)
+	if (now > f->due || iot_is_chosen(t->process, f->file ? IOT_F_FILE : 0, f->ino, f->dev, f->generation))
+		marks = IOT_D_SELF;
+	iot_hang(t, marks);
+	return marks;
+}
+
+/* A call that is told for what it is, and not summed up, gets its marks. */
+__noinline int iot_mark(struct iot_task *t, struct iot_frame *f, u32 marks, u64 now)
+{
+	if (!t || !f)
 		return 0;
-	if (marks == IOT_MARK_REFUSED)
+	iot_tell_inside(t, f, marks, now);
+	if (marks & IOT_MARK_REFUSED)
 		marks = 0;
-	if (marks && (t->kept || t->unkept)) {
-		m = bpf_task_storage_get(&iot_memories, bpf_get_current_task_btf(), 0, 0);
-		if (m)
-			iot_tell_kept(t, m, now);
-	}
 	t->made.call.type |= marks & (IOT_D_SELF | IOT_D_WHOLE);
 	iot_hang(t, marks);
 	return 0;
@@ -261,13 +317,15 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 	if (!t || !s || !f)
 		return 0;
 	around = iot_around(t);
-	tells = (marks && marks != IOT_MARK_REFUSED) || f->holds;
-	keeps = !tells && !marks && iot_cfg.detail & IOT_DETAIL_SLOW && around && around->calls;
+	if (marks)
+		iot_tell_inside(t, f, marks, now);
+	tells = marks & IOT_D_SELF || f->holds;
+	keeps = !tells && !marks && around && around->due != ~0ULL;
 	if (!tells && !keeps)
 		return 0;
 	m = bpf_task_storage_get(&iot_memories, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!m) {
-		iot_lost(IOT_P_STORAGE, s->layer);
+		iot_lost(IOT_P_DETAIL, s->layer);
 		return 0;
 	}
 	if (keeps && t->kept >= IOT_KEPT) {
@@ -275,10 +333,8 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		return 0;
 	}
 	k = keeps ? &m->calls[t->kept++ & (IOT_KEPT - 1)] : &m->now;
-	if (marks == IOT_MARK_REFUSED)
+	if (marks & IOT_MARK_REFUSED)
 		marks = 0;
-	if (marks && (t->kept || t->unkept))
-		iot_tell_kept(t, m, now);
 	k->e = t->made;
 	k->e.call.type = IOT_T_KEPT | (keeps ? IOT_D_SELF : marks);
 	k->told = now;

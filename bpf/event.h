@@ -55,11 +55,11 @@ enum iot_text_kind {
 #define IOT_F_FILE	 0x80
 
 /* Aggregate mode, with iot_call.type: the call is wanted by itself; with all that is inside it. */
-#define IOT_D_SELF	 0x80
-#define IOT_D_WHOLE	 0x40
+#define IOT_D_SELF   0x80
+#define IOT_D_WHOLE  0x40
 
-#define IOT_DUR_BITS	 46
-#define IOT_CPU_BITS	 12
+#define IOT_DUR_BITS 46
+#define IOT_CPU_BITS 12
 
 struct iot_call {
 	u8 type;

@@ -122,6 +122,9 @@ __noinline int iot_fault_detail(struct iot_task *t, struct iot_spec *s, struct i
 	f = iot_frame_at(t, t->depth);
 	f->spec = e->call.spec;
 	f->start = e->call.start;
+	f->seq = e->call.seq;
+	f->summed = 1;
+	f->lost = t->unkept;
 	f->marks = f->holds = 0;
 	f->inner = f->miss = f->ahead = f->throttled = 0;
 	f->range = IOT_RANGE_UNKNOWN;

@@ -123,6 +123,8 @@ static __always_inline bool iot_end_syscall(struct iot_task *t, u64 now)
 	e.ino = f->ino;
 	e.dev = f->dev;
 	e.generation = f->generation;
+	if (iot_cfg.detail)
+		e.call.type |= iot_left_marks(t, f, now);
 	iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 	return true;
 }

@@ -422,6 +422,8 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	iot_values(t, s, f, ret);
 	marks = iot_cfg.detail ? iot_marks(t, s, f, now) : 0;
 	if (f->summed) {
+		if (marks & IOT_D_SELF)
+			iot_paths(t, s, f);
 		iot_sum_made(t, s, f, now);
 		if (iot_cfg.detail)
 			iot_detail(t, s, f, marks, now);
@@ -437,7 +439,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	if ((s->bits & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
 		iot_submitted(t, c->got);
 	if (iot_cfg.detail)
-		iot_mark(t, marks, now);
+		iot_mark(t, f, marks, now);
 	iot_send_call(t, s, c);
 	return 0;
 }

@@ -36,8 +36,15 @@ __noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 		e.call.flags |= IOT_F_UNFINISHED;
 	if (t->seq != e.call.seq + 1)
 		e.call.seq = t->seq++;
-	if (iot_cfg.detail)
-		iot_hang(t, 0);
+	if (iot_cfg.detail) {
+		struct iot_spec *s = iot_spec_of(e.call.spec);
+		bool wanted = iot_is_slow(e.call.spec, dur) ||
+			      iot_is_chosen(t->process, e.call.flags, e.ino, e.dev, e.generation);
+
+		if (s && wanted && iot_may_tell(t->process, 1))
+			e.call.type |= IOT_D_SELF;
+		iot_hang(t, e.call.type);
+	}
 	iot_send(t->halted.life ? IOT_C_LIFE : IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
 	return 0;
 }

@@ -228,8 +228,8 @@ struct iot_config {
 	u64 group;     /* IOT_ALL_OF_GROUP: its number */
 	u32 pid_level; /* of our PID namespace; 0: the node's own */
 	u32 pid_ns;    /* its inode */
-	u32 room;      /* bytes in a ring from which on nothing is told besides the sums */
-	u32 pad2;
+	u32 room;      /* bytes in a ring of calls from which on nothing is told besides the sums */
+	u32 room_less; /* the same of the other rings */
 };
 
 #endif

@@ -414,6 +414,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
 	if (!iot_about_what(t, s, f, ret)) {
 		iot_lost(IOT_P_EXCLUDED, s->layer);
+		iot_passes(t, f);
 		return 0;
 	}
 	iot_spent(t, t->now - f->start);
@@ -447,7 +448,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (iot_cfg.aggregate)
 		iot_tell_inner(t, s, f);
 	if (iot_cfg.detail)
-		iot_mark(t, t->marks, t->now);
+		iot_mark(t, f, t->marks, t->now);
 	if (iot_send_cache(t, s, f, ret))
 		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
 	return 0;

@@ -53,23 +53,27 @@ struct iot_frame {
 	u64 ino;
 	u32 dev;
 	u32 generation;
-	u32 rounds; /* of notes that are complete */
-	u16 inside; /* I/O libraries that it is, or runs in, a call of: bit by layer */
-	u8 copy;    /* which copy of the library */
-	u8 depth;   /* recorded calls around it; of a note one less, so that what runs in it counts on */
-	u8 range;   /* system calls: is from .. to known? */
-	u8 narrow;  /* system calls: what arguments point at has 32-bit pointers */
-	u8 layout;  /* system calls: IOT_L_ */
-	u8 copies;  /* system calls: the other file of one that copies is known: note[0], note[1] */
-	u32 nr;	    /* system calls: its number */
-	u16 layers; /* of the calls around it, and its own: bit by layer */
-	u8 nested;  /* it is in a call of its own layer */
-	u8 summed;  /* aggregate mode: it is not told */
-	u8 opening; /* it is, or runs in, a call of a library that makes or ends handles */
-	u8 marks;   /* aggregate mode: IOT_D_SELF when a call inside it was told as one that is wanted */
-	u8 holds;   /* aggregate mode: a call inside it was told */
-	u8 calls;   /* it and the calls around it that are no phases */
-	u64 due;    /* aggregate mode: from then on it, or a call around it, is slow */
+	u32 rounds;   /* of notes that are complete */
+	u16 inside;   /* I/O libraries that it is, or runs in, a call of: bit by layer */
+	u8 copy;      /* which copy of the library */
+	u8 depth;     /* recorded calls around it; of a note one less, so that what runs in it counts on */
+	u8 range;     /* system calls: is from .. to known? */
+	u8 narrow;    /* system calls: what arguments point at has 32-bit pointers */
+	u8 layout;    /* system calls: IOT_L_ */
+	u8 copies;    /* system calls: the other file of one that copies is known: note[0], note[1] */
+	u32 nr;	      /* system calls: its number */
+	u16 layers;   /* of the calls around it, and its own: bit by layer */
+	u8 nested;    /* it is in a call of its own layer */
+	u8 summed;    /* aggregate mode: it is not told */
+	u8 opening;   /* it is, or runs in, a call of a library that makes or ends handles */
+	u8 marks;     /* aggregate mode: IOT_D_SELF when a call inside it was told as one that is wanted */
+	u8 holds;     /* aggregate mode: a call inside it was told */
+	u8 calls;     /* it and the calls around it that are no phases */
+	u64 due;      /* aggregate mode: from then on it, or a call around it, is slow */
+	u32 due_seq;  /* that call's number */
+	u32 due_lost; /* and its `lost` */
+	u32 lost;     /* iot_task.unkept when it entered */
+	u32 pad2;
 };
 
 /* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */

@@ -130,6 +130,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		if (!iot_file_wanted(inode)) { /* nor is the system call recorded, which counts it */
 			if (t->seq == f->seq + 1)
 				t->seq--;
+			iot_passes(t, f);
 			return 0;
 		}
 		iot_key_of(inode, &key);
@@ -174,7 +175,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	if (iot_cfg.aggregate)
 		iot_tell_inner(t, s, f);
 	if (iot_cfg.detail)
-		iot_mark(t, marks, now);
+		iot_mark(t, f, marks, now);
 	iot_send(iot_call_class(s), s->layer, e, sizeof(*e));
 	return 0;
 }

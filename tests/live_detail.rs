@@ -11,6 +11,7 @@ mod programs;
 mod sql;
 
 use iotrace_bpf::correlate::rows::Span;
+use iotrace_bpf::words::flag;
 use live::{Data, Traced};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -66,6 +67,12 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
     let own = format!("path = '{}'", work.path().join("file").display());
     assert_eq!(summed(&traced.dir, &format!("op = 'pread64' AND {own}")), told(&traced)["pread64"].as_i64().unwrap());
     assert_eq!(summed(&traced.dir, "op = 'fread'"), 1);
+    // Nothing is counted twice.
+    let sql = "WITH told AS (SELECT layer, op, sum(n)::BIGINT AS n FROM hist WHERE what = 'latency' GROUP BY ALL),
+                    summed AS (SELECT layer, op, sum(calls)::BIGINT AS n FROM file_rollup WHERE layer <> 'block' GROUP BY ALL)
+               SELECT layer, op, told.n AS told, summed.n AS summed FROM told FULL JOIN summed USING (layer, op)
+               WHERE told.n IS DISTINCT FROM summed.n";
+    assert_eq!(sql::query(&traced.dir, sql), Vec::<Value>::new());
     // The report counts nothing twice, and shows the call.
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -91,24 +98,52 @@ fn calls_that_nobody_could_remember_are_counted() {
     let work = live::scratch();
     let options = ["--sockets", "--detail", "slow=stdio:200ms"];
     let (traced, data) = detailed(work.path(), &options, "inner", &["file"], 1000);
-    let fread = data.spans.iter().find(|s| s.op == "fread").unwrap();
-    let reads = data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).count() as i64;
+    // Both slow calls, with what is inside them: that the first one had more than can be remembered silences nobody.
+    let freads: Vec<&Span> = data.spans.iter().filter(|s| s.op == "fread").collect();
+    assert_eq!(freads.len(), 2, "{:?}", data.losses);
+    let inside = |fread: &Span| data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).count() as i64;
     let lost: i64 = data.losses.iter().map(|l| l.count).sum();
-    assert!(
-        data.losses.iter().all(|l| l.place == "detail" && l.process_ix == Some(fread.process_ix)),
-        "{:?}",
-        data.losses
-    );
-    // What the program asked of the pipe is recorded or said to be missing.
+    let process = freads[0].process_ix;
+    assert!(data.losses.iter().all(|l| l.place == "detail" && l.process_ix == Some(process)), "{:?}", data.losses);
+    // What the program asked of the pipes is recorded or said to be missing.
     let all = told(&traced)["read"].as_i64().unwrap();
-    assert_eq!(reads + lost, all);
-    assert!(reads >= 100 && lost > 0, "{reads} of {all}");
-    let process = format!("pid = {} AND op = 'read' AND path LIKE 'pipe:%'", fread.pid);
-    assert_eq!(summed(&traced.dir, &process), all);
+    let reads = [inside(freads[0]), inside(freads[1])];
+    assert_eq!(reads[0] + reads[1] + lost, all);
+    assert!(reads.iter().all(|n| *n >= 100) && lost > 0, "{reads:?} of {all}");
+    let of_pipes = format!("pid = {} AND op = 'read' AND path LIKE 'pipe:%'", freads[0].pid);
+    assert_eq!(summed(&traced.dir, &of_pipes), all);
     // No figure of the sums is in doubt for that.
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["complete"], true);
+}
+
+#[test]
+fn quick_calls_beside_a_slow_one_are_not_recorded() {
+    let work = live::scratch();
+    // The slow read is one of four in a call that is not to be looked at.
+    let (traced, data) =
+        detailed(work.path(), &["--sockets", "--detail", "slow=syscall:250ms"], "slow", &["file"], 2000);
+    assert_eq!(data.losses, [], "{}", traced.stderr);
+    let reads: Vec<&Span> = data.spans.iter().filter(|s| s.layer.name() == "syscall").collect();
+    assert!(reads.iter().all(|s| s.dur_ns >= 250_000_000), "{reads:#?}");
+    let [read] = reads.iter().filter(|s| s.op == "read").collect::<Vec<_>>()[..] else { panic!("{reads:#?}") };
+    // With the call around it.
+    assert_eq!(data.parent(read).map(|s| s.op), Some("fread"));
+}
+
+#[test]
+fn slow_calls_that_a_signal_or_the_end_of_the_trace_ends_are_recorded() {
+    let work = live::scratch();
+    let options = ["--sockets", "--detail", "slow=syscall:400ms", "--duration", "3s"];
+    let command =
+        [programs::build("detailed").into_os_string(), "signal".into(), work.path().join("file").into(), "100".into()];
+    let traced = live::trace(work.path(), &options, &command);
+    assert_eq!(traced.code, Some(128 + 14), "{}", traced.stderr);
+    let data = Data::read(&traced.dir);
+    let reads: Vec<_> =
+        data.spans.iter().filter(|s| s.op == "read").map(|s| (s.errno, s.flags & flag::UNFINISHED != 0)).collect();
+    assert_eq!(reads, [(4, false), (0, true)], "{:#?}", data.spans);
 }
 
 #[test]
@@ -193,5 +228,5 @@ fn where_there_is_no_room_sums_stay_right_and_rows_say_whose_calls_are_missing()
     // Those that are recorded and those that are said not to be are all there are.
     assert_eq!(loud.0 + loud.1 + quiet.0 + quiet.1 + ring, 600_400, "{missing:?}, ring {ring}");
     // The one that wrote little is not made to pay for the other: for most of the time that one is not listened to.
-    assert!(quiet.0 > 200, "{missing:?}");
+    assert!(quiet.0 >= 200, "{missing:?}");
 }

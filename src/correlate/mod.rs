@@ -445,6 +445,8 @@ impl Correlator {
 
     /// A call is over; `kept`: it is in the sums.
     fn call(&mut self, call: &Call, kept: Option<&Kept>, late: bool, out: &mut Vec<Row>) {
+        // What it changed was changed again since: it only asks.
+        let past = kept.is_some_and(|k| k.told > call.start.saturating_add(call.dur));
         let Some((row, copy)) = self.row_of(call.spec) else {
             self.losses.add("spec_unknown", None, 1);
             return;
@@ -465,10 +467,13 @@ impl Correlator {
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
+        let asks = (past && !matches!(spec.role, Role::Use | Role::None))
+            .then(|| (catalog::Row { role: Role::None, ..*spec }, Call { handle: None, ..*call }));
+        let (seen_row, seen_call) = asks.as_ref().map_or((spec, call), |(row, call)| (row, call));
         let seen = Seen {
-            row: spec,
+            row: seen_row,
             copy,
-            call,
+            call: seen_call,
             owner: thread.owner,
             pid: thread.pid,
             span: id,
@@ -507,7 +512,7 @@ impl Correlator {
         }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if let (Layer::Syscall | Layer::Vfs, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
-            (spec.layer, spec.kind, call.direct, found.file, call.off, facts.bytes)
+            (spec.layer, spec.kind, call.direct || past, found.file, call.off, facts.bytes)
         {
             let writer = (call.thread, Some((call.seq, call.seq)));
             let file = call.file.and_then(|key| self.things.files.of_data(key)).unwrap_or(file);

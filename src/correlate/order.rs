@@ -55,7 +55,8 @@ fn key(event: &Event) -> (u64, u8, u64, u64) {
         // Of calls that end together, the inner one began later.
         Event::Operation(o) => (7, pair(o.call.thread, o.call.seq), 0),
         Event::Call(c) => (8, pair(c.thread, u32::MAX - c.seq), 0),
-        Event::Kept(k) => (8, pair(k.call.thread, u32::MAX - k.call.seq), 0),
+        // Of those that are told together the one that ended first.
+        Event::Kept(k) => (7, k.call.start.saturating_add(k.call.dur), pair(k.call.thread, u32::MAX - k.call.seq)),
         Event::Disk { dev, .. } => (3, u64::from(*dev), 0),
         Event::Bio(_, bio) => (9, bio.req, bio.off),
         Event::Dirty(d) => (9, pair(d.thread, d.seq.unwrap_or(0)), d.off),

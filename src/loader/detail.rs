@@ -26,8 +26,8 @@ const UNKNOWN: Duration = Duration::from_millis(100);
 /// After so many looks what is known counts half.
 const HALF_LIFE: u32 = 60;
 
-/// For how many ticks a process that told too much is not listened to.
-const QUIET_TICKS: u32 = 20;
+/// For how many ticks a process that told too much is not listened to: 2 s.
+const QUIET_TICKS: u32 = 10;
 /// How often what is known of processes that are gone is forgotten, in ticks.
 const FORGET_TICKS: u32 = 100;
 
@@ -209,7 +209,10 @@ fn put(set: &MapHandle, process: u32, is_in: bool) -> bool {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Source {
     told: u64,
+    /// There was no room.
     refused: u64,
+    /// Nobody could remember them.
+    forgotten: u64,
 }
 
 /// Watches who tells how much.
@@ -240,7 +243,7 @@ impl Sources {
             let Ok(Some(value)) = self.table.lookup(&key, MapFlags::ANY) else { continue };
             let (words, _) = value.as_chunks();
             let word = |at: usize| words.get(at).map_or(0, |w| u64::from_ne_bytes(*w));
-            now.insert(process, Source { told: word(0), refused: word(1) });
+            now.insert(process, Source { told: word(0), refused: word(1), forgotten: word(2) });
         }
         let verdict = self.judge.tick(&now);
         for (process, quiet) in verdict.quiet {
@@ -284,8 +287,9 @@ impl Judge {
             let before = self.before.insert(*process, *source).unwrap_or_default();
             let told = source.told.saturating_sub(before.told);
             let refused = source.refused.saturating_sub(before.refused);
-            if refused > 0 {
-                verdict.refused.push((*process, refused));
+            let forgotten = source.forgotten.saturating_sub(before.forgotten);
+            if refused + forgotten > 0 {
+                verdict.refused.push((*process, refused + forgotten));
             }
             if !self.quiet.contains_key(process) {
                 full |= refused > 0;
@@ -353,14 +357,18 @@ mod tests {
     #[test]
     fn the_loudest_is_not_listened_to_for_a_while() {
         let mut judge = Judge::default();
-        let source = |told, refused| Source { told, refused };
+        let source = |told, refused| Source { told, refused, forgotten: 0 };
         let calm = BTreeMap::from([(1, source(50, 0)), (2, source(10, 0))]);
         assert_eq!(judge.tick(&calm), Verdict::default());
-        let full = BTreeMap::from([(1, source(60, 3)), (2, source(90, 7))]);
+        // What a thread could not remember is counted, and nobody told too much.
+        let forgot = BTreeMap::from([(1, Source { forgotten: 5, ..source(50, 0) }), (2, source(10, 0))]);
+        assert_eq!(judge.tick(&forgot), Verdict { refused: vec![(1, 5)], quiet: vec![] });
+        let full = BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7))]);
         assert_eq!(judge.tick(&full), Verdict { refused: vec![(1, 3), (2, 7)], quiet: vec![(2, true)] });
         // What it would tell now makes nobody else quiet.
         for n in 1..=QUIET_TICKS {
-            let later = BTreeMap::from([(1, source(60, 3)), (2, source(90, 7 + u64::from(n)))]);
+            let later =
+                BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7 + u64::from(n)))]);
             let verdict = judge.tick(&later);
             assert_eq!(verdict.refused, [(2, 1)]);
             assert_eq!(verdict.quiet, if n == QUIET_TICKS { vec![(2, false)] } else { vec![] });

@@ -86,6 +86,7 @@ pub fn open<'obj>(
     if let Some(plan) = &options.detail {
         ro.iot_cfg.detail = plan.bits();
         ro.iot_cfg.room = layout.bytes[1] / 5 * 4;
+        ro.iot_cfg.room_less = layout.bytes[0].min(layout.bytes[2]) / 5 * 4;
     }
     if options.layers.contains(&Layer::Syscall) {
         let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);

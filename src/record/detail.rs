@@ -98,9 +98,8 @@ impl Chooser {
             Event::Process { process, parent: Some(parent), .. } if self.chosen.contains(parent) => {
                 self.process(*process, true);
             }
-            Event::Exit { process, .. } => {
-                self.chosen.remove(process);
-            }
+            // Numbers are never used again.
+            Event::Exit { process, .. } => self.process(*process, false),
             Event::File { key, seen, .. } | Event::Preopened { key, seen, .. } => {
                 let path = String::from_utf8_lossy(&seen.path);
                 let fits = |d: &Detail| matches!(d, Detail::File(pattern) if pattern.matches(&path));
