@@ -446,7 +446,7 @@ impl Correlator {
     /// A call is over; `kept`: it is in the sums.
     fn call(&mut self, call: &Call, kept: Option<&Kept>, late: bool, out: &mut Vec<Row>) {
         // What it changed was changed again since: it only asks.
-        let past = kept.is_some_and(|k| k.told > call.start.saturating_add(call.dur));
+        let past = kept.is_some_and(Kept::past);
         let Some((row, copy)) = self.row_of(call.spec) else {
             self.losses.add("spec_unknown", None, 1);
             return;

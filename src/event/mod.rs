@@ -68,6 +68,13 @@ pub struct Kept {
     pub cached: Cached,
 }
 
+impl Kept {
+    /// It ended a while before it was told.
+    pub const fn past(&self) -> bool {
+        self.told > self.call.start.saturating_add(self.call.dur)
+    }
+}
+
 /// A phase was entered: its own call follows when it returns, which may be at the end of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enter {
