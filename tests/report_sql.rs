@@ -489,7 +489,9 @@ fn nodes_that_lack_a_run_did_not_meet() {
         for (key, value) in [("host", host), ("t0_ns", "0"), ("t0_wall_ns", "1000")] {
             trace.row(meta(key, value));
         }
-        opens.into_iter().for_each(|(coll_id, at)| open(&mut trace, rank, coll_id, at));
+        for (coll_id, at) in opens {
+            open(&mut trace, rank, coll_id, at);
+        }
         write_of(host, &dir.path().join(host), trace.finish());
     }
     let report = report::build(&mut report::Union::open(dir.path()).unwrap()).unwrap();

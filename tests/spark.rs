@@ -59,7 +59,9 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     t.row(process(1, Some(7)));
     t.row(file(1, "/before"));
     t.row(file(1, "/after"));
-    rest(1, 0).into_iter().for_each(|row| t.row(row));
+    for row in rest(1, 0) {
+        t.row(row);
+    }
     let phase = t.call(1, None, (Layer::App, "step", Kind::Other), 0, 1_000_000);
     let inner = t.call(1, Some(phase), (Layer::App, "step", Kind::Other), 100, 900_000);
     let mut reads = Vec::new();

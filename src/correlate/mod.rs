@@ -467,8 +467,11 @@ impl Correlator {
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
-        let asks = (past && !matches!(spec.role, Role::Use | Role::None))
-            .then(|| (catalog::Row { role: Role::None, ..*spec }, Call { handle: None, ..*call }));
+        let asks = if past && !matches!(spec.role, Role::Use | Role::None) {
+            Some((catalog::Row { role: Role::None, ..*spec }, Call { handle: None, ..*call }))
+        } else {
+            None
+        };
         let (seen_row, seen_call) = asks.as_ref().map_or((spec, call), |(row, call)| (row, call));
         let seen = Seen {
             row: seen_row,

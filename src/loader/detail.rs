@@ -138,7 +138,9 @@ impl Slow {
         let halve = self.looks.is_multiple_of(HALF_LIFE);
         for (row, known) in &mut self.known {
             if halve {
-                known.iter_mut().for_each(|n| *n /= 2);
+                for n in known.iter_mut() {
+                    *n /= 2;
+                }
             }
             let limit = usual(known).unwrap_or(UNKNOWN);
             self.table

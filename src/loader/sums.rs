@@ -25,6 +25,8 @@ const SHORTEST: Duration = Duration::from_millis(125);
 pub const BLOCK_OPS: u32 = 16;
 
 type Histograms = [[u32; BUCKETS]; 2];
+/// Buckets that are not empty, and their counts.
+type Buckets = Vec<(usize, u32)>;
 
 /// The kernel side's tables of sums.
 pub struct Sums {
@@ -128,7 +130,7 @@ impl Sums {
     }
 
     /// Durations and sizes of the calls of a row since the last time, by bucket.
-    fn counted(&mut self, row: u32) -> Result<Option<[Vec<(usize, u32)>; 2]>> {
+    fn counted(&mut self, row: u32) -> Result<Option<[Buckets; 2]>> {
         let value = self.histograms.lookup(&row.to_ne_bytes(), MapFlags::ANY).context("reading histograms")?;
         let Some(all) = value.as_deref().and_then(wire::counts) else { return Ok(None) };
         let seen = self.seen_histograms.insert(row, all).unwrap_or([[0; BUCKETS]; 2]);
@@ -159,7 +161,7 @@ impl Sums {
 }
 
 /// By how much the counts of buckets have grown. They may have wrapped around.
-fn grown(before: &[u32], after: &[u32]) -> Vec<(usize, u32)> {
+fn grown(before: &[u32], after: &[u32]) -> Buckets {
     let new = before.iter().zip(after).map(|(b, a)| a.wrapping_sub(*b));
     new.enumerate().filter(|(_, n)| *n > 0).collect()
 }
