@@ -5,10 +5,14 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long anything may take to appear, also where the processor is emulated and others use it.
 const LIMIT: Duration = Duration::from_mins(1);
+
+/// So many were made by this process.
+static PANES: AtomicU32 = AtomicU32::new(0);
 
 /// A terminal; its server ends with it.
 pub struct Pane {
@@ -18,7 +22,9 @@ pub struct Pane {
 impl Pane {
     /// Runs a shell line in a terminal of that size.
     pub fn new(work: &Path, size: (u16, u16), line: &str) -> Self {
-        let pane = Self { socket: work.join("tmux.socket") };
+        // The server of the pane before may not have gone yet.
+        let number = PANES.fetch_add(1, Ordering::Relaxed);
+        let pane = Self { socket: work.join(format!("tmux.{number}")) };
         let (columns, lines) = (size.0.to_string(), size.1.to_string());
         // Nobody's own layout is shown or changed, also not that of who called sudo.
         let config = format!("XDG_CONFIG_HOME={}/config", work.display());
