@@ -73,7 +73,8 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
                SELECT layer, op, told.n AS told, summed.n AS summed FROM told FULL JOIN summed USING (layer, op)
                WHERE told.n IS DISTINCT FROM summed.n";
     assert_eq!(sql::query(&traced.dir, sql), Vec::<Value>::new());
-    // The report counts nothing twice, and shows the call.
+    // The report counts nothing twice, says what was recorded, and shows the call.
+    assert!(traced.stdout.contains("single calls of slow=stdio:250ms"), "{}", traced.stdout);
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let layer = report["layers"].as_array().unwrap().iter().find(|l| l["layer"] == "stdio").unwrap();

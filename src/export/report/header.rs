@@ -33,6 +33,9 @@ pub struct Header {
     pub files: usize,
     /// Calls were summed up in the kernel (`--aggregate`): single ones, and which the program made itself, are not known.
     pub aggregate: bool,
+    /// Which were recorded one by one besides (`--detail`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// Calls on sockets, pipes, terminals, `/proc` and `/sys`, which are left out on purpose.
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
@@ -171,6 +174,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         ranks: 0,
         files: 0,
         aggregate: meta.contains_key(crate::export::AGGREGATE),
+        detail: text_of(crate::export::DETAIL),
         excluded_calls,
         requests_in_flight,
         flight: text_of("trigger").map(|trigger| Flight {

@@ -125,7 +125,11 @@ impl Report {
         let processes = plural(h.processes, "process", "processes");
         line(format!("traced    {processes}{ranks}, {}", plural(h.files, "file", "files")));
         if h.aggregate {
-            line("recorded  sums by process, file, layer and operation (--aggregate): no single calls".to_owned());
+            let single = h
+                .detail
+                .as_ref()
+                .map_or_else(|| "no single calls".to_owned(), |detail| format!("single calls of {}", escape(detail)));
+            line(format!("recorded  sums by process, file, layer and operation (--aggregate): {single}"));
         }
         if h.excluded_calls > 0 {
             line(format!(
