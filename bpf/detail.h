@@ -187,7 +187,6 @@ __noinline int iot_marks(struct iot_task *t, struct iot_spec *s, struct iot_fram
 }
 
 struct iot_telling {
-	struct iot_task *t;
 	struct iot_memory *m;
 	u64 now;
 	u32 calls;
@@ -220,7 +219,7 @@ static long iot_tell_step(u64 i, struct iot_telling *x)
 static __always_inline void iot_tell_kept(struct iot_task *t, struct iot_memory *m, u64 now, u32 after, u32 lost,
 					  u32 tells)
 {
-	struct iot_telling x = {.t = t, .m = m, .now = now, .calls = t->kept, .after = after};
+	struct iot_telling x = {.m = m, .now = now, .calls = t->kept, .after = after};
 	struct iot_source *source;
 	u32 forgotten = t->unkept - lost;
 
