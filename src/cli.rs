@@ -329,6 +329,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
 }
 
+/// What is slow: a time, of all layers or of the one that is named before it and a colon.
+///
+/// # Errors
+/// Says what was expected.
+pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
+    let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
+    let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;
+    Ok((Some(layer), duration(time)?))
+}
+
 fn period(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|t| if t < Duration::from_secs(1) { Err("expected 1s or more".to_owned()) } else { Ok(t) })
 }

@@ -29,9 +29,8 @@ impl FromStr for Detail {
         match (name, value) {
             ("slow", None) => Ok(Self::Slow { layer: None, time: None }),
             ("slow", Some(value)) => {
-                let (layer, time) = value.rsplit_once(':').map_or((None, value), |(layer, time)| (Some(layer), time));
-                let layer = layer.map(|name| Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}")));
-                Ok(Self::Slow { layer: layer.transpose()?, time: Some(cli::duration(time)?) })
+                let (layer, time) = cli::slow(value)?;
+                Ok(Self::Slow { layer, time: Some(time) })
             }
             ("rank", Some(rank)) => {
                 rank.parse().ok().filter(|n| *n >= 0).map(Self::Rank).ok_or_else(|| format!("no rank: {rank:?}"))

@@ -79,9 +79,8 @@ impl FromStr for Trigger {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         match (name, value) {
             ("slow", Some(value)) => {
-                let (layer, time) = value.rsplit_once(':').map_or((None, value), |(layer, time)| (Some(layer), time));
-                let layer = layer.map(|name| Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}")));
-                Ok(Self::Slow { layer: layer.transpose()?, time: cli::duration(time)? })
+                let (layer, time) = cli::slow(value)?;
+                Ok(Self::Slow { layer, time })
             }
             ("error", None) => Ok(Self::Error(None)),
             ("error", Some(name)) => {
