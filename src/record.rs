@@ -170,6 +170,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         t0,
         gauges,
         totals: Totals::default(),
+        sampler: Some(sampler),
         guardian: None,
         command: None,
         viewer: &viewer,
@@ -184,7 +185,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
-    drop(sampler);
+    run.sampler = None;
     let code = run.end(&stop);
     let (mut command, ended_by_us) = (run.command.take(), run.told);
     drop(run);

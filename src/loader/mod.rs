@@ -4,6 +4,7 @@
 //! `attach`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
+pub mod counters;
 pub mod detail;
 pub mod elf;
 pub mod existing;

@@ -149,9 +149,39 @@ pub static NODE_DEVICE_BUSY: Family = family(
 );
 pub static NODE_DEVICE_IN_FLIGHT: Family =
     family("iotrace_node_device_in_flight", Type::Gauge, "", "device", "Requests that the device has now");
+pub static TARGET_CPU: Family =
+    family("iotrace_target_cpu_seconds", Type::Counter, "seconds", "", "CPU time of the traced processes");
+pub static TARGET_FAULTS: Family = family(
+    "iotrace_target_page_faults",
+    Type::Counter,
+    "",
+    "kind",
+    "Page faults of the traced processes, on files or not",
+);
+pub static TARGET_SWITCHES: Family = family(
+    "iotrace_target_context_switches",
+    Type::Counter,
+    "",
+    "",
+    "How often threads of the traced processes left a CPU",
+);
+pub static TARGET_MIGRATIONS: Family = family(
+    "iotrace_target_cpu_migrations",
+    Type::Counter,
+    "",
+    "",
+    "How often threads of the traced processes went on on another CPU",
+);
+pub static TARGET_HARDWARE: Family = family(
+    "iotrace_target_hardware_events",
+    Type::Counter,
+    "",
+    "event",
+    "What the CPUs count of the traced processes: cycles, instructions, misses",
+);
 
 /// All of them, in the order in which they are served.
-pub static ALL: [&Family; 26] = [
+pub static ALL: [&Family; 31] = [
     &BUILD,
     &OP_DURATION,
     &OP_FAILED,
@@ -178,6 +208,11 @@ pub static ALL: [&Family; 26] = [
     &NODE_DEVICE_TIME,
     &NODE_DEVICE_BUSY,
     &NODE_DEVICE_IN_FLIGHT,
+    &TARGET_CPU,
+    &TARGET_FAULTS,
+    &TARGET_SWITCHES,
+    &TARGET_MIGRATIONS,
+    &TARGET_HARDWARE,
 ];
 
 #[cfg(test)]

@@ -122,6 +122,11 @@ const fn of_figure(figure: Figure) -> (&'static Family, &'static str, &'static s
         Figure::DeviceTime => (&f::NODE_DEVICE_TIME, "device", "op"),
         Figure::DeviceBusy => (&f::NODE_DEVICE_BUSY, "device", ""),
         Figure::DeviceInFlight => (&f::NODE_DEVICE_IN_FLIGHT, "device", ""),
+        Figure::TargetCpu => (&f::TARGET_CPU, "", ""),
+        Figure::TargetFaults => (&f::TARGET_FAULTS, "", "kind"),
+        Figure::TargetSwitches => (&f::TARGET_SWITCHES, "", ""),
+        Figure::TargetMigrations => (&f::TARGET_MIGRATIONS, "", ""),
+        Figure::TargetHardware => (&f::TARGET_HARDWARE, "", "event"),
     }
 }
 

@@ -7,6 +7,7 @@ use super::text::Format;
 use crate::correlate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
 use crate::event::FileKey;
 use crate::export::tests::sums;
+use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
 use crate::words::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,6 +145,8 @@ fn node() -> Node {
     readings.extend(figures::pressure("io", "some total=2500000"));
     readings.extend(figures::network("e\"th:7 1 0 0 0 0 0 0 8 1 0 0 0 0 0 0"));
     readings.extend(figures::devices("254 0 vda 1 0 8 3 2 0 16 5 0 4 9", |_| true));
+    let count = |value| Count { value, enabled_ns: 1, running_ns: 1 };
+    readings.extend(counters::readings((0..COUNTERS.len()).map(|at| (at, count(7 * (at as u64 + 1))))));
     Node { readings, sources: vec![("/proc/stat", true), ("/proc/pressure/cpu", false)] }
 }
 
@@ -205,6 +208,9 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is("process_cpu_seconds_total", "1.500000000");
     is("process_start_time_seconds", "1700000000.123456789");
     is("iotrace_node_cpu_seconds_total{mode=\"user\"}", "1.5");
+    is("iotrace_target_cpu_seconds_total", "0.000000007");
+    is("iotrace_target_page_faults_total{kind=\"major\"}", "21");
+    is("iotrace_target_hardware_events_total{event=\"branch_misses\"}", "70");
     is("iotrace_node_pressure_seconds_total{resource=\"io\",kind=\"some\"}", "2.5");
     is("iotrace_node_network_bytes_total{interface=\"e\\\"th\",direction=\"sent\"}", "8");
     is("iotrace_node_device_bytes_total{device=\"vda\",op=\"write\"}", "8192");

@@ -1,4 +1,4 @@
-//! The figures of the node, and how they are read from the texts of /proc.
+//! The figures of the node and of the traced processes, and how those of the node are read from the texts of /proc.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,10 +20,15 @@ pub enum Figure {
     DeviceTime,
     DeviceBusy,
     DeviceInFlight,
+    TargetCpu,
+    TargetFaults,
+    TargetSwitches,
+    TargetMigrations,
+    TargetHardware,
 }
 
 /// All figures, in the order in which they are shown.
-pub const FIGURES: [Figure; 9] = [
+pub const FIGURES: [Figure; 14] = [
     Figure::Cpu,
     Figure::Memory,
     Figure::Pressure,
@@ -33,6 +38,11 @@ pub const FIGURES: [Figure; 9] = [
     Figure::DeviceTime,
     Figure::DeviceBusy,
     Figure::DeviceInFlight,
+    Figure::TargetCpu,
+    Figure::TargetFaults,
+    Figure::TargetSwitches,
+    Figure::TargetMigrations,
+    Figure::TargetHardware,
 ];
 
 impl Figure {
@@ -48,6 +58,11 @@ impl Figure {
             Self::DeviceTime => "node_device_time_seconds",
             Self::DeviceBusy => "node_device_busy_seconds",
             Self::DeviceInFlight => "node_device_in_flight",
+            Self::TargetCpu => "target_cpu_seconds",
+            Self::TargetFaults => "target_page_faults",
+            Self::TargetSwitches => "target_context_switches",
+            Self::TargetMigrations => "target_cpu_migrations",
+            Self::TargetHardware => "target_hardware_events",
         }
     }
 }

@@ -1,5 +1,7 @@
-//! What the node as a whole does, by the kernel's own counters. Pure: texts of /proc in, figures out.
+//! What the node as a whole does, and the traced processes, by the kernel's own counters. Pure: texts of /proc and counts in,
+//! figures out.
 
+pub mod counters;
 pub mod figures;
 pub mod resolutions;
 

@@ -4,6 +4,7 @@ use super::control::Control;
 use super::flight::{By, Looked, SharedAlarm, Step};
 use super::live::Watch;
 use super::rotation::Rotation;
+use super::sampler::Sampler;
 use super::targets::{COMMAND, Targets};
 use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
@@ -16,6 +17,7 @@ use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::event::wire::Mapped;
 use crate::export::{self, Why, text};
 use crate::inflight::InFlight;
+use crate::loader::counters::{Counters, Of};
 use crate::loader::kernel;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{Gauges, now};
@@ -62,6 +64,8 @@ pub struct Run<'a, 'obj> {
     pub t0: u64,
     pub gauges: Arc<Gauges>,
     pub totals: Totals,
+    /// Looks at the node, until the trace ends.
+    pub sampler: Option<Sampler>,
     pub guardian: Option<Guardian>,
     pub command: Option<Launched>,
     pub viewer: &'a Viewer,
@@ -146,6 +150,13 @@ impl Run<'_, '_> {
         self.session.attach_hooks()?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
         self.targets.attach(self.reserved, self.session, &self.notes)?;
+        self.count(match self.targets {
+            // Not yet there.
+            Targets::Command(_) => None,
+            Targets::Listed(pids) => Some(Of::Processes(pids)),
+            Targets::Group(directory, _) => Some(Of::Group(directory)),
+            Targets::Node => Some(Of::Node),
+        });
         if !self.args.run.is_empty()
             && let Some(code) = self.launch()?
         {
@@ -162,6 +173,13 @@ impl Run<'_, '_> {
         }
         self.tick();
         result
+    }
+
+    /// Begins to read what the kernel counts of the targets.
+    fn count(&self, of: Option<Of<'_>>) {
+        if let (Some(of), Some(sampler)) = (of, &self.sampler) {
+            sampler.count(Counters::open(of));
+        }
     }
 
     /// Starts the command; its exit status if it could not be started.
@@ -182,6 +200,9 @@ impl Run<'_, '_> {
             };
             let _ = self.notes.send(Note::Events(vec![process]));
             self.session.add_target(command.pid(), COMMAND, false)?;
+        }
+        if matches!(self.targets, Targets::Command(_)) {
+            self.count(Some(Of::Command(command.pid())));
         }
         let name = self.args.run.first().context("a command")?;
         match command.go(name)? {

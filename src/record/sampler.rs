@@ -1,11 +1,12 @@
-//! The thread that looks at the node while a trace goes on: what the kernel counts of it goes to the dataset, to whoever
-//! watches, and to the metrics.
+//! The thread that looks at the node and the counters of the traced processes while a trace goes on: what the kernel counts goes
+//! to the dataset, to whoever watches, and to the metrics.
 
 use super::worker::Note;
 use crate::correlate::rows::{Meta, Metric, Row};
+use crate::loader::counters::Counters;
 use crate::loader::rings::{Gauges, now};
 use crate::node::figures::{self, Digest, Figure, Reading};
-use crate::node::{Missing, Recent};
+use crate::node::{Missing, Recent, counters};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -55,7 +56,8 @@ impl Board {
 
 /// The thread, seen from outside. It ends when this is dropped.
 pub struct Sampler {
-    stop: Option<Sender<()>>,
+    /// Dropped, it ends the thread.
+    counted: Option<Sender<Counters>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -65,24 +67,34 @@ impl Sampler {
     /// # Errors
     /// When the thread cannot be started.
     pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>) -> Result<Self> {
-        let (stop, stopped) = mpsc::channel::<()>();
+        let (counted, inbox) = mpsc::channel();
         let work = move || {
             let mut looker = Looker::new(t0, board, gauges, notes);
             looker.look();
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(looker.until_next()) {
-                looker.look();
+            loop {
+                match inbox.recv_timeout(looker.until_next()) {
+                    Ok(counters) => looker.count(counters),
+                    Err(RecvTimeoutError::Timeout) => looker.look(),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
             }
             looker.sample();
         };
         let thread =
             std::thread::Builder::new().name("node".into()).spawn(work).context("thread that looks at the node")?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { counted: Some(counted), thread: Some(thread) })
+    }
+
+    /// From now on these are read, too.
+    pub fn count(&self, counters: Counters) {
+        // A thread that has ended reads nothing.
+        let _ = self.counted.as_ref().map(|counted| counted.send(counters));
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.stop = None;
+        self.counted = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -151,6 +163,9 @@ struct Looker {
     /// What the dataset has.
     written: HashMap<(Figure, Arc<str>, &'static str), f64>,
     sampled: Option<i64>,
+    counters: Counters,
+    /// What they had at the last sample.
+    counted: Vec<Reading>,
 }
 
 impl Looker {
@@ -161,16 +176,12 @@ impl Looker {
             .filter_map(|s| Some(Missing { path: s.path, why: s.file.as_ref().err()?.to_string() }))
             .collect();
         let facts = missing.iter().map(|m| format!("{}: {}", m.path, m.why)).collect::<Vec<_>>().join("; ");
-        if !facts.is_empty() {
-            let row = Row::Meta(Meta { key: "node_missing".to_owned(), value: facts });
-            let _ = notes.send(Note::Rows(vec![row]));
-        }
         board.with(|seen| {
             seen.sources = sources.iter().map(|s| (s.path, s.file.is_ok())).collect();
             seen.recent.missing = missing;
         });
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
-        Self {
+        let looker = Self {
             t0,
             board,
             gauges,
@@ -184,7 +195,23 @@ impl Looker {
             known_for: 0,
             written: HashMap::new(),
             sampled: None,
+            counters: Counters::default(),
+            counted: Vec::new(),
+        };
+        looker.tell_missing("node_missing", facts);
+        looker
+    }
+
+    fn tell_missing(&self, key: &str, what: String) {
+        if !what.is_empty() {
+            let _ = self.notes.send(Note::Rows(vec![Row::Meta(Meta { key: key.to_owned(), value: what })]));
         }
+    }
+
+    fn count(&mut self, counters: Counters) {
+        self.tell_missing("counters_missing", counters.missing());
+        self.board.with(|seen| seen.sources.extend(counters.sources()));
+        self.counters = counters;
     }
 
     fn t_ns(&self) -> i64 {
@@ -246,6 +273,7 @@ impl Looker {
         self.board.with(|seen| {
             seen.recent.resolutions.push(t_ns, &digest);
             seen.readings = readings;
+            seen.readings.extend_from_slice(&self.counted);
         });
         if self.sampled != Some(t_ns.div_euclid(SAMPLE_NS)) {
             self.sample();
@@ -257,13 +285,18 @@ impl Looker {
         let t_ns = self.t_ns();
         self.sampled = Some(t_ns.div_euclid(SAMPLE_NS));
         let fill = self.gauges.take_fill_for_metrics();
+        let counted = counters::readings(self.counters.read());
         let readings = self.board.with(|seen| {
+            // Those of the last sample are the last ones.
+            seen.readings.truncate(seen.readings.len().saturating_sub(self.counted.len()));
+            seen.readings.extend_from_slice(&counted);
             if seen.fills.len() == FILLS {
                 seen.fills.pop_front();
             }
             seen.fills.push_back(fill);
             seen.readings.clone()
         });
+        self.counted = counted;
         let mut rows = Vec::new();
         for r in readings {
             let label = r.label();

@@ -59,6 +59,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("hdf5_mix_mpi", "hdf5_mix.c", Needs::MpiAndHdf5),
     ("interrupted", "interrupted.c", Needs::StaticLibc),
     ("into", "into.c", Needs::Libc),
+    ("counted", "counted.c", Needs::Libc),
     ("summed", "summed.c", Needs::Libc),
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),

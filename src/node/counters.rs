@@ -1,0 +1,119 @@
+//! What the kernel counts of the traced processes by perf events: which counters, and how their values are read. Pure.
+
+use super::figures::{Figure, Reading};
+
+/// `perf_type_id` of `include/uapi/linux/perf_event.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Hardware = 0,
+    Software = 1,
+}
+
+impl Kind {
+    /// As in `iotrace_node_source` and in `meta`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "perf_event hardware",
+            Self::Software => "perf_event software",
+        }
+    }
+}
+
+pub const KINDS: [Kind; 2] = [Kind::Software, Kind::Hardware];
+
+/// A counter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counter {
+    pub kind: Kind,
+    /// `perf_hw_id` or `perf_sw_ids`.
+    pub config: u64,
+    pub figure: Figure,
+    pub part: &'static str,
+    /// How many are one of the figure's unit.
+    per_unit: f64,
+}
+
+impl Counter {
+    /// Its figure and part.
+    pub fn name(&self) -> String {
+        [self.figure.name(), self.part].join(" ").trim_end().to_owned()
+    }
+}
+
+const fn counter(kind: Kind, config: u64, figure: Figure, part: &'static str, per_unit: f64) -> Counter {
+    Counter { kind, config, figure, part, per_unit }
+}
+
+/// `PERF_COUNT_SW_TASK_CLOCK`: of a whole CPU it tells how long that was looked at.
+pub const TASK_CLOCK: u64 = 1;
+
+/// In the order of their figures.
+pub const COUNTERS: [Counter; 10] = [
+    counter(Kind::Software, TASK_CLOCK, Figure::TargetCpu, "", 1e9),
+    counter(Kind::Software, 5, Figure::TargetFaults, "minor", 1.0),
+    counter(Kind::Software, 6, Figure::TargetFaults, "major", 1.0),
+    counter(Kind::Software, 3, Figure::TargetSwitches, "", 1.0),
+    counter(Kind::Software, 4, Figure::TargetMigrations, "", 1.0),
+    counter(Kind::Hardware, 0, Figure::TargetHardware, "cycles", 1.0),
+    counter(Kind::Hardware, 1, Figure::TargetHardware, "instructions", 1.0),
+    counter(Kind::Hardware, 2, Figure::TargetHardware, "cache_references", 1.0),
+    counter(Kind::Hardware, 3, Figure::TargetHardware, "cache_misses", 1.0),
+    counter(Kind::Hardware, 5, Figure::TargetHardware, "branch_misses", 1.0),
+];
+
+/// What one event has counted: `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    pub value: u64,
+    pub enabled_ns: u64,
+    pub running_ns: u64,
+}
+
+impl Count {
+    /// With what was not counted while other events had the CPU's counters, as perf estimates it.
+    fn estimate(self) -> f64 {
+        match self.running_ns {
+            0 => 0.0,
+            running if running < self.enabled_ns => self.value as f64 * (self.enabled_ns as f64 / running as f64),
+            _ => self.value as f64,
+        }
+    }
+}
+
+/// The sums over all events of each counter that has any: places in [`COUNTERS`], and counts.
+pub fn readings(counts: impl IntoIterator<Item = (usize, Count)>) -> Vec<Reading> {
+    let mut sums = [None; COUNTERS.len()];
+    for (at, count) in counts {
+        if let Some(sum) = sums.get_mut(at) {
+            *sum = Some(sum.unwrap_or(0.0) + count.estimate());
+        }
+    }
+    let told = COUNTERS.iter().zip(sums).filter_map(|(counter, sum)| Some((counter, sum?)));
+    told.map(|(c, sum)| Reading { figure: c.figure, of: "".into(), part: c.part, value: sum / c.per_unit }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_counter_add_up_and_what_was_not_counted_all_the_time_is_estimated() {
+        let count = |value, enabled_ns, running_ns| Count { value, enabled_ns, running_ns };
+        let told = readings([
+            (0, count(1_500_000_000, 9, 9)),
+            (0, count(500_000_000, 9, 9)),
+            (1, count(7, 0, 0)),
+            (5, count(100, 20, 5)),
+            (99, count(1, 1, 1)),
+        ]);
+        let told: Vec<_> = told.iter().map(|r| (r.figure.name(), r.part, r.value)).collect();
+        let expected = [
+            ("target_cpu_seconds", "", 2.0),
+            // It has not run yet.
+            ("target_page_faults", "minor", 0.0),
+            ("target_hardware_events", "cycles", 400.0),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(readings([]), []);
+    }
+}
