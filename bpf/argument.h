@@ -56,12 +56,12 @@ static __noinline void iot_short_arguments(struct iot_frame *f, struct pt_regs *
 {
 	if (!f || !regs)
 		return;
-	f->a[0] = (u32)BPF_CORE_READ(regs, bx);
-	f->a[1] = (u32)BPF_CORE_READ(regs, cx);
-	f->a[2] = (u32)BPF_CORE_READ(regs, dx);
-	f->a[3] = (u32)BPF_CORE_READ(regs, si);
-	f->a[4] = (u32)BPF_CORE_READ(regs, di);
-	f->a[5] = (u32)BPF_CORE_READ(regs, bp);
+	f->a[0] = (u32)IOT_READ(regs, bx);
+	f->a[1] = (u32)IOT_READ(regs, cx);
+	f->a[2] = (u32)IOT_READ(regs, dx);
+	f->a[3] = (u32)IOT_READ(regs, si);
+	f->a[4] = (u32)IOT_READ(regs, di);
+	f->a[5] = (u32)IOT_READ(regs, bp);
 	f->a[6] = 0;
 	f->narrow = 1;
 	f->layout = layout;
@@ -100,12 +100,12 @@ static __always_inline void iot_arguments(struct iot_frame *f, struct pt_regs *r
 		iot_short_arguments(f, regs, entry >> IOT_SYSNO_LAYOUT);
 		return;
 	}
-	f->a[0] = PT_REGS_PARM1_CORE_SYSCALL(regs);
-	f->a[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
-	f->a[2] = PT_REGS_PARM3_CORE_SYSCALL(regs);
-	f->a[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
-	f->a[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
-	f->a[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
+	f->a[0] = PT_REGS_PARM1_SYSCALL(regs);
+	f->a[1] = PT_REGS_PARM2_SYSCALL(regs);
+	f->a[2] = PT_REGS_PARM3_SYSCALL(regs);
+	f->a[3] = PT_REGS_PARM4_SYSCALL(regs);
+	f->a[4] = PT_REGS_PARM5_SYSCALL(regs);
+	f->a[5] = PT_REGS_PARM6_SYSCALL(regs);
 	f->narrow = id & IOT_X32 && (id & ~(long)IOT_X32) >= IOT_X32_OWN;
 }
 

@@ -17,22 +17,22 @@ struct blkdev_dio___iot {
 /* The control block of the direct I/O that a bio is part of. */
 static __always_inline struct kiocb *iot_bio_kiocb(struct bio *bio)
 {
-	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
-	void *dio = BPF_CORE_READ(bio, bi_private);
+	u64 end = (u64)IOT_READ(bio, bi_end_io);
+	void *dio = IOT_READ(bio, bi_private);
 	struct blkdev_dio___iot *blkdev = dio;
 	struct iomap_dio *iomap = dio;
 
 	if (!end)
 		return NULL;
 	if (end == iot_symbols.iomap_dio_bio_end_io)
-		return BPF_CORE_READ(iomap, iocb);
+		return IOT_READ(iomap, iocb);
 	if (!bpf_core_field_exists(blkdev->bio))
 		return NULL;
 	if (end == iot_symbols.blkdev_bio_end_io)
-		return BPF_CORE_READ(blkdev, iocb);
+		return IOT_READ(blkdev, iocb);
 	if (end == iot_symbols.blkdev_bio_end_io_async) {
 		blkdev = (void *)bio - bpf_core_field_offset(struct blkdev_dio___iot, bio);
-		return BPF_CORE_READ(blkdev, iocb);
+		return IOT_READ(blkdev, iocb);
 	}
 	return NULL;
 }
@@ -44,8 +44,8 @@ static __always_inline struct iot_op *iot_task_operation(struct iot_task *t)
 	struct iot_op_key key = {.object = t->issuing};
 
 	if (task->flags & PF_IO_WORKER && bpf_core_field_exists(task->worker_private)) {
-		struct io_worker *worker = (void *)BPF_CORE_READ(task, worker_private);
-		u64 work = (u64)BPF_CORE_READ(worker, cur_work);
+		struct io_worker *worker = (void *)IOT_READ(task, worker_private);
+		u64 work = (u64)IOT_READ(worker, cur_work);
 
 		key.object = work ? work - bpf_core_field_offset(struct io_kiocb, work) : 0;
 	}
@@ -66,11 +66,11 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 	op = bpf_map_lookup_elem(&iot_ops, &key);
 	if (op)
 		return op;
-	if ((u64)BPF_CORE_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
+	if ((u64)IOT_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
 		struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
 
-		key.object = BPF_CORE_READ(aio, ki_res.obj);
-		key.context = BPF_CORE_READ(aio, ki_ctx, user_id);
+		key.object = IOT_READ(aio, ki_res.obj);
+		key.context = IOT_READ(aio, ki_ctx, user_id);
 		key.process = t->process;
 		return bpf_map_lookup_elem(&iot_ops, &key);
 	}
@@ -83,11 +83,8 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
  */
 static __always_inline bool iot_written_back(struct folio *folio)
 {
-	unsigned long flags = 0;
-
 	/* The first word in every kernel; its type became a struct in 6.18, which CO-RE takes for another member. */
-	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
-	return flags >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
+	return iot_read_word(folio) >> bpf_core_enum_value(enum pageflags, PG_writeback) & 1;
 }
 
 /* Not of every kernel, so that the types are our own: CONFIG_BLK_CGROUP, include/linux/blk-cgroup.h. */
@@ -111,16 +108,16 @@ static __always_inline u64 iot_bio_cgroup(struct bio *bio)
 
 	if (!bpf_core_field_exists(charged->bi_blkg))
 		return 0;
-	cgroup = BPF_CORE_READ(charged, bi_blkg, blkcg, css.cgroup);
+	cgroup = IOT_READ(charged, bi_blkg, blkcg, css.cgroup);
 	/* Numbers are those of a hierarchy; the unified one is the first. */
-	return cgroup && iot_is_unified(cgroup) ? BPF_CORE_READ(cgroup, kn, id) : 0;
+	return cgroup && iot_is_unified(cgroup) ? IOT_READ(cgroup, kn, id) : 0;
 }
 
 /* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */
 static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 {
-	struct bvec_iter it = BPF_CORE_READ(bio, bi_iter);
-	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	struct bvec_iter it = {};
+	struct bio_vec *vec = IOT_READ(bio, bi_io_vec);
 	struct iot_file_key key = {};
 	struct address_space *mapping;
 	struct bio_vec bv = {};
@@ -131,28 +128,30 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	bool writes;
 	u16 type;
 
+	bpf_core_read(&it, sizeof(it), &bio->bi_iter);
 	if (!vec || !it.bi_size)
 		return;
 	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
 	if (!bv.bv_page)
 		return;
 	page = bv.bv_page;
+	/* it shares its place with pointers, which the verifier would take it for */
 	head = BPF_CORE_READ(page, compound_head);
 	folio = head & 1 ? (void *)(head - 1) : (void *)page;
-	mapping = BPF_CORE_READ(folio, mapping);
+	mapping = IOT_READ(folio, mapping);
 	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
 		return;
-	inode = BPF_CORE_READ(mapping, host);
+	inode = IOT_READ(mapping, host);
 	if (!inode)
 		return;
-	type = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	type = IOT_READ(inode, i_mode) & S_IFMT;
 	/* The pages of a device that something holds are those of the file system on it. */
-	if (type == S_IFBLK && BPF_CORE_READ(bio, bi_bdev, bd_holder))
+	if (type == S_IFBLK && IOT_READ(bio, bi_bdev, bd_holder))
 		e->flags |= IOT_B_META;
 	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
-	if (type != S_IFREG || !BPF_CORE_READ(inode, i_sb, s_bdev))
+	if (type != S_IFREG || !IOT_READ(inode, i_sb, s_bdev))
 		return;
-	writes = (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE;
+	writes = (IOT_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE;
 	if (writes && !iot_written_back(folio))
 		return;
 	iot_key_of(inode, &key);
@@ -162,7 +161,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;
-	e->off = (u64)BPF_CORE_READ(folio, index) << PAGE_SHIFT;
+	e->off = (u64)IOT_READ(folio, index) << PAGE_SHIFT;
 	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
 	e->off += bv.bv_offset + it.bi_bvec_done;
 }
@@ -170,24 +169,24 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 /* Does a bio write to a journal? */
 static __always_inline bool iot_bio_journal(struct bio *bio)
 {
-	u64 end = (u64)BPF_CORE_READ(bio, bi_end_io);
-	struct buffer_head *bh = BPF_CORE_READ(bio, bi_private);
+	u64 end = (u64)IOT_READ(bio, bi_end_io);
+	struct buffer_head *bh = IOT_READ(bio, bi_private);
 	void *data;
 	u32 word = 0;
 
-	if (!end || (BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
+	if (!end || (IOT_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)
 		return false;
 	/* Of a log that is a ring, one part of what goes over its end. */
 	if (end == iot_symbols.bio_chain_endio)
-		end = (u64)BPF_CORE_READ((struct bio *)bh, bi_end_io);
+		end = (u64)IOT_READ((struct bio *)bh, bi_end_io);
 	if (end == iot_symbols.xlog_bio_end_io)
 		return true;
 	if (end != iot_symbols.end_bio_bh_io_sync)
 		return false;
-	if ((u64)BPF_CORE_READ(bh, b_end_io) == iot_symbols.journal_end_buffer_io_sync)
+	if ((u64)IOT_READ(bh, b_end_io) == iot_symbols.journal_end_buffer_io_sync)
 		return true;
 	/* Its superblock is written like any other block, but nothing else begins like it. */
-	data = BPF_CORE_READ(bh, b_data);
+	data = IOT_READ(bh, b_data);
 	bpf_probe_read_kernel(&word, sizeof(word), data);
 	return word == JBD2_MAGIC_LE;
 }

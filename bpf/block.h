@@ -135,7 +135,7 @@ static __always_inline bool iot_take(u32 hook, u32 copy, u64 object)
 
 static __always_inline u32 iot_disk_of(struct gendisk *disk)
 {
-	u32 dev = disk ? IOT_DEV(BPF_CORE_READ(disk, major), BPF_CORE_READ(disk, first_minor)) : 0;
+	u32 dev = disk ? IOT_DEV(IOT_READ(disk, major), IOT_READ(disk, first_minor)) : 0;
 	struct iot_disk e = {.type = IOT_T_DISK, .dev = dev};
 	u8 told = 1;
 
@@ -161,11 +161,11 @@ static __always_inline void iot_bio_by(struct iot_queued *q, struct iot_bio *e)
 /* What it carries. */
 static __always_inline void iot_bio_what(struct bio *bio, struct iot_bio *e)
 {
-	e->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	e->bytes = IOT_READ(bio, bi_iter.bi_size);
 	iot_bio_file(bio, e);
 	if (iot_bio_journal(bio)) {
 		e->flags |= IOT_B_JOURNAL;
-		e->dev = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+		e->dev = IOT_READ(bio, bi_bdev, bd_dev);
 	}
 }
 
@@ -196,9 +196,9 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	r.req = __sync_fetch_and_add(&iot_next_request, 1);
 	r.queued = q->time;
 	r.issued = q->time;
-	r.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
-	r.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	r.cmd_flags = BPF_CORE_READ(bio, bi_opf);
+	r.sector = IOT_READ(bio, bi_iter.bi_sector);
+	r.bytes = IOT_READ(bio, bi_iter.bi_size);
+	r.cmd_flags = IOT_READ(bio, bi_opf);
 	r.dev = q->dev;
 	r.pid = q->tgid;
 	r.upper_dev = q->upper_dev;
@@ -243,7 +243,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = iot_tgid()}, *before;
-	struct gendisk *disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
+	struct gendisk *disk = IOT_READ(bio, bi_bdev, bd_disk);
 	struct iot_task *t = NULL;
 	u64 key = (u64)bio;
 
@@ -288,7 +288,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 	}
 	if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
-	if (disk && BPF_CORE_READ(disk, fops, submit_bio))
+	if (disk && IOT_READ(disk, fops, submit_bio))
 		iot_level(bio, &q);
 	return 0;
 }
@@ -300,7 +300,7 @@ int BPF_PROG(iot_bio_remap, struct bio *bio, u32 dev, u64 from)
 	struct iot_queued *q, handed = {.upper_dev = dev, .upper_sector = from};
 	u64 key = (u64)bio;
 
-	if (BPF_CORE_READ(bio, bi_bdev, bd_dev) == dev)
+	if (IOT_READ(bio, bi_bdev, bd_dev) == dev)
 		return 0; /* from a partition to its disk */
 	q = bpf_map_lookup_elem(&iot_bios, &key);
 	if (q && q->time && q->dev == dev) {
@@ -316,14 +316,14 @@ int BPF_PROG(iot_bio_remap, struct bio *bio, u32 dev, u64 from)
 SEC("?tp_btf/block_split")
 int BPF_PROG(iot_bio_split, struct bio *bio)
 {
-	u64 key = (u64)bio, whole = (u64)BPF_CORE_READ(bio, bi_private);
+	u64 key = (u64)bio, whole = (u64)IOT_READ(bio, bi_private);
 	struct iot_queued *q = bpf_map_lookup_elem(&iot_bios, &whole), part;
 
 	if (q) {
 		q->split = 1;
 		part = *q;
 		/* What is left begins after it. */
-		q->upper_sector += BPF_CORE_READ(bio, bi_iter.bi_size) >> SECTOR_SHIFT;
+		q->upper_sector += IOT_READ(bio, bi_iter.bi_size) >> SECTOR_SHIFT;
 		bpf_map_update_elem(&iot_bios, &key, &part, BPF_ANY);
 	}
 	return 0;
@@ -336,7 +336,7 @@ static __always_inline int iot_insert(u32 copy, struct request *rq)
 
 	if (!iot_take(IOT_ON_INSERT, copy, key))
 		return 0;
-	in.allocated = BPF_CORE_READ(rq, start_time_ns);
+	in.allocated = IOT_READ(rq, start_time_ns);
 	bpf_map_update_elem(&iot_inserts, &key, &in, BPF_ANY);
 	return 0;
 }
@@ -403,14 +403,14 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 		iot_chain_flush(part, r->wanted);
 		*part = e;
 	}
-	c->bio = BPF_CORE_READ(bio, bi_next);
+	c->bio = IOT_READ(bio, bi_next);
 	return 0;
 }
 
 static __always_inline int iot_issue(u32 copy, struct request *rq)
 {
 	struct iot_issuing *s = bpf_map_lookup_elem(&iot_issuings, &copy);
-	struct iot_chain c = {.bio = BPF_CORE_READ(rq, bio), .s = s};
+	struct iot_chain c = {.bio = IOT_READ(rq, bio), .s = s};
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 	struct iot_inflight *again, *r;
 	struct iot_inserted *in;
@@ -420,10 +420,10 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	r = &s->r;
 	__builtin_memset(s, 0, sizeof(*s));
 	r->issued = now;
-	r->allocated = BPF_CORE_READ(rq, start_time_ns);
-	r->sector = BPF_CORE_READ(rq, __sector);
-	r->bytes = BPF_CORE_READ(rq, __data_len);
-	r->cmd_flags = BPF_CORE_READ(rq, cmd_flags);
+	r->allocated = IOT_READ(rq, start_time_ns);
+	r->sector = IOT_READ(rq, __sector);
+	r->bytes = IOT_READ(rq, __data_len);
+	r->cmd_flags = IOT_READ(rq, cmd_flags);
 	again = bpf_map_lookup_elem(&iot_requests, &key);
 	if (again && again->allocated == r->allocated && again->sector == r->sector && again->bytes == r->bytes) {
 		if (again->requeued)
@@ -433,7 +433,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	}
 	r->req = __sync_fetch_and_add(&iot_next_request, 1);
 	r->pid = iot_tgid();
-	r->dev = iot_disk_of(BPF_CORE_READ(rq, q, disk));
+	r->dev = iot_disk_of(IOT_READ(rq, q, disk));
 	in = bpf_map_lookup_elem(&iot_inserts, &key);
 	if (in) {
 		if (in->allocated == r->allocated)
@@ -500,7 +500,7 @@ static __noinline int iot_over(u64 key, u64 status)
 
 static __always_inline int iot_complete(u32 copy, struct request *rq, u8 error, u32 nr_bytes)
 {
-	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < BPF_CORE_READ(rq, __data_len))
+	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < IOT_READ(rq, __data_len))
 		return 0; /* of a part nothing is told: the last one tells */
 	return iot_over((u64)rq, error);
 }
@@ -509,7 +509,7 @@ static __always_inline int iot_end(u32 copy, struct bio *bio)
 {
 	if (!iot_take(IOT_ON_END, copy, (u64)bio))
 		return 0;
-	return iot_over((u64)bio, BPF_CORE_READ(bio, bi_status));
+	return iot_over((u64)bio, IOT_READ(bio, bi_status));
 }
 
 #define IOT_BLOCK_PROGRAMS(copy)                                                                                       \

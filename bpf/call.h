@@ -363,9 +363,9 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	case IOT_POS: {
 		struct file *file = (void *)f->file;
 
-		if (!file || iot_streams(BPF_CORE_READ(file, f_inode)))
+		if (!file || iot_streams(IOT_READ(file, f_inode)))
 			return false;
-		v = BPF_CORE_READ(file, f_pos);
+		v = IOT_READ(file, f_pos);
 		*out = ret > 0 ? v - ret : v;
 		return true;
 	}
@@ -491,14 +491,12 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	if (s->layer != IOT_LAYER_SYSCALL || first == '/')
 		return true;
 	if (s->base[i] < 0 || (s32)iot_arg(f, s->base[i]) == AT_FDCWD) {
-		iot_send_dentry(t, f->seq, IOT_X_BASE + i, BPF_CORE_READ(task, fs, pwd.dentry),
-				BPF_CORE_READ(task, fs, pwd.mnt));
+		iot_send_dentry(t, f->seq, IOT_X_BASE + i, IOT_READ(task, fs, pwd.dentry), IOT_READ(task, fs, pwd.mnt));
 		return true;
 	}
 	dir = iot_fd_file(task, iot_arg(f, s->base[i]));
 	if (dir)
-		iot_send_dentry(t, f->seq, IOT_X_BASE + i, BPF_CORE_READ(dir, f_path.dentry),
-				BPF_CORE_READ(dir, f_path.mnt));
+		iot_send_dentry(t, f->seq, IOT_X_BASE + i, IOT_READ(dir, f_path.dentry), IOT_READ(dir, f_path.mnt));
 	return true;
 }
 

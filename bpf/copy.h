@@ -12,10 +12,10 @@ static __always_inline u64 iot_copy_at(struct file *file, u64 user, u32 bytes)
 {
 	u64 at = 0;
 
-	if (!file || iot_streams(BPF_CORE_READ(file, f_inode)))
+	if (!file || iot_streams(IOT_READ(file, f_inode)))
 		return -1;
 	if (!user)
-		return BPF_CORE_READ(file, f_pos);
+		return IOT_READ(file, f_pos);
 	if (bytes == sizeof(u32)) {
 		u32 low = 0;
 
@@ -62,14 +62,14 @@ __noinline int iot_copy_enter(struct iot_frame *f, u32 call)
 	f->a[2] = in;
 	f->a[3] = iot_copy_at(from, in_at, f->layout == IOT_L_SHORT ? sizeof(u32) : sizeof(u64));
 	f->a[4] = len;
-	reads = from && iot_file_wanted(BPF_CORE_READ(from, f_inode));
-	writes = to && iot_file_wanted(BPF_CORE_READ(to, f_inode));
+	reads = from && iot_file_wanted(IOT_READ(from, f_inode));
+	writes = to && iot_file_wanted(IOT_READ(to, f_inode));
 	if (reads && !writes)
 		return IOT_COPY_FROM;
 	if (reads) {
 		struct iot_file_key key = {};
 
-		iot_key_of(BPF_CORE_READ(from, f_inode), &key);
+		iot_key_of(IOT_READ(from, f_inode), &key);
 		f->note[0] = key.ino;
 		f->note[1] = (u64)key.generation << 32 | key.dev;
 		f->copies = 1;

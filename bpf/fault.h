@@ -106,9 +106,9 @@ static __always_inline bool iot_fault_wanted(struct inode *inode, struct iot_fil
 {
 	struct iot_lib_key lib = {.ino = key->ino, .dev = key->dev, .generation = key->generation};
 
-	if (!shared && BPF_CORE_READ(inode, i_mode) & S_IXUGO)
+	if (!shared && IOT_READ(inode, i_mode) & S_IXUGO)
 		return false;
-	return iot_file_wanted(inode) && BPF_CORE_READ(inode, i_sb, s_magic) != TMPFS_MAGIC &&
+	return iot_file_wanted(inode) && IOT_READ(inode, i_sb, s_magic) != TMPFS_MAGIC &&
 	       !bpf_map_lookup_elem(&iot_libs, &lib);
 }
 
@@ -146,7 +146,7 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 	write = x->writes && m->shared;
 	e.call.flags = IOT_F_GOT;
 	if (file) {
-		struct inode *inode = BPF_CORE_READ(file, f_inode);
+		struct inode *inode = IOT_READ(file, f_inode);
 
 		iot_key_of(inode, &key);
 		if (!x->numbered && !iot_fault_wanted(inode, &key, m->shared)) {
@@ -257,9 +257,9 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 
 	if ((!t && !c) || !mapping)
 		return 0;
-	inode = BPF_CORE_READ(mapping, host);
+	inode = IOT_READ(mapping, host);
 	/* what is on no device is never written back; see iot_bio_file */
-	if (!inode || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || !BPF_CORE_READ(inode, i_sb, s_bdev))
+	if (!inode || (IOT_READ(inode, i_mode) & S_IFMT) != S_IFREG || !IOT_READ(inode, i_sb, s_bdev))
 		return 0;
 	iot_key_of(inode, &key);
 	if (t) {
@@ -277,7 +277,7 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 	e.ino = key.ino;
 	e.dev = key.dev;
 	e.generation = key.generation;
-	e.off = (u64)BPF_CORE_READ(folio, index) << IOT_PAGE_SHIFT;
+	e.off = (u64)IOT_READ(folio, index) << IOT_PAGE_SHIFT;
 	e.bytes = iot_folio_bytes(folio);
 	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
 	return 0;

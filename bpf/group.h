@@ -42,14 +42,14 @@ struct task_struct___iot {
 /* Numbers and names are those of a hierarchy; the unified one is the first. */
 static __always_inline bool iot_is_unified(struct cgroup___iot *group)
 {
-	return BPF_CORE_READ(group, root, hierarchy_id) == 0;
+	return IOT_READ(group, root, hierarchy_id) == 0;
 }
 
 static __always_inline struct kernfs_node___iot *iot_group_of(struct task_struct *task)
 {
 	struct task_struct___iot *t = (void *)task;
 
-	return bpf_core_field_exists(t->cgroups) ? BPF_CORE_READ(t, cgroups, dfl_cgrp, kn) : NULL;
+	return bpf_core_field_exists(t->cgroups) ? IOT_READ(t, cgroups, dfl_cgrp, kn) : NULL;
 }
 
 static __always_inline struct kernfs_node___iot *iot_group_above(struct kernfs_node___iot *node)
@@ -57,8 +57,8 @@ static __always_inline struct kernfs_node___iot *iot_group_above(struct kernfs_n
 	struct kernfs_node___old *old = (void *)node;
 
 	if (bpf_core_field_exists(node->__parent))
-		return BPF_CORE_READ(node, __parent);
-	return bpf_core_field_exists(old->parent) ? BPF_CORE_READ(old, parent) : NULL;
+		return IOT_READ(node, __parent);
+	return bpf_core_field_exists(old->parent) ? IOT_READ(old, parent) : NULL;
 }
 
 struct iot_group_walk {
@@ -82,7 +82,7 @@ static long iot_group_step(u64 i, struct iot_group_walk *w)
 		w->over = 1;
 		return 1;
 	}
-	if (BPF_CORE_READ(node, id) == w->wanted) {
+	if (IOT_READ(node, id) == w->wanted) {
 		w->found = 1;
 		if (!w->out)
 			return 1;
@@ -95,8 +95,7 @@ static long iot_group_step(u64 i, struct iot_group_walk *w)
 		return 1;
 	}
 	barrier_var(pos); /* or the mask, which tells Linux 6.1 the bounds, would be left out */
-	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], IOT_GROUP_NAME,
-				      BPF_CORE_READ(node, name));
+	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], IOT_GROUP_NAME, IOT_READ(node, name));
 	if (n < 0) {
 		w->cut = 1;
 		return 1;
@@ -135,9 +134,9 @@ static __noinline int iot_tell_group(u64 task, u32 process, u64 node)
 	e->pad = 0;
 	e->len = len;
 	e->time = bpf_ktime_get_ns();
-	e->id = node ? BPF_CORE_READ((struct kernfs_node___iot *)node, id) : 0;
+	e->id = node ? IOT_READ((struct kernfs_node___iot *)node, id) : 0;
 	e->process = process;
-	e->uid = BPF_CORE_READ((struct task_struct *)task, cred, uid.val);
+	e->uid = IOT_READ((struct task_struct *)task, cred, uid.val);
 	iot_send(IOT_C_LIFE, 0, e, sizeof(*e) + len);
 	return 0;
 }

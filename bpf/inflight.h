@@ -39,7 +39,7 @@ static long iot_open_step(u64 i, struct iot_looking *x)
 	for (u32 n = 0; n < IOT_OPEN_ARGS; n++)
 		o->a[n] = f->a[n];
 	file = (void *)f->file; /* a local: CO-RE would relocate f's own members */
-	o->pos = file ? BPF_CORE_READ(file, f_pos) : f->pos;
+	o->pos = file ? IOT_READ(file, f_pos) : f->pos;
 	x->out->calls++;
 	return 0;
 }
@@ -52,10 +52,10 @@ static long iot_back_step(u64 i, struct iot_looking *x)
 
 	if (!back)
 		return 1;
-	r->stack = BPF_CORE_READ(back, stack);
-	r->address = BPF_CORE_READ(back, orig_ret_vaddr);
+	r->stack = IOT_READ(back, stack);
+	r->address = IOT_READ(back, orig_ret_vaddr);
 	x->out->returns++;
-	x->back = BPF_CORE_READ(back, next);
+	x->back = IOT_READ(back, next);
 	return 0;
 }
 
@@ -88,7 +88,7 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 	x.out->thread = t->thread;
 	x.out->process = t->process;
 	x.out->calls = x.out->returns = x.out->kernel = 0;
-	x.out->waits = BPF_CORE_READ(task, __state) != 0;
+	x.out->waits = IOT_READ(task, __state) != 0;
 	bpf_probe_read_kernel(x.out->comm, sizeof(x.out->comm), task->comm);
 	bpf_loop(IOT_DEPTH, iot_open_step, &x, 0);
 	/* Of a thread that runs, the registers are those of its last entry into the kernel, and its stack changes. */
@@ -96,11 +96,11 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 		n = bpf_get_task_stack(task, x.out->stack, sizeof(x.out->stack), 0);
 		x.out->kernel = n > 0 ? n / sizeof(u64) : 0;
 		regs = (void *)bpf_task_pt_regs(task);
-		x.out->ip = BPF_CORE_READ(regs, ip);
-		x.out->sp = BPF_CORE_READ(regs, sp);
-		x.out->bp = BPF_CORE_READ(regs, bp);
+		x.out->ip = IOT_READ(regs, ip);
+		x.out->sp = IOT_READ(regs, sp);
+		x.out->bp = IOT_READ(regs, bp);
 		if (bpf_core_field_exists(task->utask)) {
-			x.back = BPF_CORE_READ(task, utask, return_instances);
+			x.back = IOT_READ(task, utask, return_instances);
 			bpf_loop(IOT_DEPTH, iot_back_step, &x, 0);
 		}
 	}

@@ -13,6 +13,7 @@
 #define IOT_LAYER_VFS	  8
 #define IOT_LAYER_BLOCK	  10
 
+#include "read.h"
 #include "event.h"
 #include "spec.h"
 #include "ring.h"

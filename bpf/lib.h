@@ -27,17 +27,17 @@ static __always_inline bool iot_returns_to_us(struct iot_task *t, u64 sp)
 	u64 address = 0;
 
 	if (!t->trampoline)
-		t->trampoline = BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
+		t->trampoline = IOT_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
 	return bpf_probe_read_user(&address, sizeof(address), (void *)sp) || address == t->trampoline;
 }
 
 /* Is this on the stack that the kernel made for the main thread, and grows? */
 static __always_inline bool iot_on_main_stack(u64 sp)
 {
-	struct mm_struct *mm = BPF_CORE_READ(bpf_get_current_task_btf(), mm);
-	u64 top = BPF_CORE_READ(mm, start_stack);
+	struct mm_struct *mm = IOT_READ(bpf_get_current_task_btf(), mm);
+	u64 top = IOT_READ(mm, start_stack);
 
-	return sp <= top && top - sp <= BPF_CORE_READ(mm, stack_vm) << IOT_PAGE_SHIFT;
+	return sp <= top && top - sp <= IOT_READ(mm, stack_vm) << IOT_PAGE_SHIFT;
 }
 
 /*

@@ -16,10 +16,9 @@ struct iot_mapping {
 
 static long iot_vma_step(struct task_struct *task, struct vm_area_struct *vma, struct iot_mapping *m)
 {
-	m->file = BPF_CORE_READ(vma, vm_file);
-	m->off = (m->address & ~(IOT_PAGE - 1)) - BPF_CORE_READ(vma, vm_start) +
-		 (BPF_CORE_READ(vma, vm_pgoff) << IOT_PAGE_SHIFT);
-	m->shared = BPF_CORE_READ(vma, vm_flags) & VM_SHARED;
+	m->file = IOT_READ(vma, vm_file);
+	m->off = (m->address & ~(IOT_PAGE - 1)) - IOT_READ(vma, vm_start) + (IOT_READ(vma, vm_pgoff) << IOT_PAGE_SHIFT);
+	m->shared = IOT_READ(vma, vm_flags) & VM_SHARED;
 	return 0;
 }
 

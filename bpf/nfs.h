@@ -91,9 +91,9 @@ static __always_inline struct iot_client *iot_nfs_before(struct task_struct *sel
 
 	if (!(self->flags & PF_WQ_WORKER) || !bpf_core_field_exists(self->worker_private))
 		return NULL;
-	thread = (void *)BPF_CORE_READ(self, worker_private);
-	worker = (void *)BPF_CORE_READ(thread, data);
-	key = (u64)BPF_CORE_READ(worker, current_work) - bpf_core_field_offset(struct rpc_task___iot, u.tk_work);
+	thread = (void *)IOT_READ(self, worker_private);
+	worker = (void *)IOT_READ(thread, data);
+	key = (u64)IOT_READ(worker, current_work) - bpf_core_field_offset(struct rpc_task___iot, u.tk_work);
 	return bpf_map_lookup_elem(&iot_asking, &key);
 }
 
@@ -102,7 +102,7 @@ static __always_inline bool iot_nfs_closes(struct rpc_task___iot *task)
 {
 	u64 name = 0;
 
-	bpf_probe_read_kernel_str(&name, sizeof(name), BPF_CORE_READ(task, tk_msg.rpc_proc, p_name));
+	bpf_probe_read_kernel_str(&name, sizeof(name), IOT_READ(task, tk_msg.rpc_proc, p_name));
 	return name == IOT_NFS_CLOSE;
 }
 
@@ -123,7 +123,7 @@ int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 
 	if (!task)
 		return 0;
-	if (BPF_CORE_READ(task, tk_client, cl_prog) != IOT_NFS_PROGRAM)
+	if (IOT_READ(task, tk_client, cl_prog) != IOT_NFS_PROGRAM)
 		goto none;
 	t = iot_self();
 	if (!t) /* one that ends, and closes its files? */
@@ -149,7 +149,7 @@ int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 	} else {
 		goto none;
 	}
-	name = BPF_CORE_READ(task, tk_msg.rpc_proc, p_name);
+	name = IOT_READ(task, tk_msg.rpc_proc, p_name);
 	bpf_probe_read_kernel_str(c.op, sizeof(c.op), name);
 	if (bpf_map_update_elem(&iot_asking, &key, &c, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
@@ -169,8 +169,8 @@ int BPF_PROG(iot_nfs_number, struct rpc_rqst___iot *rqst)
 
 	if (!rqst)
 		return 0;
-	key = (u64)BPF_CORE_READ(rqst, rq_task);
-	xid = BPF_CORE_READ(rqst, rq_xid);
+	key = (u64)IOT_READ(rqst, rq_task);
+	xid = IOT_READ(rqst, rq_xid);
 	c = bpf_map_lookup_elem(&iot_asking, &key);
 	if (!c)
 		bpf_map_delete_elem(&iot_asked, &xid);
@@ -189,8 +189,8 @@ int BPF_PROG(iot_nfs_serve, struct svc_rqst___iot *rqst)
 
 	if (!rqst)
 		return 0;
-	xid = BPF_CORE_READ(rqst, rq_xid);
-	if (BPF_CORE_READ(rqst, rq_prog) == IOT_NFS_PROGRAM)
+	xid = IOT_READ(rqst, rq_xid);
+	if (IOT_READ(rqst, rq_prog) == IOT_NFS_PROGRAM)
 		c = bpf_map_lookup_elem(&iot_asked, &xid);
 	s = bpf_task_storage_get(&iot_servings, bpf_get_current_task_btf(), 0, c ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!s) {
@@ -258,14 +258,14 @@ int BPF_PROG(iot_nfs_has_written, void *rqst, void *handle, u64 offset, u32 byte
 /* The status in the reply: of version 4 that of the last operation of the compound, of version 3 its first word. */
 static __always_inline u32 iot_nfs_status(struct svc_rqst___iot *rqst)
 {
-	void *reply = BPF_CORE_READ(rqst, rq_resp);
+	void *reply = IOT_READ(rqst, rq_resp);
 	struct nfsd4_compoundres___iot *compound = reply;
 	u32 status = 0;
 
-	if (!BPF_CORE_READ(rqst, rq_proc)) /* nothing was asked for */
+	if (!IOT_READ(rqst, rq_proc)) /* nothing was asked for */
 		return 0;
-	if (BPF_CORE_READ(rqst, rq_vers) == 4)
-		status = BPF_CORE_READ(compound, cstate.status);
+	if (IOT_READ(rqst, rq_vers) == 4)
+		status = IOT_READ(compound, cstate.status);
 	else
 		bpf_probe_read_kernel(&status, sizeof(status), reply);
 	return __builtin_bswap32(status);
@@ -278,7 +278,7 @@ int BPF_PROG(iot_nfs_reply, struct svc_rqst___iot *rqst)
 	struct iot_reply e = {.type = IOT_T_REPLY};
 	struct iot_serving *s = iot_serving();
 
-	if (!rqst || !s || s->xid != BPF_CORE_READ(rqst, rq_xid))
+	if (!rqst || !s || s->xid != IOT_READ(rqst, rq_xid))
 		return 0;
 	s->on = 0;
 	bpf_map_delete_elem(&iot_asked, &s->xid);

@@ -35,18 +35,16 @@ static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd
 {
 	struct files_struct *files = task->files;
 	struct fdtable *fdt = files ? files->fdt : NULL;
-	struct file *file = NULL;
 
 	if (!fdt || fd >= fdt->max_fds)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
-	return file;
+	return (struct file *)iot_read_word(fdt->fd + fd);
 }
 
 /* A socket or a pipe: nothing in it has an offset. */
 static __always_inline bool iot_streams(struct inode *inode)
 {
-	u16 mode = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	u16 mode = IOT_READ(inode, i_mode) & S_IFMT;
 
 	return mode == S_IFSOCK || mode == S_IFIFO;
 }
@@ -54,8 +52,8 @@ static __always_inline bool iot_streams(struct inode *inode)
 /* Regular files, directories and block devices outside /proc and /sys; the rest is counted and left out. */
 static __always_inline bool iot_file_wanted(struct inode *inode)
 {
-	u16 mode = BPF_CORE_READ(inode, i_mode);
-	u64 magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	u16 mode = IOT_READ(inode, i_mode);
+	u64 magic = IOT_READ(inode, i_sb, s_magic);
 
 	mode &= S_IFMT;
 	if (iot_cfg.sockets && (mode == S_IFSOCK || mode == S_IFIFO))
@@ -67,23 +65,22 @@ static __always_inline bool iot_file_wanted(struct inode *inode)
 
 static __always_inline void iot_key_of(struct inode *inode, struct iot_file_key *key)
 {
-	key->ino = BPF_CORE_READ(inode, i_ino);
-	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	key->generation = BPF_CORE_READ(inode, i_generation);
+	key->ino = IOT_READ(inode, i_ino);
+	key->dev = IOT_READ(inode, i_sb, s_dev);
+	key->generation = IOT_READ(inode, i_generation);
 }
 
 static __always_inline u32 iot_mount_of(struct vfsmount *mnt)
 {
 	struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 
-	return BPF_CORE_READ(m, mnt_id);
+	return IOT_READ(m, mnt_id);
 }
 
 /* Where the absolute paths of a task start. src/loader/existing.rs makes the same number. */
 static __always_inline u64 iot_root_of(struct task_struct *task)
 {
-	return (u64)iot_mount_of(BPF_CORE_READ(task, fs, root.mnt)) << 32 ^
-	       BPF_CORE_READ(task, fs, root.dentry, d_inode, i_ino);
+	return (u64)iot_mount_of(IOT_READ(task, fs, root.mnt)) << 32 ^ IOT_READ(task, fs, root.dentry, d_inode, i_ino);
 }
 
 struct iot_walk {
@@ -97,7 +94,7 @@ struct iot_walk {
 /* Writes the name of a dentry. */
 static __always_inline long iot_walk_name(struct iot_walk *w, struct dentry *dentry)
 {
-	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+	const unsigned char *name = IOT_READ(dentry, d_name.name);
 	u32 pos = w->pos;
 	long n;
 
@@ -123,9 +120,9 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 
 	if ((u64)dentry == w->out->root && (u64)mnt == w->out->root_mnt)
 		return 1;
-	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+	if (dentry == IOT_READ(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		struct mount *up = BPF_CORE_READ(m, mnt_parent);
+		struct mount *up = IOT_READ(m, mnt_parent);
 
 		if (!w->out->mnt_root) {
 			w->out->mnt_root = (u64)dentry;
@@ -133,11 +130,11 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 		}
 		if (up == m)
 			return 1;
-		w->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		w->dentry = IOT_READ(m, mnt_mountpoint);
 		w->mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
 		return 0;
 	}
-	parent = BPF_CORE_READ(dentry, d_parent);
+	parent = IOT_READ(dentry, d_parent);
 	if (iot_walk_name(w, dentry) || parent == dentry) /* in no directory: memfd_create */
 		return 1;
 	w->dentry = parent;
@@ -147,7 +144,7 @@ static long iot_walk_step(u64 i, struct iot_walk *w)
 /* One step towards the root of the file system. */
 static long iot_walk_on(u64 i, struct iot_walk *w)
 {
-	struct dentry *dentry = w->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	struct dentry *dentry = w->dentry, *parent = IOT_READ(dentry, d_parent);
 
 	if (parent == dentry || iot_walk_name(w, dentry))
 		return 1;
@@ -160,8 +157,8 @@ static __always_inline void iot_walk_ends(struct iot_scratch *out)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	out->root = (u64)BPF_CORE_READ(task, fs, root.dentry);
-	out->root_mnt = (u64)BPF_CORE_READ(task, fs, root.mnt);
+	out->root = (u64)IOT_READ(task, fs, root.dentry);
+	out->root_mnt = (u64)IOT_READ(task, fs, root.mnt);
 }
 
 /* Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first; its length. */
@@ -259,26 +256,25 @@ static __always_inline struct inode *iot_data_inode(struct file *file, struct in
 	struct file *below;
 	struct inode *inode, *named;
 
-	if ((BPF_CORE_READ(above, i_mode) & S_IFMT) != S_IFREG ||
-	    BPF_CORE_READ(above, i_sb, s_magic) != OVERLAYFS_MAGIC)
+	if ((IOT_READ(above, i_mode) & S_IFMT) != S_IFREG || IOT_READ(above, i_sb, s_magic) != OVERLAYFS_MAGIC)
 		return NULL;
-	below = BPF_CORE_READ(file, private_data);
-	inode = BPF_CORE_READ(below, f_inode);
-	named = BPF_CORE_READ(below, f_path.dentry, d_inode);
+	below = IOT_READ(file, private_data);
+	inode = IOT_READ(below, f_inode);
+	named = IOT_READ(below, f_path.dentry, d_inode);
 	if (inode && (named == inode || named == above))
 		return inode;
 	if (bpf_probe_read_kernel(&below, sizeof(below), below))
 		return NULL;
-	inode = BPF_CORE_READ(below, f_inode);
-	named = BPF_CORE_READ(below, f_path.dentry, d_inode);
+	inode = IOT_READ(below, f_inode);
+	named = IOT_READ(below, f_path.dentry, d_inode);
 	return inode && (named == inode || named == above) ? inode : NULL;
 }
 
 /* Tells the reader the path of an open file, unless it was told already. */
 static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
-	struct dentry *dentry = BPF_CORE_READ(file, f_path.dentry);
-	struct inode *inode = BPF_CORE_READ(file, f_inode), *data = iot_data_inode(file, inode);
+	struct dentry *dentry = IOT_READ(file, f_path.dentry);
+	struct inode *inode = IOT_READ(file, f_inode), *data = iot_data_inode(file, inode);
 	u64 *told, value = (u64)dentry ^ (u64)data << 1;
 	struct iot_file_key key = {};
 	struct iot_scratch *out;
@@ -297,26 +293,26 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	}
 	e = &out->file;
-	iot_walk_file(out, dentry, BPF_CORE_READ(file, f_path.mnt));
+	iot_walk_file(out, dentry, IOT_READ(file, f_path.mnt));
 	e->type = IOT_T_FILE;
-	e->mode = BPF_CORE_READ(inode, i_mode);
+	e->mode = IOT_READ(inode, i_mode);
 	e->time = t->now;
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;
-	e->size = BPF_CORE_READ(inode, i_size);
-	e->magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	e->size = IOT_READ(inode, i_size);
+	e->magic = IOT_READ(inode, i_sb, s_magic);
 	e->root = iot_root_of(bpf_get_current_task_btf());
-	e->mount = iot_mount_of(BPF_CORE_READ(file, f_path.mnt));
+	e->mount = iot_mount_of(IOT_READ(file, f_path.mnt));
 	e->tgid = t->tgid;
-	e->nlink = BPF_CORE_READ(inode, i_nlink);
-	e->blkbits = BPF_CORE_READ(inode, i_blkbits);
+	e->nlink = IOT_READ(inode, i_nlink);
+	e->blkbits = IOT_READ(inode, i_blkbits);
 	e->pad = 0;
 	__builtin_memset(e->fstype, 0, sizeof(e->fstype));
-	bpf_probe_read_kernel_str(e->fstype, sizeof(e->fstype), BPF_CORE_READ(inode, i_sb, s_type, name));
-	e->data_ino = data ? BPF_CORE_READ(data, i_ino) : 0;
-	e->data_dev = data ? BPF_CORE_READ(data, i_sb, s_dev) : 0;
-	e->data_generation = data ? BPF_CORE_READ(data, i_generation) : 0;
+	bpf_probe_read_kernel_str(e->fstype, sizeof(e->fstype), IOT_READ(inode, i_sb, s_type, name));
+	e->data_ino = data ? IOT_READ(data, i_ino) : 0;
+	e->data_dev = data ? IOT_READ(data, i_sb, s_dev) : 0;
+	e->data_generation = data ? IOT_READ(data, i_generation) : 0;
 	len = e->len + e->more;
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;

@@ -11,24 +11,24 @@ static __noinline u32 iot_number(struct pid *pid)
 	u32 level = iot_cfg.pid_level;
 	struct upid *number;
 
-	if (!pid || BPF_CORE_READ(pid, level) < level)
+	if (!pid || IOT_READ(pid, level) < level)
 		return 0;
 	number = (void *)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
-	return BPF_CORE_READ(number, ns, ns.inum) == iot_cfg.pid_ns ? BPF_CORE_READ(number, nr) : 0;
+	return IOT_READ(number, ns, ns.inum) == iot_cfg.pid_ns ? IOT_READ(number, nr) : 0;
 }
 
 static __always_inline u32 iot_tgid_of(struct task_struct *task)
 {
 	if (iot_cfg.pid_level)
-		return iot_number(BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]));
-	return BPF_CORE_READ(task, tgid);
+		return iot_number(IOT_READ(task, signal, pids[PIDTYPE_TGID]));
+	return IOT_READ(task, tgid);
 }
 
 static __always_inline u32 iot_tid_of(struct task_struct *task)
 {
 	if (iot_cfg.pid_level)
-		return iot_number(BPF_CORE_READ(task, thread_pid));
-	return BPF_CORE_READ(task, pid);
+		return iot_number(IOT_READ(task, thread_pid));
+	return IOT_READ(task, pid);
 }
 
 /* Of the current task. */

@@ -12,8 +12,8 @@ static __always_inline void iot_process_head(struct iot_process *e, u8 type, str
 	e->process = process;
 	e->time = bpf_ktime_get_ns();
 	e->tgid = iot_tgid_of(task);
-	e->ppid = iot_tgid_of(BPF_CORE_READ(task, real_parent));
-	e->uid = BPF_CORE_READ(task, cred, uid.val);
+	e->ppid = iot_tgid_of(IOT_READ(task, real_parent));
+	e->uid = IOT_READ(task, cred, uid.val);
 }
 
 /* Is this a process that is to be traced whoever made it? Never we, nor one that we cannot name. */
@@ -21,7 +21,7 @@ static __noinline bool iot_member(struct task_struct *task, u64 node)
 {
 	u32 tgid;
 
-	if (!task || iot_cfg.scope == IOT_ALL_LISTED || BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	if (!task || iot_cfg.scope == IOT_ALL_LISTED || IOT_READ(task, flags) & PF_KTHREAD)
 		return false;
 	tgid = iot_tgid_of(task);
 	if (!tgid || tgid == iot_cfg.own)
@@ -32,7 +32,7 @@ static __noinline bool iot_member(struct task_struct *task, u64 node)
 /* Of our own children, the command is made a target when it is about to begin. */
 static __always_inline bool iot_is_ours(struct task_struct *task)
 {
-	return iot_tgid_of(BPF_CORE_READ(task, real_parent)) == iot_cfg.own;
+	return iot_tgid_of(IOT_READ(task, real_parent)) == iot_cfg.own;
 }
 
 /*
@@ -77,7 +77,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	struct iot_target *target, new = {.armed = 1};
 	struct iot_task *t;
 
-	if (BPF_CORE_READ(parent, tgid) == BPF_CORE_READ(child, tgid))
+	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid))
 		return 0;
 	target = bpf_map_lookup_elem(&iot_targets, &from);
 	if (!target) {
@@ -102,7 +102,7 @@ int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_str
 	struct cgroup___iot *to = (void *)cgroup;
 	u32 tgid = iot_tgid_of(task);
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {.armed = 1};
-	u64 group = (u64)BPF_CORE_READ(to, kn);
+	u64 group = (u64)IOT_READ(to, kn);
 
 	if (!iot_is_unified(to))
 		return 0;
@@ -155,7 +155,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 {
 	u32 tgid = iot_tgid_of(task);
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {};
-	struct file *file = BPF_CORE_READ(bprm, file);
+	struct file *file = IOT_READ(bprm, file);
 	u64 group = (u64)iot_group_of(task);
 	struct iot_scratch *out;
 	struct iot_process e;
@@ -189,11 +189,9 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	}
 	out = iot_scratch();
 	if (out) {
-		iot_send_dentry(t, 0, IOT_X_EXE, BPF_CORE_READ(file, f_path.dentry), BPF_CORE_READ(file, f_path.mnt));
-		iot_send_strings(t, out, IOT_X_ARGS, BPF_CORE_READ(task, mm, arg_start),
-				 BPF_CORE_READ(task, mm, arg_end));
-		iot_send_strings(t, out, IOT_X_ENV, BPF_CORE_READ(task, mm, env_start),
-				 BPF_CORE_READ(task, mm, env_end));
+		iot_send_dentry(t, 0, IOT_X_EXE, IOT_READ(file, f_path.dentry), IOT_READ(file, f_path.mnt));
+		iot_send_strings(t, out, IOT_X_ARGS, IOT_READ(task, mm, arg_start), IOT_READ(task, mm, arg_end));
+		iot_send_strings(t, out, IOT_X_ENV, IOT_READ(task, mm, env_start), IOT_READ(task, mm, env_end));
 	} else {
 		iot_lost(IOT_P_TEXT, 0);
 	}
@@ -219,11 +217,11 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 		iot_halted_over(t, 1);
 		iot_flush_all(t);
 	}
-	if (!target || BPF_CORE_READ(task, signal, live.counter))
+	if (!target || IOT_READ(task, signal, live.counter))
 		return 0; /* not the last thread */
 	iot_operations_gone(target->process);
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);
-	e.status = BPF_CORE_READ(task, signal, group_exit_code) ?: BPF_CORE_READ(task, exit_code);
+	e.status = IOT_READ(task, signal, group_exit_code) ?: IOT_READ(task, exit_code);
 	bpf_map_delete_elem(&iot_held, &tgid);
 	if (bpf_map_delete_elem(&iot_targets, &tgid))
 		return 0; /* the last two threads ended together, and the other one told it */

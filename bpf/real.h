@@ -12,13 +12,13 @@ extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
 static long iot_real_found(struct task_struct *task, struct vm_area_struct *vma, struct iot_real *x)
 {
-	struct inode *inode = BPF_CORE_READ(vma, vm_file, f_inode);
+	struct inode *inode = IOT_READ(vma, vm_file, f_inode);
 
 	if (!inode)
 		return 0;
-	x->ino = BPF_CORE_READ(inode, i_ino);
-	x->dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	x->generation = BPF_CORE_READ(inode, i_generation);
+	x->ino = IOT_READ(inode, i_ino);
+	x->dev = IOT_READ(inode, i_sb, s_dev);
+	x->generation = IOT_READ(inode, i_generation);
 	x->found = 1;
 	return 0;
 }

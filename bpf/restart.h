@@ -66,7 +66,7 @@ static __always_inline void iot_handler_returned(struct pt_regs *regs)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 
-	if (t && t->halted.on && BPF_CORE_READ(regs, ip) == t->halted.ip)
+	if (t && t->halted.on && IOT_READ(regs, ip) == t->halted.ip)
 		iot_halted_over(t, 0);
 }
 

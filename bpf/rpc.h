@@ -29,18 +29,18 @@ struct fuse_dev___iot {
 /* The device of the file system that is served by an open /dev/fuse; 0: not known. */
 static __always_inline u32 iot_fuse_dev(struct file *file)
 {
-	struct fuse_dev___iot *opened = BPF_CORE_READ(file, private_data);
+	struct fuse_dev___iot *opened = IOT_READ(file, private_data);
 
 	if (!bpf_core_field_exists(struct fuse_dev___iot, fc) || !bpf_core_field_exists(struct fuse_conn___iot, dev))
 		return 0;
-	return BPF_CORE_READ(opened, fc, dev);
+	return IOT_READ(opened, fc, dev);
 }
 
 static __always_inline bool iot_is_fuse(struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = IOT_READ(file, f_inode);
 
-	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFCHR && BPF_CORE_READ(inode, i_rdev) == IOT_FUSE_RDEV;
+	return (IOT_READ(inode, i_mode) & S_IFMT) == S_IFCHR && IOT_READ(inode, i_rdev) == IOT_FUSE_RDEV;
 }
 
 /* A record of the thread, without its message. */
@@ -135,7 +135,7 @@ __noinline int iot_fuse_exit(u32 nr, u32 fd, u64 buffer, s64 ret)
 		return 0;
 	e->time = bpf_ktime_get_ns(); /* the thread may have been announced since it returned */
 	e->dev = iot_fuse_dev((struct file *)opened);
-	e->nested = BPF_CORE_READ(task, thread_pid, level) != iot_cfg.pid_level;
+	e->nested = IOT_READ(task, thread_pid, level) != iot_cfg.pid_level;
 	if (bpf_probe_read_user(e->message, IOT_FUSE_IN, (void *)buffer)) {
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 0;

@@ -30,7 +30,7 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, struct iot_str
 	/* Streams are at least as far apart as the struct is long. */
 	struct iot_told *told = &t->told[(stream >> 8 ^ stream >> 12) & (IOT_TOLD - 1)];
 	struct iot_file_key key = {};
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = IOT_READ(file, f_inode);
 
 	if (told->stream == stream && told->file == (u64)file && told->inode == (u64)inode)
 		return true;
@@ -76,9 +76,9 @@ __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
 	if (!file || !iot_stream_wanted(t, &out->told, stream, x->fd, file) || x->mode > 0)
 		return -1;
 	unwritten = x->write_ptr > x->write_base;
-	if (write && (BPF_CORE_READ(file, f_flags) & O_APPEND))
-		return BPF_CORE_READ(file, f_inode, i_size) + (unwritten ? x->write_ptr - x->write_base : 0);
-	at = BPF_CORE_READ(file, f_pos);
+	if (write && (IOT_READ(file, f_flags) & O_APPEND))
+		return IOT_READ(file, f_inode, i_size) + (unwritten ? x->write_ptr - x->write_base : 0);
+	at = IOT_READ(file, f_pos);
 	if (unwritten)
 		return at + (s64)(x->write_ptr - x->read_end);
 	at -= x->read_end - x->read_ptr;

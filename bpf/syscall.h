@@ -50,16 +50,16 @@ struct {
  */
 static __always_inline bool iot_would_notice(struct task_struct *task)
 {
-	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
-	struct signal_struct *signal = BPF_CORE_READ(task, signal);
-	struct tty_struct *tty = BPF_CORE_READ(signal, tty);
-	struct pid *group = BPF_CORE_READ(signal, pids[PIDTYPE_PGID]);
+	struct task_struct *parent = IOT_READ(task, real_parent);
+	struct signal_struct *signal = IOT_READ(task, signal);
+	struct tty_struct *tty = IOT_READ(signal, tty);
+	struct pid *group = IOT_READ(signal, pids[PIDTYPE_PGID]);
 
-	if ((u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1) /* SIG_DFL, SIG_IGN */
+	if ((u64)IOT_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1) /* SIG_DFL, SIG_IGN */
 		return true;
 	if (!tty || !bpf_core_field_exists(tty->ctrl.pgrp)) /* since Linux 5.14 */
 		return false;
-	return BPF_CORE_READ(tty, ctrl.pgrp) == group && BPF_CORE_READ(parent, signal, pids[PIDTYPE_PGID]) != group;
+	return IOT_READ(tty, ctrl.pgrp) == group && IOT_READ(parent, signal, pids[PIDTYPE_PGID]) != group;
 }
 
 /* Linux before 6.11, and before 6.6. */
@@ -77,24 +77,24 @@ static __always_inline void iot_last_written(struct inode *inode, struct iot_lib
 	struct inode___old *old = (void *)inode;
 
 	if (bpf_core_field_exists(inode->i_mtime_sec)) {
-		lib->sec = BPF_CORE_READ(inode, i_mtime_sec);
-		lib->nsec = BPF_CORE_READ(inode, i_mtime_nsec);
+		lib->sec = IOT_READ(inode, i_mtime_sec);
+		lib->nsec = IOT_READ(inode, i_mtime_nsec);
 	} else if (bpf_core_field_exists(timespec->__i_mtime)) {
-		lib->sec = BPF_CORE_READ(timespec, __i_mtime.tv_sec);
-		lib->nsec = BPF_CORE_READ(timespec, __i_mtime.tv_nsec);
+		lib->sec = IOT_READ(timespec, __i_mtime.tv_sec);
+		lib->nsec = IOT_READ(timespec, __i_mtime.tv_nsec);
 	} else if (bpf_core_field_exists(old->i_mtime)) {
-		lib->sec = BPF_CORE_READ(old, i_mtime.tv_sec);
-		lib->nsec = BPF_CORE_READ(old, i_mtime.tv_nsec);
+		lib->sec = IOT_READ(old, i_mtime.tv_sec);
+		lib->nsec = IOT_READ(old, i_mtime.tv_nsec);
 	}
 }
 
 /* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
 static __noinline void iot_mapped(struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	struct iot_lib_key key = {.ino = BPF_CORE_READ(inode, i_ino),
-				  .dev = BPF_CORE_READ(inode, i_sb, s_dev),
-				  .generation = BPF_CORE_READ(inode, i_generation)};
+	struct inode *inode = IOT_READ(file, f_inode);
+	struct iot_lib_key key = {.ino = IOT_READ(inode, i_ino),
+				  .dev = IOT_READ(inode, i_sb, s_dev),
+				  .generation = IOT_READ(inode, i_generation)};
 	struct iot_lib *known = bpf_map_lookup_elem(&iot_libs, &key), pending = {.state = IOT_LIB_PENDING};
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 tgid = iot_tgid();
@@ -179,7 +179,7 @@ static __always_inline void iot_is_about(struct iot_syscall *e, struct inode *in
 /* The file that a call is about; false when it is one that is left out. */
 static __always_inline bool iot_about_file(struct iot_frame *f, struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct inode *inode = IOT_READ(file, f_inode);
 	struct iot_file_key key = {};
 
 	if (!iot_file_wanted(inode))
@@ -189,7 +189,7 @@ static __always_inline bool iot_about_file(struct iot_frame *f, struct file *fil
 	f->ino = key.ino;
 	f->dev = key.dev;
 	f->generation = key.generation;
-	if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+	if (IOT_READ(file, f_flags) & O_DIRECT)
 		f->bits |= IOT_F_DIRECT;
 	return true;
 }
@@ -257,7 +257,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	f->start = start ?: bpf_ktime_get_ns();
 	iot_due(t, s, f);
 	/* files that nobody opens by a name are told when they are used */
-	if (file && iot_cfg.sockets && iot_streams(BPF_CORE_READ(file, f_inode))) {
+	if (file && iot_cfg.sockets && iot_streams(IOT_READ(file, f_inode))) {
 		t->now = f->start;
 		iot_send_file(t, file);
 	}
@@ -278,7 +278,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	if (id == IOT_NR_EXIT_GROUP && !is_short)
 		iot_kaio_last();
 	/* before the look-up: most mappings are of memory without a file */
-	if (id == IOT_NR_MMAP && !is_short && PT_REGS_PARM4_CORE_SYSCALL(regs) & MAP_ANONYMOUS)
+	if (id == IOT_NR_MMAP && !is_short && PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS)
 		return 0;
 	entry = iot_entry_of(id, is_short);
 	spec = entry & IOT_SYSNO_ROW;
@@ -290,7 +290,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	s = iot_spec_of(--spec);
 	if (!s)
 		return 0;
-	start = iot_before(t, PT_REGS_IP_CORE(regs), PT_REGS_SP_CORE(regs), id);
+	start = iot_before(t, PT_REGS_IP(regs), PT_REGS_SP(regs), id);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -329,7 +329,7 @@ static __always_inline bool iot_stat_fd(struct iot_syscall *e, struct iot_spec *
 	file = iot_fd_file(bpf_get_current_task_btf(), iot_arg(f, s->base[0]));
 	if (!file)
 		return false;
-	iot_is_about(e, BPF_CORE_READ(file, f_inode));
+	iot_is_about(e, IOT_READ(file, f_inode));
 	return true;
 }
 
@@ -370,14 +370,14 @@ __noinline int iot_stat_file(struct iot_task *t, struct iot_spec *s, struct iot_
 __noinline bool iot_opened(struct iot_task *t, u32 fd)
 {
 	struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
-	struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+	struct inode *inode = file ? IOT_READ(file, f_inode) : NULL;
 
 	if (!t || !inode)
 		return true;
 	if (!iot_file_wanted(inode))
 		return false;
 	iot_is_about(&t->made, inode);
-	if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+	if (IOT_READ(file, f_flags) & O_DIRECT)
 		t->made.call.flags |= IOT_F_DIRECT;
 	iot_send_file(t, file);
 	return true;
@@ -463,7 +463,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	struct iot_frame *f;
 	struct iot_spec *s;
 	struct iot_task *t;
-	long id = BPF_CORE_READ(regs, orig_ax);
+	long id = IOT_READ(regs, orig_ax);
 
 	if (id < 0) {
 		iot_handler_returned(regs);
@@ -471,11 +471,11 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (id == IOT_NR_MMAP && !is_short) {
 		/* Arguments stay in the registers; a mapping without a file has a negative descriptor. */
-		s32 fd = PT_REGS_PARM5_CORE_SYSCALL(regs);
+		s32 fd = PT_REGS_PARM5_SYSCALL(regs);
 
 		if (fd < 0)
 			return 0;
-		if (PT_REGS_PARM3_CORE_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self()) {
+		if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self()) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
 
 			if (file)
@@ -486,7 +486,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	t = iot_self();
 	if (t && t->serves && !iot_cfg.aggregate)
-		iot_fuse_exit(id, PT_REGS_PARM1_CORE_SYSCALL(regs), PT_REGS_PARM2_CORE_SYSCALL(regs), ret);
+		iot_fuse_exit(id, PT_REGS_PARM1_SYSCALL(regs), PT_REGS_PARM2_SYSCALL(regs), ret);
 	if (!t || !t->depth)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
@@ -513,7 +513,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	e->call.status = iot_status(s, ret);
 	if (iot_interrupted(ret)) {
 		iot_values(t, s, f, ret);
-		iot_halt(t, s, BPF_CORE_READ(regs, ip), BPF_CORE_READ(regs, sp), id);
+		iot_halt(t, s, IOT_READ(regs, ip), IOT_READ(regs, sp), id);
 		return 0;
 	}
 	iot_returns(t, s, f, ret, id);

@@ -37,16 +37,16 @@ struct {
 /* The entry of the submission queue that the kernel has taken out last (io_get_sqe of io_uring/io_uring.c). */
 static __always_inline struct io_uring_sqe *iot_last_sqe(struct io_ring_ctx *ring)
 {
-	u32 entries = BPF_CORE_READ(ring, sq_entries), at = BPF_CORE_READ(ring, cached_sq_head) - 1;
-	u32 flags = BPF_CORE_READ(ring, flags);
-	u32 *array = BPF_CORE_READ(ring, sq_array);
+	u32 entries = IOT_READ(ring, sq_entries), at = IOT_READ(ring, cached_sq_head) - 1;
+	u32 flags = IOT_READ(ring, flags);
+	u32 *array = IOT_READ(ring, sq_array);
 
 	at &= entries - 1;
 	if (!(flags & IORING_SETUP_NO_SQARRAY) && bpf_probe_read_kernel(&at, sizeof(at), array + at))
 		return NULL;
 	if (flags & IORING_SETUP_SQE128)
 		at <<= 1;
-	return (void *)BPF_CORE_READ(ring, sq_sqes) + (u64)at * sizeof(struct io_uring_sqe);
+	return (void *)IOT_READ(ring, sq_sqes) + (u64)at * sizeof(struct io_uring_sqe);
 }
 
 /* A request whose end nobody told: its completion found no room, or the program did not want to know of success. */
@@ -120,7 +120,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 		}
 	}
 	iot_op_head(&op, t, row);
-	op.ring = (u64)BPF_CORE_READ(req, ctx);
+	op.ring = (u64)IOT_READ(req, ctx);
 	op.name = sqe.user_data;
 	if (s->off.how) {
 		/* of ftruncate this is the size */
@@ -152,14 +152,14 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 SEC("?tp_btf/io_uring_submit_req")
 int BPF_PROG(iot_uring_submit_req, struct io_kiocb *req)
 {
-	return iot_uring_begin(req, iot_last_sqe(BPF_CORE_READ(req, ctx)));
+	return iot_uring_begin(req, iot_last_sqe(IOT_READ(req, ctx)));
 }
 
 /* The same before Linux 6.3. */
 SEC("?tp_btf/io_uring_submit_sqe")
 int BPF_PROG(iot_uring_submit_sqe, struct io_kiocb *req)
 {
-	return iot_uring_begin(req, iot_last_sqe(BPF_CORE_READ(req, ctx)));
+	return iot_uring_begin(req, iot_last_sqe(IOT_READ(req, ctx)));
 }
 
 /* One that the kernel does not even begin with; its completion follows. */
@@ -187,10 +187,10 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 	if (t && t->issuing == key.object)
 		t->issuing = 0;
 	end.at = end.told = bpf_ktime_get_ns();
-	end.result = BPF_CORE_READ(req, cqe.res);
+	end.result = IOT_READ(req, cqe.res);
 	if (s->handle.how == IOT_INT && !op->slot && !(op->flags & IOT_F_FILE)) {
 		/* registered, or found when its turn came */
-		file = BPF_CORE_READ(req, file);
+		file = IOT_READ(req, file);
 		if (file && !iot_op_file(op, file)) {
 			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
 			bpf_map_delete_elem(&iot_ops, &key);
@@ -205,7 +205,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 	}
 	/* At the file position: the kernel has written down which. struct io_rw (io_uring/rw.c) begins with it. */
 	if (s->got.how && op->off == (u64)-1 && end.result >= 0)
-		end.off = BPF_CORE_READ((struct kiocb *)req, ki_pos) - end.result;
+		end.off = IOT_READ((struct kiocb *)req, ki_pos) - end.result;
 	iot_found_by(&end.by, op->process);
 	iot_op_end(&key, &end);
 	return 0;

@@ -33,16 +33,16 @@ __noinline int iot_about(struct iot_spec *s, struct iot_frame *f)
 	case IOT_ABOUT_KIOCB: {
 		struct kiocb *io = (void *)f->a[0];
 
-		file = BPF_CORE_READ(io, ki_filp);
+		file = IOT_READ(io, ki_filp);
 		iter = (void *)f->a[1];
-		from = BPF_CORE_READ(io, ki_pos);
+		from = IOT_READ(io, ki_pos);
 		known = true;
 		break;
 	}
 	case IOT_ABOUT_PATH: {
 		struct path *path = (void *)f->a[0];
 
-		dentry = BPF_CORE_READ(path, dentry);
+		dentry = IOT_READ(path, dentry);
 		break;
 	}
 	case IOT_ABOUT_DENTRY:
@@ -53,13 +53,13 @@ __noinline int iot_about(struct iot_spec *s, struct iot_frame *f)
 		break;
 	}
 	if (iter)
-		len = BPF_CORE_READ(iter, count);
+		len = IOT_READ(iter, count);
 	if (file) {
-		inode = BPF_CORE_READ(file, f_inode);
-		if (BPF_CORE_READ(file, f_flags) & O_DIRECT)
+		inode = IOT_READ(file, f_inode);
+		if (IOT_READ(file, f_flags) & O_DIRECT)
 			f->bits |= IOT_F_DIRECT;
 	} else if (dentry) {
-		inode = BPF_CORE_READ(dentry, d_inode);
+		inode = IOT_READ(dentry, d_inode);
 	}
 	if (inode) {
 		iot_key_of(inode, &key);
@@ -124,7 +124,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		return 0;
 	if (s->about == IOT_ABOUT_OPENED && (u64)ret < (u64)-4095) {
 		struct file *file = (void *)ret;
-		struct inode *inode = BPF_CORE_READ(file, f_inode);
+		struct inode *inode = IOT_READ(file, f_inode);
 		struct iot_file_key key = {};
 
 		if (!iot_file_wanted(inode)) { /* nor is the system call recorded, which counts it */

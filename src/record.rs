@@ -119,7 +119,9 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
     let (notes, inbox_of_notes) = mpsc::channel();
     let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
-    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), Arc::clone(&stop))?;
+    // Whom to listen to is chosen by what comes out of the rings.
+    let longest = if options.detail.is_some() { rings::OFTEN } else { rings::SELDOM };
+    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), longest, Arc::clone(&stop))?;
     let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
         &args.rank_vars,
         &args.size_vars,
@@ -133,9 +135,10 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let chooser = chooser.transpose()?;
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let node = Arc::new(Board::default());
-    let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone())?;
     let served = listener.map(|l| serving::Serving::begin(l, args, &traced, &gauges, &node)).transpose()?;
     let mut watching = Watching::wanted(args, t0, &gauges, &node);
+    let sampler =
+        Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), watching.watch().is_some())?;
     let board = watching.watch().filter(|_| watching.shows());
     let alarm = keeps.map(SharedAlarm::new);
     let worker = worker::start(worker::Worker {

@@ -16,6 +16,10 @@ use std::time::Duration;
 
 /// Time between two looks at the rings. A ring must hold what arrives in it between two looks.
 const POLL: Duration = Duration::from_millis(5);
+/// The same, while a look brings fewer bytes than `LITTLE`: a ring that fills wakes us.
+pub const SELDOM: Duration = Duration::from_millis(80);
+pub const OFTEN: Duration = POLL;
+const LITTLE: usize = 4096;
 /// A record may be committed this much later than the time it carries and still be in order, in ns.
 const SLACK: u64 = 300_000_000;
 /// A batch is passed on when it has this many bytes.
@@ -35,8 +39,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn new() -> Self {
-        Self { data: Vec::with_capacity(BATCH + 8192), ends: Vec::new(), watermark: 0 }
+    fn new(bytes: usize) -> Self {
+        Self { data: Vec::with_capacity(bytes), ends: Vec::new(), watermark: 0 }
     }
 
     fn push(&mut self, record: &[u8]) {
@@ -158,18 +162,19 @@ pub fn now() -> u64 {
 /// Starts the thread that empties the rings until `stop` is set and nothing is left in them.
 ///
 /// Mappings go to `mapped` at once; everything goes to `out`, which is bounded: when the reader is slow this
-/// thread waits and the rings fill, where loss is counted.
+/// thread waits and the rings fill, where loss is counted. While little comes it looks less often, at least once in `longest`.
 pub fn drain(
     rings: Vec<MapHandle>,
     out: SyncSender<Drained>,
     mapped: Sender<wire::Mapped>,
     gauges: Arc<Gauges>,
+    longest: Duration,
     stop: Arc<AtomicBool>,
 ) -> Result<JoinHandle<Result<()>>> {
     std::thread::Builder::new()
         .name("drain".into())
         .spawn(move || {
-            let batch = Rc::new(RefCell::new(Batch::new()));
+            let batch = Rc::new(RefCell::new(Batch::new(0)));
             // What came out of each ring at one look was in it then: as much as the ring holds at most.
             let emptied: Vec<(Rc<Cell<u64>>, u32)> = rings.iter().map(|r| (Rc::default(), r.max_entries())).collect();
             let mut builder = RingBufferBuilder::new();
@@ -188,7 +193,7 @@ pub fn drain(
                     let mut current = batch.borrow_mut();
                     current.push(record);
                     if current.data.len() >= BATCH {
-                        let full = std::mem::replace(&mut *current, Batch::new());
+                        let full = std::mem::replace(&mut *current, Batch::new(BATCH + 8192));
                         if out.send(Drained::Batch(full)).is_err() {
                             return -1;
                         }
@@ -197,18 +202,20 @@ pub fn drain(
                 })?;
             }
             let rings = builder.build().context("ring buffers")?;
+            let mut wait = POLL;
             loop {
                 let last = stop.load(Ordering::Acquire);
                 let begun = now();
                 // Wakes early when a ring fills; otherwise nothing has signalled and consume() looks at all.
                 if !last {
-                    rings.poll(POLL).or_else(interrupted)?;
+                    rings.poll(wait).or_else(interrupted)?;
                 }
                 rings.consume().or_else(interrupted)?;
                 for (bytes, size) in &emptied {
                     gauges.filled(bytes.take(), *size);
                 }
-                let mut part = std::mem::replace(&mut *batch.borrow_mut(), Batch::new());
+                let mut part = std::mem::replace(&mut *batch.borrow_mut(), Batch::new(0));
+                wait = if part.data.len() < LITTLE { (wait * 2).min(longest) } else { POLL };
                 part.watermark = begun.saturating_sub(SLACK);
                 if out.send(Drained::Batch(part)).is_err() {
                     return Ok(()); // the reader has failed and said why
@@ -255,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_batch_gives_back_its_records() {
-        let mut b = Batch::new();
+        let mut b = Batch::new(0);
         for r in [&b"abc"[..], b"", b"12345678", b"x"] {
             b.push(r);
         }

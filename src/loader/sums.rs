@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Entries of each table.
 const ENTRIES: u32 = 32_768;
+/// Entries that are read at once.
+const BATCH: u32 = 1024;
 /// Between two times that they are taken; less when they fill.
 const PERIOD: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(125);
@@ -95,7 +97,7 @@ impl Sums {
         while table.keys().next().is_some() {
             let before = events.len();
             for (key, value) in
-                table.lookup_and_delete_batch(ENTRIES, MapFlags::ANY, MapFlags::ANY).context("reading sums")?
+                table.lookup_and_delete_batch(BATCH, MapFlags::ANY, MapFlags::ANY).context("reading sums")?
             {
                 let (Some((about, process, row)), Some(figures)) = (wire::sum_key(&key), wire::figures(&value)) else {
                     bail!("a sum of the kernel cannot be read");

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks, and between two samples in the dataset, in ns.
+/// Time between two looks when somebody watches, and between two samples in the dataset, in ns.
 const LOOK_NS: i64 = 100_000_000;
 const SAMPLE_NS: i64 = 1_000_000_000;
 /// Seconds over which the fullest ring is remembered.
@@ -66,10 +66,10 @@ impl Sampler {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>) -> Result<Self> {
+    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, watched: bool) -> Result<Self> {
         let (counted, inbox) = mpsc::channel();
         let work = move || {
-            let mut looker = Looker::new(t0, board, gauges, notes);
+            let mut looker = Looker::new(t0, board, gauges, notes, watched);
             looker.look();
             loop {
                 match inbox.recv_timeout(looker.until_next()) {
@@ -148,6 +148,8 @@ const PATHS: [&str; 7] = [
 
 struct Looker {
     t0: u64,
+    /// Time between two looks.
+    every_ns: i64,
     board: Arc<Board>,
     gauges: Arc<Gauges>,
     notes: Sender<Note>,
@@ -169,7 +171,7 @@ struct Looker {
 }
 
 impl Looker {
-    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>) -> Self {
+    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, watched: bool) -> Self {
         let sources = PATHS.map(Source::open);
         let missing: Vec<Missing> = sources
             .iter()
@@ -183,6 +185,7 @@ impl Looker {
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
         let looker = Self {
             t0,
+            every_ns: if watched { LOOK_NS } else { SAMPLE_NS },
             board,
             gauges,
             notes,
@@ -220,7 +223,7 @@ impl Looker {
 
     /// To the next multiple of the time between looks: points are as long as each other, and a look that is late is not made up for.
     fn until_next(&self) -> Duration {
-        Duration::from_nanos((LOOK_NS - self.t_ns() % LOOK_NS) as u64)
+        Duration::from_nanos((self.every_ns - self.t_ns() % self.every_ns) as u64)
     }
 
     fn text(&mut self, source: usize) -> String {
