@@ -6,7 +6,7 @@
 use crate::loader::elf;
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Typedef;
+use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
 use std::fs::File;
@@ -141,6 +141,13 @@ fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
 pub fn has_tracepoint(name: &str) -> bool {
     let types = Btf::from_vmlinux();
     types.is_ok_and(|types| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
+}
+
+/// The number of the type through which programs read words of the kernel's memory, if they may (Linux 6.2).
+pub fn word_type() -> Option<u32> {
+    let types = Btf::from_vmlinux().ok()?;
+    types.type_by_name::<Func<'_>>("bpf_rdonly_cast")?;
+    Some(types.type_by_name::<Struct<'_>>("timespec64")?.type_id().into())
 }
 
 /// As much of an executable as holds its header and those of its segments.

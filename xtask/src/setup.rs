@@ -84,7 +84,14 @@ pub const PACKAGES: &[Package] = &[
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
 
-/// Needed only to regenerate `vmlinux.h`.
+/// What the benchmark compares with, besides.
+pub const PEERS: &[Package] = &[
+    BPFTOOL,
+    package("bpftrace", "bpftrace", Sign::Program("bpftrace"), "is compared with"),
+    package("linux-perf", "perf", Sign::Program("perf"), "is compared with"),
+];
+
+/// Needed only to regenerate `vmlinux.h`, and by the benchmark.
 pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftool"), "prints the kernel's types");
 
 /// Installs those of `packages` that are missing; without the right or the means, fails and says what to do.
