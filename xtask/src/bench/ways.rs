@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -49,6 +48,7 @@ pub struct Bench {
     program: String,
     work: PathBuf,
     floor: PathBuf,
+    object: PathBuf,
     stamps: PathBuf,
 }
 
@@ -56,17 +56,22 @@ impl Bench {
     /// Compiles the program and its peers.
     pub fn new(tree: &Tree, work: &Path) -> Result<Self> {
         let program = programs::compile(&tree.root, &tree.target, "costs").map_err(|e| anyhow!(e))?;
-        let [floor, stamps] = ["floor.bpf.o", "stamps.so"].map(|name| work.join(name));
-        let include = libbpf(&tree.target)?;
+        let [floor, object, stamps] = ["floor", "floor.bpf.o", "stamps.so"].map(|name| work.join(name));
+        let library = libbpf(&tree.target)?;
+        let include = library.join("include");
         let mut clang = Command::new("clang");
-        clang.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-Ibpf", "-I"]).arg(include);
-        shell::run(clang.args(["-c", "xtask/bench/floor.bpf.c", "-o"]).arg(&floor))?;
+        clang.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-Ibpf", "-I"]).arg(&include);
+        shell::run(clang.args(["-c", "xtask/bench/floor.bpf.c", "-o"]).arg(&object))?;
+        let mut cc = Command::new("cc");
+        cc.args(["-O2", "xtask/bench/floor.c", "-I"]).arg(&include).arg(library.join("libbpf.a"));
+        shell::run(cc.args(["-lelf", "-lz", "-o"]).arg(&floor))?;
         shell::run(Command::new("cc").args(["-O2", "-shared", "-fPIC", "xtask/bench/stamps.c", "-o"]).arg(&stamps))?;
         Ok(Self {
             tracer: tree.target.join("debug/iotrace-bpf"),
             program: program.to_string_lossy().into_owned(),
             work: work.to_path_buf(),
             floor,
+            object,
             stamps,
         })
     }
@@ -100,7 +105,7 @@ impl Bench {
                 let _other = Other::start(&self.tracer, cost.layers, &self.work)?;
                 said(&mut alone())
             }
-            Way::Floor => self.floor(&args),
+            Way::Floor => said(Command::new(&self.floor).arg(&self.object).args(args)),
             Way::Stamps => said(alone().env("LD_PRELOAD", &self.stamps)),
             Way::Bpftrace => {
                 said(&mut bpftrace(cost.script("printf(\"%d %d %lld %lld\\n\", pid, tid, @at[KEY], nsecs)")))
@@ -109,38 +114,6 @@ impl Bench {
             Way::PerfTrace => said(Command::new("perf").args(["trace", "-o", "/dev/null", "--"]).args(args)),
             Way::Strace => said(Command::new("strace").args(["-f", "-o", "/dev/null"]).args(args)),
         }
-    }
-
-    /// Under the floor's programs, which learn the number of the process before it begins.
-    fn floor(&self, args: &[&str]) -> Result<f64> {
-        let pinned = PathBuf::from(format!("/sys/fs/bpf/iotrace-bench-{}", std::process::id()));
-        let _gone = Gone(pinned.clone());
-        let [programs, maps] = ["programs", "maps"].map(|name| pinned.join(name));
-        fs::create_dir(&pinned).with_context(|| format!("cannot make {}", pinned.display()))?;
-        let mut load = Command::new("bpftool");
-        load.args(["prog", "loadall"]).arg(&self.floor).arg(&programs).arg("pinmaps").arg(&maps).arg("autoattach");
-        quietly(&mut load)?;
-        let mut program = Command::new("sh");
-        program.args(["-c", "read go; exec \"$@\"", "sh"]).args(args);
-        let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start sh")?;
-        let pid: Vec<String> = child.id().to_ne_bytes().iter().map(u8::to_string).collect();
-        let mut tell = Command::new("bpftool");
-        tell.args(["map", "update", "pinned"]).arg(maps.join("target"));
-        quietly(tell.args(["key", "0", "0", "0", "0", "value"]).args(&pid))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(b"go\n").context("the program's input")?;
-        }
-        let out = child.wait_with_output().context("waiting for the program")?;
-        number(&String::from_utf8_lossy(&out.stdout)).context("the program said no time")
-    }
-}
-
-/// Removed at the end: what is pinned there goes on otherwise.
-struct Gone(PathBuf);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -182,21 +155,12 @@ impl Drop for Other {
     }
 }
 
-/// Where the headers of libbpf are that the tracer was built with.
+/// Where the libbpf is that the tracer was built with.
 fn libbpf(target: &Path) -> Result<PathBuf> {
     let build = target.join("debug/build");
     let entries = fs::read_dir(&build).with_context(|| build.display().to_string())?.flatten();
-    let mut found =
-        entries.map(|entry| entry.path().join("out/include")).filter(|p| p.join("bpf/bpf_helpers.h").exists());
-    found.next().with_context(|| format!("no headers of libbpf below {}", build.display()))
-}
-
-fn quietly(command: &mut Command) -> Result<()> {
-    let out = command.output().with_context(|| format!("cannot start {command:?}"))?;
-    if !out.status.success() {
-        bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
-    }
-    Ok(())
+    let mut found = entries.map(|entry| entry.path().join("out")).filter(|p| p.join("libbpf.a").exists());
+    found.next().with_context(|| format!("no libbpf below {}", build.display()))
 }
 
 /// Runs the program; what it says one call took.
