@@ -1,4 +1,5 @@
-//! The views for Spark are those for `DuckDB`: made from them, and with the same rows, on a recorded dataset and two of another node.
+//! The views for Spark are those for `DuckDB`: made from them, and with the same rows, on recorded datasets, of single calls and of sums,
+//! and two of another node.
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/sql.rs"]
@@ -27,6 +28,15 @@ fn written(path: &Path, host: &str, rows: Vec<Row>) {
         writer.push(row).unwrap();
     }
     writer.finish().unwrap();
+}
+
+/// A recorded dataset, with the parts that have no rows.
+fn copied(name: &str, to: &Path, host: &str) {
+    written(to, host, Vec::new());
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap() {
+        let from = entry.unwrap().path();
+        fs::copy(&from, to.join(from.file_name().unwrap())).unwrap();
+    }
 }
 
 /// The files that processes of a dataset opened together, with MPI-IO.
@@ -105,11 +115,8 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
 fn spark_and_duckdb_give_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
     let recorded = dir.path().join("recorded");
-    written(&recorded, "vm", Vec::new());
-    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5")).unwrap() {
-        let from = entry.unwrap().path();
-        fs::copy(&from, recorded.join(from.file_name().unwrap())).unwrap();
-    }
+    copied("mpi_hdf5", &recorded, "vm");
+    copied("aggregate", &dir.path().join("sums"), "sums");
     let (first, second) = other(&opens(&recorded));
     fs::create_dir(dir.path().join("other")).unwrap();
     written(&dir.path().join("other/2026-11-22T10-30-00Z"), "other", first);

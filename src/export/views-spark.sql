@@ -7,7 +7,7 @@
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
--- frequent and darshan are for DuckDB only. All views and functions are temporary: they belong to the session.
+-- All views and functions are temporary: they belong to the session.
 
 -- Levels of calls are few, calls are many.
 SET spark.sql.cteRecursionRowLimit = -1;
@@ -2110,3 +2110,466 @@ GROUP BY
   rank,
   file_id,
   object_id;
+
+CREATE OR REPLACE TEMPORARY VIEW frequent AS
+WITH calls AS (
+  SELECT
+    *,
+    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+  FROM spans
+  WHERE
+    layer_top
+    AND kind IN ('read', 'write')
+    AND NOT bytes IS NULL
+    AND errno = 0
+    AND flags & 512 = 0
+), befores AS (
+  SELECT
+    *,
+    LAG(`offset` + bytes - 1) OVER (
+      PARTITION BY host, process_ix, layer, thing, kind
+      ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
+    ) AS last
+  FROM calls
+  WHERE
+    bytes > 0 AND NOT `offset` IS NULL
+), lists AS (
+  SELECT
+    host,
+    layer,
+    kind,
+    process_ix,
+    file_id,
+    object_id,
+    'size' AS what,
+    common_sizes AS those,
+    common_size_calls AS counts
+  FROM file_rollup
+  UNION ALL
+  SELECT
+    host,
+    layer,
+    kind,
+    process_ix,
+    file_id,
+    object_id,
+    'stride',
+    common_strides,
+    common_stride_calls
+  FROM file_rollup
+), places AS (
+  SELECT
+    *,
+    EXPLODE(
+      IF((
+        SIZE(those) + 1 - 1
+      ) < 1, ARRAY(), SEQUENCE(1, (
+        SIZE(those) + 1 - 1
+      )))
+    ) AS place
+  FROM lists
+), all_values AS (
+  SELECT
+    host,
+    layer,
+    kind,
+    process_ix,
+    file_id,
+    object_id,
+    what,
+    ELEMENT_AT(those, place) AS value,
+    ELEMENT_AT(counts, place) AS calls
+  FROM places
+  UNION ALL
+  SELECT
+    host,
+    layer,
+    kind,
+    process_ix,
+    file_id,
+    object_id,
+    'size',
+    bytes,
+    1
+  FROM calls
+  UNION ALL
+  SELECT
+    host,
+    layer,
+    kind,
+    process_ix,
+    file_id,
+    object_id,
+    'stride',
+    `offset` - last - 1,
+    1
+  FROM befores
+  WHERE
+    last > 0 AND `offset` > last + 1
+)
+SELECT
+  host,
+  layer,
+  kind,
+  process_ix,
+  file_id,
+  object_id,
+  what,
+  value,
+  SUM(calls) AS calls
+FROM all_values
+GROUP BY ALL;
+
+CREATE OR REPLACE TEMPORARY VIEW darshan AS
+WITH modules AS (
+  SELECT
+    *
+    EXCEPT (pid, rank),
+    MAX(pid) OVER (PARTITION BY host, process_ix) AS pid,
+    MAX(rank) OVER (PARTITION BY host, process_ix) AS rank,
+    CASE layer
+      WHEN 'syscall'
+      THEN 'POSIX'
+      WHEN 'stdio'
+      THEN 'STDIO'
+      WHEN 'mpiio'
+      THEN 'MPIIO'
+      WHEN 'hdf5'
+      THEN IF(object_id IS NULL, 'H5F', 'H5D')
+      WHEN 'pnetcdf'
+      THEN IF(object_id IS NULL, 'PNETCDF_FILE', 'PNETCDF_VAR')
+      WHEN 'netcdf'
+      THEN IF(object_id IS NULL, 'NETCDF_FILE', 'NETCDF_VAR')
+    END AS module,
+    CASE
+      WHEN layer <> 'mpiio'
+      THEN ''
+      WHEN op LIKE '%_begin' OR op LIKE '%_end'
+      THEN 'SPLIT_'
+      WHEN op LIKE 'MPI_File_i%'
+      THEN 'NB_'
+      WHEN op LIKE '%_all'
+      OR op LIKE '%_ordered'
+      OR op IN ('MPI_File_open', 'MPI_File_close')
+      THEN 'COLL_'
+      ELSE 'INDEP_'
+    END AS way
+  FROM file_sums
+  WHERE
+    layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf', 'netcdf')
+    AND NOT file_id IS NULL
+), counted AS (
+  SELECT
+    host,
+    module,
+    process_ix,
+    ANY_VALUE(pid) IGNORE NULLS AS pid,
+    ANY_VALUE(rank) IGNORE NULLS AS rank,
+    file_id,
+    object_id,
+    ARRAY(
+      STRUCT(
+        way || 'OPENS' AS name,
+        CAST(SUM(calls) FILTER(WHERE
+          kind = 'open') AS DOUBLE) AS value
+      ),
+      STRUCT(way || 'READS' AS name, SUM(calls) FILTER(WHERE
+        kind = 'read') AS value),
+      STRUCT(way || 'WRITES' AS name, SUM(calls) FILTER(WHERE
+        kind = 'write') AS value),
+      STRUCT('SEEKS' AS name, SUM(calls) FILTER(WHERE
+        kind = 'seek') AS value),
+      STRUCT('MMAPS' AS name, SUM(calls) FILTER(WHERE
+        kind = 'mmap') AS value),
+      STRUCT(
+        'STATS' AS name,
+        SUM(calls) FILTER(WHERE
+          module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta') AS value
+      ),
+      STRUCT(
+        CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END AS name,
+        SUM(calls) FILTER(WHERE
+          kind = 'sync' AND op <> 'fdatasync') AS value
+      ),
+      STRUCT('FDSYNCS' AS name, SUM(calls) FILTER(WHERE
+        op = 'fdatasync') AS value)
+    ) AS counters
+  FROM modules
+  GROUP BY
+    host,
+    module,
+    way,
+    process_ix,
+    file_id,
+    object_id
+), summed AS (
+  SELECT
+    host,
+    module,
+    process_ix,
+    ANY_VALUE(pid) IGNORE NULLS AS pid,
+    ANY_VALUE(rank) IGNORE NULLS AS rank,
+    file_id,
+    object_id,
+    ARRAY(
+      STRUCT(
+        'BYTES_READ' AS name,
+        CAST(SUM(bytes) FILTER(WHERE
+          kind = 'read') AS DOUBLE) AS value
+      ),
+      STRUCT('BYTES_WRITTEN' AS name, SUM(bytes) FILTER(WHERE
+        kind = 'write') AS value),
+      STRUCT(
+        'MAX_BYTE_READ' AS name,
+        MAX(end_offset - 1) FILTER(WHERE
+          kind = 'read') AS value
+      ),
+      STRUCT(
+        'MAX_BYTE_WRITTEN' AS name,
+        MAX(end_offset - 1) FILTER(WHERE
+          kind = 'write') AS value
+      ),
+      STRUCT('SEQ_READS' AS name, SUM(sequential) FILTER(WHERE
+        kind = 'read') AS value),
+      STRUCT('SEQ_WRITES' AS name, SUM(sequential) FILTER(WHERE
+        kind = 'write') AS value),
+      STRUCT('CONSEC_READS' AS name, SUM(consecutive) FILTER(WHERE
+        kind = 'read') AS value),
+      STRUCT('CONSEC_WRITES' AS name, SUM(consecutive) FILTER(WHERE
+        kind = 'write') AS value),
+      STRUCT('RW_SWITCHES' AS name, SUM(switches) AS value),
+      STRUCT('FILE_NOT_ALIGNED' AS name, SUM(unaligned) AS value),
+      STRUCT(
+        'F_OPEN_START_TIMESTAMP' AS name,
+        MIN(first_ns) FILTER(WHERE
+          kind = 'open') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_READ_START_TIMESTAMP' AS name,
+        MIN(first_ns) FILTER(WHERE
+          kind = 'read') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_WRITE_START_TIMESTAMP' AS name,
+        MIN(first_ns) FILTER(WHERE
+          kind = 'write') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_CLOSE_START_TIMESTAMP' AS name,
+        MIN(first_ns) FILTER(WHERE
+          kind = 'close') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_OPEN_END_TIMESTAMP' AS name,
+        MAX(last_ns) FILTER(WHERE
+          kind = 'open') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_READ_END_TIMESTAMP' AS name,
+        MAX(last_ns) FILTER(WHERE
+          kind = 'read') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_WRITE_END_TIMESTAMP' AS name,
+        MAX(last_ns) FILTER(WHERE
+          kind = 'write') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_CLOSE_END_TIMESTAMP' AS name,
+        MAX(last_ns) FILTER(WHERE
+          kind = 'close') / 1e9 AS value
+      ),
+      STRUCT('F_READ_TIME' AS name, SUM(dur_ns) FILTER(WHERE
+        kind = 'read') / 1e9 AS value),
+      STRUCT('F_WRITE_TIME' AS name, SUM(dur_ns) FILTER(WHERE
+        kind = 'write') / 1e9 AS value),
+      STRUCT(
+        'F_META_TIME' AS name,
+        SUM(dur_ns) FILTER(WHERE
+          NOT kind IN ('read', 'write')) / 1e9 AS value
+      ),
+      STRUCT(
+        'F_MAX_READ_TIME' AS name,
+        MAX(max_ns) FILTER(WHERE
+          kind = 'read') / 1e9 AS value
+      ),
+      STRUCT(
+        'F_MAX_WRITE_TIME' AS name,
+        MAX(max_ns) FILTER(WHERE
+          kind = 'write') / 1e9 AS value
+      )
+    ) AS counters
+  FROM modules
+  GROUP BY
+    host,
+    module,
+    process_ix,
+    file_id,
+    object_id
+), sized AS (
+  SELECT
+    host,
+    module,
+    process_ix,
+    ANY_VALUE(pid) IGNORE NULLS AS pid,
+    ANY_VALUE(rank) IGNORE NULLS AS rank,
+    file_id,
+    object_id,
+    'SIZE_' || UPPER(kind) || '_' || IF(module = 'POSIX', '', 'AGG_') || ELEMENT_AT(
+      ARRAY(
+        '0_100',
+        '100_1K',
+        '1K_10K',
+        '10K_100K',
+        '100K_1M',
+        '1M_4M',
+        '4M_10M',
+        '10M_100M',
+        '100M_1G',
+        '1G_PLUS'
+      ),
+      place
+    ) AS name,
+    CAST(SUM(ELEMENT_AT(sizes, place)) AS DOUBLE) AS value
+  FROM (
+    SELECT
+      *,
+      EXPLODE(
+        IF((
+          SIZE(sizes) + 1 - 1
+        ) < 1, ARRAY(), SEQUENCE(1, (
+          SIZE(sizes) + 1 - 1
+        )))
+      ) AS place
+    FROM modules
+    WHERE
+      kind IN ('read', 'write')
+  )
+  GROUP BY
+    host,
+    module,
+    process_ix,
+    file_id,
+    object_id,
+    kind,
+    place
+), ranked AS (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (
+      PARTITION BY host, layer, process_ix, file_id, object_id, what
+      ORDER BY calls DESC, value NULLS LAST
+    ) AS n,
+    IF(what = 'size', 'ACCESS', 'STRIDE') AS word
+  FROM (
+    SELECT
+      host,
+      layer,
+      process_ix,
+      file_id,
+      object_id,
+      what,
+      value,
+      SUM(calls) AS calls
+    FROM frequent
+    GROUP BY ALL
+  )
+), named AS (
+  SELECT DISTINCT
+    host,
+    layer,
+    module,
+    process_ix,
+    pid,
+    rank,
+    file_id,
+    object_id
+  FROM modules
+), listed AS (
+  SELECT
+    host,
+    module,
+    process_ix,
+    pid,
+    rank,
+    file_id,
+    object_id,
+    EXPLODE(counters) AS counter
+  FROM counted
+  UNION ALL
+  SELECT
+    host,
+    module,
+    process_ix,
+    pid,
+    rank,
+    file_id,
+    object_id,
+    EXPLODE(counters)
+  FROM summed
+  UNION ALL
+  SELECT
+    m.host,
+    m.module,
+    m.process_ix,
+    m.pid,
+    m.rank,
+    m.file_id,
+    m.object_id,
+    EXPLODE(
+      ARRAY(
+        STRUCT(word || n || '_' || word AS name, CAST(value AS DOUBLE) AS value),
+        STRUCT(word || n || '_COUNT' AS name, calls AS value)
+      )
+    )
+  FROM ranked AS f
+  JOIN named AS m
+    ON m.host IS NOT DISTINCT FROM f.host
+    AND m.layer = f.layer
+    AND m.process_ix IS NOT DISTINCT FROM f.process_ix
+    AND m.file_id = f.file_id
+    AND m.object_id IS NOT DISTINCT FROM f.object_id
+  WHERE
+    n <= 4
+), every AS (
+  SELECT
+    host,
+    module,
+    process_ix,
+    pid,
+    rank,
+    file_id,
+    object_id,
+    counter.name AS name,
+    counter.value AS value
+  FROM listed
+  UNION ALL
+  SELECT
+    host,
+    module,
+    process_ix,
+    pid,
+    rank,
+    file_id,
+    object_id,
+    name,
+    value
+  FROM sized
+)
+SELECT
+  e.host,
+  e.module,
+  e.rank,
+  e.process_ix,
+  e.pid,
+  e.file_id,
+  e.object_id,
+  f.path,
+  e.module || '_' || e.name AS counter,
+  SUM(e.value) AS value
+FROM every AS e
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM e.host AND f.file_id = e.file_id
+WHERE
+  NOT e.value IS NULL
+GROUP BY ALL;

@@ -648,12 +648,14 @@ CREATE OR REPLACE VIEW frequent AS
     SELECT *, lag("offset" + bytes - 1) OVER (
       PARTITION BY host, process_ix, layer, thing, kind ORDER BY start_ns + dur_ns, span_id) AS last
     FROM calls WHERE bytes > 0 AND "offset" IS NOT NULL),
-  all_values AS (
-    SELECT host, layer, kind, process_ix, file_id, object_id, 'size' AS what, unnest(common_sizes) AS value,
-           unnest(common_size_calls) AS calls FROM file_rollup
-    UNION ALL
-    SELECT host, layer, kind, process_ix, file_id, object_id, 'stride', unnest(common_strides), unnest(common_stride_calls)
+  lists AS (
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'size' AS what, common_sizes AS those, common_size_calls AS counts
     FROM file_rollup
+    UNION ALL
+    SELECT host, layer, kind, process_ix, file_id, object_id, 'stride', common_strides, common_stride_calls FROM file_rollup),
+  places AS (SELECT *, unnest(range(1, array_length(those) + 1)) AS place FROM lists),
+  all_values AS (
+    SELECT host, layer, kind, process_ix, file_id, object_id, what, those[place] AS value, counts[place] AS calls FROM places
     UNION ALL
     SELECT host, layer, kind, process_ix, file_id, object_id, 'size', bytes, 1 FROM calls
     UNION ALL
@@ -678,8 +680,8 @@ CREATE OR REPLACE VIEW darshan AS
     FROM file_sums
     WHERE layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf', 'netcdf') AND file_id IS NOT NULL),
   counted AS (
-    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, unnest([
-      {'name': way || 'OPENS', 'value': sum(calls) FILTER (kind = 'open')},
+    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, [
+      {'name': way || 'OPENS', 'value': sum(calls) FILTER (kind = 'open')::DOUBLE},
       {'name': way || 'READS', 'value': sum(calls) FILTER (kind = 'read')},
       {'name': way || 'WRITES', 'value': sum(calls) FILTER (kind = 'write')},
       {'name': 'SEEKS', 'value': sum(calls) FILTER (kind = 'seek')},
@@ -687,10 +689,10 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': 'STATS', 'value': sum(calls) FILTER (module = 'POSIX' AND op LIKE '%stat%' AND op NOT LIKE '%statfs%' AND kind = 'meta')},
       {'name': CASE module WHEN 'POSIX' THEN 'FSYNCS' WHEN 'MPIIO' THEN 'SYNCS' ELSE 'FLUSHES' END,
        'value': sum(calls) FILTER (kind = 'sync' AND op <> 'fdatasync')},
-      {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}]) AS counter
+      {'name': 'FDSYNCS', 'value': sum(calls) FILTER (op = 'fdatasync')}] AS counters
     FROM modules GROUP BY host, module, way, process_ix, file_id, object_id),
   summed AS (
-    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, unnest([
+    SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id, [
       {'name': 'BYTES_READ', 'value': sum(bytes) FILTER (kind = 'read')::DOUBLE},
       {'name': 'BYTES_WRITTEN', 'value': sum(bytes) FILTER (kind = 'write')},
       {'name': 'MAX_BYTE_READ', 'value': max(end_offset - 1) FILTER (kind = 'read')},
@@ -713,34 +715,34 @@ CREATE OR REPLACE VIEW darshan AS
       {'name': 'F_WRITE_TIME', 'value': sum(dur_ns) FILTER (kind = 'write') / 1e9},
       {'name': 'F_META_TIME', 'value': sum(dur_ns) FILTER (kind NOT IN ('read', 'write')) / 1e9},
       {'name': 'F_MAX_READ_TIME', 'value': max(max_ns) FILTER (kind = 'read') / 1e9},
-      {'name': 'F_MAX_WRITE_TIME', 'value': max(max_ns) FILTER (kind = 'write') / 1e9}]) AS counter
+      {'name': 'F_MAX_WRITE_TIME', 'value': max(max_ns) FILTER (kind = 'write') / 1e9}] AS counters
     FROM modules GROUP BY host, module, process_ix, file_id, object_id),
   sized AS (
     SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id,
-           'SIZE_' || upper(kind) || '_' || if(module = 'POSIX', '', 'AGG_') || range_name AS name, sum(n)::DOUBLE AS value
-    FROM (SELECT *, unnest(sizes) AS n, unnest(['0_100', '100_1K', '1K_10K', '10K_100K', '100K_1M', '1M_4M', '4M_10M', '10M_100M',
-                                                '100M_1G', '1G_PLUS']) AS range_name
-          FROM modules WHERE kind IN ('read', 'write') AND sizes IS NOT NULL)
-    GROUP BY host, module, process_ix, file_id, object_id, kind, range_name),
+           'SIZE_' || upper(kind) || '_' || if(module = 'POSIX', '', 'AGG_') ||
+             ['0_100', '100_1K', '1K_10K', '10K_100K', '100K_1M', '1M_4M', '4M_10M', '10M_100M', '100M_1G', '1G_PLUS'][place] AS name,
+           sum(sizes[place])::DOUBLE AS value
+    FROM (SELECT *, unnest(range(1, array_length(sizes) + 1)) AS place FROM modules WHERE kind IN ('read', 'write'))
+    GROUP BY host, module, process_ix, file_id, object_id, kind, place),
   ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n
+    SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n,
+           if(what = 'size', 'ACCESS', 'STRIDE') AS word
     FROM (SELECT host, layer, process_ix, file_id, object_id, what, value, sum(calls) AS calls FROM frequent GROUP BY ALL)),
-  frequent_names AS (
-    SELECT host, process_ix, file_id, object_id, layer, unnest([
-      {'name': if(what = 'size', 'ACCESS', 'STRIDE') || n || '_' || if(what = 'size', 'ACCESS', 'STRIDE'), 'value': value::DOUBLE},
-      {'name': if(what = 'size', 'ACCESS', 'STRIDE') || n || '_COUNT', 'value': calls}]) AS counter
-    FROM ranked WHERE n <= 4),
   named AS (SELECT DISTINCT host, layer, module, process_ix, pid, rank, file_id, object_id FROM modules),
+  listed AS (
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, unnest(counters) AS counter FROM counted
+    UNION ALL
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, unnest(counters) FROM summed
+    UNION ALL
+    SELECT m.host, m.module, m.process_ix, m.pid, m.rank, m.file_id, m.object_id, unnest([
+      {'name': word || n || '_' || word, 'value': value::DOUBLE}, {'name': word || n || '_COUNT', 'value': calls}])
+    FROM ranked f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix IS NOT DISTINCT FROM f.process_ix
+     AND m.file_id = f.file_id AND m.object_id IS NOT DISTINCT FROM f.object_id
+    WHERE n <= 4),
   every AS (
-    SELECT host, module, process_ix, pid, rank, file_id, object_id, counter.name AS name, counter.value::DOUBLE AS value FROM counted
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, counter.name AS name, counter.value AS value FROM listed
     UNION ALL
-    SELECT host, module, process_ix, pid, rank, file_id, object_id, counter.name, counter.value FROM summed
-    UNION ALL
-    SELECT host, module, process_ix, pid, rank, file_id, object_id, name, value FROM sized
-    UNION ALL
-    SELECT m.host, m.module, m.process_ix, m.pid, m.rank, m.file_id, m.object_id, f.counter.name, f.counter.value
-    FROM frequent_names f JOIN named m ON m.host IS NOT DISTINCT FROM f.host AND m.layer = f.layer AND m.process_ix IS NOT DISTINCT FROM f.process_ix
-     AND m.file_id = f.file_id AND m.object_id IS NOT DISTINCT FROM f.object_id)
+    SELECT host, module, process_ix, pid, rank, file_id, object_id, name, value FROM sized)
   SELECT e.host, e.module, e.rank, e.process_ix, e.pid, e.file_id, e.object_id, f.path,
          e.module || '_' || e.name AS counter, sum(e.value) AS value
   FROM every e LEFT JOIN files f ON f.host IS NOT DISTINCT FROM e.host AND f.file_id = e.file_id

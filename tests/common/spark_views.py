@@ -17,7 +17,7 @@ HEAD = """-- Questions about a trace, as Spark SQL views over its Parquet tables
 --       if statement.strip(): spark.sql(statement)
 --   spark.table("v_ops").show()
 --
--- frequent and darshan are for DuckDB only. All views and functions are temporary: they belong to the session.
+-- All views and functions are temporary: they belong to the session.
 
 -- Levels of calls are few, calls are many.
 SET spark.sql.cteRecursionRowLimit = -1;
@@ -42,8 +42,6 @@ RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position
 # The last row of a thing: sqlglot leaves the number of each row among the columns.
 LAST = re.compile(r"SELECT \*(?: EXCLUDE \((.*?)\))?\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
-# They unnest lists beside each other, and structures of sums, which Spark does not in one go.
-DUCKDB_ONLY = ("frequent", "darshan")
 SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
 RETURNS TABLE (call STRING, layer STRING, start_ns BIGINT, dur_ns BIGINT, self_ns BIGINT, bytes BIGINT, offset BIGINT,
   errno INT, span_id BIGINT) RETURN
@@ -67,6 +65,13 @@ def replaced(node):
     return node
 
 
+def counted(node):
+    """The element at a place that is no number: Spark's brackets count from 0, and sqlglot sees to numbers only."""
+    if isinstance(node, exp.Bracket) and not isinstance(node.expressions[0], exp.Literal):
+        return exp.func("element_at", node.this, node.expressions[0])
+    return node
+
+
 def spark(statement, layers):
     statement = PLAIN.sub(r"AS SELECT \1* EXCLUDE (filename, file_row_number) FROM \2", statement)
     # Only what needs to know the file of a row asks for it, and drops what it asked for.
@@ -75,7 +80,8 @@ def spark(statement, layers):
     statement = LAST.sub(last, statement)
     table_of_call = TREE.match(statement)
     statement = TREE.sub("", statement)
-    text = sqlglot.parse_one(statement, read="duckdb").transform(replaced).sql("spark", pretty=True, comments=False)
+    tree = sqlglot.parse_one(statement, read="duckdb").transform(replaced).transform(counted)
+    text = tree.sql("spark", pretty=True, comments=False)
     text = re.sub(r"PERCENTILE_DISC\((\S+), ([\d.]+)\)", r"PERCENTILE_DISC(\2) WITHIN GROUP (ORDER BY \1)", text)
     text = re.sub(r"LAYER_RANK\(([\w.]+)\)", rf"ARRAY_POSITION(ARRAY({layers}), \1)", text)
     if table_of_call:
@@ -88,8 +94,7 @@ def views(text):
     plain = re.sub(r"--[^\n]*", "", text)
     layers = RANK.search(plain)[1]
     statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
-    kept = [s for s in statements if not RANK.match(s) and s.split()[4] not in DUCKDB_ONLY]
-    translated = [spark(s, layers) for s in kept]
+    translated = [spark(s, layers) for s in statements if not RANK.match(s)]
     return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)
 
 
