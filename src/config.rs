@@ -3,7 +3,7 @@
 //! The file is text of whoever wrote it: nothing in it may do more than make an error, which names file, line and key.
 
 use crate::cli::Cli;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, Parser as _};
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub enum Wrong {
 /// When one of them is wrong.
 pub fn parse(args: Vec<OsString>) -> Result<Cli, Wrong> {
     let path = given(&args).ok().and_then(|given| given.get_one::<PathBuf>(CONFIG).cloned());
-    let Some(path) = path else { return Cli::try_parse_from(args).map_err(Wrong::Usage) };
+    let Some(path) = path else { return Cli::try_parse_from(args).map_err(Wrong::Usage).and_then(agreeing) };
     let name = path.display().to_string();
     let mut text = String::new();
     std::fs::File::open(&path)
@@ -45,7 +45,16 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, Wrong> {
     if text.len() as u64 > MAX_FILE {
         return Err(Wrong::File(format!("{name}: longer than 1 MiB: that is no file of options")));
     }
-    parse_with(args, &name, &text)
+    parse_with(args, &name, &text).and_then(agreeing)
+}
+
+/// What the parser does not know of options that do not go together.
+fn agreeing(cli: Cli) -> Result<Cli, Wrong> {
+    if cli.record.detail.is_empty() || cli.record.aggregates() {
+        return Ok(cli);
+    }
+    let why = "--detail says which calls are recorded besides sums; with --aggregate=no all are";
+    Err(Wrong::Usage(Cli::command().error(ErrorKind::ArgumentConflict, why)))
 }
 
 /// What stands on the command line, whether or not it is right.

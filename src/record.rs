@@ -40,7 +40,7 @@ use crate::loader::sums::Taker;
 use crate::loader::{kernel, mounts, namespace, privileges};
 use crate::metrics::endpoint;
 use crate::probes;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write as _;
@@ -64,9 +64,6 @@ const LATE: Duration = Duration::from_millis(50);
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
-    if !args.detail.is_empty() && !args.aggregates() {
-        bail!("--detail says which calls are recorded besides sums; with --aggregate=no all are");
-    }
     doctor::preflight(!args.run.is_empty())?;
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;

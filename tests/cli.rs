@@ -62,6 +62,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["--trigger", "error", "-o", "d", "--", "true"], "--flight <TIME>"),
         (&["--flight", "30s", "-o", "d", "--trigger", "slow", "--", "true"], "triggers are: slow=TIME"),
         (&["--flight", "30s", "-o", "d", "--flight-memory", "1", "--", "true"], "expected 1M to 64G"),
+        (&["--detail", "slow", "--aggregate=no", "--", "true"], "with --aggregate=no all are"),
         (&["report"], "<DIR>"),
         (&["probes", "frob"], "frob"),
     ];
