@@ -22,6 +22,7 @@ use std::time::Duration;
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
+        mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
         sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
@@ -55,7 +56,8 @@ pub struct RecordArgs {
     /// Take options from this file, too: its keys are the long options (ring-size = "64M"). Those given here win
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// Record the dataset DIR: created, refused when it exists and is not empty
+    /// Record the dataset DIR: created, refused when it exists and is not empty. Started by mpirun or srun for several ranks:
+    /// DIR/NODE, of all ranks on the node
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

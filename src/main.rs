@@ -3,21 +3,21 @@
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::launch;
+use iotrace_bpf::record::{TOOL_FAILED, ranks};
 use iotrace_bpf::{config, doctor, export, probes, record, replay};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Our own failures, so that they cannot be taken for the command's.
-const TOOL_FAILED: u8 = 125;
 const WRONG_USAGE: i32 = 2;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match args.split_first() {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
+        Some((first, rest)) if first == ranks::NODE => node(rest),
         Some((first, rest)) if first == launch::GUARDIAN => launch::guardian_main(rest).map(|()| 0),
-        _ => run(parse()),
+        _ => run(parse(std::env::args_os().collect())),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
 }
 
 /// The command line and the file of its `--config`; ends the program where they are wrong.
-fn parse() -> Cli {
-    config::parse(std::env::args_os().collect()).unwrap_or_else(|wrong| {
+fn parse(line: Vec<OsString>) -> Cli {
+    config::parse(line).unwrap_or_else(|wrong| {
         // A closed stderr must not hide the exit status.
         let code = match wrong {
             config::Wrong::File(why) => {
@@ -49,6 +49,13 @@ fn parse() -> Cli {
         };
         std::process::exit(code)
     })
+}
+
+/// The tracer of the ranks of a job on this node.
+fn node(args: &[OsString]) -> anyhow::Result<u8> {
+    let (meeting, line) = ranks::Meeting::inherit(args)?;
+    let line = std::env::args_os().take(1).chain(line.iter().cloned()).collect();
+    Ok(meeting.end(record::record_ranks(parse(line).record, &meeting)))
 }
 
 fn run(cli: Cli) -> anyhow::Result<u8> {

@@ -4,13 +4,18 @@ pub mod control;
 pub mod destination;
 pub mod detail;
 pub mod flight;
+mod job;
 pub mod live;
 mod output;
+mod place;
+pub mod rank;
+pub mod ranks;
 mod rotation;
 mod run;
 mod said;
 pub mod sampler;
 mod serving;
+mod talk;
 mod targets;
 pub mod trigger;
 pub mod viewer;
@@ -21,6 +26,7 @@ use self::control::Control;
 use self::destination::Destination;
 use self::detail::Chooser;
 use self::flight::SharedAlarm;
+use self::ranks::{Meeting, Ranks};
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
@@ -51,6 +57,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+/// Our own failures, so that they cannot be taken for the command's.
+pub const TOOL_FAILED: u8 = 125;
 /// How often the session looks at losses, targets and the clock.
 const TICK: Duration = Duration::from_millis(200);
 /// Batches that may wait for the worker.
@@ -64,14 +72,35 @@ const LATE: Duration = Duration::from_millis(50);
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
+    if !args.run.is_empty()
+        && let Some(code) = rank::meet(&args.run)?
+    {
+        return Ok(code);
+    }
+    trace(args, None)
+}
+
+/// Records the ranks of a job on this node, in a directory named by it; returns the exit status.
+pub fn record_ranks(mut args: RecordArgs, meeting: &Meeting) -> Result<u8> {
+    if let Some(all) = args.output.take() {
+        let own = all.join(rank::host());
+        meeting.claim(&own)?;
+        export::make_shared(&all, launch::invoking_user(), nix::unistd::geteuid().is_root())?;
+        args.output = Some(own);
+    }
+    trace(&args, Some(Ranks::new(meeting)))
+}
+
+fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     doctor::preflight(!args.run.is_empty())?;
+    let of_ranks = ranks.is_some();
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;
     let rotation = if keeps.is_some() { None } else { Rotation::wanted(args.rotate)? };
     let several = rotation.is_some() || keeps.is_some();
     let catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog)?;
-    let host = nix::unistd::gethostname().map_or_else(|_| "unknown".into(), |h| h.to_string_lossy().into_owned());
+    let host = rank::host();
 
     // The port before the command, too.
     let listener = args.metrics.map(endpoint::bind).transpose()?;
@@ -95,13 +124,14 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
 
     let specs = catalog.rows().to_vec();
     let traced = layers.clone();
+    let reserved = targets.reserved()?;
     let options = Options {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
         // Others than the command are not to be stopped.
         hold: matches!(targets, Targets::Command(_)) && privileges::may_hold(),
-        reserved: targets.reserved()?,
+        reserved: reserved + if of_ranks { ranks::ROOM } else { 0 },
         scope: targets.scope(),
         namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,
         aggregate: args.aggregates(),
@@ -162,7 +192,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         sums: sums.transpose()?,
         args,
         targets: &targets,
-        reserved: options.reserved,
+        reserved,
         session: &mut session,
         notes,
         control: &control,
@@ -173,6 +203,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
         sampler: Some(sampler),
         guardian: None,
         command: None,
+        ranks,
         viewer: &viewer,
         dump: false,
         rotation,
@@ -203,7 +234,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
     destination.said.screen_ended();
-    let started = command.is_some() || args.run.is_empty();
+    let started = command.is_some() || args.run.is_empty() || of_ranks;
     if started && outcome.is_ok() && written.is_ok() {
         if !args.show.batch && !several {
             summary(&destination.path)?;

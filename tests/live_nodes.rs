@@ -1,8 +1,10 @@
-//! Four nodes: network and host name namespaces, a tracer around the daemon of Open MPI on each, and one job over all of them
-//! that writes a shared file. The datasets side by side have one report and one set of views.
+//! Four nodes and one job over all of them that writes a shared file: a tracer around the daemon of Open MPI on each, or one
+//! started for each rank. The datasets side by side have one report and one set of views.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
+#[path = "common/job.rs"]
+mod job;
 #[path = "common/live.rs"]
 mod live;
 #[path = "common/programs.rs"]
@@ -10,111 +12,52 @@ mod programs;
 #[path = "common/sql.rs"]
 mod sql;
 
-use iotrace_bpf::export::report::{self, Union};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::export::report::{self, Report, Union};
+use job::{NODES, Own};
 use live::Data;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-const NODES: i32 = 4;
-
-/// Makes the nodes and runs the job over them: WORK PROGRAM TRACER... `mpirun` itself is on a node without ranks.
-const CLUSTER: &str = r#"
-work=$1 program=$2 mpirun=$3; shift 3
-export IOT_WORK=$work IOT_TRACER="$*"
-hostname head
-ip link set lo up
-ip link add hub type bridge
-ip addr add 10.99.0.100/24 dev hub
-ip link set hub up
-nodes=
-trap 'kill $nodes' EXIT
-for n in 1 2 3 4; do
-    unshare --net --uts sh -c "hostname node$n; echo > $work/node$n.up; exec sleep 1000" & pid=$!
-    nodes="$nodes $pid"
-    echo $pid > $work/node$n.pid
-    until [ -e $work/node$n.up ]; do sleep 0.05; done
-    ip link add hub$n type veth peer name eth0 netns $pid
-    ip link set hub$n master hub up
-    nsenter -t $pid -n ip addr add 10.99.0.$n/24 dev eth0
-    nsenter -t $pid -n ip link set eth0 up
-    nsenter -t $pid -n ip link set lo up
-    echo "10.99.0.$n slots=1" >> $work/hosts
-done
-# What mpirun starts instead of ssh: HOST COMMAND...; and what that starts there instead of its daemon.
-cat > $work/agent <<'AGENT'
-#!/bin/sh -e
-node=node${1##*.}
-shift
-exec nsenter -t $(cat $IOT_WORK/$node.pid) -n -u sh -c "$*"
-AGENT
-cat > $work/daemon <<'DAEMON'
-#!/bin/sh -e
-exec $IOT_TRACER -o $IOT_WORK/run/$(hostname) -- orted "$@"
-DAEMON
-chmod +x $work/agent $work/daemon
-mkdir $work/run $work/out
-net=10.99.0.0/24
-$mpirun --allow-run-as-root --leave-session-attached --mca plm_rsh_agent $work/agent --mca orte_launch_agent $work/daemon --mca btl tcp,self \
-    --mca oob_tcp_if_include $net --mca btl_tcp_if_include $net --hostfile $work/hosts --map-by node -np 4 $program $work/out
-"#;
-
-fn numbers(object: &Value) -> BTreeMap<String, i64> {
-    object.as_object().unwrap().iter().map(|(name, n)| (name.clone(), n.as_i64().unwrap())).collect()
-}
-
-fn sums<'a>(spans: impl Iterator<Item = (&'a str, Option<i64>)>) -> BTreeMap<String, i64> {
-    let mut sums = BTreeMap::new();
-    for (name, value) in spans.filter_map(|(name, value)| Some((name, value?))) {
-        *sums.entry(name.to_owned()).or_default() += value;
-    }
-    sums
-}
-
-/// What a rank asked for and moved in MPI-IO, by function, is what it says itself; on its own node and on no other.
-fn rank_is_on_its_node(work: &Path, rank: i32) {
-    let truth: Value = serde_json::from_slice(&fs::read(work.join(format!("out/truth.{rank}.json"))).unwrap()).unwrap();
-    let data = Data::read(&work.join(format!("run/node{}", rank + 1))).lossless();
-    assert_eq!(data.meta["host"], format!("node{}", rank + 1));
-    let ranks: BTreeSet<i32> = data.processes.values().filter_map(|p| p.rank).collect();
-    assert_eq!(ranks, BTreeSet::from([rank]));
-    let io = || {
-        let data = data.spans.iter().filter(|s| matches!(s.kind, Kind::Read | Kind::Write));
-        data.filter(|s| s.layer == Layer::Mpiio && s.layer_top)
-    };
-    assert_eq!(sums(io().map(|s| (s.op, s.req_bytes))), numbers(&truth["asked"]), "rank {rank}");
-    assert_eq!(sums(io().map(|s| (s.op, s.bytes))), numbers(&truth["moved"]), "rank {rank}");
+/// The ranks of the report on all nodes are where they were, and its figures are those of the views.
+fn union_is_whole(run: &Path, per_node: i32) -> Report {
+    sql::compare(run);
+    let report = report::build(&mut Union::open(run).unwrap()).unwrap();
+    let hosts: Vec<&str> = report.nodes.iter().map(|node| node.host.as_str()).collect();
+    assert_eq!(hosts, ["node1", "node2", "node3", "node4"]);
+    let rows = report.ranks.rows.iter().filter(|row| row.rank.is_some());
+    let ranks: Vec<_> = rows.map(|row| (row.rank, row.hosts.clone())).collect();
+    let node = |rank| vec![format!("node{}", rank / per_node + 1)];
+    assert_eq!(ranks, (0..NODES * per_node).map(|rank| (Some(rank), node(rank))).collect::<Vec<_>>());
+    report
 }
 
 #[test]
 fn four_nodes_have_one_report() {
     let work = live::scratch();
-    let tracer = live::tracer();
-    let tracer = std::iter::once(tracer.get_program()).chain(tracer.get_args());
-    let mut cluster = Command::new("unshare");
-    cluster.args(["--net", "--uts", "--mount", "--fork", "--kill-child", "sh", "-ec", CLUSTER, "cluster"]);
-    cluster.arg(work.path()).arg(programs::build("mpiio_mix")).arg(programs::openmpi("mpirun"));
-    cluster.args(tracer).args(["--no-tui", "--ring-size", "16M"]).stdin(Stdio::null());
-    cluster.env_remove("SUDO_UID").env_remove("SUDO_GID");
-    let out = cluster.output().unwrap();
-    let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{said}{erred}");
-    (0..NODES).for_each(|rank| rank_is_on_its_node(work.path(), rank));
-
-    // The union: every rank where it was, and the calls of all.
-    let run = work.path().join("run");
-    sql::compare(&run);
-    let report = report::build(&mut Union::open(&run).unwrap()).unwrap();
-    let hosts: Vec<&str> = report.nodes.iter().map(|node| node.host.as_str()).collect();
-    assert_eq!(hosts, ["node1", "node2", "node3", "node4"]);
-    let ranks: Vec<_> =
-        report.ranks.rows.iter().filter(|row| row.rank.is_some()).map(|r| (r.rank, &r.hosts[..])).collect();
-    let nodes: Vec<String> = hosts.iter().map(ToString::to_string).collect();
-    let expected: Vec<_> = (0..NODES).map(|rank| (Some(rank), std::slice::from_ref(&nodes[rank as usize]))).collect();
-    assert_eq!(ranks, expected);
+    let (run, out) = (work.path().join("run"), work.path().join("out"));
+    fs::create_dir(&run).unwrap();
+    fs::create_dir(&out).unwrap();
+    let daemon = format!(
+        "#!/bin/sh -e\nexec {} --no-tui --ring-size 16M -o {}/$(hostname) -- orted \"$@\"\n",
+        env!("CARGO_BIN_EXE_iotrace-bpf"),
+        run.display()
+    );
+    let program = programs::build("mpiio_mix");
+    let command = ["--map-by", "node", "-np", "4"].map(OsStr::new).into_iter();
+    let command: Vec<&OsStr> = command.chain([program.as_os_str(), out.as_os_str()]).collect();
+    let ran = job::run(work.path(), Own::Network, 1, Some(&daemon), &command);
+    let (said, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{said}{erred}");
+    for rank in 0..NODES {
+        let data = Data::read(&run.join(format!("node{}", rank + 1))).lossless();
+        assert_eq!(data.meta["host"], format!("node{}", rank + 1));
+        assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [rank]);
+        job::rank_is_as_it_says(&data, &out, rank);
+    }
+    let report = union_is_whole(&run, 1);
 
     // All clocks are one, and what the opens allow says so.
     for node in &report.nodes[1..] {
@@ -129,4 +72,38 @@ fn four_nodes_have_one_report() {
     assert_eq!(sql::query(&run, collectives), [] as [Value; 0]);
     let whole = "SELECT bool_and(ranks = 4) AS whole, count(*) > 20 AS many FROM v_collectives WHERE comm_size = 4";
     assert_eq!(sql::query(&run, whole), [json!({"whole": true, "many": true})]);
+}
+
+#[test]
+fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
+    const PER_NODE: i32 = 2;
+    let work = live::scratch();
+    let (run, out) = (work.path().join("run"), work.path().join("out"));
+    fs::create_dir(&out).unwrap();
+    let program = programs::build("mpiio_mix");
+    // Ranks one after the other: two on each node.
+    let mut command: Vec<&OsStr> = ["--map-by", "slot", "-np", "8"].map(OsStr::new).into();
+    command.extend([env!("CARGO_BIN_EXE_iotrace-bpf"), "--ring-size", "16M", "-o"].map(OsStr::new));
+    command.extend([run.as_os_str(), "--".as_ref(), program.as_os_str(), out.as_os_str()]);
+    let ran = job::run(work.path(), Own::Processes, PER_NODE, None, &command);
+    let (said, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{said}{erred}");
+    assert_eq!(job::tracers(), 0);
+
+    // One dataset and one report for each node, and the report says which.
+    assert_eq!(live::datasets(&run), (1..=NODES).map(|n| run.join(format!("node{n}"))).collect::<Vec<_>>());
+    for n in 1..=NODES {
+        assert_eq!(said.matches(&format!("host      node{n},")).count(), 1, "{said}");
+        assert_eq!(erred.matches(&format!("dataset in {}/node{n}\n", run.display())).count(), 1, "{erred}");
+        let data = Data::read(&run.join(format!("node{n}"))).lossless();
+        assert_eq!(data.meta["host"], format!("node{n}"));
+        let there = (n - 1) * PER_NODE..n * PER_NODE;
+        assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), there.clone().collect::<Vec<_>>());
+        // Each is the process that the launcher started, or the child of that: nothing else is in the dataset.
+        let pids: BTreeSet<i32> = data.processes.values().map(|p| p.pid).collect();
+        assert_eq!(pids, job::ranks(&data).values().map(|p| p.pid).collect());
+        assert!(data.processes.values().all(|p| p.exit_code == Some(0)), "{:?}", data.processes);
+        there.for_each(|rank| job::rank_is_as_it_says(&data, &out, rank));
+    }
+    union_is_whole(&run, PER_NODE);
 }

@@ -64,12 +64,7 @@ impl Directory {
         privileged: bool,
     ) -> Result<Self> {
         let made = make(parent, name, &path)?;
-        let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        if privileged {
-            flags |= OFlag::O_NOFOLLOW;
-        }
-        let opened = openat(parent, name, flags, Mode::empty());
-        let file = File::from(opened.map_err(|errno| not_a_directory(&path, errno, privileged))?);
+        let file = open(parent, name, &path, privileged)?;
         match file.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => bail!(
                 "{} is being written by another iotrace-bpf; wait for it to end or choose another directory",
@@ -78,9 +73,8 @@ impl Directory {
             // Some network file systems cannot lock a directory. New files are still made with O_EXCL.
             Ok(()) | Err(std::fs::TryLockError::Error(_)) => {}
         }
-        if let (true, Some((uid, gid))) = (made, owner) {
-            fchown(&file, Some(uid), Some(gid))
-                .with_context(|| format!("cannot give {} to user {uid}", path.display()))?;
+        if made {
+            give(&file, owner, &path)?;
         }
         Ok(Self { path, file, owner })
     }
@@ -250,6 +244,32 @@ fn is_ours(name: &str) -> bool {
 
 fn is_meta(name: &str) -> bool {
     names::parse(name).is_some_and(|part| part.table == "meta" && !part.open)
+}
+
+/// Makes a directory for datasets of several nodes, of the user's, unless there is one: another node may have made it. A
+/// `privileged` caller refuses a link, as with a dataset's own directory.
+///
+/// # Errors
+/// When it cannot be made, or is no directory.
+pub fn make_shared(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<()> {
+    let path: PathBuf = path.components().collect();
+    let made = make(AT_FDCWD, &path, &path)?;
+    let directory = open(AT_FDCWD, &path, &path, privileged)?;
+    if made { give(&directory, owner, &path) } else { Ok(()) }
+}
+
+fn open(parent: BorrowedFd<'_>, name: &Path, path: &Path, privileged: bool) -> Result<File> {
+    let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    if privileged {
+        flags |= OFlag::O_NOFOLLOW;
+    }
+    let opened = openat(parent, name, flags, Mode::empty());
+    Ok(File::from(opened.map_err(|errno| not_a_directory(path, errno, privileged))?))
+}
+
+fn give(directory: &File, owner: Option<(u32, u32)>, path: &Path) -> Result<()> {
+    let Some((uid, gid)) = owner else { return Ok(()) };
+    fchown(directory, Some(uid), Some(gid)).with_context(|| format!("cannot give {} to user {uid}", path.display()))
 }
 
 /// Makes the directory `path`, which is `name` in `parent`; false if something of that name exists.

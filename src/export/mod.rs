@@ -19,6 +19,7 @@ mod window;
 
 pub use dataset::{DatasetWriter, Finished, Options};
 pub use described::Forgotten;
+pub use directory::make_shared;
 pub use flight::{FlightWriter, Length, Why};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};

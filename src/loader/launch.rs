@@ -44,6 +44,13 @@ pub struct StartError {
     pub code: i32,
 }
 
+impl StartError {
+    fn new(command: &OsString, error: std::io::Error) -> Self {
+        let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Self { command: command.to_string_lossy().into_owned(), error, code }
+    }
+}
+
 fn inheritable(fd: &OwnedFd) -> Result<()> {
     fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty())).context("pipe to the command")?;
     Ok(())
@@ -87,9 +94,7 @@ impl Launched {
         self.errors.read_to_end(&mut said).context("waiting for the command")?;
         let Some(errno) = said.first_chunk().map(|b| i32::from_ne_bytes(*b)) else { return Ok(Ok(())) };
         let _ = self.child.wait();
-        let error = std::io::Error::from_raw_os_error(errno);
-        let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        Ok(Err(StartError { command: command.to_string_lossy().into_owned(), error, code }))
+        Ok(Err(StartError::new(command, std::io::Error::from_raw_os_error(errno))))
     }
 
     /// Its exit status if it has ended.
@@ -138,11 +143,28 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
         return Ok(()); // the tracer gave up
     }
     drop(gate);
-    // The tracer blocks the signals it waits for, and a child inherits that.
-    SigSet::empty().thread_set_mask()?;
-    let failed = drop_privileges().err().unwrap_or_else(|| Command::new(command).args(rest).exec());
+    let failed = become_user_and_execute(command, rest);
     errors.write_all(&failed.raw_os_error().unwrap_or(nix::libc::EACCES).to_ne_bytes())?;
     Ok(())
+}
+
+fn become_user_and_execute(command: &OsString, args: &[OsString]) -> std::io::Error {
+    // The tracer blocks the signals it waits for, and a child inherits that.
+    let unblocked = SigSet::empty().thread_set_mask().map_err(std::io::Error::from);
+    let failed = unblocked.and_then(|()| drop_privileges()).err();
+    failed.unwrap_or_else(|| Command::new(command).args(args).exec())
+}
+
+/// Becomes the command, as the invoking user; returns only if that fails.
+pub fn execute(command: &[OsString]) -> StartError {
+    let (name, args) = command.split_first().map_or((OsString::new(), [].as_slice()), |(n, args)| (n.clone(), args));
+    let error = become_user_and_execute(&name, args);
+    StartError::new(&name, error)
+}
+
+/// The parent of a process.
+pub fn parent(pid: u32) -> Option<u32> {
+    super::maps::status(&std::fs::read(format!("/proc/{pid}/status")).ok()?).ppid
 }
 
 fn drop_privileges() -> std::io::Result<()> {

@@ -289,6 +289,12 @@ impl<'obj> Session<'obj> {
         resume(pid);
     }
 
+    /// The number that it has as a target, while it is one.
+    pub fn process_of(&self, pid: u32) -> Option<u32> {
+        let value = self.skel.maps.iot_targets.lookup(&pid.to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
+        value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+    }
+
     /// A target no more.
     pub fn remove_target(&self, pid: u32) {
         // It may have ended by itself.

@@ -3,6 +3,7 @@
 use super::control::Control;
 use super::flight::{By, Looked, SharedAlarm, Step};
 use super::live::Watch;
+use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::sampler::Sampler;
 use super::targets::{COMMAND, Targets};
@@ -68,6 +69,8 @@ pub struct Run<'a, 'obj> {
     pub sampler: Option<Sampler>,
     pub guardian: Option<Guardian>,
     pub command: Option<Launched>,
+    /// The ranks of a job on this node, which start their programs themselves.
+    pub ranks: Option<Ranks<'a>>,
     pub viewer: &'a Viewer,
     /// A dump of what is in flight was asked for.
     pub dump: bool,
@@ -157,7 +160,10 @@ impl Run<'_, '_> {
             Targets::Group(directory, _) => Some(Of::Group(directory)),
             Targets::Node => Some(Of::Node),
         });
-        if !self.args.run.is_empty()
+        if self.ranks.is_some() {
+            self.guard()?;
+            self.meet();
+        } else if !self.args.run.is_empty()
             && let Some(code) = self.launch()?
         {
             return Ok(Some(code));
@@ -182,11 +188,23 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Starts the command; its exit status if it could not be started.
-    fn launch(&mut self) -> Result<Option<u8>> {
+    /// Takes in the ranks that have come.
+    fn meet(&mut self) {
+        if let Some(ranks) = &mut self.ranks {
+            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes);
+        }
+    }
+
+    fn guard(&mut self) -> Result<()> {
         if matches!(self.targets, Targets::Command(_)) {
             self.guardian = Some(launch::guard(self.session.held())?);
         }
+        Ok(())
+    }
+
+    /// Starts the command; its exit status if it could not be started.
+    fn launch(&mut self) -> Result<Option<u8>> {
+        self.guard()?;
         let mut command = launch::launch(&self.args.run)?;
         if self.targets.has(command.pid())? {
             let process = crate::event::Event::Process {
@@ -235,7 +253,7 @@ impl Run<'_, '_> {
                     self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
                 }
                 // A command goes on when nobody looks any more.
-                Ok(Control::Left) if self.command.is_some() => {}
+                Ok(Control::Left) if self.command.is_some() || self.ranks.is_some() => {}
                 Ok(Control::Left) => {
                     self.told = true;
                     return Ok(Some(0));
@@ -272,6 +290,7 @@ impl Run<'_, '_> {
                 self.session.detach();
                 return Ok(None);
             }
+            self.meet();
             self.tick();
             self.rotate();
             self.write();
@@ -280,7 +299,8 @@ impl Run<'_, '_> {
                 looked = Instant::now();
                 self.look();
             }
-            if self.command.is_none() && !self.targets.may_come() && !self.session.has_targets() {
+            let nobody = || !self.targets.may_come() && !self.session.has_targets();
+            if self.ranks.as_ref().map_or_else(|| self.command.is_none() && nobody(), Ranks::are_over) {
                 return Ok(Some(0));
             }
             if watching && shown.elapsed() >= Duration::from_secs(1) {

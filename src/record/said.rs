@@ -43,7 +43,8 @@ impl Said {
     }
 }
 
-fn print(what: &str) {
+/// At once, on stderr.
+pub fn print(what: &str) {
     // A closed stderr must not cost the recording.
     let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what}");
 }

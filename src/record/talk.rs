@@ -1,0 +1,95 @@
+//! What a rank and the tracer of its node say to each other: one question, one answer.
+
+use anyhow::{Context as _, Result};
+use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
+use nix::unistd::{Uid, geteuid};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Longer than any question or answer is.
+const LONGEST: usize = 4096;
+
+/// What the tracer answers a rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is traced from its next execution on.
+    Go,
+    /// It may become traced when this trace has ended.
+    Later,
+    /// It runs untraced.
+    Not(String),
+    /// There is no trace, and the rank fails.
+    Failed(String),
+}
+
+/// Who is at the other end of a socket.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn peer(socket: &impl AsFd) -> nix::Result<UnixCredentials> {
+    getsockopt(socket, PeerCredentials)
+}
+
+/// May this user be traced, or trace us?
+pub fn is_trusted(uid: u32) -> bool {
+    let uid = Uid::from_raw(uid);
+    uid.is_root() || uid == geteuid()
+}
+
+/// What a rank says when it comes: its number, and that of its program, where that is a child of it.
+pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>) {
+    let said = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    // One that is gone does not answer either.
+    let _ = tracer.write_all(format!("{} {}\n", said(rank), said(program)).as_bytes());
+}
+
+/// The same as the tracer hears it: a rank that does not say anything for this time is none.
+///
+/// # Errors
+/// When it says something else, or nothing.
+pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<(Option<u32>, Option<u32>)> {
+    let text = hear(rank, patience)?;
+    let (number, program) = text.trim_end().split_once(' ').context("it does not say who it is")?;
+    Ok((number.parse().ok(), program.parse().ok()))
+}
+
+/// Tells a rank. Has it heard?
+pub fn answer(rank: &mut UnixStream, answer: &Answer) -> bool {
+    let text = match answer {
+        Answer::Go => "g".to_owned(),
+        Answer::Later => "l".to_owned(),
+        Answer::Not(why) => format!("n{why}"),
+        Answer::Failed(why) => format!("f{why}"),
+    };
+    rank.write_all(text.as_bytes()).is_ok()
+}
+
+/// The same as the rank hears it; nothing when the tracer has ended.
+///
+/// # Errors
+/// When it says nothing for this time.
+pub fn answered(tracer: &mut UnixStream, patience: Duration) -> Result<Option<Answer>> {
+    let text = match hear(tracer, patience) {
+        Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::WouldBlock) => {
+            return Err(e.context("the tracer of this node does not answer"));
+        }
+        text => text.unwrap_or_default(),
+    };
+    let mut rest = text.chars();
+    Ok(match (rest.next(), rest.as_str()) {
+        (Some('g'), _) => Some(Answer::Go),
+        (Some('l'), _) => Some(Answer::Later),
+        (Some('n'), why) => Some(Answer::Not(why.to_owned())),
+        (Some('f'), why) => Some(Answer::Failed(why.to_owned())),
+        _ => None,
+    })
+}
+
+fn hear(from: &mut UnixStream, patience: Duration) -> Result<String> {
+    from.set_read_timeout(Some(patience))?;
+    let mut said = [0; LONGEST];
+    let n = from.read(&mut said)?;
+    Ok(String::from_utf8_lossy(&said[..n]).into_owned())
+}
