@@ -27,7 +27,7 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 36] = [
+    let cases: [(&[&str], &str); 37] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),

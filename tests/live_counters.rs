@@ -19,6 +19,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -98,8 +99,8 @@ fn counted(dataset: &Path) -> BTreeMap<String, f64> {
     last
 }
 
-/// What was done was counted, and at most a little more: how the program begins and ends.
-fn are_close(counted: &BTreeMap<String, f64>, done: &BTreeMap<&str, f64>) {
+/// What was done was counted, and at most a little more: how so many programs begin and end.
+fn are_close(counted: &BTreeMap<String, f64>, done: &BTreeMap<&str, f64>, programs: f64) {
     println!("{done:?}\n{counted:?}");
     for (figure, truth, more) in [
         ("target_page_faults minor", "minor", 2000.0),
@@ -108,7 +109,7 @@ fn are_close(counted: &BTreeMap<String, f64>, done: &BTreeMap<&str, f64>) {
     ] {
         let (figure, truth) = (counted[figure], done[truth]);
         // A few faults the kernel has for a process are none of perf's (mm/memory.c: mm_account_fault, without registers).
-        assert!(figure >= truth * 0.995 && figure <= truth + more, "{figure}, {truth}: {counted:?}");
+        assert!(figure >= truth * 0.995 && figure <= truth + more * programs, "{figure}, {truth}: {counted:?}");
     }
     // The program's clock ticks more coarsely.
     let ratio = counted["target_cpu_seconds"] / done["cpu"];
@@ -146,7 +147,38 @@ fn all_threads_and_children_of_a_command_are_counted_from_its_first_instruction_
     let done = traced.work();
     traced.go();
     assert!(traced.program.wait().success());
-    are_close(&counted(&dataset), &done);
+    are_close(&counted(&dataset), &done, 1.0);
+}
+
+#[test]
+fn all_ranks_of_a_node_are_counted_together() {
+    let work = live::scratch();
+    let [place, run] = ["place", "run"].map(|name| work.path().join(name));
+    fs::create_dir(&place).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
+    let begin = |rank: usize| {
+        let dir = work.path().join(rank.to_string());
+        fs::create_dir(&dir).unwrap();
+        let (program, stdout) = Counted::command(&dir);
+        let mut command = tracer();
+        command.arg("-o").arg(&run).arg("--").arg(program.get_program());
+        // As a step of Slurm is seen by its ranks.
+        command.env("SLURM_JOB_ID", "7").env("SLURM_STEP_ID", "0").env("SLURM_STEP_NUM_TASKS", "2");
+        command.env("SLURM_STEP_TASKS_PER_NODE", "2").env("SLURM_NODEID", "0");
+        command.env("SLURM_PROCID", rank.to_string()).env("XDG_RUNTIME_DIR", &place);
+        command.stdin(Stdio::piped()).stdout(fs::File::create(&stdout).unwrap()).stderr(Stdio::null());
+        Counted::begin(command, stdout)
+    };
+    let mut ranks = [begin(0), begin(1)];
+    let mut done = BTreeMap::new();
+    for (name, n) in ranks.iter_mut().flat_map(Counted::work) {
+        *done.entry(name).or_default() += n;
+    }
+    for rank in &mut ranks {
+        rank.go();
+    }
+    assert!(ranks.iter_mut().all(|rank| rank.program.wait().success()));
+    are_close(&counted(&live::datasets(&run)[0]), &done, 2.0);
 }
 
 #[test]
@@ -156,7 +188,7 @@ fn threads_that_run_already_and_what_they_start_are_counted() {
     let mut program = Counted::begin(command, stdout);
     let tracer = attached(work.path(), &["-p", &program.program.pid().to_string()]);
     let done = program.work();
-    are_close(&end(tracer), &done);
+    are_close(&end(tracer), &done, 1.0);
 }
 
 #[test]
@@ -177,7 +209,7 @@ fn the_members_of_a_control_group_are_counted_and_nobody_else() {
     let tracer = attached(work.path(), &["--cgroup", &group.0.to_string_lossy()]);
     other.work();
     let done = member.work();
-    are_close(&end(tracer), &done);
+    are_close(&end(tracer), &done, 1.0);
     drop(member);
 }
 

@@ -64,6 +64,13 @@ impl Counters {
         counters
     }
 
+    /// Counts what these count, too.
+    pub fn extend(&mut self, others: Self) {
+        self.events.extend(others.events);
+        self.refused.extend(others.refused);
+        self.left_out += others.left_out;
+    }
+
     fn refuse(&mut self, why: &str) {
         for kind in KINDS {
             self.refused.insert(kind.name(), why.to_owned());

@@ -154,8 +154,16 @@ impl<'a> Ranks<'a> {
         Self { meeting, known: BTreeSet::new(), come: 0, alive: Vec::new(), begun: None }
     }
 
-    /// Takes in those that wait, as processes with numbers from `first` on, and notes those that have ended.
-    pub fn look(&mut self, first: u32, targets: &Targets, session: &Session<'_>, notes: &Sender<Note>) {
+    /// Takes in those that wait, as processes with numbers from `first` on, and notes those that have ended. `count` is told of
+    /// each before it goes on.
+    pub fn look(
+        &mut self,
+        first: u32,
+        targets: &Targets,
+        session: &Session<'_>,
+        notes: &Sender<Note>,
+        count: impl Fn(u32),
+    ) {
         if self.begun.is_none() {
             self.begun = Some(Instant::now());
             self.meeting.state.set(State::Begun);
@@ -164,6 +172,9 @@ impl<'a> Ranks<'a> {
             let Ok((mut rank, _)) = self.meeting.listener.accept() else { break };
             let admitted = self.admit(&mut rank, first, targets, session, notes);
             let (answer, new) = admitted.unwrap_or_else(|why| (Answer::Not(format!("{why:#}")), None));
+            if let Some(new) = &new {
+                count(new.pid);
+            }
             let heard = talk::answer(&mut rank, &answer);
             match new {
                 Some(new) if heard => self.alive.push(new),

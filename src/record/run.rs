@@ -191,7 +191,13 @@ impl Run<'_, '_> {
     /// Takes in the ranks that have come.
     fn meet(&mut self) {
         if let Some(ranks) = &mut self.ranks {
-            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes);
+            let sampler = self.sampler.as_ref().filter(|_| matches!(self.targets, Targets::Command(_)));
+            let count = |pid| {
+                if let Some(sampler) = sampler {
+                    sampler.count(Counters::open(Of::Command(pid)));
+                }
+            };
+            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
         }
     }
 

@@ -212,9 +212,16 @@ impl Looker {
     }
 
     fn count(&mut self, counters: Counters) {
-        self.tell_missing("counters_missing", counters.missing());
-        self.board.with(|seen| seen.sources.extend(counters.sources()));
-        self.counters = counters;
+        let before = self.counters.missing();
+        self.counters.extend(counters);
+        let missing = self.counters.missing();
+        if missing != before {
+            self.tell_missing("counters_missing", missing);
+        }
+        self.board.with(|seen| {
+            seen.sources.truncate(self.sources.len());
+            seen.sources.extend(self.counters.sources());
+        });
     }
 
     fn t_ns(&self) -> i64 {
