@@ -1,6 +1,6 @@
 //! `--batch`: what the overview shows, as lines or as one JSON object per tick, for scripts and logs.
 
-use crate::export::text::{Column, Set, bytes, escape, percent, table, time};
+use crate::export::text::{self, Column, Set, bytes, escape, percent, table, time};
 use crate::node::Recent;
 use crate::node::figures::{LEVELS, TOTALS};
 use crate::summary::filter::Filter;
@@ -43,7 +43,7 @@ pub fn run(
         let live = wait(batch.delay);
         let snapshot = source.snapshot(&focus);
         if batch.json {
-            writeln!(out, "{}", object(&snapshot))?;
+            writeln!(out, "{}", text::json(&object(&snapshot).to_string()))?;
         } else {
             write!(out, "{}", lines(&snapshot))?;
         }

@@ -2,6 +2,7 @@
 
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
+use iotrace_bpf::export::text::message;
 use iotrace_bpf::loader::launch;
 use iotrace_bpf::record::{TOOL_FAILED, ranks};
 use iotrace_bpf::{config, doctor, export, probes, record, replay};
@@ -12,6 +13,13 @@ use std::process::ExitCode;
 const WRONG_USAGE: i32 = 2;
 
 fn main() -> ExitCode {
+    // What damaged bytes make of a decoder is told as a warning that names the file.
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !export::decoding() {
+            usual(panic);
+        }
+    }));
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let outcome = match args.split_first() {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
@@ -23,7 +31,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
             // Errors tell their own way out; a closed stderr must not hide the exit status.
-            let _ = writeln!(io::stderr(), "iotrace-bpf: {e:#}");
+            let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&format!("{e:#}")));
             ExitCode::from(TOOL_FAILED)
         }
     }
@@ -35,7 +43,7 @@ fn parse(line: Vec<OsString>) -> Cli {
         // A closed stderr must not hide the exit status.
         let code = match wrong {
             config::Wrong::File(why) => {
-                let _ = writeln!(io::stderr(), "iotrace-bpf: {why}");
+                let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&why));
                 WRONG_USAGE
             }
             config::Wrong::Usage(e) => {

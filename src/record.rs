@@ -243,7 +243,11 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
             // Each was told when it was written.
         } else if let Some(dir) = destination.settle(&host)? {
             let what = if several { "datasets" } else { "dataset" };
-            let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what} in {}", dir.display());
+            let _ = writeln!(
+                std::io::stderr(),
+                "iotrace-bpf: {what} in {}",
+                export::text::escape(dir.as_os_str().as_encoded_bytes())
+            );
         }
     }
     if let (Some(command), Err(_)) = (&mut command, &written)

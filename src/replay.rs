@@ -7,6 +7,7 @@ use crate::correlate::rows::{
     Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Row, Span,
     Thread,
 };
+use crate::export::text::escape;
 use crate::export::{AGGREGATE, Dataset, Table};
 use crate::record::live::export;
 use crate::summary::filter::Filter;
@@ -44,7 +45,7 @@ pub fn run(dir: &Path, show: &ShowArgs) -> Result<()> {
     let options = tui::Options { stop: tui::stop_on_signals()?, filter: show.filter.clone().map(Arc::new) };
     let shown = tui::run(&mut replay, &options);
     for warning in replay.warnings() {
-        let _ = writeln!(std::io::stderr(), "iotrace-bpf: {warning}");
+        let _ = writeln!(std::io::stderr(), "iotrace-bpf: {}", escape(warning));
     }
     shown
 }

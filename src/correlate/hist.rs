@@ -68,17 +68,17 @@ impl<const BITS: u32> Histogram<BITS> {
         if at >= self.counts.len() {
             self.counts.resize(at + 1, 0);
         }
-        self.counts[at] += n;
-        self.total += n;
+        self.counts[at] = self.counts[at].saturating_add(n);
+        self.total = self.total.saturating_add(n);
     }
 
     /// The nearest-rank quantile (the least value that at least `q` of all values do not exceed), as the middle of
     /// its bucket: within [`error`] of the exact one. `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let rank = ((self.total as f64 * q).ceil() as u64).clamp(1, self.total.max(1));
-        let mut seen = 0;
+        let mut seen = 0_u64;
         let at = self.counts.iter().position(|n| {
-            seen += n;
+            seen = seen.saturating_add(*n);
             seen >= rank
         })?;
         let (low, high) = bounds::<BITS>(at);

@@ -21,6 +21,26 @@ pub fn escape(name: impl AsRef<[u8]>) -> String {
     out
 }
 
+/// The same of a message whose lines are to stay lines.
+pub fn message(text: &str) -> String {
+    text.split('\n').map(escape).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON in which characters that act on a terminal unseen are written as escapes, which reads back equal.
+pub fn json(plain: &str) -> String {
+    let mut out = String::with_capacity(plain.len());
+    for c in plain.chars() {
+        // Below 0x7f only the line ends of the layout are left unescaped by then.
+        if c >= '\x7f' && hidden(c) {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Characters that change what a reader sees without being seen.
 pub fn hidden(c: char) -> bool {
     c.is_control()

@@ -1,5 +1,6 @@
 //! What is to be said while the trace goes on: on stderr, or on a dashboard, which stderr would spoil.
 
+use crate::export::text::message;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,5 +47,5 @@ impl Said {
 /// At once, on stderr.
 pub fn print(what: &str) {
     // A closed stderr must not cost the recording.
-    let _ = writeln!(std::io::stderr(), "iotrace-bpf: {what}");
+    let _ = writeln!(std::io::stderr(), "iotrace-bpf: {}", message(what));
 }

@@ -208,7 +208,8 @@ impl Summary {
                 if let Some(node) = self.nodes.get(&link.span_id) {
                     self.tree.device(*node, link.bytes);
                 } else if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } {
-                    *self.early.entry(link.span_id).or_default() += link.bytes;
+                    let early = self.early.entry(link.span_id).or_default();
+                    *early = early.saturating_add(link.bytes);
                 }
             }
             Row::BlockBytes(part) => {

@@ -21,9 +21,9 @@ impl Merge for Sums {
 
 impl Merge for DeviceSample {
     fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
+        self.requests = self.requests.saturating_add(other.requests);
+        self.bytes_read = self.bytes_read.saturating_add(other.bytes_read);
+        self.bytes_written = self.bytes_written.saturating_add(other.bytes_written);
         self.dur_ns = self.dur_ns.saturating_add(other.dur_ns);
         self.queue_ns = self.queue_ns.saturating_add(other.queue_ns);
     }

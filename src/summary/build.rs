@@ -72,7 +72,7 @@ impl Summary {
 
     /// Up to where there are figures.
     pub(super) fn end_ns(&self) -> i64 {
-        let length = |n: usize, width: i64| n as i64 * width;
+        let length = |n: usize, width: i64| (n as i64).saturating_mul(width);
         let bins = length(self.layers.all().len(), self.layers.width_ns());
         let disk = length(self.disks.history.all().len(), self.disks.history.width_ns());
         self.dims.end_ns().unwrap_or_else(|| self.now_ns.max(bins).max(disk))
@@ -146,7 +146,7 @@ impl Summary {
         let mut lost = vec![0; length];
         for (at, n) in self.dims.lost.all().iter().enumerate() {
             if let Some(sample) = lost.get_mut(coarse(self.dims.lost.width_ns(), at)) {
-                *sample += n;
+                *sample = n.saturating_add(*sample);
             }
         }
         History { from_ns: 0, width_ns, layers, device, lost }
@@ -164,7 +164,7 @@ impl Summary {
 
     pub(super) fn overview(&self, window: Option<Window>) -> Overview {
         let sums = self.layers.sum(window);
-        let total: i64 = sums.iter().map(|s| s.self_ns.max(0)).sum();
+        let total = sums.iter().map(|s| s.self_ns.max(0)).fold(0, i64::saturating_add);
         let covered = self.dims.covered();
         let lost = self.dims.lost_by_layer().1;
         let row = |layer: Layer| {
@@ -498,7 +498,7 @@ impl Summary {
             // Rows outside a window were not taken, or the window is filled up to whole samples.
             let length = match window {
                 None => end,
-                Some(w) if self.window.is_some() => w.to_ns - w.from_ns,
+                Some(w) if self.window.is_some() => w.to_ns.saturating_sub(w.from_ns),
                 Some(w) => d.covered_ns(w),
             };
             let of = d.sums(window);
@@ -541,7 +541,7 @@ impl Summary {
                 history: d.history.all().to_vec(),
             });
         }
-        rows.sort_by_key(|r| std::cmp::Reverse(r.bytes_read + r.bytes_written));
+        rows.sort_by_key(|r| std::cmp::Reverse(r.bytes_read.saturating_add(r.bytes_written)));
         Devices { rows, mounts: self.mounts(), dirty: self.dirty.iter().copied().collect() }
     }
 

@@ -252,11 +252,12 @@ impl Dims {
         let mut by_layer: BTreeMap<Option<Layer>, u64> = BTreeMap::new();
         // What is only missing one by one is in the sums.
         for row in self.losses.values().filter(|row| row.place != crate::export::DETAIL) {
-            *by_layer.entry(row.layer).or_default() += row.count.max(0) as u64;
+            let lost = by_layer.entry(row.layer).or_default();
+            *lost = lost.saturating_add(row.count.max(0) as u64);
         }
         let mut by_layer: Vec<_> = by_layer.into_iter().filter(|(_, n)| *n > 0).collect();
         by_layer.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        (by_layer.iter().map(|(_, n)| n).sum(), by_layer)
+        (by_layer.iter().map(|(_, n)| *n).fold(0, u64::saturating_add), by_layer)
     }
 
     pub fn coverage(&self) -> CoverageView {

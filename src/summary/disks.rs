@@ -106,14 +106,14 @@ impl Disks {
         disk.rate.add(second, [1, read, written]);
         // Requests come by completion, so what overlaps the last one counts once.
         let end = block.issue_ns.saturating_add(dur_ns);
-        let busy_ns = (end - block.issue_ns.max(disk.busy_until)).max(0);
+        let busy_ns = end.saturating_sub(block.issue_ns.max(disk.busy_until)).max(0);
         disk.busy_until = disk.busy_until.max(end);
         for sums in disk.sums_at(block.issue_ns) {
             sums.requests += 1;
             sums.errors += i64::from(block.status.is_some_and(|status| status != 0));
             sums.depth_sum += i64::from(block.qdepth);
             sums.depth_max = sums.depth_max.max(block.qdepth.into());
-            sums.busy_ns += busy_ns;
+            sums.busy_ns = sums.busy_ns.saturating_add(busy_ns);
             sums.queue.value(queue_ns);
             sums.device.value(dur_ns);
             sums.queue_max = sums.queue_max.max(queue_ns);

@@ -33,11 +33,11 @@ impl Frequent {
 
     fn add_n(&mut self, value: i64, times: u64) {
         if let Some(n) = self.values.get_mut(&value) {
-            *n += times;
+            *n = n.saturating_add(times);
         } else if self.values.len() < MAX_VALUES {
             self.values.insert(value, times);
         } else {
-            self.other += times;
+            self.other = self.other.saturating_add(times);
         }
     }
 
@@ -108,7 +108,7 @@ impl FileSums {
         self.opens += i64::from(span.kind == Kind::Open);
         self.syncs += i64::from(span.kind == Kind::Sync);
         self.metas += i64::from(span.kind == Kind::Meta);
-        self.miss_bytes += span.miss_bytes.unwrap_or(0);
+        self.miss_bytes = self.miss_bytes.saturating_add(span.miss_bytes.unwrap_or(0));
         self.rate.add(second, [1, moved(span).iter().sum(), 0]);
         let users = match span.kind {
             Kind::Read => &mut self.readers,
@@ -143,10 +143,11 @@ impl FileSums {
         self.max_ns = self.max_ns.max(row.max_ns);
         durations(row).for_each(|(ns, n)| self.latency.add(bucket_of(ns), n));
         let of = |kind: Kind| if row.kind == kind { row.calls } else { 0 };
-        self.opens += of(Kind::Open);
-        self.syncs += of(Kind::Sync);
-        self.metas += of(Kind::Meta);
-        self.miss_bytes += row.miss_bytes;
+        let add = |to: &mut i64, n: i64| *to = to.saturating_add(n);
+        add(&mut self.opens, of(Kind::Open));
+        add(&mut self.syncs, of(Kind::Sync));
+        add(&mut self.metas, of(Kind::Meta));
+        add(&mut self.miss_bytes, row.miss_bytes);
         self.rate.add(second, [row.calls, sums.bytes_read.saturating_add(sums.bytes_written), 0]);
         let users = match row.kind {
             Kind::Read => &mut self.readers,
@@ -157,21 +158,23 @@ impl FileSums {
             users.insert(process);
         }
         let sizes = row.sizes.as_deref().unwrap_or_default();
-        self.placed += sizes.iter().sum::<i64>();
-        self.sequential += row.sequential;
-        self.consecutive += row.consecutive;
+        for n in sizes {
+            add(&mut self.placed, *n);
+        }
+        add(&mut self.sequential, row.sequential);
+        add(&mut self.consecutive, row.consecutive);
         for (to, values, calls, others) in [
             (&mut self.sizes, &row.common_sizes, &row.common_size_calls, row.other_sizes),
             (&mut self.strides, &row.common_strides, &row.common_stride_calls, row.other_strides),
         ] {
             let (values, calls) = (values.as_deref().unwrap_or_default(), calls.as_deref().unwrap_or_default());
             values.iter().zip(calls).for_each(|(value, n)| to.add_n(*value, u64::try_from(*n).unwrap_or(0)));
-            to.other += u64::try_from(others).unwrap_or(0);
+            to.other = to.other.saturating_add(u64::try_from(others).unwrap_or(0));
         }
         // Below 4 KiB are the bins to 100 bytes and 1 KiB, and of the frequent sizes those between that and 4 KiB.
-        self.small += sizes.iter().take(2).sum::<i64>();
+        sizes.iter().take(2).for_each(|n| add(&mut self.small, *n));
         let frequent = row.common_sizes.iter().flatten().zip(row.common_size_calls.iter().flatten());
-        self.small += frequent.filter(|(size, _)| (1025..SMALL).contains(*size)).map(|(_, n)| n).sum::<i64>();
+        frequent.filter(|(size, _)| (1025..SMALL).contains(*size)).for_each(|(_, n)| add(&mut self.small, *n));
     }
 
     fn place(&mut self, span: &Span, offset: i64, bytes: i64) {

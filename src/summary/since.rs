@@ -60,21 +60,21 @@ impl Mark {
         let then = |layer| self.overview.chain.iter().find(|s| s.layer == layer).copied().unwrap_or_default();
         let step = |s: &ChainStep| ChainStep {
             layer: s.layer,
-            bytes_read: s.bytes_read - then(s.layer).bytes_read,
-            bytes_written: s.bytes_written - then(s.layer).bytes_written,
+            bytes_read: s.bytes_read.saturating_sub(then(s.layer).bytes_read),
+            bytes_written: s.bytes_written.saturating_sub(then(s.layer).bytes_written),
             ratio: 0.0,
         };
         let mut chain: Vec<ChainStep> = now.chain.iter().map(step).collect();
-        let asked = chain.first().map_or(0, |s| s.bytes_read + s.bytes_written) as f64;
+        let asked = chain.first().map_or(0, |s| s.bytes_read.saturating_add(s.bytes_written)) as f64;
         for s in &mut chain {
-            s.ratio = if asked > 0.0 { (s.bytes_read + s.bytes_written) as f64 / asked } else { 0.0 };
+            s.ratio = if asked > 0.0 { s.bytes_read.saturating_add(s.bytes_written) as f64 / asked } else { 0.0 };
         }
         Overview {
             layers,
             chain,
             imbalance: imbalance(processes.rows.iter().map(|r| (r.rank, r.pid, r.sums))),
-            cache_bytes: now.cache_bytes - self.overview.cache_bytes,
-            cache_miss_bytes: now.cache_miss_bytes - self.overview.cache_miss_bytes,
+            cache_bytes: now.cache_bytes.saturating_sub(self.overview.cache_bytes),
+            cache_miss_bytes: now.cache_miss_bytes.saturating_sub(self.overview.cache_miss_bytes),
         }
     }
 
@@ -90,12 +90,12 @@ impl Mark {
                 self_by_layer: row
                     .self_by_layer
                     .iter()
-                    .map(|(layer, ns)| (*layer, ns - own(*layer)))
+                    .map(|(layer, ns)| (*layer, ns.saturating_sub(own(*layer))))
                     .filter(|(_, ns)| *ns != 0)
                     .collect(),
-                read_ns: row.read_ns - base.read_ns,
-                write_ns: row.write_ns - base.write_ns,
-                meta_ns: row.meta_ns - base.meta_ns,
+                read_ns: row.read_ns.saturating_sub(base.read_ns),
+                write_ns: row.write_ns.saturating_sub(base.write_ns),
+                meta_ns: row.meta_ns.saturating_sub(base.meta_ns),
                 ..row.clone()
             })
         });
@@ -108,15 +108,15 @@ impl Mark {
             let base = base.get(&row.file_id)?;
             Some(FileRow {
                 sums: less(&row.sums, &base.sums),
-                opens: row.opens - base.opens,
-                syncs: row.syncs - base.syncs,
-                metas: row.metas - base.metas,
-                placed: row.placed - base.placed,
-                consecutive: row.consecutive - base.consecutive,
-                sequential: row.sequential - base.sequential,
-                small: row.small - base.small,
-                miss_bytes: row.miss_bytes - base.miss_bytes,
-                device_bytes: row.device_bytes - base.device_bytes,
+                opens: row.opens.saturating_sub(base.opens),
+                syncs: row.syncs.saturating_sub(base.syncs),
+                metas: row.metas.saturating_sub(base.metas),
+                placed: row.placed.saturating_sub(base.placed),
+                consecutive: row.consecutive.saturating_sub(base.consecutive),
+                sequential: row.sequential.saturating_sub(base.sequential),
+                small: row.small.saturating_sub(base.small),
+                miss_bytes: row.miss_bytes.saturating_sub(base.miss_bytes),
+                device_bytes: row.device_bytes.saturating_sub(base.device_bytes),
                 latency: None,
                 ..row.clone()
             })
@@ -150,12 +150,12 @@ fn rows<R: Clone>(
 
 fn less(now: &Sums, then: &Sums) -> Sums {
     Sums {
-        calls: now.calls - then.calls,
-        bytes_read: now.bytes_read - then.bytes_read,
-        bytes_written: now.bytes_written - then.bytes_written,
-        dur_ns: now.dur_ns - then.dur_ns,
-        self_ns: now.self_ns - then.self_ns,
-        errors: now.errors - then.errors,
+        calls: now.calls.saturating_sub(then.calls),
+        bytes_read: now.bytes_read.saturating_sub(then.bytes_read),
+        bytes_written: now.bytes_written.saturating_sub(then.bytes_written),
+        dur_ns: now.dur_ns.saturating_sub(then.dur_ns),
+        self_ns: now.self_ns.saturating_sub(then.self_ns),
+        errors: now.errors.saturating_sub(then.errors),
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Counts(Vec<(i16, u64)>);
 impl Counts {
     pub fn add(&mut self, bucket: i16, n: u64) {
         match self.0.binary_search_by_key(&bucket, |(b, _)| *b) {
-            Ok(at) => self.0[at].1 += n,
+            Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(n),
             Err(at) => self.0.insert(at, (bucket, n)),
         }
     }
@@ -34,7 +34,7 @@ impl Counts {
     }
 
     pub fn total(&self) -> u64 {
-        self.0.iter().map(|(_, n)| n).sum()
+        self.0.iter().map(|(_, n)| *n).fold(0, u64::saturating_add)
     }
 
     /// `None` when there is nothing. Without an exact maximum that of the last bucket is taken.
@@ -44,9 +44,9 @@ impl Counts {
         let max = max.unwrap_or_else(|| i64::try_from(last).unwrap_or(i64::MAX));
         let quantile = |q: f64| {
             let rank = ((total as f64 * q).ceil() as u64).clamp(1, total);
-            let mut seen = 0;
+            let mut seen = 0_u64;
             let bucket = self.0.iter().find(|(_, n)| {
-                seen += n;
+                seen = seen.saturating_add(*n);
                 seen >= rank
             });
             let (low, high) = bucket.map_or((0, 0), |(b, _)| bucket_bounds(*b));

@@ -217,7 +217,7 @@ impl CallTree {
             {
                 node.sums.merge(&gone.sums);
                 node.max_ns = node.max_ns.max(gone.max_ns);
-                node.device_bytes += gone.device_bytes;
+                node.device_bytes = node.device_bytes.saturating_add(gone.device_bytes);
                 node.latency.merge(&gone.latency);
                 gone.slowest.iter().for_each(|span| slow(&mut node.slowest, span));
                 node.other_files.rows += gone.other_files.rows;

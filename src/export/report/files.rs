@@ -118,7 +118,8 @@ impl Files {
         figures.calls = figures.calls.saturating_add(row.calls);
         figures.time = figures.time.saturating_add(row.dur_ns);
         figures.errors = figures.errors.saturating_add(row.errors);
-        figures.kinds[row.kind as usize] += row.calls;
+        let kind = &mut figures.kinds[row.kind as usize];
+        *kind = kind.saturating_add(row.calls);
         let to = match row.kind {
             Kind::Read => &mut figures.read,
             Kind::Write => &mut figures.written,

@@ -29,7 +29,7 @@ impl Bytes {
 
     /// Adds what calls that were summed up moved, and how many of them did not tell.
     pub fn add_sum(&mut self, bytes: i64, calls: i64, unknown: i64) {
-        self.unknown_calls += unknown;
+        self.unknown_calls = self.unknown_calls.saturating_add(unknown);
         if calls > unknown {
             self.sum = Some(self.sum.unwrap_or(0).saturating_add(bytes));
         }
@@ -37,7 +37,7 @@ impl Bytes {
 
     /// Adds another sum.
     pub fn merge(&mut self, other: Self) {
-        self.unknown_calls += other.unknown_calls;
+        self.unknown_calls = self.unknown_calls.saturating_add(other.unknown_calls);
         if let Some(n) = other.sum {
             self.sum = Some(self.sum.unwrap_or(0).saturating_add(n));
         }
@@ -121,7 +121,7 @@ impl Op {
     fn duration(&mut self, ns: i64) {
         self.min = if self.calls == 0 { ns } else { self.min.min(ns) };
         self.max = if self.calls == 0 { ns } else { self.max.max(ns) };
-        self.calls += 1;
+        self.calls = self.calls.saturating_add(1);
         let before = ns as f64 - self.mean;
         self.mean += before / self.calls as f64;
         self.squares += before * (ns as f64 - self.mean);
@@ -148,11 +148,12 @@ impl Op {
             errors: self.errors,
             min_ns: self.least.unwrap_or(self.min),
             mean_ns: if self.summed {
-                self.inclusive as f64 / (self.calls - self.nested).max(1) as f64
+                self.inclusive as f64 / self.calls.saturating_sub(self.nested).max(1) as f64
             } else {
                 self.mean
             },
-            stddev_ns: (self.calls > 1 && !self.summed).then(|| (self.squares / (self.calls - 1) as f64).sqrt()),
+            stddev_ns: (self.calls > 1 && !self.summed)
+                .then(|| (self.squares / self.calls.saturating_sub(1) as f64).sqrt()),
             p50_ns: self.quantile(0.5),
             p99_ns: self.quantile(0.99),
             max_ns: self.max,
@@ -262,7 +263,7 @@ impl Layers {
             let exclusive = sum(|op| op.exclusive);
             rows.push(LayerRow {
                 layer: layer.name(),
-                calls: sum(|op| op.calls - op.nested),
+                calls: sum(|op| op.calls.saturating_sub(op.nested)),
                 nested_calls: sum(|op| op.nested),
                 inclusive_ns: sum(|op| op.inclusive),
                 exclusive_ns: has_exclusive.then_some(exclusive),

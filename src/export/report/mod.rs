@@ -247,18 +247,6 @@ impl Node {
 impl Report {
     /// The report as JSON. Characters that act on a terminal unseen are written as escapes, which reads back equal.
     pub fn json(&self) -> Result<String> {
-        let plain = serde_json::to_string_pretty(self)?;
-        let mut out = String::with_capacity(plain.len());
-        for c in plain.chars() {
-            // Below 0x7f only the line ends of the layout are left unescaped by then.
-            if c >= '\x7f' && text::hidden(c) {
-                let mut units = [0; 2];
-                c.encode_utf16(&mut units).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
-            } else {
-                out.push(c);
-            }
-        }
-        out.push('\n');
-        Ok(out)
+        Ok(text::json(&serde_json::to_string_pretty(self)?) + "\n")
     }
 }

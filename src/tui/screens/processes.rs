@@ -117,7 +117,7 @@ fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>
         Of::wide("most time in", 12, |r, _, _| {
             let most = r.self_by_layer.iter().max_by_key(|(_, ns)| *ns);
             most.map_or_else(Cell::default, |(layer, ns)| {
-                let all: i64 = r.self_by_layer.iter().map(|(_, ns)| ns).sum();
+                let all = r.self_by_layer.iter().map(|(_, ns)| *ns).fold(0, i64::saturating_add);
                 Cell::new(format!("{} {}", layer.name(), part(*ns, all)), Tone::Layer(*layer))
             })
         })

@@ -56,7 +56,7 @@ struct Shown {
 }
 
 fn whole(tree: &Tree) -> i64 {
-    tree.nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.sums.dur_ns).sum()
+    tree.nodes.iter().filter(|n| n.parent.is_none()).map(|n| n.sums.dur_ns).fold(0, i64::saturating_add)
 }
 
 /// The nodes whose parents are all open.

@@ -56,7 +56,7 @@ pub fn text(name: &str, chain: &Chain, out: &mut String, width: usize) {
     rows.push(cells);
     *out += &table(&head, &rows, width, 2);
     if let Some(block) = step(Layer::Block) {
-        let class = |c: &ClassBytes| format!("{} {} ({})", c.class, bytes(c.bytes), c.requests);
+        let class = |c: &ClassBytes| format!("{} {} ({})", escape(c.class), bytes(c.bytes), c.requests);
         let classes: Vec<_> = block.classes.iter().map(class).collect();
         *out += &format!("  device, by class (requests): {}\n", mark(block.complete, classes.join(", ")));
         let unlinked = block.bytes.sum.unwrap_or(0).saturating_sub(linked);

@@ -25,7 +25,7 @@ pub fn text(calls: &[CallTree], out: &mut String, width: usize) {
         *out += &format!(
             "{:>4}. {} {took}, started at {start}, pid {}{thread}{rank}{node}",
             at + 1,
-            call.tree.op,
+            escape(call.tree.op),
             call.pid
         );
         if shown.insert(call.tree.op) {
@@ -34,7 +34,7 @@ pub fn text(calls: &[CallTree], out: &mut String, width: usize) {
         } else {
             let worst = worst(&call.tree);
             let what = if worst.count > 1 { format!("x {}", worst.count) } else { "itself".to_owned() };
-            *out += &format!(": {} of it in {} {what}\n", time(worst.self_ns), worst.op);
+            *out += &format!(": {} of it in {} {what}\n", time(worst.self_ns), escape(worst.op));
         }
     }
 }
@@ -67,9 +67,9 @@ fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<Strin
     let mut notes = Vec::new();
     let name = if node.count > 1 {
         notes.push(format!("max {}", time(node.max_ns)));
-        format!("{indent}{} x {}", node.op, node.count)
+        format!("{indent}{} x {}", escape(node.op), node.count)
     } else {
-        format!("{indent}{}", node.op)
+        format!("{indent}{}", escape(node.op))
     };
     notes.extend(node.object.as_deref().map(|object| cut_start(&escape(object), TREE_PATH)));
     notes.extend(node.path.as_deref().map(|path| cut_start(&escape(path), TREE_PATH)));
@@ -94,8 +94,8 @@ fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<Strin
 
 fn block_row(block: &BlockNode, depth: usize) -> Vec<String> {
     let times = if block.count > 1 { format!(" x {}", block.count) } else { String::new() };
-    let name = format!("{}block {} {}{times}", "  ".repeat(depth), block.op, block.class);
-    let mut note = format!("queued {}, linked: {}", time(block.queue_ns), block.how);
+    let name = format!("{}block {} {}{times}", "  ".repeat(depth), escape(block.op), escape(block.class));
+    let mut note = format!("queued {}, linked: {}", time(block.queue_ns), escape(block.how));
     if block.count > 1 {
         note = format!("max {}, {note}", time(block.max_device_ns));
     }

@@ -256,7 +256,7 @@ impl Report {
         let row = |op: &OpRow| {
             let m = |text| mark(layer.complete, text);
             vec![
-                op.op.to_owned(),
+                escape(op.op),
                 m(op.calls.to_string()),
                 m(time(op.inclusive_ns)),
                 mark(layer.exclusive_complete, op.exclusive_ns.map_or("-".to_owned(), time)),

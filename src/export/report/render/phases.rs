@@ -2,7 +2,7 @@
 
 use super::{count, known, mark};
 use crate::export::report::PhaseRow;
-use crate::export::text::{Column, Set::Name, Set::Right, table, time};
+use crate::export::text::{Column, Set::Name, Set::Right, escape, table, time};
 
 /// Phases shown.
 const PHASES: usize = 12;
@@ -29,7 +29,7 @@ pub fn text(phases: &[PhaseRow], out: &mut String, width: usize) {
     for phase in phases.iter().take(PHASES) {
         let m = |text| mark(phase.complete, text);
         let mut about = vec![
-            phase.op.to_owned(),
+            escape(phase.op),
             m(phase.calls.to_string()),
             m(count(phase.unfinished_calls)),
             m(time(phase.inclusive_ns)),
