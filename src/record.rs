@@ -1,5 +1,6 @@
 //! One recording from start to end: session, worker, signals, summary.
 
+mod begin;
 pub mod control;
 pub mod destination;
 pub mod detail;

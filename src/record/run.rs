@@ -6,7 +6,7 @@ use super::live::Watch;
 use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::sampler::Sampler;
-use super::targets::{COMMAND, Targets};
+use super::targets::Targets;
 use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
 use super::watching::{self, Watching};
@@ -18,7 +18,6 @@ use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::event::wire::Mapped;
 use crate::export::{self, Why, text};
 use crate::inflight::InFlight;
-use crate::loader::counters::{Counters, Of};
 use crate::loader::kernel;
 use crate::loader::launch::{self, Guardian, Launched};
 use crate::loader::rings::{Gauges, now};
@@ -26,7 +25,7 @@ use crate::loader::session::{EXCLUDED, Session, UNPLACED};
 use crate::loader::sums::Taker;
 use crate::tui::status::Status;
 use crate::words::Layer;
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -152,20 +151,7 @@ impl Run<'_, '_> {
     pub fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
-        self.targets.attach(self.reserved, self.session, &self.notes)?;
-        self.count(match self.targets {
-            // Not yet there.
-            Targets::Command(_) => None,
-            Targets::Listed(pids) => Some(Of::Processes(pids)),
-            Targets::Group(directory, _) => Some(Of::Group(directory)),
-            Targets::Node => Some(Of::Node),
-        });
-        if self.ranks.is_some() {
-            self.guard()?;
-            self.meet();
-        } else if !self.args.run.is_empty()
-            && let Some(code) = self.launch()?
-        {
+        if let Some(code) = self.begin_targets()? {
             return Ok(Some(code));
         }
         self.tick();
@@ -179,66 +165,6 @@ impl Run<'_, '_> {
         }
         self.tick();
         result
-    }
-
-    /// Begins to read what the kernel counts of the targets.
-    fn count(&self, of: Option<Of<'_>>) {
-        if let (Some(of), Some(sampler)) = (of, &self.sampler) {
-            sampler.count(Counters::open(of));
-        }
-    }
-
-    /// Takes in the ranks that have come.
-    fn meet(&mut self) {
-        if let Some(ranks) = &mut self.ranks {
-            let sampler = self.sampler.as_ref().filter(|_| matches!(self.targets, Targets::Command(_)));
-            let count = |pid| {
-                if let Some(sampler) = sampler {
-                    sampler.count(Counters::open(Of::Command(pid)));
-                }
-            };
-            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
-        }
-    }
-
-    fn guard(&mut self) -> Result<()> {
-        if matches!(self.targets, Targets::Command(_)) {
-            self.guardian = Some(launch::guard(self.session.held())?);
-        }
-        Ok(())
-    }
-
-    /// Starts the command; its exit status if it could not be started.
-    fn launch(&mut self) -> Result<Option<u8>> {
-        self.guard()?;
-        let mut command = launch::launch(&self.args.run)?;
-        if self.targets.has(command.pid())? {
-            let process = crate::event::Event::Process {
-                time: now(),
-                process: COMMAND,
-                parent: None,
-                runs: false,
-                pid: command.pid(),
-                ppid: std::process::id(),
-                uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
-            };
-            let _ = self.notes.send(Note::Events(vec![process]));
-            self.session.add_target(command.pid(), COMMAND, false)?;
-        }
-        if matches!(self.targets, Targets::Command(_)) {
-            self.count(Some(Of::Command(command.pid())));
-        }
-        let name = self.args.run.first().context("a command")?;
-        match command.go(name)? {
-            Ok(()) => {
-                self.command = Some(command);
-                Ok(None)
-            }
-            Err(e) => {
-                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e}");
-                Ok(Some(e.code as u8))
-            }
-        }
     }
 
     fn wait(&mut self) -> Result<Option<u8>> {

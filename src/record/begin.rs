@@ -1,0 +1,95 @@
+//! How a trace gets its targets: those that there are, a command, the ranks of a job; and who counts them.
+
+use super::run::Run;
+use super::targets::{COMMAND, Targets};
+use super::worker::Note;
+use crate::event::Event;
+use crate::loader::counters::{Counters, Of};
+use crate::loader::launch;
+use crate::loader::rings::now;
+use anyhow::{Context as _, Result};
+use std::io::Write as _;
+
+impl Run<'_, '_> {
+    /// Makes targets of what is there, starts the command, or takes in the ranks that have come. The exit status of a command
+    /// that could not be started.
+    ///
+    /// # Errors
+    /// When there is nobody to trace, or a probe could not be set.
+    pub fn begin_targets(&mut self) -> Result<Option<u8>> {
+        self.targets.attach(self.reserved, self.session, &self.notes)?;
+        self.count(match self.targets {
+            // Not yet there.
+            Targets::Command(_) => None,
+            Targets::Listed(pids) => Some(Of::Processes(pids)),
+            Targets::Group(directory, _) => Some(Of::Group(directory)),
+            Targets::Node => Some(Of::Node),
+        });
+        if self.ranks.is_some() {
+            self.guard()?;
+            self.meet();
+            return Ok(None);
+        }
+        if self.args.run.is_empty() { Ok(None) } else { self.launch() }
+    }
+
+    /// Begins to read what the kernel counts of the targets.
+    fn count(&self, of: Option<Of<'_>>) {
+        if let (Some(of), Some(sampler)) = (of, &self.sampler) {
+            sampler.count(Counters::open(of));
+        }
+    }
+
+    /// Takes in the ranks that have come.
+    pub fn meet(&mut self) {
+        if let Some(ranks) = &mut self.ranks {
+            let sampler = self.sampler.as_ref().filter(|_| matches!(self.targets, Targets::Command(_)));
+            let count = |pid| {
+                if let Some(sampler) = sampler {
+                    sampler.count(Counters::open(Of::Command(pid)));
+                }
+            };
+            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
+        }
+    }
+
+    fn guard(&mut self) -> Result<()> {
+        if matches!(self.targets, Targets::Command(_)) {
+            self.guardian = Some(launch::guard(self.session.held())?);
+        }
+        Ok(())
+    }
+
+    /// Starts the command; its exit status if it could not be started.
+    fn launch(&mut self) -> Result<Option<u8>> {
+        self.guard()?;
+        let mut command = launch::launch(&self.args.run)?;
+        if self.targets.has(command.pid())? {
+            let process = Event::Process {
+                time: now(),
+                process: COMMAND,
+                parent: None,
+                runs: false,
+                pid: command.pid(),
+                ppid: std::process::id(),
+                uid: launch::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
+            };
+            let _ = self.notes.send(Note::Events(vec![process]));
+            self.session.add_target(command.pid(), COMMAND, false)?;
+        }
+        if matches!(self.targets, Targets::Command(_)) {
+            self.count(Some(Of::Command(command.pid())));
+        }
+        let name = self.args.run.first().context("a command")?;
+        match command.go(name)? {
+            Ok(()) => {
+                self.command = Some(command);
+                Ok(None)
+            }
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e}");
+                Ok(Some(e.code as u8))
+            }
+        }
+    }
+}
