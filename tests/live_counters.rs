@@ -99,17 +99,19 @@ fn counted(dataset: &Path) -> BTreeMap<String, f64> {
     last
 }
 
-/// What was done was counted, and at most a little more: how so many programs begin and end.
+/// What was done was counted, but for a little, and at most a little more: how so many programs begin and end.
 fn are_close(counted: &BTreeMap<String, f64>, done: &BTreeMap<&str, f64>, programs: f64) {
     println!("{done:?}\n{counted:?}");
-    for (figure, truth, more) in [
-        ("target_page_faults minor", "minor", 2000.0),
-        ("target_page_faults major", "major", 200.0),
-        ("target_context_switches", "switches", 200.0),
+    // Perf has not: faults of the kernel itself on behalf of a process (mm/memory.c: mm_account_fault, without registers), and the
+    // switches of a thread that has let go of its counters and ends (kernel/exit.c: do_exit).
+    for (figure, truth, less, more) in [
+        ("target_page_faults minor", "minor", 100.0, 2000.0),
+        ("target_page_faults major", "major", 10.0, 200.0),
+        ("target_context_switches", "switches", 35.0, 200.0),
     ] {
         let (figure, truth) = (counted[figure], done[truth]);
-        // A few faults the kernel has for a process are none of perf's (mm/memory.c: mm_account_fault, without registers).
-        assert!(figure >= truth * 0.995 && figure <= truth + more * programs, "{figure}, {truth}: {counted:?}");
+        let close = (truth - less * programs..=truth + more * programs).contains(&figure);
+        assert!(close, "{figure}, {truth}: {counted:?}");
     }
     // The program's clock ticks more coarsely.
     let ratio = counted["target_cpu_seconds"] / done["cpu"];
