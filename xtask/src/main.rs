@@ -48,7 +48,7 @@ enum Task {
         #[arg(default_value = "all")]
         kernel: String,
     },
-    /// Measure what the hooks add to a call, beside strace; prints ratios, asserts nothing; needs root
+    /// Measure what the hooks add to a call, beside other tools; prints ratios, asserts nothing; needs root
     Bench {
         /// Runs of each kind; the figures are medians
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
