@@ -148,7 +148,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let (notes, inbox_of_notes) = mpsc::channel();
     let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
     // Whom to listen to is chosen by what comes out of the rings.
-    let longest = if options.detail.is_some() { rings::OFTEN } else { rings::SELDOM };
+    let longest = if options.detail.is_some() { rings::POLL } else { rings::SELDOM };
     let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), longest, Arc::clone(&stop))?;
     let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
         &args.rank_vars,

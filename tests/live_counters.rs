@@ -231,6 +231,35 @@ fn a_whole_node_is_counted_without_the_time_of_its_cpus() {
 }
 
 #[test]
+fn more_threads_than_there_is_room_for_cost_their_counters_and_not_the_trace() {
+    let work = live::scratch();
+    let [dataset, stdout, stderr] = ["run.iotrace", "stdout", "stderr"].map(|name| work.path().join(name));
+    let script = "import threading, time\n\
+        for _ in range(300): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n\
+        print('begun', flush=True)\n\
+        time.sleep(600)";
+    let mut program = Command::new("python3");
+    let program = Running::spawn(program.args(["-c", script]).stdout(fs::File::create(&stdout).unwrap()));
+    until("the threads", || fs::read_to_string(&stdout).unwrap() == "begun\n");
+    let mut tracer = tracer();
+    tracer.args(["--no-tui", "--duration", "3s", "-p", &program.pid().to_string(), "-o"]).arg(&dataset);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 512; exec \"$@\"", "sh"]).arg(tracer.get_program()).args(tracer.get_args());
+    let status = limited.stdout(Stdio::null()).stderr(fs::File::create(&stderr).unwrap()).status().unwrap();
+    assert!(status.success(), "{}", fs::read_to_string(&stderr).unwrap());
+    let data = live::Data::read(&dataset);
+    let said = &data.meta["counters_missing"];
+    let left_out: usize = said
+        .split("; ")
+        .find_map(|s| s.strip_suffix(" threads or CPUs: more than are counted"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((200..301).contains(&left_out), "{said}");
+    assert!(counted(&dataset).contains_key("target_context_switches"), "{said}");
+}
+
+#[test]
 fn what_this_machine_cannot_count_is_said() {
     let work = live::scratch();
     let data = live::trace(work.path(), &[], &["true"]).data();

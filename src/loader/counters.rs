@@ -3,13 +3,16 @@
 use super::perf::{Counting, Whom};
 use crate::node::counters::{COUNTERS, Count, Counter, KINDS, Kind, TASK_CLOCK};
 use nix::errno::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-/// Threads that are counted at most: each takes a descriptor for each counter.
+/// Threads that are counted at most: each takes a descriptor for each counter. They may have this part of those that this process
+/// may open, which it needs for libraries and for the dataset.
 const THREADS: usize = 512;
+const PART: u64 = 4;
 
 /// Who is counted.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +67,12 @@ impl Counters {
         counters
     }
 
-    /// Counts what these count, too.
+    /// Counts what these count, too, if there is room.
     pub fn extend(&mut self, others: Self) {
+        if !self.events.is_empty() && self.events.len() + others.events.len() > room() {
+            self.left_out += 1;
+            return;
+        }
         self.events.extend(others.events);
         self.refused.extend(others.refused);
         self.left_out += others.left_out;
@@ -78,15 +85,15 @@ impl Counters {
     }
 
     fn add(&mut self, whom: Whom<'_>, wanted: impl Fn(&Counter) -> bool) {
+        if self.events.len() + COUNTERS.len() > room() {
+            self.left_out += 1;
+            return;
+        }
         for (at, counter) in COUNTERS.iter().enumerate().filter(|(_, counter)| wanted(counter)) {
             match Counting::open(counter.kind as u32, counter.config, whom) {
                 Ok(event) => self.events.push((at, event)),
                 // It has ended.
                 Err(Errno::ESRCH) => return,
-                Err(Errno::EMFILE) => {
-                    self.left_out += 1;
-                    return;
-                }
                 Err(why) => {
                     let why = format!("{}: {}", counter.name(), why.desc());
                     self.refused.entry(counter.kind.name()).or_insert(why);
@@ -107,7 +114,7 @@ impl Counters {
     pub fn missing(&self) -> String {
         let mut said: Vec<String> = self.refused.iter().map(|(kind, why)| format!("{kind}: {why}")).collect();
         if self.left_out > 0 {
-            said.push(format!("{} threads: more than are counted", self.left_out));
+            said.push(format!("{} threads or CPUs: more than are counted", self.left_out));
         }
         said.join("; ")
     }
@@ -116,6 +123,13 @@ impl Counters {
     pub fn read(&self) -> Vec<(usize, Count)> {
         self.events.iter().filter_map(|(at, event)| Some((*at, event.read().ok()?))).collect()
     }
+}
+
+/// How many events there may be.
+fn room() -> usize {
+    // None: there is no limit.
+    let limit = getrlimit(Resource::Nofile).current.map_or(u64::MAX, |soft| soft / PART);
+    usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 fn threads(pid: u32) -> Vec<i32> {

@@ -15,10 +15,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Time between two looks at the rings. A ring must hold what arrives in it between two looks.
-const POLL: Duration = Duration::from_millis(5);
+pub const POLL: Duration = Duration::from_millis(5);
 /// The same, while a look brings fewer bytes than `LITTLE`: a ring that fills wakes us.
 pub const SELDOM: Duration = Duration::from_millis(80);
-pub const OFTEN: Duration = POLL;
 const LITTLE: usize = 4096;
 /// A record may be committed this much later than the time it carries and still be in order, in ns.
 const SLACK: u64 = 300_000_000;
