@@ -15,7 +15,8 @@
 #define PAGES  2000
 #define SLEEPS 200
 
-static pthread_barrier_t begin;
+/* All early threads are there, and what their start took is told; then they begin. */
+static pthread_barrier_t there, begin;
 
 static double seconds(struct timeval t)
 {
@@ -47,8 +48,10 @@ static void *work(void *early)
 	volatile unsigned long sum = 0;
 	volatile char *pages;
 
-	if (early)
+	if (early) {
+		pthread_barrier_wait(&there);
 		pthread_barrier_wait(&begin);
+	}
 	pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pages != MAP_FAILED);
 	/* A huge page is one fault. */
@@ -67,9 +70,11 @@ int main(void)
 	pthread_t threads[5];
 	pid_t children[2];
 
+	pthread_barrier_init(&there, NULL, 4);
 	pthread_barrier_init(&begin, NULL, 4);
 	for (int i = 0; i < 3; i++)
 		CHECK(pthread_create(&threads[i], NULL, work, &begin) == 0);
+	pthread_barrier_wait(&there);
 	tell();
 	wait_for_line();
 	pthread_barrier_wait(&begin);
