@@ -24,9 +24,10 @@ enum iot_layout {
 	IOT_L_SHORT,
 };
 
-static __always_inline bool iot_is_short(void)
+/* Is the current task, as bpf_get_current_task_btf gives it, in a call of 32 bits? */
+static __always_inline bool iot_is_short(struct task_struct *task)
 {
-	return bpf_get_current_task_btf()->thread_info.status & TS_COMPAT;
+	return task->thread_info.status & TS_COMPAT;
 }
 
 /* The entry of a number; 0: not traced. */

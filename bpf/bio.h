@@ -116,11 +116,9 @@ static __always_inline u64 iot_bio_cgroup(struct bio *bio)
 /* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */
 static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 {
-	struct bvec_iter it = {};
-	struct bio_vec *vec = IOT_READ(bio, bi_io_vec);
+	void *vec = IOT_READ(bio, bi_io_vec);
 	struct iot_file_key key = {};
 	struct address_space *mapping;
-	struct bio_vec bv = {};
 	struct inode *inode;
 	struct page *page;
 	unsigned long head;
@@ -128,15 +126,14 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	bool writes;
 	u16 type;
 
-	bpf_core_read(&it, sizeof(it), &bio->bi_iter);
-	if (!vec || !it.bi_size)
+	if (!vec || !IOT_READ(bio, bi_iter.bi_size))
 		return;
-	bpf_probe_read_kernel(&bv, sizeof(bv), (void *)vec + it.bi_idx * bpf_core_type_size(struct bio_vec));
-	if (!bv.bv_page)
+	vec += IOT_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
+	page = (void *)iot_read_word(vec);
+	if (!page)
 		return;
-	page = bv.bv_page;
 	/* it shares its place with pointers, which the verifier would take it for */
-	head = BPF_CORE_READ(page, compound_head);
+	head = iot_read_word((void *)page + bpf_core_field_offset(struct page, compound_head));
 	folio = head & 1 ? (void *)(head - 1) : (void *)page;
 	mapping = IOT_READ(folio, mapping);
 	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
@@ -163,7 +160,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	e->generation = key.generation;
 	e->off = (u64)IOT_READ(folio, index) << PAGE_SHIFT;
 	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
-	e->off += bv.bv_offset + it.bi_bvec_done;
+	e->off += IOT_READ((struct bio_vec *)vec, bv_offset) + IOT_READ(bio, bi_iter.bi_bvec_done);
 }
 
 /* Does a bio write to a journal? */

@@ -8,7 +8,9 @@
 #define IOT_DEV(major, minor) ((u32)(major) << 20 | (u32)(minor))
 
 struct iot_queued {
-	u64 time; /* 0: it was handed down from another device and is not queued yet */
+	u64 time;      /* 0: it was handed down from another device and is not queued yet */
+	u64 inserted;  /* its request has been put into a scheduler; 0: not yet */
+	u64 allocated; /* and which one that is */
 	u64 upper_sector;
 	u32 upper_dev; /* the device that handed it down; 0: none */
 	u32 dev;
@@ -72,7 +74,7 @@ struct iot_inserted {
 	u64 allocated;
 };
 
-/* Requests that wait in a scheduler, by struct request; those that are merged into others never leave. */
+/* Requests that wait in a scheduler and have no bio that was seen, by struct request; merged into others they never leave. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -241,14 +243,18 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 
 static __always_inline int iot_queue(u32 copy, struct bio *bio)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_queued q = {.time = bpf_ktime_get_ns(), .tgid = iot_tgid()}, *before;
-	struct gendisk *disk = IOT_READ(bio, bi_bdev, bd_disk);
+	struct task_struct *task;
+	struct iot_queued q = {}, *before;
 	struct iot_task *t = NULL;
+	struct gendisk *disk;
 	u64 key = (u64)bio;
 
 	if (!iot_take(IOT_ON_QUEUE, copy, key))
 		return 0;
+	task = bpf_get_current_task_btf();
+	disk = IOT_READ(bio, bi_bdev, bd_disk);
+	q.time = bpf_ktime_get_ns();
+	q.tgid = iot_cfg.pid_level ? iot_tgid_of(task) : task->tgid;
 	before = bpf_map_lookup_elem(&iot_bios, &key);
 	if (before && before->time && copy)
 		return 0;
@@ -331,13 +337,22 @@ int BPF_PROG(iot_bio_split, struct bio *bio)
 
 static __always_inline int iot_insert(u32 copy, struct request *rq)
 {
-	struct iot_inserted in = {.time = bpf_ktime_get_ns()};
-	u64 key = (u64)rq;
+	struct iot_inserted in = {};
+	struct iot_queued *q;
+	u64 key = (u64)rq, bio;
 
 	if (!iot_take(IOT_ON_INSERT, copy, key))
 		return 0;
+	in.time = bpf_ktime_get_ns();
 	in.allocated = IOT_READ(rq, start_time_ns);
-	bpf_map_update_elem(&iot_inserts, &key, &in, BPF_ANY);
+	bio = (u64)IOT_READ(rq, bio);
+	q = bio ? bpf_map_lookup_elem(&iot_bios, &bio) : NULL;
+	if (q) {
+		q->inserted = in.time;
+		q->allocated = in.allocated;
+	} else {
+		bpf_map_update_elem(&iot_inserts, &key, &in, BPF_ANY);
+	}
 	return 0;
 }
 
@@ -365,7 +380,7 @@ static __always_inline void iot_chain_flush(struct iot_bio *part, bool wanted)
 	part->bytes = 0;
 }
 
-static long iot_chain_step(u64 i, struct iot_chain *c)
+static __noinline long iot_chain_step(u64 i, struct iot_chain *c)
 {
 	struct iot_inflight *r = &c->s->r;
 	struct iot_bio *part = &c->s->part;
@@ -388,6 +403,8 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 			r->upper_dev = q->upper_dev;
 			r->upper_sector = q->upper_sector;
 		}
+		if (q->inserted && q->allocated == r->allocated)
+			r->inserted = q->inserted;
 		r->splits += q->split;
 		r->wanted |= q->wanted;
 		iot_bio_by(q, &e);
@@ -409,16 +426,20 @@ static long iot_chain_step(u64 i, struct iot_chain *c)
 
 static __always_inline int iot_issue(u32 copy, struct request *rq)
 {
-	struct iot_issuing *s = bpf_map_lookup_elem(&iot_issuings, &copy);
-	struct iot_chain c = {.bio = IOT_READ(rq, bio), .s = s};
-	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 	struct iot_inflight *again, *r;
 	struct iot_inserted *in;
+	u64 key = (u64)rq, now;
+	struct iot_chain c;
 
-	if (!s || !iot_take(IOT_ON_ISSUE, copy, key))
+	if (!iot_take(IOT_ON_ISSUE, copy, key))
 		return 0;
-	r = &s->r;
-	__builtin_memset(s, 0, sizeof(*s));
+	now = bpf_ktime_get_ns();
+	c.s = bpf_map_lookup_elem(&iot_issuings, &copy);
+	if (!c.s)
+		return 0;
+	c.bio = IOT_READ(rq, bio);
+	r = &c.s->r;
+	__builtin_memset(c.s, 0, sizeof(*c.s));
 	r->issued = now;
 	r->allocated = IOT_READ(rq, start_time_ns);
 	r->sector = IOT_READ(rq, __sector);
@@ -434,15 +455,17 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	r->req = __sync_fetch_and_add(&iot_next_request, 1);
 	r->pid = iot_tgid();
 	r->dev = iot_disk_of(IOT_READ(rq, q, disk));
-	in = bpf_map_lookup_elem(&iot_inserts, &key);
+	/* most have one bio, or none */
+	iot_chain_step(0, &c);
+	if (c.bio && bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
+		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+	iot_chain_flush(&c.s->part, r->wanted);
+	in = r->inserted ? NULL : bpf_map_lookup_elem(&iot_inserts, &key);
 	if (in) {
 		if (in->allocated == r->allocated)
 			r->inserted = in->time;
 		bpf_map_delete_elem(&iot_inserts, &key);
 	}
-	if (bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
-	iot_chain_flush(&s->part, r->wanted);
 	if (!r->queued)
 		r->queued = r->inserted ?: now;
 	if (bpf_map_update_elem(&iot_requests, &key, r, BPF_ANY))

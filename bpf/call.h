@@ -41,6 +41,18 @@ static __always_inline u32 iot_call_class(struct iot_spec *s)
 	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
 }
 
+/* Sends a call that has returned. How full the ring is is asked at one in eight of them: the answer costs as much as a clock. */
+static __always_inline void iot_send_over(struct iot_task *t, struct iot_spec *s, void *record, u64 size)
+{
+	void *ring = iot_ring_of(iot_call_class(s));
+	u64 wakeup = BPF_RB_NO_WAKEUP;
+
+	if (ring && !(t->calls++ & 7))
+		wakeup = iot_wakeup(ring);
+	if (!ring || bpf_ringbuf_output(ring, record, size, wakeup))
+		iot_lost(IOT_P_RING, s->layer);
+}
+
 /* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
 static __always_inline bool iot_pay(struct iot_task *t)
 {
@@ -56,7 +68,7 @@ static __always_inline bool iot_pay(struct iot_task *t)
 static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s, struct iot_call *c)
 {
 	if (!(s->more & IOT_M_PHASE)) {
-		iot_send(iot_call_class(s), s->layer, c, sizeof(*c));
+		iot_send_over(t, s, c, sizeof(*c));
 		return;
 	}
 	if (t->owes)
@@ -395,6 +407,24 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 	return false;
 }
 
+/* The same, without a call for those that most calls have. */
+static __always_inline bool iot_value_of(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
+{
+	u8 how = src->how;
+
+	if (how == IOT_NONE)
+		return false;
+	if (how == IOT_INT)
+		*out = (s64)(s32)iot_arg(f, src->a);
+	else if (how == IOT_ARG)
+		*out = iot_arg(f, src->a);
+	else if (how == IOT_RET)
+		*out = ret;
+	else
+		return iot_eval(src, f, ret, out);
+	return true;
+}
+
 static __always_inline bool iot_is_result(u8 how)
 {
 	return how == IOT_RET || how == IOT_RET_TIMES || how == IOT_RET_SCALED;
@@ -430,11 +460,11 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		return 0;
 	c = &t->made.call;
 	/* what printf was asked for is what it wrote, unless it failed */
-	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_eval(&s->len, f, ret, &c->len))
+	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_value_of(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
-	if (iot_eval(&s->off, f, ret, &c->off))
+	if (iot_value_of(&s->off, f, ret, &c->off))
 		c->flags |= IOT_F_OFF;
-	if (iot_eval(&s->handle, f, ret, &c->handle))
+	if (iot_value_of(&s->handle, f, ret, &c->handle))
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0)
 		return 0;
@@ -453,7 +483,7 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 	if (s->got.how == IOT_ASKED) {
 		c->got = c->len;
 		c->flags |= c->flags & IOT_F_LEN ? IOT_F_GOT : 0;
-	} else if (iot_eval(&s->got, f, ret, &c->got)) {
+	} else if (iot_value_of(&s->got, f, ret, &c->got)) {
 		c->flags |= IOT_F_GOT;
 	}
 	return 0;

@@ -151,7 +151,9 @@ static __noinline void iot_ring_read(struct iot_kaio *kaio)
 		k->left = k->tail >= *seen ? k->tail - *seen : k->ring.nr - *seen + k->tail;
 		bpf_loop(IOT_AIO_MAX, iot_events_step, &x, 0);
 	}
-	if (bpf_map_update_elem(&iot_contexts, &k->context, &k->tail, BPF_ANY))
+	if (seen)
+		*seen = k->tail;
+	else if (bpf_map_update_elem(&iot_contexts, &k->context, &k->tail, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
 }
 
@@ -245,6 +247,9 @@ __noinline int iot_kaio_exit(struct iot_task *t, struct iot_frame *f, long id, l
 	struct iot_kaio *k;
 
 	if (!t || !f || (ret < 0 && id != IOT_NR_IO_SUBMIT))
+		return 0;
+	/* all of them were taken */
+	if (id == IOT_NR_IO_SUBMIT && ret == f->a[1])
 		return 0;
 	k = iot_kaio(t, f->a[0]);
 	if (!k)

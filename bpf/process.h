@@ -74,12 +74,14 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 {
 	u32 from = iot_tgid_of(parent);
 	u64 group = (u64)iot_group_of(child);
-	struct iot_target *target, new = {.armed = 1};
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &from), new = {.armed = 1};
 	struct iot_task *t;
 
-	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid))
+	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid)) {
+		if (target && target->armed)
+			iot_new_task(child, target->process);
 		return 0;
-	target = bpf_map_lookup_elem(&iot_targets, &from);
+	}
 	if (!target) {
 		if (iot_is_ours(child) || !iot_member(child, group) ||
 		    !iot_adopt(child, &new, IOT_NOT_KNOWN, true, BPF_ANY))
@@ -91,8 +93,29 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	new.armed = target->armed;
 	t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	new.inherited = target->inherited + (t ? t->depth : 0);
-	if (iot_adopt(child, &new, target->process, false, BPF_ANY) && group != (u64)iot_group_of(parent))
+	if (!iot_adopt(child, &new, target->process, false, BPF_ANY))
+		return 0;
+	if (new.armed)
+		iot_new_task(child, new.process);
+	if (group != (u64)iot_group_of(parent))
 		iot_tell_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
+	return 0;
+}
+
+/* Makes the states of the threads of targets that were there before the trace. */
+SEC("?iter/task")
+int iot_list_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct iot_target *target;
+	u32 tgid;
+
+	if (!task)
+		return 0;
+	tgid = iot_tgid_of(task);
+	target = bpf_map_lookup_elem(&iot_targets, &tgid);
+	if (target && target->armed)
+		iot_new_task(task, target->process);
 	return 0;
 }
 
@@ -185,7 +208,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	if (t->tid != iot_tid_of(task)) {
 		/* A thread that is not the leader takes the leader's place. */
 		t->tid = iot_tid_of(task);
-		t->announced = 0;
+		t->known = 0;
 	}
 	out = iot_scratch();
 	if (out) {

@@ -43,8 +43,8 @@ static __always_inline void iot_lost(u32 place, u32 layer)
 
 static __always_inline void *iot_ring_of(u32 class)
 {
-	u32 shards = iot_cfg.shards ?: 1;
-	u32 key = class * shards + bpf_get_smp_processor_id() % shards;
+	u32 shards = iot_cfg.shards ?: 1, cpu = bpf_get_smp_processor_id();
+	u32 key = class * shards + (cpu < shards ? cpu : cpu % shards);
 
 	return bpf_map_lookup_elem(&iot_rings, &key);
 }

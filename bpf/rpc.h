@@ -120,7 +120,7 @@ __noinline int iot_fuse_exit(u32 nr, u32 fd, u64 buffer, s64 ret)
 		return 0;
 	opened = t->serves;
 	t->serves = 0;
-	if (ret < IOT_FUSE_IN || iot_is_short() || (nr != IOT_NR_READ && nr != IOT_NR_READV))
+	if (ret < IOT_FUSE_IN || iot_is_short(task) || (nr != IOT_NR_READ && nr != IOT_NR_READV))
 		return 0;
 	if (opened == IOT_MAY_SERVE) {
 		opened = (u64)iot_fd_file(task, fd);

@@ -24,18 +24,25 @@ static __noinline bool iot_stream_failed(u64 stream)
  * Is the file of a stream one to be traced? If so, tells the reader the descriptor and the file of the stream, unless
  * this thread told it already.
  */
-static __always_inline bool iot_stream_wanted(struct iot_task *t, struct iot_stream *e, u64 stream, u32 fd,
-					      struct file *file)
+static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u32 fd, struct file *file)
 {
 	/* Streams are at least as far apart as the struct is long. */
 	struct iot_told *told = &t->told[(stream >> 8 ^ stream >> 12) & (IOT_TOLD - 1)];
 	struct iot_file_key key = {};
 	struct inode *inode = IOT_READ(file, f_inode);
+	struct iot_scratch *out;
+	struct iot_stream *e;
 
 	if (told->stream == stream && told->file == (u64)file && told->inode == (u64)inode)
 		return true;
 	if (!iot_file_wanted(inode))
 		return false;
+	out = iot_scratch();
+	if (!out) {
+		iot_lost(IOT_P_STORAGE, 0);
+		return true;
+	}
+	e = &out->told;
 	iot_key_of(inode, &key);
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = IOT_T_STREAM;
@@ -61,19 +68,18 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, struct iot_str
  */
 __noinline s64 iot_stream_at(struct iot_task *t, u64 stream, bool write)
 {
-	struct iot_scratch *out = iot_scratch();
 	struct iot_stdio *x;
 	struct file *file;
 	bool unwritten;
 	s64 at;
 
-	if (!t || !out)
+	if (!t)
 		return -1;
-	x = &out->stream;
+	x = &t->stream;
 	if (!iot_stdio_read(stream, x) || !(x->flags & IOT_STDIO_FILE) || x->fd < 0)
 		return -1;
 	file = iot_fd_file(bpf_get_current_task_btf(), x->fd);
-	if (!file || !iot_stream_wanted(t, &out->told, stream, x->fd, file) || x->mode > 0)
+	if (!file || !iot_stream_wanted(t, stream, x->fd, file) || x->mode > 0)
 		return -1;
 	unwritten = x->write_ptr > x->write_base;
 	if (write && (IOT_READ(file, f_flags) & O_APPEND))

@@ -213,7 +213,7 @@ __noinline u64 iot_before(struct iot_task *t, u64 ip, u64 sp, u64 id)
 #define IOT_ROW_NONE	 -1 /* no row is about it */
 #define IOT_ROW_EXCLUDED -2
 
-/* Which of the rows of a system call, of which `spec` is the first, this one is. */
+/* Which of the rows of a system call, of which `spec` is the first, this one is, where there are several. */
 __noinline int iot_row(struct iot_frame *f, u32 spec)
 {
 	struct iot_spec *s = iot_spec_of(spec);
@@ -232,24 +232,27 @@ __noinline int iot_row(struct iot_frame *f, u32 spec)
 	return row < 0 ? IOT_ROW_EXCLUDED : (int)spec + row;
 }
 
-/* Finds the file that a call is about, and the time; false when the call is one that is left out. */
-__noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 start)
+/* The file that a call is about, which has no descriptor for its first argument. */
+__noinline u64 iot_enters_on(struct iot_spec *s, struct iot_frame *f)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct file *file = NULL;
+	if (!s || !f)
+		return 0;
+	if (s->call & IOT_Y_MAPPED)
+		return (u64)iot_mapped_file(f);
+	return iot_without_path(s, f) ? (u64)iot_fd_file(bpf_get_current_task_btf(), iot_arg(f, s->base[0])) : 0;
+}
+
+/* Looks at the file that a call is about, and at the time; false when the call is one that is left out. */
+__noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 about, u64 start)
+{
+	struct file *file = (void *)about;
 
 	if (!t || !s || !f)
 		return false;
-	if (s->bits & IOT_S_FD)
-		file = iot_fd_file(task, iot_arg(f, s->handle.a));
-	else if (s->call & IOT_Y_MAPPED)
-		file = iot_mapped_file(f);
-	else if (iot_without_path(s, f))
-		file = iot_fd_file(task, iot_arg(f, s->base[0]));
 	if (s->call & IOT_Y_MAPPED && !file)
 		return false;
 	if (file && !iot_about_file(f, file)) {
-		if (!iot_is_short() && !iot_cfg.aggregate)
+		if (!f->layout && !f->narrow && !iot_cfg.aggregate)
 			iot_fuse_enter((u64)file, f->a[1], f->nr, f->seq);
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return false;
@@ -267,11 +270,12 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {
-	bool is_short = iot_is_short();
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool is_short = iot_is_short(task);
 	struct iot_spec *s;
 	struct iot_task *t;
 	struct iot_frame *f;
-	u64 start;
+	u64 start = 0, file;
 	u16 entry, spec;
 	int row;
 
@@ -284,13 +288,14 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	spec = entry & IOT_SYSNO_ROW;
 	if (!spec)
 		return 0;
-	t = iot_self();
+	t = iot_self_of(task);
 	if (!t)
 		return 0;
 	s = iot_spec_of(--spec);
 	if (!s)
 		return 0;
-	start = iot_before(t, PT_REGS_IP(regs), PT_REGS_SP(regs), id);
+	if (t->depth || t->halted.on)
+		start = iot_before(t, PT_REGS_IP(regs), PT_REGS_SP(regs), id);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -302,13 +307,20 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 		return 0;
 	}
 	f->nr = id;
-	row = iot_row(f, spec);
-	if (row == IOT_ROW_EXCLUDED)
-		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
-	else
-		f->spec = row;
-	s = row < 0 ? NULL : iot_spec_of(row);
-	if (!s || !iot_enters(t, s, f, start)) {
+	if (s->bits & IOT_S_ONLY || s->call & IOT_Y_COPIES) {
+		row = iot_row(f, spec);
+		if (row == IOT_ROW_EXCLUDED)
+			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+		else
+			f->spec = row;
+		s = row < 0 ? NULL : iot_spec_of(row);
+		if (!s) {
+			iot_leave_out(t);
+			return 0;
+		}
+	}
+	file = s->bits & IOT_S_FD ? (u64)iot_fd_file(task, iot_arg(f, s->handle.a)) : iot_enters_on(s, f);
+	if (!iot_enters(t, s, f, file, start)) {
 		iot_leave_out(t);
 		return 0;
 	}
@@ -395,7 +407,7 @@ __noinline bool iot_about_what(struct iot_task *t, struct iot_spec *s, struct io
 	if (s->path[0] >= 0 && iot_path_unwanted(iot_arg(f, s->path[0])))
 		return false;
 	/* a 32-bit task has another struct stat */
-	if (iot_is_short())
+	if (iot_is_short(bpf_get_current_task_btf()))
 		fills = IOT_S_STATX;
 	if (s->bits & fills && !ret && !f->file)
 		iot_stat_file(t, s, f);
@@ -412,7 +424,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	c = &t->made.call;
 	if (f->layout == IOT_L_LONG && !ret)
 		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
-	if (!iot_about_what(t, s, f, ret)) {
+	if ((s->bits & (IOT_S_FD_RET | IOT_S_STAT | IOT_S_STATX) || s->path[0] >= 0) && !iot_about_what(t, s, f, ret)) {
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		iot_passes(t, f);
 		return 0;
@@ -434,7 +446,8 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 			c->flags &= ~IOT_F_OFF;
 		iot_copy_exit(t, f, ret);
 	}
-	if (!iot_is_short() && ((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS))
+	if (((id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT) || id == IOT_NR_IO_PGETEVENTS) &&
+	    !iot_is_short(bpf_get_current_task_btf()))
 		iot_kaio_exit(t, f, id, ret, t->now);
 	t->issuing = 0;
 	if (f->summed) {
@@ -450,20 +463,21 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (iot_cfg.detail)
 		iot_mark(t, f, t->marks, t->now);
 	if (iot_send_cache(t, s, f, ret))
-		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
+		iot_send_over(t, s, &t->made, sizeof(t->made));
 	return 0;
 }
 
 SEC("?tp_btf/sys_exit")
 int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 {
-	u64 now = bpf_ktime_get_ns();
-	bool is_short = iot_is_short();
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool is_short = iot_is_short(task);
 	struct iot_syscall *e;
 	struct iot_frame *f;
 	struct iot_spec *s;
 	struct iot_task *t;
-	long id = IOT_READ(regs, orig_ax);
+	long id = regs->orig_ax;
+	u64 now;
 
 	if (id < 0) {
 		iot_handler_returned(regs);
@@ -476,7 +490,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (fd < 0)
 			return 0;
 		if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self()) {
-			struct file *file = iot_fd_file(bpf_get_current_task_btf(), fd);
+			struct file *file = iot_fd_file(task, fd);
 
 			if (file)
 				iot_mapped(file);
@@ -484,10 +498,13 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (!iot_entry_of(id, is_short))
 		return 0;
-	t = iot_self();
-	if (t && t->serves && !iot_cfg.aggregate)
+	t = iot_self_of(task);
+	if (!t)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (t->serves && !iot_cfg.aggregate)
 		iot_fuse_exit(id, PT_REGS_PARM1_SYSCALL(regs), PT_REGS_PARM2_SYSCALL(regs), ret);
-	if (!t || !t->depth)
+	if (!t->depth)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
 	if (f->sp == IOT_SP_KERNEL) {

@@ -128,11 +128,11 @@ struct iot_task {
 	u32 depth;
 	u32 tgid;
 	u32 tid;
-	u8 announced;
+	u32 known;  /* iot_targets_at when it was last seen to be a target, and told; 0: look again */
 	u8 owes;    /* the end of a phase is still to be told */
 	u8 submits; /* the process is among iot_submitters */
 	u8 linked;  /* the last io_uring request goes on with the next one */
-	u8 pad[4];
+	u8 pad;
 	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
 	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
@@ -140,11 +140,12 @@ struct iot_task {
 	u32 kept;	/* calls that are remembered: see bpf/detail.h */
 	u32 unkept;	/* and those for which there was no room */
 	u32 marks;	/* of the system call that returns now: see iot_marks */
-	u32 pad2;
+	u32 calls;	/* that were sent */
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
 	struct iot_summing sum;
+	struct iot_stdio stream; /* that is being looked at */
 	struct iot_told told[IOT_TOLD];
 	struct iot_frame frames[IOT_DEPTH];
 };
@@ -176,7 +177,6 @@ struct {
 struct iot_scratch {
 	struct iot_file file; /* the longest header; texts use its place too */
 	u8 bytes[IOT_TEXT_MAX + 256];
-	struct iot_stdio stream;
 	struct iot_stream told;
 	struct iot_operation made; /* one that is summed up */
 	struct iot_summing sum;
@@ -194,6 +194,12 @@ struct {
 
 u32 iot_next_thread = 1;
 u32 iot_next_process = 1;
+
+/* Changes when user space takes targets away: each thread looks again whether its process is one. */
+u32 iot_targets_at = 1;
+
+/* 0: every thread of a target has a state, or it is about to execute a program: without one a thread is none of a target. */
+u32 iot_unlisted = 1;
 
 static __always_inline struct iot_scratch *iot_scratch(void)
 {
@@ -213,48 +219,66 @@ static __always_inline void iot_announce(struct iot_task *t)
 	};
 
 	bpf_get_current_comm(e.comm, sizeof(e.comm));
-	t->announced = !iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
+	t->known = iot_send(IOT_C_LIFE, 0, &e, sizeof(e)) ? 0 : iot_targets_at;
 }
 
-static __noinline struct iot_task *iot_new_task(struct iot_target *target)
+/* Makes the state of a thread of this process. Which task it is must be known to be what it is: the verifier asks. */
+static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u32 process)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct iot_task *t;
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!target)
-		return NULL;
-	t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
+		iot_unlisted = 1;
 		iot_lost(IOT_P_STORAGE, 0);
 		return NULL;
 	}
-	t->thread = __sync_fetch_and_add(&iot_next_thread, 1);
-	t->process = target->process;
+	if (t->thread)
+		return t;
+	t->process = process;
 	t->serves = IOT_MAY_SERVE;
-	t->tgid = iot_tgid();
-	t->tid = iot_tid();
+	t->tgid = iot_tgid_of(task);
+	t->tid = iot_tid_of(task);
+	/* the last: two may be making it */
+	__sync_val_compare_and_swap(&t->thread, 0, __sync_fetch_and_add(&iot_next_thread, 1));
+	return t;
+}
+
+/* Of a thread that is not known to be one of a target. */
+static __noinline struct iot_task *iot_look_again(struct iot_task *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tgid = iot_cfg.pid_level ? iot_tgid_of(task) : task->tgid;
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
+
+	if (!target || !target->armed)
+		return NULL;
+	if (!t)
+		t = iot_new_task(task, target->process);
+	if (t && t->known)
+		t->known = iot_targets_at;
+	else if (t)
+		iot_announce(t);
 	return t;
 }
 
 /* The state of the current task if it is traced. */
 static __always_inline struct iot_task *iot_self(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = iot_cfg.pid_level ? iot_tgid_of(task) : task->tgid;
-	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid);
-	struct iot_task *t;
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 
-	if (!target || !target->armed)
-		return NULL;
-	t = bpf_task_storage_get(&iot_tasks, task, 0, 0);
-	if (!t) {
-		t = iot_new_task(target);
-		if (!t)
-			return NULL;
-	}
-	if (!t->announced)
-		iot_announce(t);
-	return t;
+	if (t && t->known == iot_targets_at)
+		return t;
+	return iot_look_again(t);
+}
+
+/* The same where threads of the kernel, which no fork is told of, do not come by: in system calls. */
+static __always_inline struct iot_task *iot_self_of(struct task_struct *task)
+{
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, 0);
+
+	if (t && t->known == iot_targets_at)
+		return t;
+	return t || iot_unlisted ? iot_look_again(t) : NULL;
 }
 
 #endif

@@ -102,14 +102,16 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_nfs_reply", "svc_stats_latency", Group::Nfs),
     (OPEN_CALLS, "task:open_calls", Group::InFlight),
     (END_CALLS, "task:end_calls", Group::InFlight),
+    (LIST_THREADS, "task:list_threads", Group::InFlight),
 ];
 
 /// The program that finds the functions by which block requests are told apart; it is run once.
 pub const FIND_SYMBOLS: &str = "iot_find_symbols";
 
-/// The program that reads what is open, and the one that ends it.
+/// The program that reads what is open, the one that ends it, and the one that makes the state of each thread of a target.
 pub const OPEN_CALLS: &str = "iot_open_calls";
 pub const END_CALLS: &str = "iot_end_calls";
+pub const LIST_THREADS: &str = "iot_list_threads";
 
 /// Programs that are attached to events that the kernel counts.
 pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];

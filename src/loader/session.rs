@@ -7,7 +7,7 @@ use crate::event::{Event, FileKey, wire};
 use crate::loader::attach::Engine;
 use crate::loader::detail::{Choice, Plan, Slow, Sources};
 use crate::loader::functions;
-use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, OPEN_CALLS, verdict};
+use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::Capabilities;
 use crate::loader::misses::{Copy, Misses};
@@ -161,7 +161,7 @@ impl<'obj> Session<'obj> {
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
             let attached = attached.map(|links| match *program {
-                OPEN_CALLS | END_CALLS => self.iterators.extend(links.into_iter().map(|link| (*program, link))),
+                OPEN_CALLS | END_CALLS | LIST_THREADS => self.iterators.extend(links.into_iter().map(|link| (*program, link))),
                 _ => self.links.extend(links),
             });
             // Of several copies the first one has the verdict; that there are others only means that less is missed.
@@ -234,6 +234,15 @@ impl<'obj> Session<'obj> {
         }
     }
 
+    /// All that run already are targets: from now on a thread that the kernel side does not know is none of a target, which
+    /// is what system calls of all others ask. Not where processes become targets by themselves.
+    pub fn list_threads(&mut self) {
+        let listed = self.iterators.get(LIST_THREADS).is_some_and(inflight::run);
+        if listed && let Some(data) = self.skel.maps.data_data.as_deref_mut() {
+            data.iot_unlisted = 0;
+        }
+    }
+
     /// Attaches to every library a process maps, and lets it go on if it was held. The layers that have new probes.
     ///
     /// `held` is what the kernel side said: by now another thread of the process may have been told to stop again.
@@ -296,9 +305,17 @@ impl<'obj> Session<'obj> {
     }
 
     /// A target no more.
-    pub fn remove_target(&self, pid: u32) {
+    pub fn remove_target(&mut self, pid: u32) {
         // It may have ended by itself.
         let _ = self.skel.maps.iot_targets.delete(&pid.to_ne_bytes());
+        self.targets_changed();
+    }
+
+    /// Each thread is to look again whether its process is a target.
+    fn targets_changed(&mut self) {
+        if let Some(data) = self.skel.maps.data_data.as_deref_mut() {
+            data.iot_targets_at = data.iot_targets_at.wrapping_add(1).max(1);
+        }
     }
 
     /// The table of stopped processes, for the guardian.
@@ -340,16 +357,17 @@ impl<'obj> Session<'obj> {
     }
 
     /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.
-    fn forget_targets(&self) {
+    fn forget_targets(&mut self) {
         for _ in 0..FORGET_ROUNDS {
             let pids: Vec<_> = self.skel.maps.iot_targets.keys().collect();
             if pids.is_empty() {
-                return;
+                break;
             }
             for pid in pids {
                 let _ = self.skel.maps.iot_targets.delete(&pid);
             }
         }
+        self.targets_changed();
     }
 
     /// Verdicts since the last call.

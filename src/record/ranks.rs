@@ -160,7 +160,7 @@ impl<'a> Ranks<'a> {
         &mut self,
         first: u32,
         targets: &Targets,
-        session: &Session<'_>,
+        session: &mut Session<'_>,
         notes: &Sender<Note>,
         count: impl Fn(u32),
     ) {
@@ -199,7 +199,7 @@ impl<'a> Ranks<'a> {
         rank: &mut UnixStream,
         first: u32,
         targets: &Targets,
-        session: &Session<'_>,
+        session: &mut Session<'_>,
         notes: &Sender<Note>,
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = talk::peer(rank).context("who it is, is not known")?;
@@ -245,7 +245,7 @@ impl<'a> Ranks<'a> {
 }
 
 /// The end of one that was not a target yet was not seen, and its number may be another one's by now.
-fn forget(rank: &Rank, session: &Session<'_>) {
+fn forget(rank: &Rank, session: &mut Session<'_>) {
     if session.process_of(rank.pid) == Some(rank.process) {
         session.remove_target(rank.pid);
     }

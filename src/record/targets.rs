@@ -118,6 +118,9 @@ impl Targets {
         if matches!(self, Self::Listed(_)) && !session.has_targets() {
             return Err(anyhow!("every target ended before it was attached to"));
         }
+        if !self.may_come() {
+            session.list_threads();
+        }
         Ok(())
     }
 }
