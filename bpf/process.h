@@ -69,6 +69,13 @@ static __always_inline void iot_judge_all(struct task_struct *task)
 		iot_lost(IOT_P_RING, 0);
 }
 
+/* The state of a thread that begins. Where others become targets by themselves it is made when it is needed. */
+static __always_inline void iot_begins(struct task_struct *child, struct iot_target *target, u32 process)
+{
+	if (iot_cfg.scope == IOT_ALL_LISTED && target->armed)
+		iot_new_task(child, process);
+}
+
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -78,8 +85,8 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	struct iot_task *t;
 
 	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid)) {
-		if (target && target->armed)
-			iot_new_task(child, target->process);
+		if (target)
+			iot_begins(child, target, target->process);
 		return 0;
 	}
 	if (!target) {
@@ -95,8 +102,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	new.inherited = target->inherited + (t ? t->depth : 0);
 	if (!iot_adopt(child, &new, target->process, false, BPF_ANY))
 		return 0;
-	if (new.armed)
-		iot_new_task(child, new.process);
+	iot_begins(child, &new, new.process);
 	if (group != (u64)iot_group_of(parent))
 		iot_tell_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
 	return 0;
