@@ -145,7 +145,7 @@ static __always_inline u32 iot_disk_of(struct gendisk *disk)
 		return dev;
 	e.time = bpf_ktime_get_ns();
 	bpf_probe_read_kernel(e.name, sizeof(e.name), &disk->disk_name);
-	if (!iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e)))
+	if (!iot_send(IOT_C_BLOCK, 0, &e, sizeof(e)))
 		bpf_map_update_elem(&iot_disks, &dev, &told, BPF_ANY);
 	return dev;
 }
@@ -179,7 +179,7 @@ static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 	if (!part->bytes)
 		return;
 	if (!iot_cfg.aggregate)
-		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+		iot_send(IOT_C_BLOCK, 0, part, sizeof(*part)); /* its loss is no request's */
 	else if (wanted)
 		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 	else if (iot_cfg.detail & IOT_DETAIL_SLOW)

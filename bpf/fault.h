@@ -279,7 +279,7 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 	e.generation = key.generation;
 	e.off = (u64)IOT_READ(folio, index) << IOT_PAGE_SHIFT;
 	e.bytes = iot_folio_bytes(folio);
-	iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	iot_send(IOT_C_BLOCK, 0, &e, sizeof(e));
 	return 0;
 }
 

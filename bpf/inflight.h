@@ -161,6 +161,7 @@ int iot_end_calls(struct bpf_iter__task *ctx)
 	x.t = bpf_task_storage_get(&iot_tasks, task, 0, 0);
 	if (!x.t)
 		return 0;
+	iot_halted_over(x.t, 1);
 	bpf_loop(IOT_DEPTH, iot_end_step, &x, 0);
 	if (!iot_pay(x.t))
 		iot_lost(IOT_P_RING, IOT_LAYER_APP);

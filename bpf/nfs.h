@@ -297,7 +297,7 @@ int BPF_PROG(iot_nfs_reply, struct svc_rqst___iot *rqst)
 	e.client_seq = s->client.seq;
 	e.client_tid = s->client.tid;
 	__builtin_memcpy(e.op, s->client.op, sizeof(e.op));
-	iot_send(IOT_C_CALL, IOT_LAYER_SYSCALL, &e, sizeof(e));
+	iot_send(IOT_C_CALL, 0, &e, sizeof(e));
 	return 0;
 }
 

@@ -173,9 +173,9 @@ static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry 
 	return w.pos;
 }
 
-/* Sends what stands in out->bytes as a text of call (thread, seq). */
-static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, u32 layer, struct iot_task *t, u32 seq,
-					   u8 what, u32 len, u8 cut)
+/* Sends what stands in out->bytes as a text of call (thread, seq). When it is lost, no call is. */
+static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, struct iot_task *t, u32 seq, u8 what,
+					   u32 len, u8 cut)
 {
 	struct iot_text *e = (void *)out->bytes - sizeof(*e);
 
@@ -190,14 +190,14 @@ static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, u
 	e->seq = seq;
 	e->time = t->now;
 	e->root = what < IOT_X_INTS ? iot_root_of(bpf_get_current_task_btf()) : 0;
-	return iot_send(class, layer, e, sizeof(*e) + len);
+	return iot_send(class, 0, e, sizeof(*e) + len);
 }
 
 /* A text that must not be lost: a name. */
 static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len,
 					  u8 cut)
 {
-	iot_send_bytes(out, IOT_C_LIFE, 0, t, seq, what, len, cut);
+	iot_send_bytes(out, IOT_C_LIFE, t, seq, what, len, cut);
 }
 
 static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what, struct dentry *dentry,

@@ -62,7 +62,10 @@ static __always_inline long iot_output(u32 class, void *record, u64 size)
 	return ring ? bpf_ringbuf_output(ring, record, size, iot_wakeup(ring)) : -1;
 }
 
-/* Sends a record that was built elsewhere; counts it when the ring is full. */
+/*
+ * Sends a record that was built elsewhere; counts it when the ring is full. The losses of a layer are its calls, or requests:
+ * records of something else have no layer (0).
+ */
 static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 size)
 {
 	long err = iot_output(class, record, size);

@@ -418,7 +418,7 @@ static __always_inline void iot_tell_inner(struct iot_task *t, struct iot_spec *
 		.type = IOT_T_INNER, .thread = t->thread, .seq = f->seq, .time = t->now, .inner = f->inner};
 
 	if (f->inner)
-		iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
+		iot_send(iot_call_class(s), 0, &e, sizeof(e));
 }
 
 /* So much of the innermost call's time is not its own: a call inside it was recorded, and has been taken off the stack. */

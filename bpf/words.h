@@ -20,7 +20,6 @@ struct iot_array {
 	u32 seq;
 	u32 each; /* bytes that a pointer leads to */
 	u32 class;
-	u8 layer;
 	u8 what;
 	u8 any_rank; /* it may be shorter than len: the rest is zero */
 	u8 bad;
@@ -64,7 +63,7 @@ static long iot_piece_step(u64 i, struct iot_array *a)
 		a->bad = 1;
 		return 1;
 	}
-	iot_send_bytes(a->out, a->class, a->layer, a->t, a->seq, a->what, n, 0);
+	iot_send_bytes(a->out, a->class, a->t, a->seq, a->what, n, 0);
 	return 0;
 }
 
@@ -86,7 +85,7 @@ static long iot_pointer_step(u64 i, struct iot_pointers *p)
 		*(s64 *)&p->a.out->bytes[p->a.pos & (IOT_TEXT_MAX - 1)] = -1;
 	p->a.pos += p->a.each;
 	if (p->a.pos + p->a.each > IOT_TEXT_MAX) {
-		iot_send_bytes(p->a.out, p->a.class, p->a.layer, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);
+		iot_send_bytes(p->a.out, p->a.class, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);
 		p->a.pos = 0;
 	}
 	return 0;
@@ -147,7 +146,6 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	}
 	p.a.t = t;
 	p.a.seq = place >> 32;
-	p.a.layer = s->layer;
 	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK || untold;
@@ -157,11 +155,11 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 			p.a.bad = 1;
 		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
 		if (p.a.pos)
-			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
+			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
 	} else if (w->count == IOT_N_RANK || untold) {
 		p.a.each = p.count * 8;
 		if (iot_read_ranked(&p.a))
-			iot_send_bytes(p.a.out, p.a.class, p.a.layer, p.a.t, p.a.seq, p.a.what, p.a.each, 0);
+			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.each, 0);
 		else
 			p.a.bad = 1;
 	} else {

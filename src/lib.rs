@@ -19,3 +19,7 @@ mod skel;
 pub mod summary;
 pub mod tui;
 pub mod words;
+
+/// What tests in `tests/` share is there for those in here, too.
+#[cfg(test)]
+extern crate self as iotrace_bpf;

@@ -214,24 +214,27 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         watching: &mut watching,
         begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, alarm }),
         told: false,
+        warned: false,
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     run.sampler = None;
     let code = run.end(&stop);
-    let (mut command, ended_by_us) = (run.command.take(), run.told);
+    let (mut command, ended_by_us, warned) = (run.command.take(), run.told, run.warned);
     drop(run);
     viewer.end();
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
     // Stops that were on their way when the session let everybody go. Whatever else arrives does not make it longer.
     let until = Instant::now() + LATE;
+    let mut signals = Vec::new();
     while let Ok(late) = control.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        if let Control::Mapped(m) = late
-            && m.held
-        {
-            session.resume(m.pid);
+        match late {
+            Control::Mapped(m) if m.held => session.resume(m.pid),
+            Control::Signal(s) => signals.push(s),
+            Control::Mapped(_) | Control::Left => {}
         }
     }
+    let mut waiting = Waiting { told: warned, signals: signals.into_iter(), control: &control };
     let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
     destination.said.screen_ended();
@@ -256,7 +259,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     {
         // It is not to blame and goes on to its end; the failure is told last, where it is read.
         let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
-        wait_for(command, &control)?;
+        waiting.wait_for(command)?;
     }
     drained?;
     written?;
@@ -265,26 +268,37 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         return Ok(code);
     }
     // The time was over before the command: it runs on untraced, and its exit status is still ours.
-    command.map_or(Ok(0), |mut command| wait_for(&mut command, &control))
+    command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command))
 }
 
-/// Waits for a command that is no longer traced. Signals are passed on; the second one ends the waiting.
-fn wait_for(command: &mut Launched, control: &Receiver<Control>) -> Result<u8> {
-    let mut told = false;
-    loop {
-        if let Some(status) = command.ended()? {
-            return Ok(launch::shell_code(status) as u8);
-        }
-        match control.recv_timeout(TICK) {
-            Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
-                if told {
-                    return Ok(128 + s as u8);
-                }
-                told = true;
-                pass_on(command, s);
+/// For a command that is no longer traced.
+struct Waiting<'a> {
+    /// A signal was passed on to it.
+    told: bool,
+    /// Those that came while the trace ended.
+    signals: std::vec::IntoIter<Signal>,
+    control: &'a Receiver<Control>,
+}
+
+impl Waiting<'_> {
+    /// Waits until it ends. Signals are passed on; the second one ends the waiting.
+    fn wait_for(&mut self, command: &mut Launched) -> Result<u8> {
+        loop {
+            if let Some(status) = command.ended()? {
+                return Ok(launch::shell_code(status) as u8);
             }
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            let heard = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
+            match heard {
+                Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
+                    if self.told {
+                        return Ok(128 + s as u8);
+                    }
+                    self.told = true;
+                    pass_on(command, s);
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Damaged datasets, as `report` and `replay` meet them: what cannot be read is named, the rest is shown, nothing fails or waits for ever.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/extreme.rs"]
+mod extreme;
 #[path = "common/trace.rs"]
 #[allow(dead_code)] // Shared: every test uses its part.
 mod trace;
@@ -9,15 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use iotrace_bpf::correlate::rows::{Block, FileRollup, Hist, Loss, Rollup, Row, Span};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source};
-use iotrace_bpf::words::{Kind, Layer};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use tempfile::TempDir;
-use trace::{Trace, meta, sums};
 
 /// Everything that reads a dataset without a terminal. What is left running after a minute is killed, and fails.
 const READERS: [&[&str]; 4] =
@@ -136,87 +135,6 @@ fn a_table_that_is_gone_costs_what_is_in_it() {
     }
 }
 
-/// Rows with numbers as bytes that are not theirs may have them.
-fn extreme(aggregate: bool) -> Vec<Row> {
-    let mut t = Trace::default();
-    if aggregate {
-        t.row(meta("aggregate", "yes"));
-    }
-    let mut values = [i64::MAX, i64::MIN, -1, 1 << 62].into_iter().cycle();
-    for n in 0..40 {
-        let mut next = || values.next().unwrap();
-        let kind = [Kind::Read, Kind::Write, Kind::Open, Kind::Meta][n % 4];
-        let layer = [Layer::Syscall, Layer::Hdf5, Layer::Stdio][n % 3];
-        let at = t.call(1 + n as u32 % 3, None, (layer, "read", kind), 0, 10);
-        t.request(n as i64, at, ("read", "sync"), i32::MAX, 10);
-        t.link(n as i64, at, next(), "direct");
-        let span = t.edit(at);
-        let changed = Span { start_ns: next(), dur_ns: next(), self_ns: next(), file_id: Some(1), ..span.clone() };
-        let moved = (Some(next()), Some(next()), Some(next()), Some(next()));
-        *span = Span { offset: moved.0, bytes: moved.1, req_bytes: moved.2, miss_bytes: moved.3, ..changed };
-        let times = (next(), next(), next(), Some(next()));
-        let lists = || Some(vec![i64::MAX; 10]);
-        if let Row::FileRollup(row) = sums(1, 0) {
-            let row =
-                FileRollup { layer, kind, from_ns: times.0, to_ns: times.1, calls: next(), errors: next(), ..row };
-            let row =
-                FileRollup { bytes: next(), req_bytes: next(), dur_ns: next(), self_ns: next(), max_ns: next(), ..row };
-            let row =
-                FileRollup { sequential: next(), consecutive: next(), miss_bytes: next(), other_sizes: next(), ..row };
-            let row = FileRollup { sizes: lists(), durations: lists(), common_size_calls: lists(), ..row };
-            t.row(Row::FileRollup(FileRollup { common_stride_calls: lists(), common_sizes: lists(), ..row }));
-        }
-        let rollup =
-            Rollup { t_ns: next(), layer, op: "read", kind, process_ix: 1, pid: 1, rank: None, calls: next(), ..NONE };
-        t.row(Row::Rollup(Rollup { bytes: next(), req_bytes: next(), dur_ns: next(), self_ns: next(), ..rollup }));
-        t.row(Row::Hist(Hist { t_ns: next(), layer, op: "read", what: "latency", bucket: i16::MAX, n: next() }));
-        t.row(Row::Hist(Hist { t_ns: next(), layer, op: "read", what: "latency", bucket: n as i16, n: i64::MAX }));
-        t.row(Row::Loss(Loss {
-            t_ns: next(),
-            layer: Some(layer),
-            cpu: None,
-            place: "ring",
-            process_ix: None,
-            count: next(),
-        }));
-        t.row(Row::Loss(Loss {
-            t_ns: 0,
-            layer: Some(layer),
-            cpu: None,
-            place: "ring",
-            process_ix: None,
-            count: i64::MAX,
-        }));
-    }
-    let blocks = |row| match row {
-        Row::Block(row) => {
-            let mut next = || values.next().unwrap();
-            let row =
-                Block { queue_ns: next(), issue_ns: next(), dur_ns: Some(next()), insert_ns: Some(next()), ..row };
-            Row::Block(Block { sector: next(), qdepth: i16::MAX, ..row })
-        }
-        row => row,
-    };
-    t.finish().into_iter().map(blocks).collect()
-}
-
-const NONE: Rollup = Rollup {
-    t_ns: 0,
-    layer: Layer::Syscall,
-    op: "read",
-    kind: Kind::Read,
-    process_ix: 1,
-    pid: 1,
-    rank: None,
-    calls: 0,
-    bytes: 0,
-    req_bytes: 0,
-    dur_ns: 0,
-    self_ns: 0,
-    max_ns: i64::MAX,
-    errors: i64::MAX,
-};
-
 #[test]
 fn numbers_beyond_all_bounds_are_shown_as_they_are() {
     for aggregate in [false, true] {
@@ -224,7 +142,7 @@ fn numbers_beyond_all_bounds_are_shown_as_they_are() {
         let path = dir.path().join("run");
         let options = Options { path: &path, host: "vm", force: false, owner: None, views: VIEWS };
         let mut writer = DatasetWriter::create(options).unwrap();
-        for row in extreme(aggregate) {
+        for row in extreme::rows(aggregate) {
             writer.push(row).unwrap();
         }
         writer.finish().unwrap();

@@ -80,6 +80,12 @@ impl Run<'_, '_> {
         if matches!(self.targets, Targets::Command(_)) {
             self.count(Some(Of::Command(command.pid())));
         }
+        // A terminal has sent this to all that were there: the command was not, and would never know.
+        if let Some(signal) = self.asked_to_end() {
+            self.told = true;
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: {signal}: the command was not started");
+            return Ok(Some(128 + signal as u8));
+        }
         let name = self.args.run.first().context("a command")?;
         match command.go(name)? {
             Ok(()) => {

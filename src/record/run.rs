@@ -87,6 +87,15 @@ pub struct Run<'a, 'obj> {
     pub begin: Option<watching::Begin<'a>>,
     /// A signal, the time or the user ended the trace, and not its targets.
     pub told: bool,
+    /// The command was told to end: with the next signal it is not waited for.
+    pub warned: bool,
+}
+
+/// Who ends a trace.
+enum End {
+    Signal(Signal),
+    /// The user has left the dashboard.
+    Left,
 }
 
 impl Run<'_, '_> {
@@ -177,20 +186,19 @@ impl Run<'_, '_> {
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
-            match self.control.recv_timeout(left) {
-                Ok(Control::Mapped(m)) => self.mapped(&m),
-                Ok(Control::Signal(Signal::SIGCHLD)) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Control::Signal(DUMP)) => self.dump = true,
-                Ok(Control::Signal(WRITE)) => {
-                    self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
-                }
+            let heard = match self.control.recv_timeout(left) {
+                Ok(heard) => self.hear(heard),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            };
+            match heard {
                 // A command goes on when nobody looks any more.
-                Ok(Control::Left) if self.command.is_some() || self.ranks.is_some() => {}
-                Ok(Control::Left) => {
+                Some(End::Left) if self.command.is_some() || self.ranks.is_some() => {}
+                Some(End::Left) => {
                     self.told = true;
                     return Ok(Some(0));
                 }
-                Ok(Control::Signal(s)) => {
+                Some(End::Signal(s)) => {
                     self.told = true;
                     let Some(command) = &self.command else { return Ok(Some(0)) };
                     if told.is_some() {
@@ -198,8 +206,9 @@ impl Run<'_, '_> {
                     }
                     pass_on(command, s);
                     told = Some(Instant::now());
+                    self.warned = true;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+                None => {}
             }
             if let Some(command) = &mut self.command
                 && let Some(status) = command.ended()?
@@ -243,6 +252,31 @@ impl Run<'_, '_> {
                 let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
             }
         }
+    }
+
+    /// Does what it was told; what ends a trace is the caller's.
+    fn hear(&mut self, heard: Control) -> Option<End> {
+        match heard {
+            Control::Mapped(m) => self.mapped(&m),
+            Control::Signal(Signal::SIGCHLD) => {}
+            Control::Signal(DUMP) => self.dump = true,
+            Control::Signal(WRITE) => {
+                self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
+            }
+            Control::Signal(s) => return Some(End::Signal(s)),
+            Control::Left => return Some(End::Left),
+        }
+        None
+    }
+
+    /// A signal that came while the trace began, if one did.
+    pub fn asked_to_end(&mut self) -> Option<Signal> {
+        while let Ok(heard) = self.control.try_recv() {
+            if let Some(End::Signal(s)) = self.hear(heard) {
+                return Some(s);
+            }
+        }
+        None
     }
 
     /// A target mapped a file that was not judged yet.

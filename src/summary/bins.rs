@@ -103,7 +103,9 @@ impl<T: Merge> Bins<T> {
     /// The bins that begin in a window, with the index of the first.
     pub fn of(&self, window: Option<Window>) -> (usize, &[T]) {
         let Some(window) = window else { return (0, &self.all) };
-        let index = |t: i64| ((t.max(0) + self.width_ns - 1) / self.width_ns).min(self.all.len() as i64) as usize;
+        // Rounded up, without a sum that may be too large.
+        let index =
+            |t: i64| t.max(0).unsigned_abs().div_ceil(self.width_ns.unsigned_abs()).min(self.all.len() as u64) as usize;
         let (from, to) = (window.from_ns.max(0) / self.width_ns, index(window.to_ns));
         let from = (from as usize).min(to);
         (from, &self.all[from..to])

@@ -54,7 +54,9 @@ fn head(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let (mode, tone) = match (run.live, run.ended) {
         (true, false) => (format!("LIVE {now}"), Tone::Good),
         (true, true) => (format!("ENDED {now}"), Tone::Warn),
-        (false, _) => (format!("FILE {}", text::seconds(snapshot.kept.to_ns - snapshot.kept.from_ns)), Tone::Head),
+        (false, _) => {
+            (format!("FILE {}", text::seconds(snapshot.kept.to_ns.saturating_sub(snapshot.kept.from_ns))), Tone::Head)
+        }
     };
     let mut right = vec![(mode, tone)];
     if snapshot.status.recording.is_some() {

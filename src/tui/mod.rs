@@ -2,6 +2,8 @@
 //! for; each frame is drawn from one snapshot and the state, and nothing else.
 
 mod dashboard;
+#[cfg(test)]
+mod extreme;
 mod frame;
 mod help;
 mod input;

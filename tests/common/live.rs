@@ -286,6 +286,38 @@ pub fn child_of(pid: u32) -> u32 {
     found.unwrap()
 }
 
+/// The child of a process that has this name.
+pub fn named_child_of(pid: u32, name: &str) -> u32 {
+    let named = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name);
+    let mut found = None;
+    until(name, || {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        found = children.split_whitespace().filter_map(|p| p.parse().ok()).find(named);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// The state of a process in the kernel's letters, while it is there: `T` is stopped, `Z` has ended.
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Waits until a tracer has attached to all that it was to, and listens: it answers. `said` is its stderr.
+pub fn until_it_traces(tracer: u32, said: &Path) {
+    use nix::sys::signal::Signal;
+    // The first thing that it does about signals is to block them.
+    let blocked = |line: &str| {
+        let mask = line.strip_prefix("SigBlk:\t").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+        mask.is_some_and(|mask| mask >> (Signal::SIGUSR1 as u32 - 1) & 1 == 1)
+    };
+    let status = || fs::read_to_string(format!("/proc/{tracer}/status")).unwrap_or_default();
+    until("the tracer", || status().lines().any(blocked));
+    send(tracer, Signal::SIGUSR1);
+    until("the trace", || fs::read_to_string(said).unwrap().contains("in flight "));
+}
+
 /// Sends a signal.
 pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal).unwrap();

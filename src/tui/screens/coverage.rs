@@ -53,7 +53,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         empty: "no probe is set yet",
     };
     pane(buf, upper, state, TableId::Groups, &table);
-    let lines = if coverage.losses.is_empty() { 2 } else { (coverage.losses.len() as u16 + 2).min(rest.height / 2) };
+    let lines = if coverage.losses.is_empty() {
+        2
+    } else {
+        (coverage.losses.len() as u16).saturating_add(2).min(rest.height / 2)
+    };
     let (middle, lower) = split(rest, lines);
     let rows: Vec<(usize, LossRow)> = coverage.losses.iter().copied().enumerate().collect();
     let empty = "nothing was lost: every call that a probe saw is in the figures";

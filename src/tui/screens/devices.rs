@@ -28,7 +28,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
             Tone::Warn,
         );
     }
-    let (upper, rest) = split(area, (devices.rows.len() as u16 + 2).min((area.height / 3).max(3)));
+    let (upper, rest) = split(area, (devices.rows.len() as u16).saturating_add(2).min((area.height / 3).max(3)));
     let id = |d: &DeviceRow| i64::from(d.dev);
     let empty = if bare.is_some() { "not covered" } else { "no request to a device yet: pages wait in memory" };
     let table = Table {
@@ -95,7 +95,7 @@ fn device_columns() -> Vec<Column<DeviceRow>> {
         Of::new("dev p99", 7, |d, _| percentile(d.device, |p| p.p99)).sort(|d| number(d.device.map_or(0, |p| p.p99))),
         Of::new("failed", 6, |d, _| errors(d.errors)).sort(|d| number(d.errors)).less(4),
         Of::wide("bytes over time", 16, |d, pen: Pen, width| {
-            let moved: Vec<f64> = d.history.iter().map(|s| (s.bytes_read + s.bytes_written) as f64).collect();
+            let moved: Vec<f64> = d.history.iter().map(|s| s.bytes_read as f64 + s.bytes_written as f64).collect();
             Cell::new(chart::spark(pen.theme, &moved, width), Tone::Layer(Layer::Block))
         })
         .grows()

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, part, percentile, time};
-use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Snapshot};
+use super::{bytes, count, errors, moved, number, pane, part, percentile, time};
+use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Snapshot};
 use crate::tui::state::{Axis, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -139,13 +139,14 @@ fn plot(buf: &mut Buffer, area: Rect, file: &FileDetail, pen: Pen) -> Option<Axi
         return None;
     }
     let from = file.points.iter().map(|p| p.t_ns).min().unwrap_or(0);
-    let to = file.points.iter().map(|p| p.t_ns + p.dur_ns).max().unwrap_or(0);
-    let end = file.points.iter().map(|p| p.offset + p.bytes).max().unwrap_or(0).max(1) as f64;
+    let to = file.points.iter().map(|p| p.t_ns.saturating_add(p.dur_ns)).max().unwrap_or(0);
+    let end_of = |p: &Point| p.offset.saturating_add(p.bytes);
+    let end = file.points.iter().map(end_of).max().unwrap_or(0).max(1) as f64;
     let canvas = Rect { x: inner.x + 8, width: inner.width - 8, height: inner.height - 1, ..inner };
     let mut plot = Plot::new(canvas);
     for p in &file.points {
-        let x = (p.t_ns - from) as f64 / (to - from).max(1) as f64;
-        plot.stroke(x, p.offset as f64 / end, (p.offset + p.bytes - 1).max(p.offset) as f64 / end, p.write);
+        let x = p.t_ns.saturating_sub(from) as f64 / to.saturating_sub(from).max(1) as f64;
+        plot.stroke(x, p.offset as f64 / end, end_of(p).saturating_sub(1).max(p.offset) as f64 / end, p.write);
     }
     plot.draw(buf, canvas, pen);
     put(buf, pen, inner, inner.x, inner.y, &format!("{:>7}", pen.bytes(end as i64)), Tone::Dim);
@@ -169,8 +170,8 @@ pub fn op_columns() -> Vec<Column<Numbered>> {
         Of::new("calls", 6, |(_, o), _| count(o.sums.calls)).sort(|(_, o)| number(o.sums.calls)),
         Of::new("time", 6, |(_, o), _| time(o.sums.dur_ns)).sort(|(_, o)| number(o.sums.dur_ns)),
         Of::new("excl", 6, |(_, o), _| time(o.sums.self_ns)).sort(|(_, o)| number(o.sums.self_ns)).less(3),
-        Of::new("bytes", 6, |(_, o), pen: Pen| bytes(pen, o.sums.bytes_read + o.sums.bytes_written))
-            .sort(|(_, o)| number(o.sums.bytes_read + o.sums.bytes_written))
+        Of::new("bytes", 6, |(_, o), pen: Pen| bytes(pen, moved(&o.sums)))
+            .sort(|(_, o)| number(moved(&o.sums)))
             .less(2),
         Of::new("p99", 6, |(_, o), _| percentile(o.latency, |p| p.p99))
             .sort(|(_, o)| number(o.latency.map_or(0, |p| p.p99)))

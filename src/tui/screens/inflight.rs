@@ -96,7 +96,7 @@ pub fn details(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
     let pen = state.pen;
     let mut out = Vec::new();
     for (depth, call) in operation.calls.iter().enumerate() {
-        let age = snapshot.inflight.as_ref().map_or(0, |f| f.at_ns - call.start_ns);
+        let age = snapshot.inflight.as_ref().map_or(0, |f| f.at_ns.saturating_sub(call.start_ns));
         let bytes = call.bytes.map_or_else(String::new, |n| format!(" of {}", pen.bytes(n)));
         let offset = call.offset.map_or_else(String::new, |n| format!(" at {n}"));
         let file = call.file.as_deref().map_or_else(String::new, |f| format!("  {f}"));

@@ -76,7 +76,8 @@ fn heat_map(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) -> Option
     let joined: Vec<Vec<f64>> = (0..lines)
         .map(|l| {
             let part = l * rows / lines..(l + 1) * rows / lines;
-            latency.columns.iter().map(|c| c.get(part.clone()).map_or(0, |n| n.iter().sum()).into()).collect()
+            let sum = |n: &[u32]| n.iter().copied().map(f64::from).sum();
+            latency.columns.iter().map(|c| c.get(part.clone()).map_or(0.0, sum)).collect()
         })
         .collect();
     // Counts differ by orders of magnitude: shades are by their logarithm.
@@ -92,7 +93,7 @@ fn heat_map(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) -> Option
     }
     let y = inner.y + lines as u16;
     put(buf, pen, inner, inner.x + 8, y, &text::seconds(latency.from_ns), Tone::Dim);
-    let to_ns = latency.from_ns + latency.width_ns * latency.columns.len() as i64;
+    let to_ns = latency.from_ns.saturating_add(latency.width_ns.saturating_mul(latency.columns.len() as i64));
     let to = text::seconds(to_ns);
     put(buf, pen, inner, inner.right().saturating_sub(to.len() as u16), y, &to, Tone::Dim);
     let area = Rect { x: inner.x + 8, width: width as u16, height: lines as u16, ..inner };
@@ -119,7 +120,9 @@ fn histogram(buf: &mut Buffer, area: Rect, latency: &Latency, pen: Pen) {
 /// Neighbours joined until there are as many as lines.
 fn joined(buckets: &[(u64, u64, u64)], lines: usize) -> Vec<(u64, u64, u64)> {
     let size = buckets.len().div_ceil(lines.max(1)).max(1);
-    let join = |part: &[(u64, u64, u64)]| Some((part.first()?.0, part.last()?.1, part.iter().map(|b| b.2).sum()));
+    let join = |part: &[(u64, u64, u64)]| {
+        Some((part.first()?.0, part.last()?.1, part.iter().map(|b| b.2).fold(0, u64::saturating_add)))
+    };
     buckets.chunks(size).filter_map(join).collect()
 }
 

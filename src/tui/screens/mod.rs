@@ -19,7 +19,7 @@ use super::text;
 use super::theme::Tone;
 use super::widgets::Pen;
 use super::widgets::table::{Cell, Key, Table};
-use crate::summary::view::{History, Percentiles, Screen, Snapshot};
+use crate::summary::view::{History, Percentiles, Screen, Snapshot, Sums};
 
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
@@ -83,9 +83,15 @@ fn recent(history: &History) -> impl Fn(usize) -> (i64, i64) + 'static {
     let samples = history.device.len();
     let (from, width_ns) = (history.from_ns, history.width_ns);
     move |columns| {
-        let to = from + width_ns * samples as i64;
-        (to - width_ns * samples.max(columns) as i64, to)
+        let long = |samples: usize| width_ns.saturating_mul(samples as i64);
+        let to = from.saturating_add(long(samples));
+        (to.saturating_sub(long(samples.max(columns))), to)
     }
+}
+
+/// Bytes read and written.
+fn moved(sums: &Sums) -> i64 {
+    sums.bytes_read.saturating_add(sums.bytes_written)
 }
 
 fn number(n: i64) -> Key {

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, per_second, percentile, recent, time};
+use super::{bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
@@ -69,8 +69,8 @@ fn layer_id(line: &Line) -> i64 {
 
 fn course(snapshot: &Snapshot, row: &LayerRow) -> Line {
     let history = &snapshot.history;
-    let moved = |s: &Sums| (s.bytes_read + s.bytes_written) as f64;
-    let device = |d: &DeviceSample| (d.bytes_read + d.bytes_written) as f64;
+    let moved = |s: &Sums| moved(s) as f64;
+    let device = |d: &DeviceSample| d.bytes_read as f64 + d.bytes_written as f64;
     let samples = history.layers.iter().find(|(layer, _)| Some(*layer) == row.layer).map(|(_, s)| s);
     let (bytes, calls) = match samples {
         Some(s) => (s.iter().map(moved).collect(), s.iter().map(|s| s.calls as f64).collect()),
@@ -157,8 +157,7 @@ fn process_columns() -> Vec<Column<ProcessRow>> {
             .sort(|r| number(r.rank.map_or(-1, i64::from))),
         Of::new("pid", 7, |r, _| r.pid.to_string()).sort(|r| number(r.pid.into())).less(1),
         Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)),
-        Of::new("bytes", 6, |r, pen| bytes(pen, r.sums.bytes_read + r.sums.bytes_written))
-            .sort(|r| number(r.sums.bytes_read + r.sums.bytes_written)),
+        Of::new("bytes", 6, |r, pen| bytes(pen, moved(&r.sums))).sort(|r| number(moved(&r.sums))),
         Of::wide("command", 8, |r, pen, width| pen.name(&r.command, width)).grows(),
     ]
 }

@@ -28,8 +28,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         line(buf, state.pen, last, &words, Tone::Warn);
         area.height -= 1;
     }
-    let end =
-        processes.heat_from_ns + processes.heat_width_ns * rows.iter().map(|r| r.heat.len() as i64).max().unwrap_or(0);
+    let cells = rows.iter().map(|r| r.heat.len() as i64).max().unwrap_or(0);
+    let end = processes.heat_from_ns.saturating_add(processes.heat_width_ns.saturating_mul(cells));
     let from = processes.heat_from_ns;
     let columns = columns(state, max, (from, end));
     let mut title = state.grouping.words().to_owned();

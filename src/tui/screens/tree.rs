@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, percentile, time};
+use super::{bytes, count, errors, moved, number, pane, percentile, time};
 use crate::summary::view::{Bar, BarOf, EventRow, NodeDetail, NodeId, Snapshot, Sums, Tree, TreeNode, Waterfall};
 use crate::tui::state::{State, TableId, TreeView};
 use crate::tui::text;
@@ -101,7 +101,7 @@ fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
         Column::<Shown>::new("excl", 6, |s, _| time(s.node.sums.self_ns)),
         Column::<Shown>::new("mean", 6, |s, _| time(s.node.sums.dur_ns / s.node.sums.calls.max(1))).less(3),
         Column::<Shown>::new("max", 6, |s, _| time(s.node.max_ns)).less(2),
-        Column::<Shown>::new("bytes", 6, |s, pen| bytes(pen, s.node.sums.bytes_read + s.node.sums.bytes_written)),
+        Column::<Shown>::new("bytes", 6, |s, pen| bytes(pen, moved(&s.node.sums))),
         Column::<Shown>::new("device", 6, |s, pen| bytes(pen, s.node.device_bytes)).less(1),
         Column::<Shown>::new("failed", 6, |s, _| errors(s.node.sums.errors)).less(4),
     ];
@@ -162,8 +162,7 @@ fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
             format!("{:>4} {}", text::percent(part), chart::bar(pen.theme, part, width - 5))
         }),
         Column::<Leaf>::new("max", 6, |l, _| time(l.max_ns)).sort(|l| number(l.max_ns)).less(2),
-        Column::<Leaf>::new("bytes", 6, |l, pen| bytes(pen, l.sums.bytes_read + l.sums.bytes_written))
-            .sort(|l| number(l.sums.bytes_read + l.sums.bytes_written)),
+        Column::<Leaf>::new("bytes", 6, |l, pen| bytes(pen, moved(&l.sums))).sort(|l| number(moved(&l.sums))),
     ];
     let id = |l: &Leaf| i64::from(l.node.1);
     let title = "functions by exclusive time, wherever they are called (i: tree)";
@@ -255,8 +254,12 @@ fn waterfall(buf: &mut Buffer, area: Rect, fall: &Waterfall, state: &mut State) 
         line(buf, pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
         area.height -= 1;
     }
-    let heading =
-        format!("one call from {} to {} ({})", text::seconds(axis.0), text::seconds(axis.1), time(axis.1 - axis.0));
+    let heading = format!(
+        "one call from {} to {} ({})",
+        text::seconds(axis.0),
+        text::seconds(axis.1),
+        time(axis.1.saturating_sub(axis.0))
+    );
     let rows: Vec<(usize, Bar)> = fall.bars.iter().cloned().enumerate().collect();
     let wanted =
         rows.iter().position(|(_, b)| matches!(b.what, BarOf::Span { span_id, .. } if span_id == fall.span_id));
@@ -290,7 +293,10 @@ fn bar_columns(axis: (i64, i64)) -> Vec<Column<(usize, Bar)>> {
                 BarOf::Span { .. } => (4, Tone::Layer(b.layer)),
                 BarOf::Request { .. } => (2, Tone::Layer(Layer::Block)),
             };
-            Cell::new(chart::gantt(pen.theme, axis, b.start_ns, b.start_ns + b.dur_ns, shade, width), tone)
+            Cell::new(
+                chart::gantt(pen.theme, axis, b.start_ns, b.start_ns.saturating_add(b.dur_ns), shade, width),
+                tone,
+            )
         })
         .grows(),
         Of::new("offset", 7, |(_, b), pen| b.offset.map_or_else(|| "-".into(), |n| pen.bytes(n))).less(2),

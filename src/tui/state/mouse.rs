@@ -22,9 +22,9 @@ impl Axis {
         let width = i64::from(self.area.width.max(1));
         let column =
             i64::from(x).clamp(self.area.x.into(), (self.area.right().max(1) - 1).into()) - i64::from(self.area.x);
-        let at = |column: i64| {
-            self.from_ns + (i128::from(self.to_ns - self.from_ns) * i128::from(column) / i128::from(width)) as i64
-        };
+        let length = i128::from(self.to_ns) - i128::from(self.from_ns);
+        // Up to the column behind the last one.
+        let at = |column: i64| (i128::from(self.from_ns) + length * i128::from(column) / i128::from(width)) as i64;
         (at(column), at(column + 1))
     }
 }

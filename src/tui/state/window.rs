@@ -12,11 +12,11 @@ impl State {
     pub(super) fn scrub(&mut self, key: char, snapshot: &Snapshot) {
         let kept = snapshot.kept;
         let now = self.window.unwrap_or(kept);
-        let length = (now.to_ns - now.from_ns).max(SHORTEST);
+        let length = length(now).max(SHORTEST);
         self.window = match key {
             '=' => None,
             '+' => Some(resized(now, length / 2, kept)),
-            '-' if length.saturating_mul(2) >= kept.to_ns - kept.from_ns => None,
+            '-' if length.saturating_mul(2) >= self::length(kept) => None,
             '-' => Some(resized(now, length * 2, kept)),
             '[' => Some(moved(now, -length / 10, kept)),
             ']' => Some(moved(now, length / 10, kept)),
@@ -26,37 +26,42 @@ impl State {
     }
 }
 
+fn length(window: Window) -> i64 {
+    window.to_ns.saturating_sub(window.from_ns)
+}
+
 /// The window of that length around the middle of another.
-fn resized(now: Window, length: i64, kept: Window) -> Window {
-    let length = length.max(SHORTEST);
-    let from = now.from_ns + (now.to_ns - now.from_ns - length) / 2;
-    moved(Window { from_ns: from, to_ns: from + length }, 0, kept)
+fn resized(now: Window, wanted: i64, kept: Window) -> Window {
+    let wanted = wanted.max(SHORTEST);
+    let from = now.from_ns.saturating_add(length(now).saturating_sub(wanted) / 2);
+    moved(Window { from_ns: from, to_ns: from.saturating_add(wanted) }, 0, kept)
 }
 
 /// The window moved, within what is kept; one that has everything is halved first.
 fn moved(now: Window, by: i64, kept: Window) -> Window {
-    let all = kept.to_ns - kept.from_ns;
-    let mut length = (now.to_ns - now.from_ns).min(all);
+    let all = length(kept);
+    let mut length = length(now).min(all);
     let mut from = now.from_ns;
     if by != 0 && length == all {
         length = (all / 2).max(SHORTEST).min(all);
-        from = if by < 0 { kept.from_ns } else { kept.to_ns - length };
+        from = if by < 0 { kept.from_ns } else { kept.to_ns.saturating_sub(length) };
     }
-    let from = (from + by).clamp(kept.from_ns, (kept.to_ns - length).max(kept.from_ns));
-    Window { from_ns: from, to_ns: from + length }
+    let last = kept.to_ns.saturating_sub(length).max(kept.from_ns);
+    let from = from.saturating_add(by).clamp(kept.from_ns, last);
+    Window { from_ns: from, to_ns: from.saturating_add(length) }
 }
 
 /// The window from the earlier of two columns of a chart to the later.
 pub(super) fn between(one: (i64, i64), other: (i64, i64), kept: Window) -> Window {
     let (from_ns, to_ns) = (one.0.min(other.0), one.1.max(other.1));
-    moved(Window { from_ns, to_ns: to_ns.max(from_ns + SHORTEST) }, 0, kept)
+    moved(Window { from_ns, to_ns: to_ns.max(from_ns.saturating_add(SHORTEST)) }, 0, kept)
 }
 
 /// A window around a time, as long as the one before, ten seconds where there was none.
 pub(super) fn around(now: Option<Window>, kept: Window, at: i64) -> Window {
-    let length =
-        now.map_or(10 * SECOND, |w| w.to_ns - w.from_ns).clamp(SHORTEST, (kept.to_ns - kept.from_ns).max(SHORTEST));
-    moved(Window { from_ns: at - length / 2, to_ns: at - length / 2 + length }, 0, kept)
+    let length = now.map_or(10 * SECOND, length).clamp(SHORTEST, length(kept).max(SHORTEST));
+    let from = at.saturating_sub(length / 2);
+    moved(Window { from_ns: from, to_ns: from.saturating_add(length) }, 0, kept)
 }
 
 /// A time since the start of the trace: `12.5`, `12.5s`, `300ms`, `2m`, `1h`, `1:30`.
@@ -65,7 +70,7 @@ pub(super) fn time(text: &str) -> Result<i64, String> {
     if let Some((minutes, seconds)) = text.split_once(':') {
         let minutes: u32 = minutes.parse().map_err(|_| wrong())?;
         let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
-        return Ok(i64::from(minutes) * 60 * SECOND + (seconds * 1e9) as i64);
+        return Ok(i64::from(minutes).saturating_mul(60 * SECOND).saturating_add((seconds * 1e9) as i64));
     }
     let (number, unit) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len()));
     let scale = match unit {

@@ -59,8 +59,8 @@ pub fn bar(theme: Theme, part: f64, width: usize) -> String {
 
 /// A bar from one time to another on an axis of `width` columns, at least one column long.
 pub fn gantt(theme: Theme, axis: (i64, i64), from: i64, to: i64, shade: usize, width: usize) -> String {
-    let length = (axis.1 - axis.0).max(1) as f64;
-    let at = |t: i64| ((t - axis.0) as f64 / length * width as f64).clamp(0.0, width as f64);
+    let length = axis.1.saturating_sub(axis.0).max(1) as f64;
+    let at = |t: i64| (t.saturating_sub(axis.0) as f64 / length * width as f64).clamp(0.0, width as f64);
     let start = (at(from).floor() as usize).min(width.saturating_sub(1));
     let end = (at(to).ceil() as usize).clamp((start + 1).min(width), width);
     " ".repeat(start) + &theme.shades()[shade.min(4)].repeat(end - start) + &" ".repeat(width - end)
