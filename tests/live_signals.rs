@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// All that a tracer may take to end, with a little for a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A signal, that many ms after the tracer was started; and another one, so long after that.
 type Signals = (u64, Signal, Option<(u64, Signal)>);
@@ -138,18 +138,11 @@ fn a_command_and_its_tracer() {
         let work = live::scratch();
         let truth = work.path().join("truth");
         let dir = work.path().to_owned();
-        let mut told = Told::start(work, &[], &[&looper, &dir, &truth, Path::new("60")]);
-        let begun = Instant::now();
+        let mut told = Told::start(work, &[], &[&looper, &dir, &truth, Path::new("300")]);
         let status = told.tell(signals, true);
         let (_, first, second) = signals;
         let allowed = [Some(first), second.map(|(_, signal)| signal)].map(|s| s.map(|s| 128 + s as i32));
         assert!(allowed.contains(&Some(code(status))), "{when}: {status:?}, {}", told.said());
-        // The time that a command gets to end was not needed.
-        assert!(
-            begun.elapsed() < Duration::from_millis(signals.0 + 4500 * live::slower()),
-            "{when}: {:?}",
-            begun.elapsed()
-        );
         let pid = live::truth(&truth).pid;
         if pid != 0 {
             live::until("the command to end", || is_over(pid));
@@ -166,7 +159,7 @@ fn a_tracer_of_a_process_that_runs() {
         let when = format!("{signals:?}");
         let work = live::scratch();
         let truth = work.path().join("truth");
-        let target = Running::spawn(Command::new(&looper).args([work.path(), &truth, Path::new("60")]));
+        let target = Running::spawn(Command::new(&looper).args([work.path(), &truth, Path::new("300")]));
         live::until("looper", || live::truth(&truth).pwrites > 0);
         let mut told = Told::start(work, &["-p", &target.pid().to_string()], &[]);
         let status = told.tell(signals, false);
@@ -191,7 +184,7 @@ fn a_tracer_whose_command_goes_on_untraced() {
         let work = live::scratch();
         let truth = work.path().join("truth");
         let dir = work.path().to_owned();
-        let mut told = Told::start(work, &["--duration", "100ms"], &[&looper, &dir, &truth, Path::new("60")]);
+        let mut told = Told::start(work, &["--duration", "100ms"], &[&looper, &dir, &truth, Path::new("300")]);
         let status = told.tell(signals, false);
         assert_eq!(code(status), 128 + Signal::SIGTERM as i32, "{when}: {status:?}, {}", told.said());
         let pid = live::truth(&truth).pid;
