@@ -136,7 +136,7 @@ impl Replay {
     pub fn wait(&mut self, focus: &Focus) {
         self.snapshot(focus);
         while self.reading(focus).is_some_and(|job| !job.shared.over.load(Ordering::Acquire)) {
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

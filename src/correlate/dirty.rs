@@ -145,7 +145,8 @@ impl Dirty {
             }
         };
         // To the end of the page that the range before ends in; from the beginning of that in which the next one starts.
-        let head = before.map_or(gap.start, |(at, _)| at.next_multiple_of(PAGE).clamp(gap.start, gap.end));
+        let page_end = |at: u64| at.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        let head = before.map_or(gap.start, |(at, _)| page_end(at).clamp(gap.start, gap.end));
         let tail = after.map_or(gap.end, |(at, _)| (at / PAGE * PAGE).clamp(head, gap.end));
         push(before.map(|(_, writer)| writer), Known::Beside, head - gap.start);
         let cut = self.cut.get(&file).copied();
@@ -256,6 +257,14 @@ mod tests {
         dirty.wrote(1, 300, 20, B, [10; 2]);
         assert_eq!(dirty.parts(1, 150, 300, 99), [part(None, Known::No, 150)]);
         assert_eq!(dirty.parts(1, 120, 310, 99)[1], part(Some(A), Known::Beside, 150));
+    }
+
+    #[test]
+    fn the_last_page_there_can_be_is_divided_too() {
+        let mut dirty = Dirty::default();
+        dirty.wrote(1, u64::MAX - 10, 10, A, [10; 2]);
+        let parts = dirty.parts(1, u64::MAX - 20, u64::MAX, 99);
+        assert_eq!(parts.iter().map(|p| (p.writer, p.bytes)).collect::<Vec<_>>(), [(Some(A), 10), (Some(A), 10)]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask setup | demo | test | vm | bench | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
 mod bench;
 mod demo;
+mod fuzz;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
 mod programs;
@@ -57,6 +58,14 @@ enum Task {
         #[arg(long, default_value = "/var/tmp")]
         dir: PathBuf,
     },
+    /// Feed what reads bytes of others with inputs that take new branches
+    Fuzz {
+        /// Of each target, its corpus included; 0: the corpus only
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// One of them by its name, as in `fuzz/fuzz_targets`; otherwise all
+        target: Option<String>,
+    },
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
@@ -96,6 +105,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { no_live, args } => test::run(&tree, no_live, &args),
         Task::Vm { kernel } => vm::run(&tree, &kernel),
         Task::Bench { rounds, dir } => bench::run(&tree, rounds, &dir),
+        Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::vm::doc;
-use crate::{Tree, setup, shell, venv};
+use crate::{Tree, fuzz, setup, shell, venv};
 
 /// Names the file in which live tests note how each layer was probed (tests/common/live.rs).
 const NOTES: &str = "IOTRACE_TEST_TIERS";
@@ -44,7 +44,7 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
 /// One run; `.config/nextest.toml` keeps live tests from running beside each other.
 fn nextest(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
-    command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--all-targets"]);
+    command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
     if no_live {
         command.args(["--filterset", "not binary(/^live_/)"]);
     }
@@ -55,7 +55,8 @@ fn nextest(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
 fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let tests = |names: &[String]| names.iter().flat_map(|n| ["--test".into(), n.clone()]).collect::<Vec<_>>();
     let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--no-fail-fast", "--lib", "--bins"]).args(tests(plain));
+    command.args(["test", "--workspace", "--exclude", fuzz::PACKAGE, "--no-fail-fast", "--lib", "--bins"]);
+    command.args(tests(plain));
     shell::run(command.args(args))?;
     if no_live || live.is_empty() {
         return Ok(());

@@ -1,0 +1,38 @@
+//! A file that a target maps as code: its symbols, and what would be probed in it.
+#![no_main]
+#![allow(clippy::expect_used)] // It tells of a failure.
+
+use std::sync::LazyLock;
+
+use iotrace_bpf::catalog::{Catalog, symbol};
+use iotrace_bpf::loader::elf::{self, Elf, Target};
+use iotrace_bpf::loader::plan::Planner;
+use libfuzzer_sys::fuzz_target;
+
+/// Every library that is known, a phase in C and one in C++.
+static PLANNER: LazyLock<Planner> = LazyLock::new(|| {
+    let mut catalog = Catalog::built_in();
+    for phase in ["step", "ns::Grid::step"] {
+        catalog.add_phase(&phase.parse().expect("a phase")).expect("room for it");
+    }
+    Planner::new(catalog)
+});
+
+fuzz_target!(|data: &[u8]| {
+    let entry = elf::entry(data);
+    let Ok(elf) = Elf::parse(data, |_| true) else { return };
+    entry.expect("the header can be read");
+    let plan = PLANNER.plan("/usr/lib/libany.so", &elf, data, &|_| true);
+    for probe in &plan.probes {
+        assert!(probe.offset < data.len() as u64, "{probe:?} lies behind the file");
+    }
+    for (name, found) in &elf.symbols {
+        symbol::plain_name(name);
+        for symbol in found {
+            if let Target::Code(offset) = symbol.target {
+                assert!(offset < data.len() as u64, "{name} lies behind the file");
+            }
+            elf::content(data, symbol.vaddr);
+        }
+    }
+});
