@@ -93,6 +93,7 @@ pub fn record_ranks(mut args: RecordArgs, meeting: &Meeting) -> Result<u8> {
 }
 
 fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
+    let begun = Instant::now();
     doctor::preflight(!args.run.is_empty())?;
     let of_ranks = ranks.is_some();
     let targets = Targets::new(args)?;
@@ -142,6 +143,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
 
     let t0 = now();
+    let loading = begun.elapsed();
     let stop = Arc::new(AtomicBool::new(false));
     let gauges = Arc::new(Gauges::default());
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
@@ -215,6 +217,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, alarm }),
         told: false,
         warned: false,
+        loading,
     };
     run.tell_meta(&host, &caps);
     let outcome = run.trace();

@@ -4,8 +4,7 @@
 //! end of the call that found it complete, its own time is the submitting call's. A system call that a helper thread
 //! makes for it (glibc's AIO) is its child.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::call::{code, succeeded};
 use super::processes::Owner;
 use super::rows::Span;
@@ -336,12 +335,14 @@ impl Asynchronous {
         }
     }
 
+    /// Are there operations that helper threads make system calls for?
+    pub fn awaits_help(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
     /// Is this the system call that a helper thread makes for an operation? Gives it back if it is not; it is written, as
     /// the operation's child, when that is known.
     pub fn helped(&mut self, mut done: Done, owner: Owner, fd: Option<i64>, out: &mut Vec<Done>) -> Option<Done> {
-        if self.jobs.is_empty() {
-            return Some(done);
-        }
         let span = &mut done.span;
         let sync = span.kind == Kind::Sync;
         let Some(fd) = fd else { return Some(done) };

@@ -1,8 +1,9 @@
 //! Block requests: how many were in flight, which spans they serve, whose their bytes are.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+use super::HashMap;
 use super::busy::{Busy, For, Waits};
 use super::class::{self, is_write, operation, submitted};
 use super::dirty::{Dirty, Known, Part, Writer};

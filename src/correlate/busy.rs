@@ -1,6 +1,8 @@
 //! When requests were on their way that file systems make by themselves: write-back of files, and journals.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+
+use super::HashMap;
 
 /// Times remembered; the oldest go first.
 const MAX_TIMES: usize = 128 << 10;

@@ -1,6 +1,8 @@
 //! Who last wrote which bytes of which file, until they reach the device.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+
+use super::HashMap;
 
 /// Ranges remembered; the oldest go first.
 const MAX_RANGES: usize = 256 << 10;

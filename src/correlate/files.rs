@@ -1,7 +1,8 @@
 //! Files by identity: their paths over time, sizes, roles.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::HashMap;
 use super::paths::{self, Rooted, below, lossy_path, moved_inside};
 use super::rows::{File, FilePath, Mount, Row};
 use crate::event::{FileKey, Sighting};

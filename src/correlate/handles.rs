@@ -1,7 +1,6 @@
 //! Handles: what opens returned, per process, through dup, fork, exec and reuse.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::hints::Set;
 use super::processes::Owner;
 use super::rows::{Handle, Row};

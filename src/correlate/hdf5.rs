@@ -1,7 +1,6 @@
 //! HDF5: what property lists and dataspaces say of the objects and the transfers that they are given to.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::call::succeeded;
 use super::objects::{Objects, Shape};
 use super::processes::Owner;

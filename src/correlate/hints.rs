@@ -1,7 +1,8 @@
 //! Hints that a program gives with a file: sets of keys and values (`MPI_Info`), from their making to their end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::HashMap;
 use super::call::succeeded;
 use super::paths::lossy_path;
 use super::processes::Owner;

@@ -61,6 +61,9 @@ use crate::catalog::{self, Copies, Role};
 use crate::event::{About, Call, Enter, Event, Kept, Operation, Sum, TextKind, Wanted};
 use crate::words::{Kind, Layer, flag};
 
+/// Maps whose keys are numbers of ours or of the kernel, or words of the catalog: nobody chooses them so that they collide.
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;
+
 /// What the correlator needs to know of the run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -855,7 +858,7 @@ impl Correlator {
                 }
             }
             self.things.complete(&mut span, row.role == Role::Close);
-            if complete && root && span.layer == Layer::Syscall {
+            if complete && root && span.layer == Layer::Syscall && self.asynchronous.awaits_help() {
                 let owner = self.processes.threads.get(&thread).map(|t| t.owner);
                 let fd = span.handle_id.and_then(|id| self.things.handles.row(id)).map(|h| h.raw);
                 if let Some(owner) = owner {

@@ -1,8 +1,7 @@
 //! Operations that the kernel carries out after the call that submitted them (`io_uring`, libaio): spans of their own below
 //! that call, wherever and whenever they are over.
 
-use std::collections::HashMap;
-
+use super::HashMap;
 use super::rows::Span;
 use super::stack::WANTED;
 use crate::words::flag;

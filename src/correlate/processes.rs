@@ -1,8 +1,8 @@
 //! Who made a call: threads, processes, ranks.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::HashMap;
 use super::paths::lossy_path;
 use super::phases::Phases;
 use super::place;
@@ -155,7 +155,7 @@ pub struct Processes {
 
 impl Processes {
     pub fn new(variables: Variables) -> Self {
-        Self { variables, alive: HashMap::new(), threads: HashMap::new() }
+        Self { variables, alive: HashMap::default(), threads: HashMap::default() }
     }
 
     /// The process, made up from what is known when its own event was lost.

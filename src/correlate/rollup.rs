@@ -1,7 +1,8 @@
 //! Exact sums per 100 ms and histograms per second, by the start of the span.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::HashMap;
 use super::hist::{BUCKETS, bucket_of};
 use super::rows::{Hist, Rollup, Row, Span};
 use super::sums::{Op, Owned};
@@ -30,13 +31,14 @@ struct Counted {
 pub struct Rollups {
     /// For each catalog row the first one with the same layer, operation and kind.
     same: Vec<u16>,
-    bins: BTreeMap<(i64, u16, Layer, i32), Rollup>,
-    hists: BTreeMap<(i64, u16, Layer), Counted>,
+    /// By time; in each by operation (of a row of the catalog, at a layer) and process.
+    bins: BTreeMap<i64, HashMap<(u16, Layer, i32), Rollup>>,
+    hists: BTreeMap<i64, HashMap<(u16, Layer), Counted>>,
 }
 
 impl Rollups {
     pub fn new(specs: &[catalog::Row]) -> Self {
-        let mut first = HashMap::new();
+        let mut first = HashMap::default();
         let same = |(at, row): (usize, &catalog::Row)| *first.entry((row.layer, row.op, row.kind)).or_insert(at as u16);
         Self { same: specs.iter().enumerate().map(same).collect(), bins: BTreeMap::new(), hists: BTreeMap::new() }
     }
@@ -95,7 +97,7 @@ impl Rollups {
     fn bin(&mut self, t_ns: i64, (layer, op, kind): Op, spec: u16, process: Owned) -> &mut Rollup {
         let bin = t_ns.div_euclid(BIN_NS);
         let Owned { process_ix, pid, rank } = process;
-        self.bins.entry((bin, spec, layer, process_ix)).or_insert_with(|| Rollup {
+        self.bins.entry(bin).or_default().entry((spec, layer, process_ix)).or_insert_with(|| Rollup {
             t_ns: bin.saturating_mul(BIN_NS),
             layer,
             op,
@@ -116,7 +118,7 @@ impl Rollups {
     /// The histograms of its second.
     fn counted(&mut self, t_ns: i64, (layer, op, _): Op, spec: u16) -> &mut Counts {
         let new = || Counted { layer, op, counts: Box::new([[0; BUCKETS]; 2]) };
-        &mut self.hists.entry((t_ns.div_euclid(HIST_NS), spec, layer)).or_insert_with(new).counts
+        &mut self.hists.entry(t_ns.div_euclid(HIST_NS)).or_default().entry((spec, layer)).or_insert_with(new).counts
     }
 
     fn same(&self, row: u32) -> u16 {
@@ -126,20 +128,28 @@ impl Rollups {
     /// Writes the bins that ended by `until`; without it, all.
     pub fn write(&mut self, until: Option<i64>, out: &mut Vec<Row>) {
         let ended = |bin: i64, length: i64| until.is_none_or(|now| bin.saturating_add(1).saturating_mul(length) <= now);
-        while let Some(entry) = self.bins.first_entry().filter(|e| ended(e.key().0, BIN_NS)) {
-            out.push(Row::Rollup(entry.remove()));
+        while let Some(entry) = self.bins.first_entry().filter(|e| ended(*e.key(), BIN_NS)) {
+            out.extend(in_order(entry.remove()).map(Row::Rollup));
         }
-        while let Some(entry) = self.hists.first_entry().filter(|e| ended(e.key().0, HIST_NS)) {
-            let t_ns = entry.key().0.saturating_mul(HIST_NS);
-            let Counted { layer, op, counts } = entry.remove();
-            for (what, counts) in WHAT.into_iter().zip(counts.iter()) {
-                let filled = counts.iter().enumerate().filter(|(_, n)| **n > 0);
-                out.extend(filled.map(|(bucket, n)| {
-                    Row::Hist(Hist { t_ns, layer, op, what, bucket: bucket as i16, n: i64::from(*n) })
-                }));
+        while let Some(entry) = self.hists.first_entry().filter(|e| ended(*e.key(), HIST_NS)) {
+            let t_ns = entry.key().saturating_mul(HIST_NS);
+            for Counted { layer, op, counts } in in_order(entry.remove()) {
+                for (what, counts) in WHAT.into_iter().zip(counts.iter()) {
+                    let filled = counts.iter().enumerate().filter(|(_, n)| **n > 0);
+                    out.extend(filled.map(|(bucket, n)| {
+                        Row::Hist(Hist { t_ns, layer, op, what, bucket: bucket as i16, n: i64::from(*n) })
+                    }));
+                }
             }
         }
     }
+}
+
+/// What is in a map, by its keys.
+fn in_order<K: Copy + Ord, V>(map: HashMap<K, V>) -> impl Iterator<Item = V> {
+    let mut all: Vec<(K, V)> = map.into_iter().collect();
+    all.sort_unstable_by_key(|(key, _)| *key);
+    all.into_iter().map(|(_, value)| value)
 }
 
 /// Sums over calls that come as rows.
@@ -150,7 +160,7 @@ pub struct CallSums {
 
 impl Default for CallSums {
     fn default() -> Self {
-        Self { rollups: Rollups::new(&[]), numbers: HashMap::new() }
+        Self { rollups: Rollups::new(&[]), numbers: HashMap::default() }
     }
 }
 

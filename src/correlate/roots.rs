@@ -1,7 +1,8 @@
 //! The root of a span that was written a while ago: block requests come long after the calls they serve.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::HashMap;
 use super::stack::Tree;
 
 /// Trees of more than one span that are remembered.

@@ -1,8 +1,9 @@
 //! Requests of clients to servers, where one or both are traced: the call of the client that waits for each, and the calls of
 //! the server that serve it. A server inside the kernel (NFS) makes no calls, but it is known from the start whom it serves.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use super::HashMap;
 use super::losses::Losses;
 use super::processes::{Processes, ThreadState};
 use super::rows::{Row, Rpc, span_id};
@@ -63,7 +64,8 @@ impl Default for Rpcs {
 
 impl Rpcs {
     fn new(max: usize) -> Self {
-        let (waiting, open, threads, clients) = (BTreeMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+        let (waiting, open, threads, clients) =
+            (BTreeMap::new(), HashMap::default(), HashMap::default(), HashMap::default());
         Self { max, next: 1, waiting, open, threads, clients }
     }
 

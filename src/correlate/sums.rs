@@ -1,7 +1,8 @@
 //! Aggregate mode: sums of the kernel side, and of calls that it tells, put together by process, file, layer and operation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::HashMap;
 use super::rows::{FileRollup, Row, Span};
 use crate::event::{Figures, SIZES, TIMES};
 use crate::words::{Kind, Layer};

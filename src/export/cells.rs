@@ -1,6 +1,5 @@
 //! One field of a row as one cell of an Arrow column, there and back.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -12,6 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 
+use crate::correlate::HashMap;
 use crate::words::{Kind, Layer, intern};
 
 /// A type that a column can hold.
@@ -296,17 +296,21 @@ pub fn word_type() -> DataType {
 /// A column of words.
 pub fn word_array<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<ArrayRef> {
     let mut distinct: Vec<&str> = Vec::new();
-    let mut keys: HashMap<&str, i32> = HashMap::new();
-    let column: Int32Array = words
-        .map(|word| {
-            word.map(|word| {
-                *keys.entry(word).or_insert_with(|| {
-                    distinct.push(word);
-                    distinct.len() as i32 - 1
-                })
-            })
-        })
-        .collect();
+    let mut keys: HashMap<&str, i32> = HashMap::default();
+    // Most words are those of the row before, and the same in memory.
+    let mut last = ("", -1);
+    let mut key = |word: &'a str| {
+        if last.1 < 0 || !std::ptr::eq(last.0, word) {
+            let new = distinct.len() as i32;
+            let key = *keys.entry(word).or_insert(new);
+            if key == new {
+                distinct.push(word);
+            }
+            last = (word, key);
+        }
+        last.1
+    };
+    let column: Int32Array = words.map(|word| word.map(&mut key)).collect();
     Ok(Arc::new(DictionaryArray::try_new(column, Arc::new(StringArray::from(distinct)))?))
 }
 

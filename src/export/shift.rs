@@ -127,7 +127,7 @@ mod tests {
         let arrays = std::iter::once(host).chain(columns.iter().map(value)).collect();
         let one = RecordBatch::try_new(schema::<T>(), arrays).unwrap();
         let row = unwrap(shift(wrap(T::decode(&one).unwrap().pop().unwrap()), 10)).unwrap();
-        let after = batch(&schema::<T>(), "h", &[row]).unwrap();
+        let after = batch::<T>(&schema::<T>(), "h", &[row]).unwrap();
         let differs = |c: &&Column| one.column_by_name(c.name).unwrap() != after.column_by_name(c.name).unwrap();
         let moved: Vec<_> = columns.iter().filter(differs).map(|c| c.name).collect();
         for name in &moved {

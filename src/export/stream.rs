@@ -14,8 +14,9 @@ use crate::correlate::rows::{
     Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
-/// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache.
-pub const BATCH_ROWS: usize = 8 * 1024;
+/// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache while its columns
+/// are made one by one.
+pub const BATCH_ROWS: usize = 1024;
 
 /// Rows per row group.
 pub const GROUP_ROWS: usize = 256 * 1024;
@@ -104,10 +105,9 @@ impl<T: Table> Stream<T> {
         // A part that fails is left as it is: put back only when all went well.
         let Some(mut part) = self.part.take() else { return Ok(()) };
         let mut rows = std::mem::take(&mut self.waiting);
-        T::sort(&mut rows);
-        for rows in rows.chunks(BATCH_ROWS) {
+        for rows in T::sorted(&rows).chunks(BATCH_ROWS) {
             part.writer
-                .write(&batch(&self.schema, &target.host, rows)?)
+                .write(&batch::<T>(&self.schema, &target.host, rows)?)
                 .with_context(|| format!("cannot write {}", part.name))?;
         }
         if !T::SORTED_BY.is_empty() {

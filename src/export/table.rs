@@ -1,5 +1,6 @@
 //! A table as one list of columns; schema, encodings, writing and reading all come from that list.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -26,7 +27,8 @@ pub const HOST: &str = "host";
 pub enum Encoding {
     /// `DELTA_BINARY_PACKED`, for numbers close to the one before: times, ids.
     Delta,
-    /// As they are, for numbers that neither repeat nor grow.
+    /// As they are, which takes the least time: for numbers that neither repeat nor grow, and for those that are as the one
+    /// before in so many rows that they compress to nothing.
     Plain,
     /// A dictionary per row group, for values that repeat; falls back to plain when the dictionary grows too large.
     Dict,
@@ -57,10 +59,10 @@ pub trait Table: Sized + 'static {
 
     /// All columns but `host`.
     fn columns() -> Vec<Column>;
-    /// Sorts by `SORTED_BY`.
-    fn sort(rows: &mut [Self]);
+    /// The rows in the order of `SORTED_BY`: rows are large, so that only what they are sorted by is moved.
+    fn sorted(rows: &[Self]) -> Vec<&Self>;
     /// One array per column of `columns`.
-    fn arrays(rows: &[Self]) -> Result<Vec<ArrayRef>>;
+    fn arrays<R: Borrow<Self>>(rows: &[R]) -> Result<Vec<ArrayRef>>;
     /// The rows of a batch, whatever the order of its columns.
     fn decode(batch: &RecordBatch) -> Result<Vec<Self>>;
 }
@@ -81,12 +83,17 @@ macro_rules! table {
                 vec![$(Column::of::<$type>(table!(@name $field $($name)?), Encoding::$encoding)),+]
             }
 
-            fn sort(_rows: &mut [Self]) {
-                $(_rows.sort_unstable_by_key(|row| ($(row.$key),+));)?
+            fn sorted(rows: &[Self]) -> Vec<&Self> {
+                let mut sorted: Vec<_> = rows.iter().map(|row| (($($(row.$key),+)?), row)).collect();
+                if !Self::SORTED_BY.is_empty() {
+                    sorted.sort_unstable_by_key(|(keys, _)| *keys);
+                }
+                sorted.into_iter().map(|(_, row)| row).collect()
             }
 
-            fn arrays(rows: &[Self]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
-                Ok(vec![$($crate::export::cells::array::<$type>(rows.iter().map(|row| &row.$field))?),+])
+            fn arrays<R: std::borrow::Borrow<Self>>(rows: &[R]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
+                let rows = || rows.iter().map(std::borrow::Borrow::<Self>::borrow);
+                Ok(vec![$($crate::export::cells::array::<$type>(rows().map(|row| &row.$field))?),+])
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
@@ -124,7 +131,7 @@ pub fn schema<T: Table>() -> SchemaRef {
 }
 
 /// Rows as a batch of `schema`.
-pub fn batch<T: Table>(schema: &SchemaRef, host: &str, rows: &[T]) -> Result<RecordBatch> {
+pub fn batch<T: Table>(schema: &SchemaRef, host: &str, rows: &[impl Borrow<T>]) -> Result<RecordBatch> {
     let mut arrays = vec![word_array(rows.iter().map(|_| Some(host)))?];
     arrays.extend(T::arrays(rows)?);
     Ok(RecordBatch::try_new(Arc::clone(schema), arrays)?)

@@ -512,7 +512,7 @@ fn a_full_disk_is_told_from_other_failures() {
     let rows = [Meta { key: "k".to_owned(), value: "v".to_owned() }];
     let mut writer =
         ArrowWriter::try_new(full, schema::<Meta>(), Some(properties::<Meta>("node1", 10).unwrap())).unwrap();
-    let written = writer.write(&batch(&schema::<Meta>(), "node1", &rows).unwrap());
+    let written = writer.write(&batch::<Meta>(&schema::<Meta>(), "node1", &rows).unwrap());
     let error = written.and_then(|()| writer.finish().map(drop)).unwrap_err();
     assert!(no_space(&anyhow::Error::new(error).context("cannot write meta")));
     assert!(!no_space(&anyhow::anyhow!("something else")));

@@ -127,7 +127,7 @@ impl Window {
             calls.shrink_to_fit();
             (Calls::Plain(calls), count * size_of::<Span>())
         } else {
-            let packed = pack(&self.schema, calls)?;
+            let packed = pack(&self.schema, &calls)?;
             let of_calls = packed.len();
             (Calls::Packed(packed), of_calls)
         };
@@ -285,13 +285,12 @@ impl Things {
     }
 }
 
-fn pack(schema: &SchemaRef, mut calls: Vec<Span>) -> Result<Bytes> {
+fn pack(schema: &SchemaRef, calls: &[Span]) -> Result<Bytes> {
     const WHAT: &str = "keeping calls in memory";
-    Span::sort(&mut calls);
     let properties = properties::<Span>("", calls.len())?;
     let mut writer = ArrowWriter::try_new(Vec::new(), SchemaRef::clone(schema), Some(properties)).context(WHAT)?;
-    for calls in calls.chunks(BATCH_ROWS) {
-        writer.write(&batch(schema, "", calls)?).context(WHAT)?;
+    for calls in Span::sorted(calls).chunks(BATCH_ROWS) {
+        writer.write(&batch::<Span>(schema, "", calls)?).context(WHAT)?;
     }
     Ok(writer.into_inner().context(WHAT)?.into())
 }

@@ -176,10 +176,10 @@ impl Engine {
         libraries.chain(self.missing.phases(self.planner.catalog())).collect()
     }
 
-    /// Detaches everything.
-    pub fn detach(&mut self) {
-        self.judged.clear();
-        self.others.clear();
+    /// Everything that is attached, for the caller to detach.
+    pub fn take_links(&mut self) -> Vec<Link> {
+        let judged = std::mem::take(&mut self.judged).into_values().flat_map(|judged| judged.links);
+        judged.chain(self.others.drain(..)).collect()
     }
 
     fn judge(&mut self, pid: u32, mapping: &Mapping, progs: &IotraceProgs<'_>) {

@@ -134,7 +134,8 @@ fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
         ),
         Trial::TpBtf => progs.iot_trial_tp_btf.attach(),
     };
-    link.map(drop).map_err(say)
+    // The kernel takes its time to detach it, which nobody has to wait for.
+    link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(say)
 }
 
 /// Does the running kernel have a tracepoint of that name? Its types say so.

@@ -62,6 +62,8 @@ pub struct Session<'obj> {
     hooks: Vec<Coverage>,
     seen_losses: HashMap<(u32, usize), u64>,
     misses: Misses,
+    /// How long it took so far to attach.
+    attaching: Duration,
     /// When returns without an entry are losses again.
     settles: Option<Instant>,
     /// Who tells how much besides sums.
@@ -76,6 +78,15 @@ fn find_symbols(skel: &IotraceSkel<'_>) -> Result<Option<Coverage>> {
     let why = "the kernel hides its addresses (sysctl kernel.kptr_restrict=1 shows them): requests of journals are not told from \
                others, and direct ones of io_uring and libaio not linked to their operation";
     Ok((!found).then(|| verdict(Group::Block, FIND_SYMBOLS, Err(why.to_owned()))))
+}
+
+/// Tells the kernel side what the functions of the catalog are, all at once.
+fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer]) -> Result<()> {
+    let numbers: Vec<u8> = (0..rows.len() as u32).flat_map(u32::to_ne_bytes).collect();
+    let values: Vec<u8> = rows.iter().flat_map(|row| wire::spec_bytes(&spec(row, layers)).to_vec()).collect();
+    specs
+        .update_batch(&numbers, &values, rows.len() as u32, MapFlags::ANY, MapFlags::ANY)
+        .context("catalog into the kernel")
 }
 
 impl<'obj> Session<'obj> {
@@ -98,12 +109,7 @@ impl<'obj> Session<'obj> {
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
         let (skel, refused) = programs::load(stores, wanted, tier, rows, options, layout)?;
         let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
-        for (i, row) in rows.iter().enumerate() {
-            skel.maps
-                .iot_specs
-                .update(&(i as u32).to_ne_bytes(), wire::spec_bytes(&spec(row, &options.layers)), MapFlags::ANY)
-                .context("catalog into the kernel")?;
-        }
+        tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         let rings = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
         let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
@@ -135,6 +141,7 @@ impl<'obj> Session<'obj> {
             hooks,
             seen_losses: HashMap::new(),
             misses: Misses::default(),
+            attaching: Duration::ZERO,
             settles: None,
             sources: None,
         };
@@ -147,6 +154,7 @@ impl<'obj> Session<'obj> {
 
     /// Attaches the kernel hooks, each with its verdict. Fails when nothing could be traced at all.
     pub fn attach_hooks(&mut self) -> Result<()> {
+        let begun = Instant::now();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
         for prog in self.skel.object_mut().progs_mut() {
             let name = prog.name().to_string_lossy();
@@ -174,6 +182,7 @@ impl<'obj> Session<'obj> {
             self.links.extend(links);
             self.hooks.extend(verdicts);
         }
+        self.attaching += begun.elapsed();
         let missing: Vec<&Coverage> =
             self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
         if let Some(c) = missing.first() {
@@ -184,6 +193,11 @@ impl<'obj> Session<'obj> {
             );
         }
         Ok(())
+    }
+
+    /// How long it took so far to attach hooks and to look into files that were mapped.
+    pub fn attaching(&self) -> Duration {
+        self.attaching
     }
 
     /// Which hooks on the page cache and on requests are attached.
@@ -251,7 +265,9 @@ impl<'obj> Session<'obj> {
         if !asked.is_some_and(|file| self.engine.is_judged(pid, file)) {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
             self.set_settled(false);
+            let begun = Instant::now();
             let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
+            self.attaching += begun.elapsed();
             self.settles = Some(Instant::now() + SETTLE);
             if let Some(file) = asked {
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
@@ -336,9 +352,16 @@ impl<'obj> Session<'obj> {
         let before: HashSet<u64> = inflight::requests(&self.skel.maps).iter().map(|r| r.req).collect();
         // All at once, or what runs on would be seen by some of the hooks only.
         self.forget_targets();
-        // The last ones first: other copies of a program would take what the first one does not see any more.
-        while self.links.pop().is_some() {}
-        self.engine.detach();
+        let libraries = self.engine.take_links();
+        std::thread::scope(|scope| {
+            // For each of these links the kernel waits until nobody runs in its program any more: for all at once.
+            for link in libraries {
+                // Where there can be no more threads it is detached here.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(link));
+            }
+            // The last ones first: other copies of a program would take what the first one does not see any more.
+            while self.links.pop().is_some() {}
+        });
         // Taken out: what is open is told once.
         if let Some(end) = self.iterators.remove(END_CALLS) {
             inflight::run(&end);

@@ -89,6 +89,8 @@ pub struct Run<'a, 'obj> {
     pub told: bool,
     /// The command was told to end: with the next signal it is not waited for.
     pub warned: bool,
+    /// How long it took until the programs were loaded.
+    pub loading: Duration,
 }
 
 /// Who ends a trace.
@@ -442,7 +444,13 @@ impl Run<'_, '_> {
     /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
     pub fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
         let still = self.session.targets();
+        let detaching = Instant::now();
         let _ = self.notes.send(Note::Events(self.session.detach()));
+        for (key, took) in
+            [("load_ns", self.loading), ("attach_ns", self.session.attaching()), ("detach_ns", detaching.elapsed())]
+        {
+            self.meta(&[(key, took.as_nanos().to_string())]);
+        }
         if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: sums are missing: {e:#}");
             self.totals.lost += 1;

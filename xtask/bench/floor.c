@@ -1,7 +1,11 @@
-/* Runs a command under the programs of floor.bpf.c: `floor OBJECT COMMAND...`. Ends with its exit status. */
+/*
+ * Runs a command under those programs of floor.bpf.c that serve the layers: `floor OBJECT LAYERS it|other COMMAND...`.
+ * `other`: they wait for another process. Ends with the command's exit status.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,18 +15,31 @@ static int failed(const char *what)
 	return 125;
 }
 
+static int serves(const struct bpf_program *program, const char *layers)
+{
+	const char *name = bpf_program__name(program), *end = strchr(name, '_');
+	char layer[32];
+
+	snprintf(layer, sizeof(layer), "%.*s", (int)(end - name), name);
+	return strstr(layers, layer) != NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct bpf_object *object;
 	struct bpf_program *program;
 	int go[2], status, zero = 0;
 	char byte = 0;
-	pid_t pid;
+	pid_t pid, target;
 
-	if (argc < 3)
+	if (argc < 5)
 		return 125;
 	object = bpf_object__open(argv[1]);
-	if (!object || bpf_object__load(object))
+	if (!object)
+		return failed(argv[1]);
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, serves(program, argv[2]));
+	if (bpf_object__load(object))
 		return failed(argv[1]);
 	if (pipe(go))
 		return failed("pipe");
@@ -33,14 +50,16 @@ int main(int argc, char **argv)
 		close(go[1]);
 		/* until it is known by its number */
 		if (read(go[0], &byte, 1) == 1)
-			execv(argv[2], argv + 2);
+			execv(argv[4], argv + 4);
 		_exit(125);
 	}
-	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "target"), &zero, &pid, BPF_ANY))
+	target = strcmp(argv[3], "it") ? getpid() : pid;
+	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "target"), &zero, &target, BPF_ANY))
 		return failed("target");
-	bpf_object__for_each_program(program, object) if (!bpf_program__attach(program)) return failed(
-		bpf_program__name(program));
+	bpf_object__for_each_program(program, object)
+		if (bpf_program__autoload(program) && !bpf_program__attach(program))
+			return failed(bpf_program__name(program));
 	if (write(go[1], &byte, 1) != 1 || waitpid(pid, &status, 0) != pid)
-		return failed(argv[2]);
+		return failed(argv[4]);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
 }

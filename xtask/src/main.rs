@@ -49,12 +49,14 @@ enum Task {
         #[arg(default_value = "all")]
         kernel: String,
     },
-    /// Measure what the hooks add to a call, beside other tools; prints ratios, asserts nothing; needs root
+    /// Measure what tracing costs, beside other tools; prints ratios, asserts nothing; needs root
     Bench {
+        /// Only this
+        group: Option<bench::Group>,
         /// Runs of each kind; the figures are medians
         #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
         rounds: u16,
-        /// A directory on a file system with direct I/O
+        /// A directory on a disk, on a file system with direct I/O
         #[arg(long, default_value = "/var/tmp")]
         dir: PathBuf,
     },
@@ -104,7 +106,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo => demo::run(&tree),
         Task::Test { no_live, args } => test::run(&tree, no_live, &args),
         Task::Vm { kernel } => vm::run(&tree, &kernel),
-        Task::Bench { rounds, dir } => bench::run(&tree, rounds, &dir),
+        Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),

@@ -43,10 +43,23 @@ pub struct Header {
     /// Of a dataset that was kept in memory until something asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flight: Option<Flight>,
+    /// How long the tracer took to begin and to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
     /// Libraries that the traced processes mapped: name, version and file.
     pub libraries: Vec<String>,
     /// Reads and writes whose bytes are not known, by layer and reason.
     pub unknown_bytes: BTreeMap<String, i64>,
+}
+
+/// What it took to trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Took {
+    /// To find out what the kernel allows, and to load the programs.
+    pub load_ns: i64,
+    /// To attach them, and to look into the files that were mapped.
+    pub attach_ns: i64,
+    pub detach_ns: i64,
 }
 
 /// Why what was kept in memory was written, and how far it reaches.
@@ -181,6 +194,11 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
             trigger,
             asked_ns: number("flight_ns").unwrap_or(0),
             kept_ns: end.unwrap_or(0).saturating_sub(number("flight_from_ns").unwrap_or(0)),
+        }),
+        took: number("load_ns").map(|load_ns| Took {
+            load_ns,
+            attach_ns: number("attach_ns").unwrap_or(0),
+            detach_ns: number("detach_ns").unwrap_or(0),
         }),
         libraries: libraries.into_iter().map(|(_, value)| value).collect(),
         unknown_bytes,

@@ -1,116 +1,131 @@
-//! What each hook adds to a call: the same program untraced, traced, and under its peers, by turns.
+//! What tracing costs, beside other tools: tables of ratios in Markdown, and no test.
 
+mod calls;
+mod capacity;
+mod phases;
+mod runs;
+mod turns;
 mod ways;
 
-use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use self::ways::{Bench, WAYS, Way};
-use crate::{Tree, setup, shell};
+use crate::{Tree, programs, setup, shell};
 
-/// A call of `tests/programs/costs.c`, the layers whose hooks it meets, and what that is in words.
-struct Cost {
-    call: &'static str,
-    layers: &'static str,
-    what: &'static str,
-    /// What else it is compared with than strace and an untraced process.
-    peers: &'static [Way],
-    /// Where bpftrace looks: at the begin and the end, and what tells one from another.
-    probes: [&'static str; 3],
+/// What is measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Group {
+    /// What the hooks add to one call
+    Calls,
+    /// What they add to whole runs of programs
+    Runs,
+    /// How many calls per second there may be, how large they are on disk, and how long attaching takes
+    Capacity,
 }
 
-const NO_PROBES: [&str; 3] = [""; 3];
-const BPFTRACE: &[Way] = &[Way::Bpftrace, Way::Histogram];
+const GROUPS: [(Group, fn(&Bench) -> Result<String>); 3] =
+    [(Group::Calls, calls::run), (Group::Runs, runs::run), (Group::Capacity, capacity::run)];
 
-const COSTS: &[Cost] = &[
-    Cost {
-        call: "pread",
-        layers: "syscall",
-        what: "pread of 1 byte in cache",
-        peers: &[Way::Floor, Way::Stamps, Way::Bpftrace, Way::Histogram, Way::PerfTrace],
-        probes: ["tracepoint:syscalls:sys_enter_pread64", "tracepoint:syscalls:sys_exit_pread64", "tid"],
-    },
-    Cost { call: "getppid", layers: "syscall", what: "call that is not recorded", peers: &[], probes: NO_PROBES },
-    Cost { call: "open", layers: "syscall", what: "open and close", peers: &[], probes: NO_PROBES },
-    Cost {
-        call: "fwrite",
-        layers: "stdio",
-        what: "fwrite into the buffer",
-        peers: &[Way::Stamps, Way::Bpftrace, Way::Histogram],
-        probes: [
-            "uprobe:/lib/x86_64-linux-gnu/libc.so.6:fwrite",
-            "uretprobe:/lib/x86_64-linux-gnu/libc.so.6:fwrite",
-            "tid",
-        ],
-    },
-    Cost { call: "fault", layers: "vfs", what: "page fault on a mapped file", peers: &[], probes: NO_PROBES },
-    Cost {
-        call: "direct",
-        layers: "block",
-        what: "direct read of 4 KiB: block only",
-        peers: BPFTRACE,
-        probes: ["tracepoint:block:block_rq_issue", "tracepoint:block:block_rq_complete", "args->sector"],
-    },
-    Cost {
-        call: "direct",
-        layers: "syscall,block",
-        what: "direct read of 4 KiB: with its call",
-        peers: &[],
-        probes: NO_PROBES,
-    },
-];
-
-impl Cost {
-    fn has(&self, way: Way) -> bool {
-        [Way::Alone, Way::Traced, Way::Summed, Way::Beside, Way::Strace].contains(&way) || self.peers.contains(&way)
-    }
-
-    /// A script of bpftrace that does this at the end of each call of the program it starts.
-    fn script(&self, end: &str) -> String {
-        let [begin, over, key] = self.probes;
-        // Requests end in interrupts, whoever runs.
-        let whose = if key == "tid" { "/pid == cpid/" } else { "" };
-        let end = end.replace("KEY", key);
-        format!(
-            "{begin} {whose} {{ @at[{key}] = nsecs; }} {over} /@at[{key}]/ {{ {end}; delete(@at[{key}]); }} END {{ clear(@at); }}"
-        )
-    }
-}
-
-/// Prints a table of times and ratios. All ways take turns in each round, so that what else the machine does meets all of them.
-pub fn run(tree: &Tree, rounds: u16, dir: &Path) -> Result<()> {
+/// Measures one group, or all of them, and prints their tables.
+pub fn run(tree: &Tree, group: Option<Group>, rounds: u16, dir: &Path) -> Result<()> {
     if !shell::is_root() {
         bail!("tracing needs root; run: sudo -E env PATH=\"$PATH\" cargo xtask bench");
     }
     setup::packages(setup::PACKAGES)?;
     setup::packages(setup::PEERS)?;
-    crate::build_tracer()?;
+    shell::run(Command::new("cargo").args(["build", "--release", "--bin", "iotrace-bpf", "--example", "throughput"]))?;
     let work = dir.join(format!("iotrace-bench-{}", std::process::id()));
     fs::create_dir(&work).with_context(|| format!("cannot make {}", work.display()))?;
-    let result = measure(tree, rounds, &work);
-    fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
-    print!("{}", table(&result?));
-    Ok(())
+    let bench = Bench { root: tree.root.clone(), target: tree.target.clone(), work, rounds };
+    let wanted = GROUPS.into_iter().filter(|(of, _)| group.is_none_or(|group| group == *of));
+    let result = wanted.map(|(_, measure)| measure(&bench)).try_for_each(|table| {
+        println!("{}", table?);
+        Ok(())
+    });
+    fs::remove_dir_all(&bench.work).with_context(|| format!("cannot remove {}", bench.work.display()))?;
+    result
 }
 
-/// The times in ns by number of the row of `COSTS` and way, one for each round.
-type Times = BTreeMap<(usize, Way), Vec<f64>>;
+/// What all groups need.
+pub struct Bench {
+    root: PathBuf,
+    target: PathBuf,
+    /// An empty directory on the file system that is measured on.
+    work: PathBuf,
+    rounds: u16,
+}
 
-fn measure(tree: &Tree, rounds: u16, work: &Path) -> Result<Times> {
-    let bench = Bench::new(tree, work)?;
-    let mut times = Times::new();
-    for round in 1..=rounds {
-        eprintln!("round {round} of {rounds}");
-        for (row, cost) in COSTS.iter().enumerate() {
-            for way in std::iter::once(Way::Alone).chain(WAYS.map(|(way, _)| way).into_iter().filter(|w| cost.has(*w)))
-            {
-                times.entry((row, way)).or_default().push(bench.time(cost, way)?);
-            }
-        }
+impl Bench {
+    fn tracer(&self) -> Command {
+        Command::new(self.target.join("release/iotrace-bpf"))
     }
-    Ok(times)
+
+    /// The tracer, recording to `trace` in the working directory.
+    fn recording(&self, options: &[&str]) -> Command {
+        let mut command = self.tracer();
+        command.args(["--force", "-o"]).arg(self.work.join("trace")).args(options).current_dir(&self.work);
+        command
+    }
+
+    /// What it says about the last recording.
+    fn report(&self) -> Result<Value> {
+        let out = self.tracer().arg("report").arg(self.work.join("trace")).arg("--json").output()?;
+        serde_json::from_slice(&out.stdout).context("the report is not JSON")
+    }
+
+    /// A program of `tests/programs`.
+    fn program(&self, name: &str) -> Result<String> {
+        let path = programs::compile(&self.root, &self.target, name).map_err(|e| anyhow!(e))?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    /// Compiles a program of `xtask/bench` into the working directory; `libraries` are names that pkg-config knows.
+    fn compile(&self, name: &str, compiler: &str, libraries: &[&str]) -> Result<String> {
+        let out = self.work.join(name);
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-pthread", "-o"]).arg(&out).arg(format!("xtask/bench/{name}.c"));
+        if !libraries.is_empty() {
+            let flags = shell::output("pkg-config", &[&["--cflags", "--libs"], libraries].concat())?;
+            command.arg("-Wl,--no-as-needed").args(flags.split_whitespace());
+        }
+        shell::run(&mut command)?;
+        Ok(out.to_string_lossy().into_owned())
+    }
+
+    /// The size of the last recording.
+    fn recorded_bytes(&self) -> Result<u64> {
+        let parts = fs::read_dir(self.work.join("trace")).context("the recording")?.flatten();
+        let parts = parts.filter(|entry| entry.path().extension().is_some_and(|e| e == "parquet"));
+        Ok(parts.filter_map(|entry| entry.metadata().ok()).map(|m| m.len()).sum())
+    }
+}
+
+/// Calls in a recording by what the report says, and how many were lost.
+fn calls_and_losses(report: &Value) -> (f64, f64) {
+    let sum = |of: &str, fields: &[&str], skip: &str| -> f64 {
+        let rows = report[of].as_array().into_iter().flatten().filter(|row| row["layer"] != skip);
+        rows.flat_map(|row| fields.iter().filter_map(|field| row[*field].as_f64())).sum()
+    };
+    (sum("layers", &["calls", "nested_calls"], "block"), sum("losses", &["count"], ""))
+}
+
+/// Runs a program that says a number: the second word of its line that begins with `what`.
+fn said(command: &mut Command, what: &str) -> Result<f64> {
+    let out = command.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {command:?}"))?;
+    if !out.status.success() {
+        bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
+    }
+    let said = String::from_utf8_lossy(&out.stdout);
+    number(&said, what).with_context(|| format!("{command:?} said no '{what}' but {said:?}"))
+}
+
+fn number(said: &str, what: &str) -> Option<f64> {
+    let mut lines = said.lines().map(|line| line.split_whitespace());
+    lines.find_map(|mut words| if words.next() == Some(what) { words.next()?.parse().ok() } else { None })
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -119,55 +134,27 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What a way adds in ns, and its ratio to the untraced program: medians over the rounds, each against its own round.
-fn added(times: &Times, row: usize, way: Way) -> (f64, f64) {
-    let of = |way| times.get(&(row, way)).map(Vec::as_slice).unwrap_or_default();
-    let pairs = || of(way).iter().zip(of(Way::Alone));
-    let added: Vec<f64> = pairs().map(|(with, without)| with - without).collect();
-    let ratios: Vec<f64> = pairs().map(|(with, without)| with / without).collect();
-    (median(&added), median(&ratios))
-}
-
-fn table(times: &Times) -> String {
-    let mut text = String::from(
-        "\nWhat is added to one call, in ns, and in brackets the ratio to the untraced program; medians\n\n| call | layers | untraced |",
-    );
-    for (_, name) in WAYS {
-        text += &format!(" {name} |");
-    }
-    text += &format!("\n|---|---|---|{}\n", "---|".repeat(WAYS.len()));
-    for (row, cost) in COSTS.iter().enumerate() {
-        let alone = median(times.get(&(row, Way::Alone)).map(Vec::as_slice).unwrap_or_default());
-        text += &format!("| {} | {} | {alone:.0} |", cost.what, cost.layers);
-        for (way, _) in WAYS {
-            if cost.has(way) {
-                let (ns, ratio) = added(times, row, way);
-                text += &format!(" {ns:.0} ({ratio:.2}) |");
-            } else {
-                text += " |";
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_of_one_round() {
-        let mut times = Times::new();
-        times.insert((0, Way::Alone), vec![100.0, 200.0, 400.0]);
-        times.insert((0, Way::Traced), vec![150.0, 300.0, 600.0]);
-        let (ns, ratio) = added(&times, 0, Way::Traced);
-        assert!((ns - 100.0).abs() < 1e-9 && (ratio - 1.5).abs() < 1e-9, "{ns} {ratio}");
+    fn a_number_is_found_among_what_else_is_printed() {
+        let said = "a report\ncalls 12\nns 7\ncalls 13\n";
+        assert_eq!((number(said, "calls"), number(said, "ns"), number(said, "a")), (Some(12.0), Some(7.0), None));
     }
 
     #[test]
-    fn every_call_is_one_of_the_program() {
-        let source = include_str!("../../../tests/programs/costs.c");
-        assert!(COSTS.iter().all(|cost| source.contains(&format!("{{\"{}\", call_", cost.call))));
+    fn calls_are_those_of_all_layers_and_requests_are_none() {
+        let report = serde_json::json!({
+            "layers": [
+                {"layer": "syscall", "calls": 3, "nested_calls": 1},
+                {"layer": "hdf5", "calls": 2, "nested_calls": 5},
+                {"layer": "block", "calls": 9, "nested_calls": 0},
+            ],
+            "losses": [{"layer": null, "place": "ring", "count": 4}],
+        });
+        let (calls, lost) = calls_and_losses(&report);
+        assert!((calls - 11.0).abs() < 1e-9 && (lost - 4.0).abs() < 1e-9, "{calls} {lost}");
     }
 }

@@ -1,12 +1,13 @@
 //! The ways in which a program is run: untraced, traced, and under what others would measure it with.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::Cost;
-use crate::{Tree, programs, shell};
+use super::calls::Cost;
+use super::{Bench, said};
+use crate::shell;
 
 /// How the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,8 +18,10 @@ pub enum Way {
     Summed,
     /// Another process is traced.
     Beside,
-    /// Under the least that a tracer of system calls does: `xtask/bench/floor.bpf.c`.
+    /// Under the least that a tracer does: `xtask/bench/floor.bpf.c`.
     Floor,
+    /// The same, of another process.
+    FloorBeside,
     /// With the least that a preloaded library does: `xtask/bench/stamps.c`.
     Stamps,
     /// bpftrace prints a line for each call.
@@ -30,11 +33,12 @@ pub enum Way {
 }
 
 /// What is compared with, in the order of the table's columns.
-pub const WAYS: [(Way, &str); 9] = [
+pub const WAYS: [(Way, &str); 10] = [
     (Way::Traced, "traced"),
     (Way::Summed, "with --aggregate"),
     (Way::Beside, "beside a traced process"),
     (Way::Floor, "floor"),
+    (Way::FloorBeside, "floor of another process"),
     (Way::Stamps, "two clock reads, preloaded"),
     (Way::Bpftrace, "bpftrace, a line each"),
     (Way::Histogram, "bpftrace, a histogram"),
@@ -43,21 +47,20 @@ pub const WAYS: [(Way, &str); 9] = [
 ];
 
 /// Everything that it takes to run the program.
-pub struct Bench {
-    tracer: PathBuf,
+pub struct Ways<'a> {
+    bench: &'a Bench,
     program: String,
-    work: PathBuf,
     floor: PathBuf,
     object: PathBuf,
     stamps: PathBuf,
 }
 
-impl Bench {
+impl<'a> Ways<'a> {
     /// Compiles the program and its peers.
-    pub fn new(tree: &Tree, work: &Path) -> Result<Self> {
-        let program = programs::compile(&tree.root, &tree.target, "costs").map_err(|e| anyhow!(e))?;
-        let [floor, object, stamps] = ["floor", "floor.bpf.o", "stamps.so"].map(|name| work.join(name));
-        let library = libbpf(&tree.target)?;
+    pub fn new(bench: &'a Bench) -> Result<Self> {
+        let program = bench.program("costs")?;
+        let [floor, object, stamps] = ["floor", "floor.bpf.o", "stamps.so"].map(|name| bench.work.join(name));
+        let library = libbpf(&bench.target)?;
         let include = library.join("include");
         let mut clang = Command::new("clang");
         clang.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-Ibpf", "-I"]).arg(&include);
@@ -66,34 +69,32 @@ impl Bench {
         cc.args(["-O2", "xtask/bench/floor.c", "-I"]).arg(&include).arg(library.join("libbpf.a"));
         shell::run(cc.args(["-lelf", "-lz", "-o"]).arg(&floor))?;
         shell::run(Command::new("cc").args(["-O2", "-shared", "-fPIC", "xtask/bench/stamps.c", "-o"]).arg(&stamps))?;
-        Ok(Self {
-            tracer: tree.target.join("debug/iotrace-bpf"),
-            program: program.to_string_lossy().into_owned(),
-            work: work.to_path_buf(),
-            floor,
-            object,
-            stamps,
-        })
+        Ok(Self { bench, program, floor, object, stamps })
     }
 
     /// What one call takes in ns, as the program says.
     pub fn time(&self, cost: &Cost, way: Way) -> Result<f64> {
-        let work = self.work.to_string_lossy().into_owned();
+        let work = self.bench.work.to_string_lossy().into_owned();
         let args = [&*self.program, &work, cost.call];
+        let said = |command: &mut Command| said(command, cost.call);
         let alone = || {
             let mut command = Command::new(args[0]);
             command.args(&args[1..]);
             command
         };
         let traced = |more: &[&str]| {
-            let mut command = Command::new(&self.tracer);
-            command.args(["--layers", cost.layers, "--force", "-o"]).arg(self.work.join("trace")).args(more);
-            command.arg("--").args(args);
+            let mut command = self.bench.recording(&["--layers", cost.layers]);
+            command.args(more).arg("--").args(args);
+            command
+        };
+        let floor = |whose: &str| {
+            let mut command = Command::new(&self.floor);
+            command.arg(&self.object).args([cost.layers, whose]).args(args);
             command
         };
         let bpftrace = |script: String| {
             let mut command = Command::new("bpftrace");
-            command.args(["-q", "-o"]).arg(self.work.join("bpftrace.out"));
+            command.args(["-q", "-o"]).arg(self.bench.work.join("bpftrace.out"));
             command.args(["-c", &args.join(" "), "-e", &script]);
             command
         };
@@ -102,10 +103,11 @@ impl Bench {
             Way::Traced => said(&mut traced(&[])),
             Way::Summed => said(&mut traced(&["--aggregate"])),
             Way::Beside => {
-                let _other = Other::start(&self.tracer, cost.layers, &self.work)?;
+                let _other = Other::start(self.bench, cost.layers)?;
                 said(&mut alone())
             }
-            Way::Floor => said(Command::new(&self.floor).arg(&self.object).args(args)),
+            Way::Floor => said(&mut floor("it")),
+            Way::FloorBeside => said(&mut floor("other")),
             Way::Stamps => said(alone().env("LD_PRELOAD", &self.stamps)),
             Way::Bpftrace => {
                 said(&mut bpftrace(cost.script("printf(\"%d %d %lld %lld\\n\", pid, tid, @at[KEY], nsecs)")))
@@ -124,11 +126,11 @@ struct Other {
 }
 
 impl Other {
-    fn start(tracer: &Path, layers: &str, work: &Path) -> Result<Self> {
+    fn start(bench: &Bench, layers: &str) -> Result<Self> {
         let sleeper = Command::new("sleep").arg("1000").spawn().context("cannot start sleep")?;
-        let output = work.join("beside");
+        let output = bench.work.join("beside");
         let _ = fs::remove_dir_all(&output);
-        let mut command = Command::new(tracer);
+        let mut command = bench.tracer();
         command.args(["--layers", layers, "-p", &sleeper.id().to_string(), "-o"]).arg(&output);
         let tracer = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start the tracer")?;
         let mut other = Self { sleeper, tracer };
@@ -157,23 +159,8 @@ impl Drop for Other {
 
 /// Where the libbpf is that the tracer was built with.
 fn libbpf(target: &Path) -> Result<PathBuf> {
-    let build = target.join("debug/build");
+    let build = target.join("release/build");
     let entries = fs::read_dir(&build).with_context(|| build.display().to_string())?.flatten();
     let mut found = entries.map(|entry| entry.path().join("out")).filter(|p| p.join("libbpf.a").exists());
     found.next().with_context(|| format!("no libbpf below {}", build.display()))
-}
-
-/// Runs the program; what it says one call took.
-fn said(command: &mut Command) -> Result<f64> {
-    let out = command.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {command:?}"))?;
-    if !out.status.success() {
-        bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
-    }
-    let said = String::from_utf8_lossy(&out.stdout);
-    number(&said).with_context(|| format!("{command:?} said {said:?}, not a time"))
-}
-
-/// The program's line; the tracer's report follows it.
-fn number(said: &str) -> Option<f64> {
-    said.lines().next()?.split_whitespace().nth(1)?.parse().ok()
 }
