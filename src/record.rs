@@ -243,12 +243,13 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     destination.said.screen_ended();
     let started = command.is_some() || args.run.is_empty() || of_ranks;
     if started && outcome.is_ok() && written.is_ok() {
+        destination.find();
         if !args.show.batch && !several {
             summary(&destination.path)?;
         }
         if keeps.is_some() {
             // Each was told when it was written.
-        } else if let Some(dir) = destination.settle(&host)? {
+        } else if let Some(dir) = destination.settle()? {
             let what = if several { "datasets" } else { "dataset" };
             let _ = writeln!(
                 std::io::stderr(),

@@ -6,14 +6,17 @@
 mod live;
 #[path = "common/sql.rs"]
 mod sql;
+#[path = "common/tmpfs.rs"]
+mod tmpfs;
 
 use iotrace_bpf::words::Layer;
 use live::{Data, Traced};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
+use tmpfs::Mounted;
 
 /// The status and the error message of a tracer that is told something.
 fn told(args: &[&str]) -> (Option<i32>, String) {
@@ -119,25 +122,6 @@ fn a_bad_output_directory_is_refused_before_the_command_starts() {
     let before = Data::read(&dataset).meta["t0_ns"].clone();
     let traced = live::trace(work.path(), &["--force"], &["true"]);
     assert_ne!(traced.data().meta["t0_ns"], before);
-}
-
-/// A file system of its own, unmounted at the end.
-struct Mounted(PathBuf);
-
-impl Mounted {
-    fn tmpfs(dir: PathBuf, size: &str) -> Self {
-        fs::create_dir(&dir).unwrap();
-        let options = format!("size={size}");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&dir).status().unwrap();
-        assert!(mount.success());
-        Self(dir)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
 }
 
 #[test]

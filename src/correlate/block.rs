@@ -1,7 +1,7 @@
 //! Block requests: how many were in flight, which spans they serve, whose their bytes are.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use super::HashMap;
 use super::busy::{Busy, For, Waits};
@@ -27,6 +27,9 @@ struct Sent {
 
 /// Of whom and of which file some bytes are, the control group that alone is known, and how that is known.
 type Owner = (Option<Writer>, Option<i32>, Option<u64>, &'static str);
+
+/// Threads that are remembered after their end.
+const MAX_ENDED: usize = 1 << 18;
 
 #[derive(Default)]
 struct InFlight {
@@ -56,6 +59,8 @@ pub struct Blocks {
     roots: Roots,
     /// Process of each thread, also of those that have ended: what they dirtied is written back later.
     processes: HashMap<u32, i32>,
+    /// Those that have ended, in that order.
+    ended: VecDeque<u32>,
     /// Control groups in which there was a traced process: their paths, by the kernel's numbers.
     cgroups: HashMap<u64, String>,
     waiting: HashMap<u32, Vec<(u32, BlockLink)>>,
@@ -75,6 +80,17 @@ impl Blocks {
     pub fn thread_ends(&mut self, thread: u32, out: &mut Vec<Row>) {
         self.roots.end(thread);
         self.resolve(thread, out);
+        self.ended.push_back(thread);
+        if self.ended.len() > MAX_ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.processes.remove(&oldest);
+        }
+    }
+
+    /// A file is forgotten.
+    pub fn forget(&mut self, file: i32) {
+        self.dirty.forget(file);
     }
 
     /// A traced process is in a control group.

@@ -169,6 +169,12 @@ impl Dirty {
         }
     }
 
+    /// Nobody writes a file back that has no name, and that nobody has open.
+    pub fn forget(&mut self, file: i32) {
+        self.count -= self.files.remove(&file).map_or(0, |ranges| ranges.len());
+        self.cut.remove(&file);
+    }
+
     fn overlapping(&self, file: i32, off: u64, end: u64, is: impl Fn(&Range) -> bool) -> Vec<(u64, Range)> {
         let Some(ranges) = self.files.get(&file) else { return Vec::new() };
         // Ranges do not overlap each other, so only the last one that begins before can reach in.
@@ -278,6 +284,20 @@ mod tests {
         assert_eq!(writers(&dirty, 0, 100, 99), [(B, 50), (A, 20)]);
         dirty.clear(1, 0, 100, 99);
         assert_eq!((dirty.count, dirty.files.len()), (0, 0));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_file_that_is_forgotten() {
+        let mut dirty = Dirty::default();
+        for file in 1..4 {
+            dirty.wrote(file, 0, 10, A, [10; 2]);
+            dirty.wrote(file, 20, 10, A, [10; 2]);
+        }
+        dirty.cut.insert(2, A);
+        dirty.forget(2);
+        dirty.forget(2);
+        assert_eq!((dirty.count, dirty.files.len(), dirty.cut.len()), (4, 2, 0));
+        assert_eq!(writers(&dirty, 0, 100, 99), [(A, 10), (A, 10)]);
     }
 
     #[test]

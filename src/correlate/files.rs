@@ -1,6 +1,6 @@
 //! Files by identity: their paths over time, sizes, roles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::HashMap;
 use super::paths::{self, Rooted, below, lossy_path, moved_inside};
@@ -24,12 +24,41 @@ struct FileState {
     queued: bool,
     /// The size changed; worth a row when the file is closed, not at every write.
     resized: bool,
+    /// The kernel side told of it, and not only a call that asked.
+    told: bool,
+    /// How many files had been told, or asked about, when it was used last.
+    last: u64,
 }
 
-/// Every file seen; ids count from 1.
+/// So many files can be told, or asked about, after the last use of one until it is forgotten, unless somebody has it open. One
+/// that comes back has another id. Of those that were told it must be more than the kernel side remembers (`iot_files` in
+/// `bpf/path.h`): it tells again what it has forgotten itself.
+const REMEMBERED: u64 = 2 * 65_536;
+/// The same, of those that have lost their names: nobody comes back to them but who has them open.
+const NAMELESS: u64 = 4096;
+/// How often it is looked what can be forgotten: after so many files.
+const ROUND: u64 = 16_384;
+
+/// A path leads to the file no more.
+fn leave(by_path: &mut BTreeMap<(u64, Vec<u8>), i32>, path: &(u64, Vec<u8>), id: i32) {
+    if by_path.get(path) == Some(&id) {
+        by_path.remove(path);
+    }
+}
+
+/// Every file that was seen lately; ids count from 1.
 #[derive(Default)]
 pub struct Files {
-    all: Vec<FileState>,
+    all: HashMap<i32, FileState>,
+    last: i32,
+    /// Files that the kernel side has told, one as often as it was.
+    told: u64,
+    /// Those that were only asked about.
+    asked: u64,
+    /// When it is looked next what can be forgotten.
+    next: u64,
+    /// What was forgotten, until somebody asks.
+    gone: Vec<i32>,
     by_key: HashMap<FileKey, i32>,
     /// The last file of a device and inode, whatever its generation.
     by_inode: HashMap<(u32, u64), i32>,
@@ -48,20 +77,26 @@ impl Files {
     pub fn set_mounts(&mut self, mut mounts: Vec<Mount>, host: i64) {
         mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
         (self.mounts, self.host) = (mounts, host);
-        for id in 1..=self.all.len() as i32 {
-            if self.get(id).path.is_some() {
+        for id in self.ids() {
+            if self.path(id).is_some() {
                 self.locate(id);
                 self.mark(id);
             }
         }
     }
 
-    fn state(&mut self, id: i32) -> &mut FileState {
-        &mut self.all[id as usize - 1]
+    fn ids(&self) -> Vec<i32> {
+        let mut ids: Vec<i32> = self.all.keys().copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
-    fn get(&self, id: i32) -> &FileState {
-        &self.all[id as usize - 1]
+    fn state(&mut self, id: i32) -> Option<&mut FileState> {
+        self.all.get_mut(&id)
+    }
+
+    fn get(&self, id: i32) -> Option<&FileState> {
+        self.all.get(&id)
     }
 
     /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
@@ -69,7 +104,7 @@ impl Files {
         let exact = self.by_key.get(&key).copied();
         exact.or_else(|| {
             let id = *self.by_inode.get(&(key.dev, key.ino))?;
-            let row = &self.get(id).row;
+            let row = &self.get(id)?.row;
             ((key.generation == 0 || row.generation == 0) && !row.unlinked).then_some(id)
         })
     }
@@ -81,8 +116,7 @@ impl Files {
 
     /// The device that its data is on.
     pub fn device(&self, id: i32) -> u32 {
-        let row = &self.get(id).row;
-        row.data_dev.unwrap_or(row.dev) as u32
+        self.get(id).map_or(0, |state| state.row.data_dev.unwrap_or(state.row.dev) as u32)
     }
 
     pub fn intern(&mut self, key: FileKey) -> i32 {
@@ -90,14 +124,18 @@ impl Files {
         if key.generation != 0 && !self.by_key.contains_key(&key) {
             self.by_key.remove(&FileKey { generation: 0, ..key });
             self.by_key.insert(key, id);
-            self.state(id).row.generation = i64::from(key.generation);
+            if let Some(state) = self.state(id) {
+                state.row.generation = i64::from(key.generation);
+            }
             self.mark(id);
         }
         id
     }
 
     fn add(&mut self, key: FileKey) -> i32 {
-        let id = self.all.len() as i32 + 1;
+        self.last += 1;
+        let id = self.last;
+        self.asked += 1;
         let row = File::nameless(id, key);
         let state = FileState {
             row,
@@ -110,8 +148,10 @@ impl Files {
             used: false,
             queued: false,
             resized: false,
+            told: false,
+            last: self.asked,
         };
-        self.all.push(state);
+        self.all.insert(id, state);
         self.by_key.insert(key, id);
         self.by_inode.insert((key.dev, key.ino), id);
         id
@@ -120,14 +160,17 @@ impl Files {
     /// The kernel's word on a file.
     pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
         let mut id = self.intern(key);
-        if self.get(id).row.unlinked && !seen.nameless && key.generation == 0 {
+        if key.generation == 0 && !seen.nameless && self.get(id).is_some_and(|state| state.row.unlinked) {
             // The inode is used again, and nothing but the unlink tells.
             id = self.add(key);
         }
         if let Some(data) = seen.data {
             self.by_data.insert(data, id);
         }
-        let state = self.state(id);
+        self.told += 1;
+        let told = self.told;
+        let Some(state) = self.state(id) else { return id };
+        (state.told, state.last) = (true, told);
         state.mount = seen.mount;
         state.inside.clone_from(&seen.inside);
         state.fstype.clone_from(&seen.fstype);
@@ -150,25 +193,24 @@ impl Files {
 
     /// A descriptor from 0 to 2 that was open before the trace began.
     pub fn is_stdio(&mut self, id: i32) {
-        self.state(id).row.role = "stdio";
+        if let Some(state) = self.state(id) {
+            state.row.role = "stdio";
+        }
         self.mark(id);
     }
 
     fn move_to(&mut self, t_ns: i64, id: i32, (root, path): Rooted) {
-        let state = self.get(id);
+        let Some(state) = self.state(id) else { return };
         if path.is_empty() || (state.root == root && state.path.as_deref() == Some(path)) {
             return;
         }
-        let before = std::mem::replace(&mut self.state(id).root, root);
-        if let Some(old) = self.state(id).path.replace(path.to_vec()) {
-            let old = (before, old);
-            if self.by_path.get(&old) == Some(&id) {
-                self.by_path.remove(&old);
-            }
+        let before = std::mem::replace(&mut state.root, root);
+        if let Some(old) = state.path.replace(path.to_vec()) {
+            leave(&mut self.by_path, &(before, old), id);
         }
         self.by_path.insert((root, path.to_vec()), id);
         let text = lossy_path(path);
-        let state = self.state(id);
+        let Some(state) = self.state(id) else { return };
         if state.row.role != "stdio" {
             state.row.role = paths::role(path);
         }
@@ -180,7 +222,7 @@ impl Files {
 
     /// A path that led to the file, perhaps through links: its name until a better one is seen.
     pub fn asked_about(&mut self, t_ns: i64, id: i32, path: Rooted) {
-        if self.get(id).path.is_none() {
+        if self.path(id).is_none() {
             self.move_to(t_ns, id, path);
             self.locate(id);
         }
@@ -188,7 +230,7 @@ impl Files {
 
     /// Finds the mount that it lies on, and its path in the host's.
     fn locate(&mut self, id: i32) {
-        let state = self.get(id);
+        let Some(state) = self.get(id) else { return };
         let (mount, dev) = (state.mount, state.row.dev);
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
@@ -203,15 +245,13 @@ impl Files {
             .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m) && is_of(m)))
             .map(|m| (m.mount_id, m.fstype.clone()));
         let host_path = state.inside.as_deref().and_then(|inside| self.host_path(dev, mount, inside));
-        let row = &mut self.state(id).row;
+        let Some(state) = self.state(id) else { return };
         if host_path.is_some() {
-            row.host_path = host_path;
+            state.row.host_path = host_path;
         }
         if let Some((mount, fstype)) = found {
-            (row.mount_id, row.fstype) = (Some(mount), Some(fstype));
-        } else if let state = self.state(id)
-            && !state.fstype.is_empty()
-        {
+            (state.row.mount_id, state.row.fstype) = (Some(mount), Some(fstype));
+        } else if !state.fstype.is_empty() {
             // What was found by its path, before the kernel told the mount, was another one.
             (state.row.mount_id, state.row.fstype) = (None, Some(state.fstype.clone()));
         }
@@ -232,23 +272,61 @@ impl Files {
 
     /// The devices that its data may be on.
     pub fn devs(&self, id: i32) -> [Option<i64>; 2] {
-        let File { dev, data_dev, .. } = self.get(id).row;
-        [Some(dev), data_dev]
+        self.get(id).map_or([None; 2], |state| [Some(state.row.dev), state.row.data_dev])
     }
 
     pub fn path(&self, id: i32) -> Option<&[u8]> {
-        self.get(id).path.as_deref()
+        self.get(id)?.path.as_deref()
     }
 
     pub fn role(&self, id: i32) -> &'static str {
-        self.get(id).row.role
+        self.get(id).map_or("data", |state| state.row.role)
     }
 
     pub fn unlink(&mut self, (root, path): Rooted) {
-        if let Some(id) = self.by_path.remove(&(root, path.to_vec())) {
-            self.state(id).row.unlinked = true;
-            self.mark(id);
+        let Some(id) = self.by_path.remove(&(root, path.to_vec())) else { return };
+        if let Some(state) = self.state(id) {
+            state.row.unlinked = true;
         }
+        self.mark(id);
+    }
+
+    /// Have so many come that some are to be forgotten?
+    pub fn has_many(&self) -> bool {
+        self.told + self.asked >= self.next + ROUND
+    }
+
+    /// Forgets those that were not used for long, and that nobody has open.
+    pub fn forget(&mut self, open: &HashSet<i32>) {
+        self.next = self.told + self.asked;
+        let (told, asked) = (self.told, self.asked);
+        let gone = self.all.extract_if(|id, state| {
+            let since = if state.told { told } else { asked } - state.last;
+            let room = if state.row.unlinked { NAMELESS } else { REMEMBERED };
+            since > room && !state.queued && !open.contains(id)
+        });
+        for (id, FileState { row, root, path, .. }) in gone {
+            self.gone.push(id);
+            let (dev, ino, generation) = (row.dev as u32, row.ino as u64, row.generation as u32);
+            for key in [FileKey { dev, generation, ino }, FileKey { dev, generation: 0, ino }] {
+                if self.by_key.get(&key) == Some(&id) {
+                    self.by_key.remove(&key);
+                }
+            }
+            if self.by_inode.get(&(dev, ino)) == Some(&id) {
+                self.by_inode.remove(&(dev, ino));
+            }
+            if let Some(path) = path {
+                leave(&mut self.by_path, &(root, path), id);
+            }
+        }
+        let all = &self.all;
+        self.by_data.retain(|_, id| all.contains_key(id));
+    }
+
+    /// What was forgotten since this was asked last.
+    pub fn gone(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Moves a file, or everything below a directory.
@@ -267,7 +345,7 @@ impl Files {
             self.unlink((root, to));
         }
         for (id, path) in moved {
-            let state = self.state(id);
+            let Some(state) = self.state(id) else { continue };
             let before = state.path.as_deref().unwrap_or_default();
             state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, before, &path));
             state.row.host_path = None;
@@ -277,8 +355,7 @@ impl Files {
     }
 
     pub fn resize(&mut self, id: i32, size: i64) {
-        let state = self.state(id);
-        if state.row.size_last != Some(size) {
+        if let Some(state) = self.state(id).filter(|state| state.row.size_last != Some(size)) {
             state.row.size_last = Some(size);
             state.resized = true;
         }
@@ -286,22 +363,24 @@ impl Files {
 
     /// A write ended at `end`.
     pub fn wrote_to(&mut self, id: i32, end: i64) {
-        if self.get(id).row.size_last.is_some_and(|size| size < end) {
+        if self.get(id).is_some_and(|state| state.row.size_last.is_some_and(|size| size < end)) {
             self.resize(id, end);
         }
     }
 
     /// A handle on it was closed.
     pub fn closed(&mut self, id: i32) {
-        if self.get(id).resized {
+        if self.get(id).is_some_and(|state| state.resized) {
             self.mark(id);
         }
     }
 
     /// A written row refers to it.
     pub fn used(&mut self, id: i32) {
-        if !self.get(id).used {
-            self.state(id).used = true;
+        let (told, asked) = (self.told, self.asked);
+        let Some(state) = self.state(id) else { return };
+        state.last = if state.told { told } else { asked };
+        if !std::mem::replace(&mut state.used, true) {
             self.mark(id);
         }
     }
@@ -309,13 +388,14 @@ impl Files {
     /// Their rows count for nothing any more.
     pub fn forgotten(&mut self, ids: &[i32]) {
         for id in ids {
-            self.state(*id).used = false;
+            if let Some(state) = self.state(*id) {
+                state.used = false;
+            }
         }
     }
 
     fn mark(&mut self, id: i32) {
-        let state = self.state(id);
-        if state.used && !state.queued {
+        if let Some(state) = self.state(id).filter(|state| state.used && !state.queued) {
             state.queued = true;
             self.changed.push(id);
         }
@@ -324,7 +404,7 @@ impl Files {
     /// Writes what changed.
     pub fn write(&mut self, out: &mut Vec<Row>) {
         for id in std::mem::take(&mut self.changed) {
-            let state = self.state(id);
+            let Some(state) = self.state(id) else { continue };
             (state.queued, state.resized) = (false, false);
             out.push(Row::File(state.row.clone()));
             out.extend(state.paths.drain(..).map(Row::FilePath));
@@ -333,7 +413,7 @@ impl Files {
 
     /// Writes the last word on every file.
     pub fn finish(&mut self, out: &mut Vec<Row>) {
-        for id in 1..=self.all.len() as i32 {
+        for id in self.ids() {
             self.closed(id);
         }
         self.write(out);
@@ -341,6 +421,7 @@ impl Files {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -374,7 +455,7 @@ mod tests {
         assert_eq!(written(&mut files), []);
         files.closed(id);
         assert_eq!(written(&mut files).len(), 1);
-        assert_eq!(files.get(id).row.size_last, Some(10));
+        assert_eq!(files.get(id).unwrap().row.size_last, Some(10));
     }
 
     #[test]
@@ -402,9 +483,9 @@ mod tests {
         assert_eq!([files.by_path((1, b"/d/a")), files.by_path((2, b"/d/a"))], [Some(here), None]);
         assert_eq!(files.by_path((2, b"/x/a")), Some(there));
         files.unlink((2, b"/d/a"));
-        assert!(!files.get(here).row.unlinked);
+        assert!(!files.get(here).unwrap().row.unlinked);
         files.unlink((2, b"/x/a"));
-        assert!(files.get(there).row.unlinked && !files.get(here).row.unlinked);
+        assert!(files.get(there).unwrap().row.unlinked && !files.get(here).unwrap().row.unlinked);
     }
 
     #[test]
@@ -423,7 +504,7 @@ mod tests {
         // Found open at attach, then used; asked about by name in between and afterwards.
         assert_eq!(seen(&mut files, 0, key(1), (0, b"/a"), 0), 1);
         assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
-        assert_eq!(files.get(1).row.generation, 7);
+        assert_eq!(files.get(1).unwrap().row.generation, 7);
         // The inode is used again.
         files.unlink((0, b"/a"));
         assert_eq!(files.intern(key(1)), 2);
@@ -464,17 +545,17 @@ mod tests {
         let early = seen(&mut files, 0, key(1), (0, b"/data/x"), 0);
         files.set_mounts(vec![plain(1, "/"), plain(2, "/data")], 1);
         let late = seen(&mut files, 0, key(2), (0, b"/database"), 0);
-        assert_eq!(files.get(early).row.fstype.as_deref(), Some("fs2"));
-        assert_eq!(files.get(late).row.mount_id, Some(1));
+        assert_eq!(files.get(early).unwrap().row.fstype.as_deref(), Some("fs2"));
+        assert_eq!(files.get(late).unwrap().row.mount_id, Some(1));
         // In another mount namespace: the path says nothing, the mount's number does as soon as it is known.
         let inside = seen(&mut files, 0, key(3), (9, b"/data/y"), 7);
-        assert_eq!(files.get(inside).row.mount_id, None);
+        assert_eq!(files.get(inside).unwrap().row.mount_id, None);
         files.set_mounts(vec![plain(1, "/"), plain(2, "/data"), on(1, 7, "/elsewhere")], 1);
-        assert_eq!(files.get(inside).row.fstype.as_deref(), Some("fs7"));
+        assert_eq!(files.get(inside).unwrap().row.fstype.as_deref(), Some("fs7"));
         // The number is another mount's by now.
         files.set_mounts(vec![plain(1, "/"), plain(2, "/data"), on(5, 7, "/elsewhere")], 1);
         let later = seen(&mut files, 0, key(4), (9, b"/data/z"), 7);
-        assert_eq!((files.get(inside).row.mount_id, files.get(later).row.mount_id), (Some(7), None));
+        assert_eq!((files.get(inside).unwrap().row.mount_id, files.get(later).unwrap().row.mount_id), (Some(7), None));
     }
 
     #[test]
@@ -498,7 +579,7 @@ mod tests {
             see(2, 1, b"/mnt/7/y", b"/vol/7/y", 2),
             see(3, 3, b"/own/z", b"/z", 8),
         ];
-        let host = |files: &Files| ids.map(|id| files.get(id).row.host_path.clone());
+        let host = |files: &Files| ids.map(|id| files.get(id).unwrap().row.host_path.clone());
         let text = |path: &str| Some(path.to_owned());
         assert_eq!(host(&files), [text("/vol/7/x"), text("/mnt/7/y"), None]);
         files.rename(1, 9, b"/data/x", b"/data/d/x");
@@ -513,8 +594,79 @@ mod tests {
             Sighting { path: b"/memfd:x".to_vec(), nameless: true, fstype: "tmpfs".into(), ..Sighting::default() };
         let id = files.seen(0, key(1), &nameless);
         assert_eq!(files.seen(1, key(1), &nameless), id);
-        assert!(files.get(id).row.unlinked);
-        assert_eq!(files.get(id).row.fstype.as_deref(), Some("tmpfs"));
+        assert!(files.get(id).unwrap().row.unlinked);
+        assert_eq!(files.get(id).unwrap().row.fstype.as_deref(), Some("tmpfs"));
         assert_eq!(files.seen(2, key(1), &Sighting { path: b"/other".to_vec(), ..Sighting::default() }), id + 1);
+    }
+
+    /// So many files that are told, or asked about, and removed or not.
+    fn come(files: &mut Files, first: u64, count: u64, told: bool, removed: bool, open: &HashSet<i32>) {
+        for n in first..first + count {
+            let path = format!("/new.{n}");
+            let id = if told {
+                seen(files, 0, key(n), (0, path.as_bytes()), 0)
+            } else {
+                let id = files.intern(key(n));
+                files.asked_about(0, id, (0, path.as_bytes()));
+                id
+            };
+            files.used(id);
+            if removed {
+                files.unlink((0, path.as_bytes()));
+            }
+            files.write(&mut Vec::new());
+            if files.has_many() {
+                files.forget(open);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        for (told, removed, most) in
+            [(true, true, NAMELESS), (false, true, NAMELESS), (true, false, REMEMBERED), (false, false, REMEMBERED)]
+        {
+            let mut files = Files::default();
+            let open = seen(&mut files, 0, key(1), (0, b"/open"), 0);
+            files.unlink((0, b"/open"));
+            come(&mut files, 2, 2 * REMEMBERED, told, removed, &HashSet::from([open]));
+            let known = files.all.len() as u64;
+            assert!(known <= most + ROUND + 1, "{known}");
+            assert_eq!([files.by_key.len() as u64, files.by_inode.len() as u64], [known; 2]);
+            assert_eq!(files.by_path.len() as u64, if removed { 0 } else { known - 1 });
+            // The inode is used again, by another file, or it comes back.
+            let again = seen(&mut files, 0, key(2), (0, b"/again"), 0);
+            assert_eq!((again, files.known(key(1))), (files.last, Some(open)));
+            // What is asked about one that was forgotten has no answer.
+            files.used(2);
+            files.wrote_to(2, 10);
+            files.closed(2);
+            assert_eq!((files.path(2), files.devs(2)), (None, [None; 2]));
+            files.finish(&mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn one_that_is_used_is_remembered() {
+        let mut files = Files::default();
+        let (used, other) = (seen(&mut files, 0, key(1), (0, b"/used"), 0), seen(&mut files, 0, key(2), (0, b"/b"), 0));
+        for round in 0..40 {
+            come(&mut files, 10 + round * ROUND, ROUND, true, false, &HashSet::new());
+            files.used(used);
+        }
+        assert_eq!((files.path(used), files.path(other)), (Some(&b"/used"[..]), None));
+        // Those that are only asked about do not count: the kernel side has not forgotten this one for them.
+        let told = seen(&mut files, 0, key(3), (0, b"/told"), 0);
+        come(&mut files, 1 << 40, 2 * REMEMBERED, false, false, &HashSet::new());
+        assert_eq!(files.path(told), Some(&b"/told"[..]));
+        // One that has a name again is remembered like others.
+        files.unlink((0, b"/told"));
+        assert_eq!(files.seen(0, FileKey { generation: 7, ..key(4) }, &Sighting::default()), files.last);
+        let link = FileKey { generation: 3, ..key(5) };
+        let id = seen(&mut files, 0, link, (0, b"/one"), 0);
+        files.unlink((0, b"/one"));
+        assert_eq!(seen(&mut files, 0, link, (0, b"/other"), 0), id);
+        come(&mut files, 1 << 41, 2 * ROUND, true, false, &HashSet::new());
+        assert_eq!((files.path(id), files.path(told)), (Some(&b"/other"[..]), None));
     }
 }

@@ -1,5 +1,7 @@
 //! Handles: what opens returned, per process, through dup, fork, exec and reuse.
 
+use std::collections::HashSet;
+
 use super::HashMap;
 use super::hints::Set;
 use super::processes::Owner;
@@ -70,6 +72,11 @@ impl Handles {
 
     pub fn file(&self, id: i32) -> Option<i32> {
         self.row(id)?.file_id
+    }
+
+    /// The files that somebody has open.
+    pub fn files(&self) -> HashSet<i32> {
+        self.all.values().filter_map(|h| h.row.file_id).collect()
     }
 
     fn change(&mut self, id: i32, what: impl FnOnce(&mut HandleState)) {

@@ -213,6 +213,9 @@ impl Correlator {
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
         self.unknown.report(self.since_t0(watermark), out);
+        for file in self.things.files.gone() {
+            self.blocks.forget(file);
+        }
     }
 
     /// The trace ended at `now`: works everything off and writes what is still open.
@@ -261,8 +264,13 @@ impl Correlator {
     fn release(&mut self, watermark: Option<u64>, out: &mut Vec<Row>) {
         let mut ready = std::mem::take(&mut self.ready);
         self.order.release(watermark, &mut ready);
+        let many = ready.len();
         for Timed { event, late } in ready.drain(..) {
             self.event(event, late, out);
+        }
+        // After a burst.
+        if ready.capacity() > 8 * many.max(order::LITTLE) {
+            ready.shrink_to(order::LITTLE);
         }
         self.ready = ready;
     }

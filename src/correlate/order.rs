@@ -3,6 +3,9 @@
 use crate::event::Event;
 use std::collections::BTreeMap;
 
+/// Room for so many events is always kept.
+pub const LITTLE: usize = 4096;
+
 /// Events wait in slices of 2^24 ns, some 17 ms: of all that wait only the slice with the watermark is looked through.
 const SLICE_BITS: u32 = 24;
 

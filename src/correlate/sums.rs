@@ -131,7 +131,8 @@ impl Sums {
             return;
         }
         let from_ns = std::mem::replace(&mut self.from_ns, now_ns);
-        let mut open: Vec<_> = self.open.drain().collect();
+        // Not its room: as many as came in one period may never come again.
+        let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
         open.sort_by(|((a, x), _), ((b, y), _)| {
             let key = |s: &Subject| (s.process.map(|p| p.process_ix), s.file, s.object, s.device.clone(), s.rest);
             (a, key(x)).cmp(&(b, key(y)))

@@ -582,5 +582,8 @@ impl Things {
             self.files.used(file);
         }
         self.files.write(out);
+        if self.files.has_many() {
+            self.files.forget(&self.handles.files());
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 
-use super::directory::Directory;
+use super::directory::{Directory, Whereabouts};
 use super::names;
 use super::stream::{Limits, Streams, Target};
 use crate::correlate::rows::Row;
@@ -122,6 +122,11 @@ impl DatasetWriter {
         Ok(Closed { target: self.target, rows: self.streams.rows() })
     }
 
+    /// What finds its directory again.
+    pub fn whereabouts(&self) -> Result<Whereabouts> {
+        self.target.directory.whereabouts()
+    }
+
     /// The size of what is on disk.
     pub(super) fn bytes(&self) -> Result<u64> {
         self.target.directory.bytes()
@@ -150,18 +155,23 @@ fn explain(target: &Target, error: anyhow::Error) -> anyhow::Error {
     let Target { directory, closed, bytes, .. } = target;
     let kept = format!("{} closed parts ({bytes} bytes) are readable", closed.len());
     let shown = directory.path().display();
-    if no_space(&error) {
-        error.context(format!("{shown}: no space left; {kept}; free some space or record to another directory"))
+    if !directory.is_there() {
+        error.context(format!("{shown} was removed during the trace, and what was recorded with it"))
+    } else if let Some(what) = full(&error) {
+        error.context(format!("{shown}: {what}; {kept}; free some space or record to another directory"))
     } else {
         error.context(format!("{shown} cannot be written; {kept}"))
     }
 }
 
-/// Whether the disk or the quota is full.
-pub(super) fn no_space(error: &anyhow::Error) -> bool {
-    let full = |errno| matches!(errno, Errno::ENOSPC | Errno::EDQUOT);
-    error.chain().any(|cause| {
+/// Whether the disk or the quota is full, in words.
+pub(super) fn full(error: &anyhow::Error) -> Option<&'static str> {
+    error.chain().find_map(|cause| {
         let io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).map(Errno::from_raw);
-        io.or_else(|| cause.downcast_ref::<Errno>().copied()).is_some_and(full)
+        match io.or_else(|| cause.downcast_ref::<Errno>().copied())? {
+            Errno::ENOSPC => Some("no space left"),
+            Errno::EDQUOT => Some("the quota is used up"),
+            _ => None,
+        }
     })
 }

@@ -2,18 +2,19 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::fchown;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, renameat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, unlinkat};
 
 use super::names;
+use super::reach::{make_and_open, reach};
 
 /// A locked directory that files are made in, relative to its descriptor.
 pub struct Directory {
@@ -22,6 +23,28 @@ pub struct Directory {
     file: File,
     /// Who gets the files.
     owner: Option<(u32, u32)>,
+}
+
+/// A directory, whatever its name is.
+pub struct Whereabouts {
+    file: File,
+    path: PathBuf,
+}
+
+impl Whereabouts {
+    /// Its path: the one that it was given, as long as that leads to it.
+    pub fn now(&self) -> PathBuf {
+        let own = self.file.metadata().ok();
+        let is_it = |path: &Path| {
+            let there = std::fs::metadata(path).ok();
+            own.as_ref().zip(there).is_some_and(|(own, there)| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+        };
+        if is_it(&self.path) {
+            return self.path.clone();
+        }
+        let renamed = std::fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok();
+        renamed.filter(|path| is_it(path)).unwrap_or_else(|| self.path.clone())
+    }
 }
 
 impl Directory {
@@ -43,7 +66,8 @@ impl Directory {
     pub fn take(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
         // Without a trailing slash, which would make the kernel follow a link whatever the flags say.
         let path: PathBuf = path.components().collect();
-        Self::at(AT_FDCWD, &path.clone(), path, owner, privileged)
+        let file = reach(&path, owner, privileged)?;
+        Self::lock(file, path, owner)
     }
 
     /// A new, empty directory in this one.
@@ -51,20 +75,15 @@ impl Directory {
     /// # Errors
     /// When there is something of that name.
     pub fn create_within(&self, name: &str) -> Result<Self> {
-        let directory = Self::at(self.file.as_fd(), Path::new(name), self.path.join(name), self.owner, true)?;
+        ensure!(self.is_there(), "{} was removed during the trace", self.path.display());
+        let path = self.path.join(name);
+        let file = make_and_open(self.file.as_fd(), Path::new(name), &path, self.owner, true)?;
+        let directory = Self::lock(file, path, self.owner)?;
         directory.clear(false)?;
         Ok(directory)
     }
 
-    fn at(
-        parent: BorrowedFd<'_>,
-        name: &Path,
-        path: PathBuf,
-        owner: Option<(u32, u32)>,
-        privileged: bool,
-    ) -> Result<Self> {
-        let made = make(parent, name, &path)?;
-        let file = open(parent, name, &path, privileged)?;
+    fn lock(file: File, path: PathBuf, owner: Option<(u32, u32)>) -> Result<Self> {
         match file.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => bail!(
                 "{} is being written by another iotrace-bpf; wait for it to end or choose another directory",
@@ -73,15 +92,38 @@ impl Directory {
             // Some network file systems cannot lock a directory. New files are still made with O_EXCL.
             Ok(()) | Err(std::fs::TryLockError::Error(_)) => {}
         }
-        if made {
-            give(&file, owner, &path)?;
-        }
         Ok(Self { path, file, owner })
     }
 
     /// The directory's path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What finds it again when it was given another name.
+    pub fn whereabouts(&self) -> Result<Whereabouts> {
+        let file = self.file.try_clone().with_context(|| self.path.display().to_string())?;
+        Ok(Whereabouts { file, path: self.path.clone() })
+    }
+
+    /// Takes over all files of a dataset.
+    ///
+    /// # Errors
+    /// When they cannot be read there, or written here.
+    pub fn take_over(&self, from: &Whereabouts) -> Result<()> {
+        let what = |name: &str| format!("cannot write {}", self.path.join(name).display());
+        for name in entries(&from.file)?.iter().filter(|name| is_ours(name)).map(String::as_str) {
+            if renameat(&from.file, name, &self.file, name).is_err() {
+                // Another file system.
+                let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+                let mut read = File::from(openat(&from.file, name, flags, Mode::empty()).with_context(|| what(name))?);
+                io::copy(&mut read, &mut self.create_file(name)?).with_context(|| what(name))?;
+            } else if let Some((uid, gid)) = self.owner {
+                let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+                fchownat(&self.file, name, uid, gid, AtFlags::AT_SYMLINK_NOFOLLOW).with_context(|| what(name))?;
+            }
+        }
+        Ok(())
     }
 
     /// A new file of mode 0600.
@@ -214,19 +256,22 @@ impl Directory {
 
     /// What is in it, by name.
     pub fn entries(&self) -> Result<Vec<String>> {
-        let fd: OwnedFd =
-            openat(&self.file, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        let mut entries = Vec::new();
-        for entry in Dir::from_fd(fd)?.iter() {
-            // A name that is not UTF-8 becomes another name here, which is no name of a dataset's file either.
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if name != "." && name != ".." {
-                entries.push(name);
-            }
-        }
-        entries.sort();
-        Ok(entries)
+        entries(&self.file)
     }
+}
+
+fn entries(directory: &File) -> Result<Vec<String>> {
+    let fd: OwnedFd = openat(directory, ".", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut entries = Vec::new();
+    for entry in Dir::from_fd(fd)?.iter() {
+        // A name that is not UTF-8 becomes another name here, which is no name of a dataset's file either.
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name != "." && name != ".." {
+            entries.push(name);
+        }
+    }
+    entries.sort();
+    Ok(entries)
 }
 
 fn is_file(stat: &FileStat) -> bool {
@@ -253,48 +298,5 @@ fn is_meta(name: &str) -> bool {
 /// When it cannot be made, or is no directory.
 pub fn make_shared(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<()> {
     let path: PathBuf = path.components().collect();
-    let made = make(AT_FDCWD, &path, &path)?;
-    let directory = open(AT_FDCWD, &path, &path, privileged)?;
-    if made { give(&directory, owner, &path) } else { Ok(()) }
-}
-
-fn open(parent: BorrowedFd<'_>, name: &Path, path: &Path, privileged: bool) -> Result<File> {
-    let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    if privileged {
-        flags |= OFlag::O_NOFOLLOW;
-    }
-    let opened = openat(parent, name, flags, Mode::empty());
-    Ok(File::from(opened.map_err(|errno| not_a_directory(path, errno, privileged))?))
-}
-
-fn give(directory: &File, owner: Option<(u32, u32)>, path: &Path) -> Result<()> {
-    let Some((uid, gid)) = owner else { return Ok(()) };
-    fchown(directory, Some(uid), Some(gid)).with_context(|| format!("cannot give {} to user {uid}", path.display()))
-}
-
-/// Makes the directory `path`, which is `name` in `parent`; false if something of that name exists.
-fn make(parent: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<bool> {
-    match mkdirat(parent, name, Mode::S_IRWXU) {
-        Ok(()) => Ok(true),
-        Err(Errno::EEXIST) => Ok(false),
-        Err(Errno::ENOENT) => {
-            bail!("cannot create {}: its parent directory does not exist; create that first", path.display())
-        }
-        Err(errno) => Err(errno).with_context(|| format!("cannot create {}", path.display())),
-    }
-}
-
-fn not_a_directory(path: &Path, errno: Errno, privileged: bool) -> anyhow::Error {
-    let link = path.symlink_metadata().is_ok_and(|m| m.is_symlink());
-    let shown = path.display();
-    match errno {
-        Errno::ENOTDIR | Errno::ELOOP if link && privileged => {
-            anyhow::anyhow!(
-                "{shown} is a symbolic link, which a privileged program does not follow; give the directory itself"
-            )
-        }
-        Errno::ENOENT if link => anyhow::anyhow!("{shown} is a symbolic link to nothing; choose another directory"),
-        Errno::ENOTDIR => anyhow::anyhow!("{shown} exists and is not a directory; choose another name"),
-        errno => anyhow::Error::new(errno).context(format!("cannot open {shown}")),
-    }
+    reach(&path, owner, privileged).map(drop)
 }

@@ -7,6 +7,7 @@ mod directory;
 mod flight;
 mod names;
 mod periods;
+mod reach;
 mod reader;
 pub mod report;
 mod rotating;
@@ -19,7 +20,7 @@ mod window;
 
 pub use dataset::{DatasetWriter, Finished, Options};
 pub use described::Forgotten;
-pub use directory::make_shared;
+pub use directory::{Directory, Whereabouts, make_shared};
 pub use flight::{FlightWriter, Length, Why};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::dataset::{DatasetWriter, Options};
 use super::described::{CLOCK_PAIR, Described, Forgotten, RUN};
-use super::directory::Directory;
+use super::directory::{Directory, Whereabouts};
 use super::names;
 use super::periods::{self, Keeper, Tell};
 use super::shift::{END, shift};
@@ -120,6 +120,11 @@ impl RotatingWriter {
             progress,
             rows: Vec::new(),
         })
+    }
+
+    /// What finds the directory of all of them again.
+    pub fn whereabouts(&self) -> Result<Whereabouts> {
+        self.directory.whereabouts()
     }
 
     /// Adds a row to its table, see [`DatasetWriter::push`].

@@ -123,6 +123,8 @@ impl<T: Table> Stream<T> {
     /// Ends the open part, if there is one, and gives it its final name.
     fn close(&mut self, target: &mut Target) -> Result<()> {
         self.write(target)?;
+        // As many as came at once may never come again.
+        self.waiting.shrink_to(BATCH_ROWS);
         let Some(Part { name, mut writer, rows }) = self.part.take() else { return Ok(()) };
         // Not `into_inner`, which turns an error of the system into a text.
         writer.finish().with_context(|| format!("cannot write {name}"))?;

@@ -12,7 +12,7 @@ use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use tempfile::TempDir;
 
-use super::dataset::no_space;
+use super::dataset::full;
 use super::directory::Directory;
 use super::stream::Limits;
 use super::table::{batch, properties};
@@ -508,14 +508,15 @@ fn another_schema_is_refused() {
 
 #[test]
 fn a_full_disk_is_told_from_other_failures() {
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let device = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let rows = [Meta { key: "k".to_owned(), value: "v".to_owned() }];
     let mut writer =
-        ArrowWriter::try_new(full, schema::<Meta>(), Some(properties::<Meta>("node1", 10).unwrap())).unwrap();
+        ArrowWriter::try_new(device, schema::<Meta>(), Some(properties::<Meta>("node1", 10).unwrap())).unwrap();
     let written = writer.write(&batch::<Meta>(&schema::<Meta>(), "node1", &rows).unwrap());
     let error = written.and_then(|()| writer.finish().map(drop)).unwrap_err();
-    assert!(no_space(&anyhow::Error::new(error).context("cannot write meta")));
-    assert!(!no_space(&anyhow::anyhow!("something else")));
+    assert_eq!(full(&anyhow::Error::new(error).context("cannot write meta")), Some("no space left"));
+    assert_eq!(full(&anyhow::Error::new(nix::errno::Errno::EDQUOT)), Some("the quota is used up"));
+    assert_eq!(full(&anyhow::anyhow!("something else")), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::rotation::Rotation;
 use super::said::Said;
 use super::wall;
 use crate::cli::{FlightArgs, RecordArgs};
-use crate::export::{DatasetWriter, FlightWriter, Length, Options, RotatingWriter, VIEWS};
+use crate::export::{DatasetWriter, Directory, FlightWriter, Length, Options, RotatingWriter, VIEWS, Whereabouts};
 use crate::loader::launch;
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -29,6 +29,8 @@ impl Wanted {
 /// Where the dataset is written.
 pub struct Destination {
     pub path: PathBuf,
+    /// The directory itself.
+    made: Option<Whereabouts>,
     /// Removed at the end: nobody asked for it.
     temporary: bool,
     pub wanted: Wanted,
@@ -48,7 +50,7 @@ impl Destination {
     pub fn new(output: Option<&Path>) -> Self {
         let name = || format!("iotrace-bpf-{}-{}.iotrace", std::process::id(), now());
         let path = output.map_or_else(|| std::env::temp_dir().join(name()), Path::to_path_buf);
-        Self { path, temporary: output.is_none(), wanted: Wanted::default(), said: Said::default() }
+        Self { path, made: None, temporary: output.is_none(), wanted: Wanted::default(), said: Said::default() }
     }
 
     /// Nobody asked for it on the command line.
@@ -60,7 +62,20 @@ impl Destination {
     ///
     /// # Errors
     /// When it cannot be made or is in use.
-    pub fn writer(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
+    pub fn writer(&mut self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
+        let output = self.output(host, args, rotation)?;
+        self.made = output.whereabouts()?;
+        Ok(output)
+    }
+
+    /// What was written is complete: where it is by now, if it was given another name.
+    pub fn find(&mut self) {
+        if let Some(made) = &self.made {
+            self.path = made.now();
+        }
+    }
+
+    fn output(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
         let said = self.said.clone();
         let tell = move |what: &str| said.say(what);
         if let FlightArgs { flight: Some(time), flight_memory: memory, .. } = args.flight {
@@ -80,12 +95,12 @@ impl Destination {
     ///
     /// # Errors
     /// When it cannot be moved; it stays where it was written then, and the message says where.
-    pub fn settle(&mut self, host: &str) -> Result<Option<PathBuf>> {
+    pub fn settle(&mut self) -> Result<Option<PathBuf>> {
         if !self.temporary {
             return Ok(Some(self.path.clone()));
         }
         let Some(wanted) = self.wanted.get() else { return Ok(None) };
-        let moved = self.move_to(&wanted, host);
+        let moved = self.move_to(&wanted);
         if moved.is_err() {
             self.temporary = false;
         }
@@ -93,21 +108,11 @@ impl Destination {
         Ok(Some(wanted))
     }
 
-    fn move_to(&self, wanted: &Path, host: &str) -> Result<()> {
+    fn move_to(&self, wanted: &Path) -> Result<()> {
         // Made in the way of every dataset: it belongs to the invoking user, and no link is followed.
-        drop(create(wanted, host, true)?);
-        for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            let (from, to) = (entry.path(), wanted.join(entry.file_name()));
-            if std::fs::rename(&from, &to).is_err() {
-                // Another file system.
-                std::fs::copy(&from, &to).with_context(|| format!("cannot write {}", to.display()))?;
-            }
-            if let Some((uid, gid)) = launch::invoking_user() {
-                std::os::unix::fs::lchown(&to, Some(uid), Some(gid))?;
-            }
-        }
-        Ok(())
+        let privileged = nix::unistd::geteuid().is_root();
+        let directory = Directory::create(wanted, true, launch::invoking_user(), privileged)?;
+        directory.take_over(self.made.as_ref().context("no dataset")?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the worker writes to: one dataset, one after the other, or memory.
 
 use crate::correlate::rows::Row;
-use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter};
+use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter, Whereabouts};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -13,6 +13,15 @@ pub enum Output {
 }
 
 impl Output {
+    /// What finds the directory again, when there is something in it at the end.
+    pub fn whereabouts(&self) -> Result<Option<Whereabouts>> {
+        match self {
+            Self::One(writer) => writer.whereabouts().map(Some),
+            Self::Rotating(writer) => writer.whereabouts().map(Some),
+            Self::Flight(_) => Ok(None),
+        }
+    }
+
     pub fn push(&mut self, row: Row) -> Result<()> {
         match self {
             Self::One(writer) => writer.push(row),

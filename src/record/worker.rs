@@ -23,6 +23,9 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Room for so many rows is always kept.
+const LITTLE: usize = 4096;
+
 /// What the session tells the worker.
 pub enum Note {
     /// What it found out itself, about processes that were there before.
@@ -289,8 +292,13 @@ impl State {
         }
         let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
         let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
+        let many = self.rows.len();
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
+        }
+        // After a burst.
+        if self.rows.capacity() > 8 * many.max(LITTLE) {
+            self.rows.shrink_to(LITTLE);
         }
         // When its file is known.
         if let Some(found) = found {

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
@@ -10,6 +10,7 @@ mod lint;
 mod programs;
 mod setup;
 mod shell;
+mod soak;
 mod test;
 mod venv;
 mod vm;
@@ -68,6 +69,8 @@ enum Task {
         /// One of them by its name, as in `fuzz/fuzz_targets`; otherwise all
         target: Option<String>,
     },
+    /// Trace a mix of I/O for an hour, and fail when a tracer's memory or descriptors grow; needs root
+    Soak(soak::Wish),
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
@@ -108,6 +111,7 @@ fn run(task: Task) -> Result<()> {
         Task::Vm { kernel } => vm::run(&tree, &kernel),
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
+        Task::Soak(wish) => soak::run(&tree, &wish),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }

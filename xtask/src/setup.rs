@@ -70,6 +70,7 @@ pub const PACKAGES: &[Package] = &[
     package("default-jre-headless", "java-21-openjdk-headless", Sign::Program("java"), "runs Spark in the tests"),
     package("e2fsprogs", "e2fsprogs", Sign::Program("mkfs.ext4"), "the tests of the block layer make a file system"),
     package("xfsprogs", "xfsprogs", Sign::Program("mkfs.xfs"), "the tests of write-back make a file system"),
+    package("btrfs-progs", "btrfs-progs", Sign::Program("mkfs.btrfs"), "the tests of quotas make a file system"),
     package("iproute2", "iproute", Sign::Program("ip"), "the tests of several nodes connect them"),
     package("mount", "util-linux", Sign::Program("losetup"), "the tests of the block layer make a device"),
     package("bindfs", "bindfs", Sign::Program("bindfs"), "the tests trace it, a FUSE daemon"),

@@ -63,6 +63,7 @@ pub const SUITE: &[Binary] = &[
         too_slow: &["every_process_of_the_node_is_traced_and_nobody_is_taken_for_another"],
         ..PLAIN
     },
+    Binary { name: "live_clock", ..PLAIN },
     Binary { name: "live_tiers", ..PLAIN },
     Binary { name: "live_stdio", needs: Needs::ManyProbes, ..PLAIN },
     Binary {
@@ -102,7 +103,7 @@ pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, seconds: u6
     let path = std::env::var("PATH").unwrap_or_default();
     let mut script = format!(
         "export PATH='{path}' HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export IOTRACE_TEST_SLOWER=8
+export IOTRACE_TEST_SLOWER=8 IOTRACE_TEST_CLOCK=1
 cd '{root}'
 n=/sys/kernel/config/nullb/nullb0
 if mkdir $n 2>/dev/null && echo 256 >$n/size && echo 1 >$n/memory_backed && echo 1 >$n/power; then

@@ -1,0 +1,147 @@
+//! What a tracer needed over time, and whether that was more and more. Pure.
+
+use std::fmt;
+
+/// What was seen of a tracer, each second.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Bytes.
+    pub memory: Vec<u64>,
+    pub descriptors: Vec<u64>,
+    /// How long it went on.
+    pub seconds: u64,
+    /// In all, as it says itself.
+    pub records: f64,
+    pub lost: f64,
+}
+
+/// The share of the time that is left out: buffers are filled for the first time then.
+const WARM_UP: usize = 5;
+/// Memory that comes and goes: what waits to be written, and what the allocator keeps.
+const MEMORY: (u64, u64) = (8 << 20, 10);
+/// Files of parts and datasets, and connections.
+const DESCRIPTORS: (u64, u64) = (16, 10);
+
+/// The last moment, as a line says it.
+pub struct Now(u64, u64, f64, f64);
+
+impl fmt::Display for Now {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(memory, descriptors, records, lost) = self;
+        write!(f, "{} MiB, {descriptors} descriptors, {records} records, {lost} lost", memory >> 20)
+    }
+}
+
+impl Figures {
+    pub fn last(&self) -> Option<Now> {
+        Some(Now(*self.memory.last()?, *self.descriptors.last()?, self.records, self.lost))
+    }
+
+    /// What is wrong; empty when all is well.
+    pub fn problems(&self, name: &str, ceiling: u64) -> Vec<String> {
+        let mut problems = Vec::new();
+        let most = self.memory.iter().copied().max().unwrap_or(0);
+        if most > ceiling {
+            problems.push(format!("{name}: {} MiB of memory, more than {} MiB", most >> 20, ceiling >> 20));
+        }
+        if let Some([from, to]) = grows(&self.memory, MEMORY) {
+            problems.push(format!(
+                "{name}: memory grows all the time: {} KiB, {} KiB at the end",
+                from >> 10,
+                to >> 10
+            ));
+        }
+        if let Some([from, to]) = grows(&self.descriptors, DESCRIPTORS) {
+            problems.push(format!("{name}: descriptors grow all the time: {from}, {to} at the end"));
+        }
+        if self.records < 1.0 {
+            problems.push(format!("{name}: no record was seen"));
+        }
+        problems
+    }
+}
+
+fn warm(values: &[u64]) -> &[u64] {
+    &values[values.len() / WARM_UP..]
+}
+
+fn median(values: &[u64]) -> u64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
+/// Whether values have grown from each third of the time to the next, and by more than so much, and than so many percent, in
+/// all: the middle ones of the first and the last third.
+fn grows(values: &[u64], (least, percent): (u64, u64)) -> Option<[u64; 2]> {
+    let thirds: Vec<u64> = warm(values).chunks(warm(values).len().div_ceil(3).max(1)).map(median).collect();
+    let (from, to) = (*thirds.first()?, *thirds.last()?);
+    (thirds.is_sorted() && to > from + least && to > from + from * percent / 100).then_some([from, to])
+}
+
+/// The sum of the samples of a family on a page of metrics.
+pub fn sum(page: &str, family: &str) -> f64 {
+    let names = [family.to_owned(), format!("{family}_total")];
+    let samples = page.lines().filter_map(|line| {
+        let (sample, value) = line.rsplit_once(' ')?;
+        let name = sample.split('{').next()?;
+        names.iter().any(|n| n == name).then(|| value.parse::<f64>().ok())?
+    });
+    samples.sum()
+}
+
+pub fn table(traces: &[(&'static str, Figures)]) -> String {
+    let mut text = String::from(
+        "\n| trace | minutes | memory, MiB: after the first fifth | highest | at the end | descriptors | highest | at the end | records | lost |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for (name, figures) in traces {
+        let three = |values: &[u64], shift: u32| {
+            let [first, last] = [warm(values).first(), values.last()].map(|v| v.copied().unwrap_or(0) >> shift);
+            format!("{first} | {} | {last}", values.iter().max().copied().unwrap_or(0) >> shift)
+        };
+        text += &format!(
+            "| {name} | {} | {} | {} | {} | {} |\n",
+            figures.seconds / 60,
+            three(&figures.memory, 20),
+            three(&figures.descriptors, 0),
+            figures.records,
+            figures.lost
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_all_the_time_is_told_and_what_comes_and_goes_is_not() {
+        const LIMIT: (u64, u64) = (10, 10);
+        let line = |slope: u64| (0..300).map(|n| 100 + n * slope).collect::<Vec<u64>>();
+        assert_eq!(grows(&line(0), LIMIT), None);
+        assert_eq!(grows(&line(1), LIMIT), Some([200, 360]));
+        // It takes its time to begin with, and then stays.
+        let begins: Vec<u64> = (0..300).map(|n| if n < 59 { n } else { 400 }).collect();
+        assert_eq!(grows(&begins, LIMIT), None);
+        let saw: Vec<u64> = (0..300).map(|n| n % 50 * 10).collect();
+        assert_eq!(grows(&saw, LIMIT), None);
+        assert_eq!((grows(&[], LIMIT), grows(&[1], LIMIT), grows(&[1, 2], LIMIT)), (None, None, None));
+    }
+
+    #[test]
+    fn a_ceiling_is_one() {
+        let figures = Figures { memory: vec![1 << 20, 3 << 20, 1 << 20], records: 1.0, ..Figures::default() };
+        assert_eq!(figures.problems("a", 2 << 20), ["a: 3 MiB of memory, more than 2 MiB"]);
+        assert_eq!(figures.problems("a", 3 << 20), [""; 0]);
+        assert_eq!(Figures::default().problems("a", 1), ["a: no record was seen"]);
+    }
+
+    #[test]
+    fn samples_of_a_family_are_summed_up() {
+        let page = "# TYPE iotrace_lost_events counter\niotrace_lost_events_total{layer=\"mpi\",reason=\"ring\"} 2\n\
+                    iotrace_lost_events_total{layer=\"hdf5\",reason=\"ring\"} 3\niotrace_lost_events_created 9\niotrace_records_total 1.5e3\n";
+        assert!((sum(page, "iotrace_lost_events") - 5.0).abs() < 1e-9);
+        assert!((sum(page, "iotrace_records") - 1500.0).abs() < 1e-9);
+    }
+}
