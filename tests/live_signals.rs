@@ -121,7 +121,7 @@ fn each(plan: &[Signals], run: impl Fn(Signals) -> Option<Told> + Sync) {
         let workers: Vec<_> = (0..3).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
-    sql::readable(&done.last().expect("no trace came so far").dataset());
+    sql::readable(&done.last().unwrap().dataset());
 }
 
 /// Gone, and not for ever stopped.
