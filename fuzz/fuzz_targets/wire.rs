@@ -112,7 +112,7 @@ fn sum(bytes: &[u8], time: u64) -> Option<Event> {
 fn counts(bytes: &[u8], time: u64) -> Option<Event> {
     let (row, buckets) = bytes.split_first_chunk()?;
     let [durations, sizes] =
-        wire::counts(&buckets.to_vec())?.map(|counts| counts.into_iter().enumerate().filter(|(_, n)| *n > 0).collect());
+        wire::counts(buckets)?.map(|counts| counts.into_iter().enumerate().filter(|(_, n)| *n > 0).collect());
     let row = u64::from_le_bytes(*row) as u32;
     Some(Event::Counts(Box::new(Counts { time, from: time.saturating_sub(1_000_000_000), row, durations, sizes })))
 }
