@@ -49,7 +49,7 @@ fn leave(by_path: &mut BTreeMap<(u64, Vec<u8>), i32>, path: &(u64, Vec<u8>), id:
 /// Every file that was seen lately; ids count from 1.
 #[derive(Default)]
 pub struct Files {
-    all: HashMap<i32, FileState>,
+    all: HashMap<i32, Box<FileState>>,
     last: i32,
     /// Files that the kernel side has told, one as often as it was.
     told: u64,
@@ -92,11 +92,11 @@ impl Files {
     }
 
     fn state(&mut self, id: i32) -> Option<&mut FileState> {
-        self.all.get_mut(&id)
+        self.all.get_mut(&id).map(Box::as_mut)
     }
 
     fn get(&self, id: i32) -> Option<&FileState> {
-        self.all.get(&id)
+        self.all.get(&id).map(Box::as_ref)
     }
 
     /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
@@ -151,7 +151,7 @@ impl Files {
             told: false,
             last: self.asked,
         };
-        self.all.insert(id, state);
+        self.all.insert(id, Box::new(state));
         self.by_key.insert(key, id);
         self.by_inode.insert((key.dev, key.ino), id);
         id
@@ -305,8 +305,9 @@ impl Files {
             let room = if state.row.unlinked { NAMELESS } else { REMEMBERED };
             since > room && !state.queued && !open.contains(id)
         });
-        for (id, FileState { row, root, path, .. }) in gone {
+        for (id, state) in gone {
             self.gone.push(id);
+            let FileState { row, root, path, .. } = *state;
             let (dev, ino, generation) = (row.dev as u32, row.ino as u64, row.generation as u32);
             for key in [FileKey { dev, generation, ino }, FileKey { dev, generation: 0, ino }] {
                 if self.by_key.get(&key) == Some(&id) {

@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 	file = open(argv[1], O_CREAT | O_WRONLY, 0600);
 	CHECK(file >= 0 && all);
 	CHECK(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 << 10) == 0);
-	CHECK(pthread_barrier_init(&there, NULL, threads + 1) == 0 && pthread_barrier_init(&begin, NULL, threads + 1) == 0);
+	CHECK(pthread_barrier_init(&there, NULL, threads + 1) == 0 &&
+	      pthread_barrier_init(&begin, NULL, threads + 1) == 0);
 	for (long i = 0; i < threads; i++)
 		CHECK(pthread_create(&all[i], &small, work, (void *)i) == 0);
 	pthread_barrier_wait(&there);

@@ -12,11 +12,11 @@
 
 #include "truth.h"
 
-#define BLOCK	 4096L
-#define BLOCKS	 2048L
-#define PLACES	 100
-#define RECORDS	 100
-#define NAMES	 20
+#define BLOCK	4096L
+#define BLOCKS	2048L
+#define PLACES	100
+#define RECORDS 100
+#define NAMES	20
 /* So many of the last files stay, as in a directory that somebody tidies. */
 #define STAY	 1000L
 #define CHILDREN 3
