@@ -228,7 +228,7 @@ impl Recorded {
         let threads = self.threads.iter().map(|t| t.thread_ix).max().unwrap_or(0) as u32 + 1;
         let processes = self.threads.iter().map(|t| t.process_ix).max().unwrap_or(0) as u32 + 1;
         let rounds = wanted.div_ceil(self.spans.len() * TOGETHER as usize);
-        let mut batches = vec![empty()];
+        let mut batches: Vec<Batch> = Vec::new();
         let mut times = Vec::new();
         for round in 0..rounds {
             let mut sent = Vec::new();
@@ -249,19 +249,14 @@ impl Recorded {
             sent.sort_by_key(|s| (s.time / POLL, s.cpu, s.time));
             for Sent { time, bytes, .. } in sent {
                 times.push(time);
-                let batch = batches.last_mut().filter(|b| b.data.len() < BATCH);
-                let batch = match batch {
-                    Some(batch) => batch,
-                    None => {
-                        if let Some((full, mark)) = batches.last_mut().zip(times.len().checked_sub(LAG)) {
-                            // Within a look records are out of order.
-                            full.watermark = (times[mark] / POLL * POLL).max(0) as u64;
-                        }
-                        batches.push(empty());
-                        let last = batches.len() - 1;
-                        &mut batches[last]
+                if batches.last().is_none_or(|batch| batch.data.len() >= BATCH) {
+                    if let Some((full, mark)) = batches.last_mut().zip(times.len().checked_sub(LAG)) {
+                        // What is in several rings at one look is out of order.
+                        full.watermark = (times[mark] / POLL * POLL).max(0) as u64;
                     }
-                };
+                    batches.push(empty());
+                }
+                let Some(batch) = batches.last_mut() else { continue };
                 batch.data.extend_from_slice(&bytes);
                 batch.ends.push(batch.data.len());
                 batch.data.resize(batch.data.len().next_multiple_of(8), 0);
