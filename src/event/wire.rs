@@ -272,6 +272,9 @@ struct ExecTexts {
     env: Vec<u8>,
 }
 
+/// Threads that may be about to execute a program at a time: far more than CPUs. Of an exec that is lost its texts would stay.
+const EXECS: usize = 4096;
+
 /// Decodes records; remembers the texts of an exec until the exec itself comes.
 #[derive(Default)]
 pub struct Decoder {
@@ -615,6 +618,9 @@ impl Decoder {
             t::iot_text_kind(ints @ 16..32) => (TextKind::Ints((ints - 16) as u8), text.to_vec()),
             t::iot_text_kind(words @ 32..48) => (TextKind::Words((words - 32) as u8), text.to_vec()),
             part => {
+                if self.execs.len() >= EXECS && !self.execs.contains_key(&x.thread) {
+                    self.execs.clear();
+                }
                 let texts = self.execs.entry(x.thread).or_default();
                 match part {
                     t::iot_text_kind::IOT_X_EXE => {
@@ -648,6 +654,21 @@ mod tests {
     fn arguments_keep_empty_strings() {
         assert_eq!(strings(b"a\0\0b\0"), vec![b"a".to_vec(), b"".to_vec(), b"b".to_vec()]);
         assert!(strings(b"").is_empty());
+    }
+
+    #[test]
+    fn texts_of_execs_that_were_lost_do_not_pile_up() {
+        let mut d = Decoder::default();
+        let text = |thread: u32| {
+            let what = t::iot_text_kind::IOT_X_EXE.0 as u8;
+            let text = t::iot_text { r#type: t::iot_type::IOT_T_TEXT.0 as u8, what, thread, ..t::iot_text::default() };
+            // SAFETY: `iot_text` has no padding: its fields fill its 32 bytes.
+            unsafe { plain::as_bytes(&text) }.to_vec()
+        };
+        for thread in 0..3 * EXECS as u32 {
+            assert_eq!(d.decode(&text(thread)), Ok(Record::Partial));
+            assert!(d.execs.len() <= EXECS);
+        }
     }
 
     #[test]
