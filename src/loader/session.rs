@@ -169,7 +169,9 @@ impl<'obj> Session<'obj> {
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
             let attached = attached.map(|links| match *program {
-                OPEN_CALLS | END_CALLS | LIST_THREADS => self.iterators.extend(links.into_iter().map(|link| (*program, link))),
+                OPEN_CALLS | END_CALLS | LIST_THREADS => {
+                    self.iterators.extend(links.into_iter().map(|link| (*program, link)))
+                }
                 _ => self.links.extend(links),
             });
             // Of several copies the first one has the verdict; that there are others only means that less is missed.

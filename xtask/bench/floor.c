@@ -37,8 +37,7 @@ int main(int argc, char **argv)
 	object = bpf_object__open(argv[1]);
 	if (!object)
 		return failed(argv[1]);
-	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program, serves(program, argv[2]));
+	bpf_object__for_each_program(program, object) bpf_program__set_autoload(program, serves(program, argv[2]));
 	if (bpf_object__load(object))
 		return failed(argv[1]);
 	if (pipe(go))
@@ -56,9 +55,9 @@ int main(int argc, char **argv)
 	target = strcmp(argv[3], "it") ? getpid() : pid;
 	if (bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "target"), &zero, &target, BPF_ANY))
 		return failed("target");
-	bpf_object__for_each_program(program, object)
-		if (bpf_program__autoload(program) && !bpf_program__attach(program))
-			return failed(bpf_program__name(program));
+	bpf_object__for_each_program(
+		program, object) if (bpf_program__autoload(program) &&
+				     !bpf_program__attach(program)) return failed(bpf_program__name(program));
 	if (write(go[1], &byte, 1) != 1 || waitpid(pid, &status, 0) != pid)
 		return failed(argv[4]);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 125;
