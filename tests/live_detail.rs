@@ -205,9 +205,10 @@ fn a_chosen_rank_is_recorded_and_the_others_are_not() {
 #[test]
 fn where_there_is_no_room_sums_stay_right_and_rows_say_whose_calls_are_missing() {
     let work = live::scratch();
-    // Two processes at once, of which one writes much more.
+    // Two processes at once, of which one writes much more, and a tracer that is stopped now and then.
     let program = programs::build("detailed");
-    let script = "\"$0\" files \"$1/a\" \"$1/b\" 300000 & \"$0\" files \"$1/c\" \"$1/d\" 200 & wait";
+    let script = "\"$0\" files \"$1/a\" \"$1/b\" 300000 & \"$0\" files \"$1/c\" \"$1/d\" 200 &
+        for i in 1 2 3 4 5; do sleep 0.15; kill -STOP $PPID; sleep 0.15; kill -CONT $PPID; done; wait";
     let command = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), program.as_os_str(), work.path().as_os_str()];
     let options = ["--detail", "file=*/[abcd]", "--ring-size", "1M"];
     let traced = live::trace(work.path(), &options, &command);
