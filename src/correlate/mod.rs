@@ -51,7 +51,7 @@ use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 pub use self::rollup::CallSums;
 use self::rollup::Rollups;
-use self::rows::{Mount, Row, Span, span_id};
+use self::rows::{BlockBytes, Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
 use self::stack::{Above, Node, Stack, Tree, WANTED};
 use self::sums::{Opened, Subject, Sums};
@@ -377,8 +377,15 @@ impl Correlator {
             }
             Event::Disk { dev, name, .. } => self.blocks.named(dev, name),
             Event::Request(request) => {
-                let t0 = self.t0;
+                let (t0, before) = (self.t0, out.len());
                 self.blocks.request(request, |time| relative(time, t0), out);
+                // Their rows may be those of a dataset that has ended since.
+                for row in &out[before..] {
+                    if let Row::BlockBytes(BlockBytes { file_id: Some(file), .. }) = row {
+                        self.things.files.used(*file);
+                    }
+                }
+                self.things.files.write(out);
             }
         }
     }

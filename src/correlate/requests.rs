@@ -209,6 +209,22 @@ fn write_back_of_the_file_below_is_that_of_the_file_above() {
     assert_eq!(rows.span(0, 3).writeback_ns, Some(10));
 }
 
+#[test]
+fn a_file_that_was_forgotten_is_told_again_with_a_request_that_carries_its_bytes() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    let mut before = Vec::new();
+    run.correlator.advance(10, &mut before);
+    run.correlator.forgotten(&[1], &[]);
+    run.push(bio(50, Some(1), 0, 4096, 20, None));
+    run.push(request(50, 1, 21, 30));
+    let mut rows = Vec::new();
+    run.correlator.advance(40, &mut rows);
+    let told = |rows: &[Row]| rows.iter().filter(|r| matches!(r, Row::File(f) if f.file_id == 1)).count();
+    assert!(rows.iter().any(|r| matches!(r, Row::BlockBytes(b) if b.file_id == Some(1))));
+    assert_eq!((told(&before), told(&rows)), (1, 1));
+}
+
 /// Of what was dirty before, the kernel says which control group it is charged to.
 #[test]
 fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process() {

@@ -83,6 +83,7 @@ macro_rules! table {
                 vec![$(Column::of::<$type>(table!(@name $field $($name)?), Encoding::$encoding)),+]
             }
 
+            #[allow(clippy::unit_return_expecting_ord, reason = "tables that have no order")]
             fn sorted(rows: &[Self]) -> Vec<&Self> {
                 let mut sorted: Vec<_> = rows.iter().map(|row| (($($(row.$key),+)?), row)).collect();
                 if !Self::SORTED_BY.is_empty() {

@@ -170,7 +170,7 @@ impl<'obj> Session<'obj> {
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
             let attached = attached.map(|links| match *program {
                 OPEN_CALLS | END_CALLS | LIST_THREADS => {
-                    self.iterators.extend(links.into_iter().map(|link| (*program, link)))
+                    self.iterators.extend(links.into_iter().map(|link| (*program, link)));
                 }
                 _ => self.links.extend(links),
             });

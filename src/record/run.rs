@@ -189,7 +189,7 @@ impl Run<'_, '_> {
         loop {
             let left = due.saturating_duration_since(Instant::now());
             let heard = match self.control.recv_timeout(left) {
-                Ok(heard) => self.hear(heard),
+                Ok(heard) => self.hear(&heard),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             };
@@ -257,9 +257,9 @@ impl Run<'_, '_> {
     }
 
     /// Does what it was told; what ends a trace is the caller's.
-    fn hear(&mut self, heard: Control) -> Option<End> {
-        match heard {
-            Control::Mapped(m) => self.mapped(&m),
+    fn hear(&mut self, heard: &Control) -> Option<End> {
+        match *heard {
+            Control::Mapped(ref m) => self.mapped(m),
             Control::Signal(Signal::SIGCHLD) => {}
             Control::Signal(DUMP) => self.dump = true,
             Control::Signal(WRITE) => {
@@ -274,7 +274,7 @@ impl Run<'_, '_> {
     /// A signal that came while the trace began, if one did.
     pub fn asked_to_end(&mut self) -> Option<Signal> {
         while let Ok(heard) = self.control.try_recv() {
-            if let Some(End::Signal(s)) = self.hear(heard) {
+            if let Some(End::Signal(s)) = self.hear(&heard) {
                 return Some(s);
             }
         }

@@ -54,6 +54,7 @@ pub struct Header {
 
 /// What it took to trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[allow(clippy::struct_field_names, reason = "the names of `meta`")]
 pub struct Took {
     /// To find out what the kernel allows, and to load the programs.
     pub load_ns: i64,

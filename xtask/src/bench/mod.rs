@@ -27,7 +27,10 @@ pub enum Group {
     Capacity,
 }
 
-const GROUPS: [(Group, fn(&Bench) -> Result<String>); 3] =
+/// Measures something, and makes tables of it.
+type Measure = fn(&Bench) -> Result<String>;
+
+const GROUPS: [(Group, Measure); 3] =
     [(Group::Calls, calls::run), (Group::Runs, runs::run), (Group::Capacity, capacity::run)];
 
 /// Measures one group, or all of them, and prints their tables.
