@@ -41,18 +41,6 @@ static __always_inline u32 iot_call_class(struct iot_spec *s)
 	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
 }
 
-/* Sends a call that has returned. How full the ring is is asked at one in eight of them: the answer costs as much as a clock. */
-static __always_inline void iot_send_over(struct iot_task *t, struct iot_spec *s, void *record, u64 size)
-{
-	void *ring = iot_ring_of(iot_call_class(s));
-	u64 wakeup = BPF_RB_NO_WAKEUP;
-
-	if (ring && !(t->calls++ & 7))
-		wakeup = iot_wakeup(ring);
-	if (!ring || bpf_ringbuf_output(ring, record, size, wakeup))
-		iot_lost(IOT_P_RING, s->layer);
-}
-
 /* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
 static __always_inline bool iot_pay(struct iot_task *t)
 {
@@ -68,7 +56,7 @@ static __always_inline bool iot_pay(struct iot_task *t)
 static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s, struct iot_call *c)
 {
 	if (!(s->more & IOT_M_PHASE)) {
-		iot_send_over(t, s, c, sizeof(*c));
+		iot_send(iot_call_class(s), s->layer, c, sizeof(*c));
 		return;
 	}
 	if (t->owes)

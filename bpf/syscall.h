@@ -252,7 +252,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (s->call & IOT_Y_MAPPED && !file)
 		return false;
 	if (file && !iot_about_file(f, file)) {
-		if (!f->layout && !f->narrow && !iot_cfg.aggregate)
+		if (!f->narrow && !iot_cfg.aggregate)
 			iot_fuse_enter((u64)file, f->a[1], f->nr, f->seq);
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		return false;
@@ -463,7 +463,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (iot_cfg.detail)
 		iot_mark(t, f, t->marks, t->now);
 	if (iot_send_cache(t, s, f, ret))
-		iot_send_over(t, s, &t->made, sizeof(t->made));
+		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
 	return 0;
 }
 

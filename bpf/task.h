@@ -140,7 +140,7 @@ struct iot_task {
 	u32 kept;	/* calls that are remembered: see bpf/detail.h */
 	u32 unkept;	/* and those for which there was no room */
 	u32 marks;	/* of the system call that returns now: see iot_marks */
-	u32 calls;	/* that were sent */
+	u32 pad2;
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
