@@ -115,6 +115,20 @@ impl Paused {
     fn go_on(&self) {
         live::send(self.pid, Signal::SIGCONT);
     }
+
+    /// It ends, and so does its tracer: what was recorded.
+    fn finish(self, tracer: Option<(Running, u32)>) -> (tempfile::TempDir, Data) {
+        let dataset = self.dataset();
+        let Self { work, target, to, mut running, .. } = self;
+        drop(to);
+        assert_eq!(ended(&mut running).code(), Some(0));
+        // It is no more.
+        std::mem::forget(target);
+        if let Some((mut guard, _)) = tracer {
+            assert_eq!(guard.wait().code(), Some(0));
+        }
+        (work, Data::read(&dataset).lossless())
+    }
 }
 
 /// Calls that took long, with the time in ns.
@@ -149,16 +163,7 @@ fn a_stop_between_calls_is_in_none_of_them() {
         paused.go_on();
         paused.ask(b"w");
         paused.until_done();
-        let dataset = paused.dataset();
-        let Paused { work, target, to, mut running, .. } = paused;
-        drop(to);
-        assert_eq!(ended(&mut running).code(), Some(0));
-        // It is no more.
-        std::mem::forget(target);
-        if let Some((mut guard, _)) = tracer {
-            assert_eq!(guard.wait().code(), Some(0));
-        }
-        let data = Data::read(&dataset).lossless();
+        let (work, data) = paused.finish(tracer);
         assert_eq!(long(&data), []);
         let file = Paused::file(work.path());
         assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&file) && s.bytes == Some(4096)).count(), 2);
@@ -182,16 +187,7 @@ fn a_stop_within_a_call_is_in_it() {
         assert!(!paused.is_done());
         paused.go_on();
         paused.until_done();
-        let dataset = paused.dataset();
-        let Paused { work, target, to, mut running, .. } = paused;
-        drop(to);
-        assert_eq!(ended(&mut running).code(), Some(0));
-        // It is no more.
-        std::mem::forget(target);
-        if let Some((mut guard, _)) = tracer {
-            assert_eq!(guard.wait().code(), Some(0));
-        }
-        let data = Data::read(&dataset).lossless();
+        let (work, data) = paused.finish(tracer);
         let [("flock", took)] = long(&data)[..] else { panic!("{:?}", long(&data)) };
         assert!(took >= PAUSE.as_nanos() as i64, "{took} ns");
         let locks: Vec<_> = data.calls("flock").filter(|s| data.path(s) == Some(&file)).collect();
