@@ -52,7 +52,7 @@ const RUNS: &[Run] = &[
         what: "2 million records of 64 bytes through stdio",
         prepare: "",
         before: "",
-        command: "RECORDS records",
+        command: "RECORDS records.data",
         strace: false,
     },
     Run {
