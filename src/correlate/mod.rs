@@ -47,6 +47,7 @@ pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::operations::{Operations, Over};
+pub(crate) use self::order::give_back;
 use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 pub use self::rollup::CallSums;
@@ -268,10 +269,7 @@ impl Correlator {
         for Timed { event, late } in ready.drain(..) {
             self.event(event, late, out);
         }
-        // After a burst.
-        if ready.capacity() > 8 * many.max(order::LITTLE) {
-            ready.shrink_to(order::LITTLE);
-        }
+        give_back(&mut ready, many);
         self.ready = ready;
     }
 

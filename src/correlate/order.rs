@@ -3,14 +3,21 @@
 use crate::event::Event;
 use std::collections::BTreeMap;
 
-/// Room for so many events is always kept.
-pub const LITTLE: usize = 4096;
-
 /// Events wait in slices of 2^24 ns, some 17 ms: of all that wait only the slice with the watermark is looked through.
 const SLICE_BITS: u32 = 24;
 
 /// As many slices as are emptied at one look at the rings, or a few more.
 const MOST_EMPTY: usize = 8;
+
+/// Room for so many is always kept.
+const LITTLE: usize = 4096;
+
+/// After a burst: of a vector that was emptied, and had so many in it, the room for more goes back.
+pub fn give_back<T>(emptied: &mut Vec<T>, had: usize) {
+    if emptied.capacity() > 8 * had.max(LITTLE) {
+        emptied.shrink_to(LITTLE);
+    }
+}
 
 /// Events that wait for the watermark to pass them, by slice of time.
 #[derive(Default)]

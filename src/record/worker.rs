@@ -1,7 +1,7 @@
 //! The thread between the rings and the dataset: decodes, correlates, writes.
 
 use crate::correlate::rows::{Loss, Mount, Row};
-use crate::correlate::{Config, Correlator, Watched};
+use crate::correlate::{Config, Correlator, Watched, give_back};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
 use crate::export::{Moment, Why};
@@ -22,9 +22,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Room for so many rows is always kept.
-const LITTLE: usize = 4096;
 
 /// What the session tells the worker.
 pub enum Note {
@@ -296,10 +293,7 @@ impl State {
         for row in self.rows.drain(..) {
             self.writer.push(row)?;
         }
-        // After a burst.
-        if self.rows.capacity() > 8 * many.max(LITTLE) {
-            self.rows.shrink_to(LITTLE);
-        }
+        give_back(&mut self.rows, many);
         // When its file is known.
         if let Some(found) = found {
             self.found(found);

@@ -111,7 +111,7 @@ impl Bench {
 fn calls_and_losses(report: &Value) -> (f64, f64) {
     let sum = |of: &str, fields: &[&str], skip: &str| -> f64 {
         let rows = report[of].as_array().into_iter().flatten().filter(|row| row["layer"] != skip);
-        rows.flat_map(|row| fields.iter().filter_map(|field| row[*field].as_f64())).sum()
+        rows.flat_map(|row| fields.iter().filter_map(|field| row[*field].as_f64())).fold(0.0, |sum, n| sum + n)
     };
     (sum("layers", &["calls", "nested_calls"], "block"), sum("losses", &["count"], ""))
 }
