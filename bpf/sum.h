@@ -20,22 +20,26 @@ struct iot_common {
 	u64 others;
 };
 
-/* Of the outermost calls of their layer, but for `nested`, `errors` and `own`. Times in ns. */
+/*
+ * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns. Each number that a call adds to
+ * costs time: how many calls there were is what `by_time` comes to, and of what was asked for and of exclusive time only the
+ * difference to what most calls have is kept.
+ */
 struct iot_sum {
-	u64 calls;
 	u64 nested; /* calls inside others of their layer */
 	u64 errors;
 	u64 unknown; /* successful reads and writes of which it is not known how much they moved */
 	u64 bytes;
-	u64 asked;
+	u64 missing; /* so much more than `bytes` was asked for; below zero where more was moved */
 	u64 time;
-	u64 own; /* exclusive */
+	u64 inner;	/* of it, in calls inside */
+	u64 nested_own; /* exclusive time of nested calls */
 	u64 max;
 	u64 max_at; /* when that began */
 	u64 first;  /* when the first one began; 0: there was none */
 	u64 last;   /* when the last one ended */
 	u64 end;    /* one behind the last byte of the file that was read or written */
-	u64 sequential;
+	u64 skipping; /* further on in the file, but not right behind the last one */
 	u64 consecutive;
 	u64 switches; /* from reading to writing, or back */
 	u64 unaligned;
@@ -237,7 +241,6 @@ static __always_inline void iot_sum_time(struct iot_sum *sum, u32 row, u64 start
 	n = n < IOT_TIME_FIRST ? 0 : n - IOT_TIME_FIRST;
 	if (n >= IOT_TIMES)
 		n = IOT_TIMES - 1;
-	__sync_fetch_and_add(&sum->calls, 1);
 	__sync_fetch_and_add(&sum->by_time[n], 1);
 	iot_add(&sum->time, time);
 	if (iot_raise(&sum->max, time))
@@ -279,11 +282,11 @@ static __always_inline int iot_sum_place(struct iot_sum *sum, struct iot_sum_key
 	}
 	writes &= 1;
 	last = x->last[writes];
-	if (off > last) {
-		__sync_fetch_and_add(&sum->sequential, 1);
-		if (off == last + 1)
-			__sync_fetch_and_add(&sum->consecutive, 1);
-		else if (last)
+	if (off == last + 1) {
+		__sync_fetch_and_add(&sum->consecutive, 1);
+	} else if (off > last) {
+		__sync_fetch_and_add(&sum->skipping, 1);
+		if (last)
 			iot_common_add(&sum->strides, off - last - 1);
 	}
 	x->last[writes] = off + bytes - 1;
@@ -301,7 +304,7 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 {
 	struct iot_sum_key key;
 	struct iot_sum *sum;
-	u64 bytes = 0;
+	u64 bytes = 0, time;
 	bool known;
 
 	if (!m || !s || !c)
@@ -312,14 +315,16 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 		iot_lost(IOT_P_MAP_FULL, s->layer);
 		return 0;
 	}
-	iot_add(&sum->own, m->own);
 	if (c->status < 0)
 		__sync_fetch_and_add(&sum->errors, 1);
 	if (m->nested) {
 		__sync_fetch_and_add(&sum->nested, 1);
+		iot_add(&sum->nested_own, m->own);
 		return 0;
 	}
-	iot_sum_time(sum, key.row, c->start, c->dur_cpu_depth & ((1ULL << IOT_DUR_BITS) - 1));
+	time = c->dur_cpu_depth & ((1ULL << IOT_DUR_BITS) - 1);
+	iot_add(&sum->inner, time > m->own ? time - m->own : 0);
+	iot_sum_time(sum, key.row, c->start, time);
 	iot_add(&sum->miss, m->miss);
 	iot_add(&sum->ahead, m->ahead);
 	iot_add(&sum->waited, m->waited);
@@ -332,10 +337,9 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 		known = true;
 		bytes = c->len;
 	}
-	if (s->call & IOT_Y_COPIES)
-		iot_add(&sum->asked, known ? bytes : 0);
-	else if (c->flags & IOT_F_LEN)
-		iot_add(&sum->asked, c->len);
+	/* what copies has no length of its own */
+	if (!(s->call & IOT_Y_COPIES))
+		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0));
 	if (known)
 		iot_sum_size(sum, key.row, bytes);
 	if (!s->kind)
@@ -449,13 +453,13 @@ static __always_inline void iot_sum_request(struct iot_req *r)
 		return;
 	}
 	iot_sum_time(sum, key.row, r->issued, r->completed - r->issued);
+	iot_add(&sum->inner, r->completed - r->issued); /* no thread spends it */
 	iot_add(&sum->waited, r->issued > r->queued ? r->issued - r->queued : 0);
 	if (r->status) {
 		__sync_fetch_and_add(&sum->errors, 1);
 		return;
 	}
 	if (op <= 1) {
-		iot_add(&sum->asked, r->bytes);
 		iot_sum_size(sum, key.row, r->bytes);
 		iot_common_add(&sum->sizes, r->bytes);
 	}
