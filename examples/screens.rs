@@ -146,7 +146,7 @@ fn repeat(from: &Path, wanted: u64, to: &Path) -> Result<()> {
             start_ns: s.start_ns + t,
             ..s.clone()
         };
-        spans.iter().map(|s| Row::Span(call(s))).try_for_each(|row| writer.push(row))?;
+        spans.iter().map(|s| Row::Span(Box::new(call(s)))).try_for_each(|row| writer.push(row))?;
         for b in &block {
             let (queue_ns, issue_ns) = (b.queue_ns + t, b.issue_ns + t);
             writer.push(Row::Block(Block { req_id: b.req_id + req, queue_ns, issue_ns, ..b.clone() }))?;
@@ -171,13 +171,13 @@ fn repeat(from: &Path, wanted: u64, to: &Path) -> Result<()> {
         let value = if meta.key == "end_ns" { (times * length).to_string() } else { meta.value };
         writer.push(Row::Meta(Meta { value, ..meta }))?;
     }
-    copy::<File>(&dataset, &mut writer, Row::File)?;
+    copy::<File>(&dataset, &mut writer, |row| Row::File(Box::new(row)))?;
     copy::<FilePath>(&dataset, &mut writer, Row::FilePath)?;
     copy::<Handle>(&dataset, &mut writer, Row::Handle)?;
     copy::<Object>(&dataset, &mut writer, Row::Object)?;
-    copy::<Process>(&dataset, &mut writer, Row::Process)?;
+    copy::<Process>(&dataset, &mut writer, |row| Row::Process(Box::new(row)))?;
     copy::<Thread>(&dataset, &mut writer, Row::Thread)?;
-    copy::<Mount>(&dataset, &mut writer, Row::Mount)?;
+    copy::<Mount>(&dataset, &mut writer, |row| Row::Mount(Box::new(row)))?;
     copy::<Stack>(&dataset, &mut writer, Row::Stack)?;
     copy::<Metric>(&dataset, &mut writer, Row::Metric)?;
     copy::<Loss>(&dataset, &mut writer, Row::Loss)?;

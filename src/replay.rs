@@ -324,8 +324,9 @@ impl Shared {
     fn read_summed(&self, path: &Path) -> Result<()> {
         let dataset = Dataset::open(path)?;
         self.rows.store(dataset.count::<FileRollup>() + dataset.count::<Hist>(), Ordering::Relaxed);
-        let done =
-            self.table(&dataset, Some("from_ns"), Row::FileRollup).and_then(|()| self.table(&dataset, None, Row::Hist));
+        let done = self
+            .table(&dataset, Some("from_ns"), |row| Row::FileRollup(Box::new(row)))
+            .and_then(|()| self.table(&dataset, None, Row::Hist));
         lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
         done
     }
@@ -341,7 +342,7 @@ impl Shared {
             .table(&dataset, Some("issue_ns"), Row::Block)
             .and_then(|()| self.table(&dataset, None, Row::BlockBytes))
             .and_then(|()| self.table(&dataset, None, Row::BlockLink))
-            .and_then(|()| self.table(&dataset, Some("start_ns"), Row::Span));
+            .and_then(|()| self.table(&dataset, Some("start_ns"), |row| Row::Span(Box::new(row))));
         lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
         done
     }
@@ -394,10 +395,10 @@ fn facts(dataset: &Dataset, to: &mut Summary) -> Result<()> {
     each(dataset, |row: Coverage| to.push(&Row::Coverage(row)))?;
     each(dataset, |row: Loss| to.push(&Row::Loss(row)))?;
     each(dataset, |row: Metric| to.push(&Row::Metric(row)))?;
-    each(dataset, |row: Mount| to.push(&Row::Mount(row)))?;
-    each(dataset, |row: Process| to.push(&Row::Process(row)))?;
+    each(dataset, |row: Mount| to.push(&Row::Mount(Box::new(row))))?;
+    each(dataset, |row: Process| to.push(&Row::Process(Box::new(row))))?;
     each(dataset, |row: Thread| to.push(&Row::Thread(row)))?;
-    each(dataset, |row: File| to.push(&Row::File(row)))?;
+    each(dataset, |row: File| to.push(&Row::File(Box::new(row))))?;
     each(dataset, |row: Handle| to.push(&Row::Handle(row)))?;
     each(dataset, |row: Object| to.push(&Row::Object(row)))
 }
@@ -438,7 +439,7 @@ fn tree(path: &Path, span_id: i64, root_id: Option<i64>, into: &mut Summary) -> 
         })?;
     }
     dataset.spans_of_roots(&roots, |span| {
-        into.push(&Row::Span(span));
+        into.push(&Row::Span(Box::new(span)));
         Ok(())
     })?;
     Ok(into.waterfall(span_id))

@@ -367,7 +367,7 @@ fn write(path: &Path, sample: &Sample) -> Vec<(&'static str, u64)> {
     macro_rules! push {
         ($($table:ident: $row:ident),+) => {
             $(for row in &sample.$table {
-                writer.push(Row::$row(row.clone())).unwrap();
+                writer.push(Row::$row(row.clone().into())).unwrap();
             })+
         };
     }

@@ -53,14 +53,14 @@ fn dataset() -> Vec<Row> {
             Row::Object(row) => Row::Object(Object { name: name(), ..row }),
             Row::Thread(row) => Row::Thread(Thread { comm: name(), ..row }),
             Row::Mount(row) => {
-                let known = Mount { path: name(), source: name(), options: name(), root: name(), ..row };
-                Row::Mount(Mount {
+                let known = Mount { path: name(), source: name(), options: name(), root: name(), ..*row };
+                Row::Mount(Box::new(Mount {
                     fstype: name(),
                     server: Some(name()),
                     device: Some(name()),
                     model: Some(name()),
                     ..known
-                })
+                }))
             }
             Row::Metric(row) => Row::Metric(Metric { name: "unknown_bytes", label: Some(name()), ..row }),
             row => row,
@@ -74,7 +74,12 @@ fn dataset() -> Vec<Row> {
     }
     for id in 1..4 {
         if let Row::File(row) = file(id, HOSTILE) {
-            t.row(Row::File(File { fstype: Some(name()), first_path: Some(name()), host_path: Some(name()), ..row }));
+            t.row(Row::File(Box::new(File {
+                fstype: Some(name()),
+                first_path: Some(name()),
+                host_path: Some(name()),
+                ..*row
+            })));
         }
         if let Row::Process(row) = process(id, (id < 3).then_some(id)) {
             let known = Process {
@@ -82,15 +87,15 @@ fn dataset() -> Vec<Row> {
                 cmdline: vec![name(), name()],
                 user: Some(name()),
                 unit: Some(name()),
-                ..row
+                ..*row
             };
-            t.row(Row::Process(Process {
+            t.row(Row::Process(Box::new(Process {
                 cgroup: Some(name()),
                 container: Some(name()),
                 job_id: Some(name()),
                 step_id: Some(name()),
                 ..known
-            }));
+            })));
         }
         t.row(handle(id, None, Layer::Hdf5, id, Some(1)));
         let phase = t.call(id as u32, None, (Layer::App, HOSTILE, Kind::Other), 0, 100_000);

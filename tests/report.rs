@@ -49,7 +49,7 @@ fn probe(layer: Layer, symbol: &str, status: &'static str, reason: Option<&str>)
 
 fn with_role(row: Row, role: &'static str) -> Row {
     match row {
-        Row::File(file) => Row::File(File { role, ..file }),
+        Row::File(file) => Row::File(Box::new(File { role, ..*file })),
         other => other,
     }
 }

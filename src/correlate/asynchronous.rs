@@ -44,7 +44,7 @@ struct Job {
 
 /// A span that can be written, and its row of the catalog.
 pub struct Done {
-    pub span: Span,
+    pub span: Box<Span>,
     pub spec: u16,
     /// The tree it is the root of in its own thread, which block requests still have to be told.
     pub tree: Option<Tree>,

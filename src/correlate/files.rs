@@ -407,7 +407,7 @@ impl Files {
         for id in std::mem::take(&mut self.changed) {
             let Some(state) = self.state(id) else { continue };
             (state.queued, state.resized) = (false, false);
-            out.push(Row::File(state.row.clone()));
+            out.push(Row::File(Box::new(state.row.clone())));
             out.extend(state.paths.drain(..).map(Row::FilePath));
         }
     }

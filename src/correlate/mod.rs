@@ -47,8 +47,8 @@ pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
 use self::losses::Losses;
 use self::operations::{Operations, Over};
+use self::order::Order;
 pub(crate) use self::order::give_back;
-use self::order::{Order, Timed};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 pub use self::rollup::CallSums;
 use self::rollup::Rollups;
@@ -137,7 +137,6 @@ pub struct Correlator {
     specs: Vec<catalog::Row>,
     max_pending: usize,
     order: Order,
-    ready: Vec<Timed>,
     processes: Processes,
     things: Things,
     blocks: Blocks,
@@ -168,7 +167,6 @@ impl Correlator {
             t0: config.t0,
             max_pending: config.max_pending,
             order: Order::default(),
-            ready: Vec::new(),
             processes: Processes::new(variables),
             things: Things::default(),
             blocks: Blocks::default(),
@@ -263,21 +261,20 @@ impl Correlator {
     }
 
     fn release(&mut self, watermark: Option<u64>, out: &mut Vec<Row>) {
-        let mut ready = std::mem::take(&mut self.ready);
-        self.order.release(watermark, &mut ready);
-        let many = ready.len();
-        for Timed { event, late } in ready.drain(..) {
-            self.event(event, late, out);
-        }
-        give_back(&mut ready, many);
-        self.ready = ready;
+        let mut order = std::mem::take(&mut self.order);
+        order.release(watermark, |event, late| match event {
+            Event::Call(call) => self.call(call, None, late, out),
+            Event::Kept(kept) => self.call(&kept.call, Some(kept), late, out),
+            other => self.event(std::mem::replace(other, TAKEN), out),
+        });
+        self.order = order;
     }
 
-    fn event(&mut self, event: Event, late: bool, out: &mut Vec<Row>) {
+    /// Any other event than a call.
+    fn event(&mut self, event: Event, out: &mut Vec<Row>) {
         let t_ns = self.since_t0(event.time());
         match event {
-            Event::Call(call) => self.call(&call, None, late, out),
-            Event::Kept(kept) => self.call(&kept.call, Some(&kept), late, out),
+            Event::Call(_) | Event::Kept(_) => {}
             Event::Enter(enter) => self.enter(enter, out),
             Event::Operation(operation) => self.operation(&operation, out),
             Event::Text { thread, seq, what, bytes, root, cut, .. } => {
@@ -588,7 +585,7 @@ impl Correlator {
             self.rpcs.called(&ended, out);
         }
         let mut node = Node {
-            span,
+            span: Box::new(span),
             seq: call.seq,
             spec: row as u16,
             depth: call.depth,
@@ -684,6 +681,7 @@ impl Correlator {
             // It did not end: what ran inside it may be wanted.
             span.flags |= row.flags | flag::UNFINISHED | WANTED;
             let (seq, spec, depth) = (open.enter.seq, open.enter.spec, open.enter.depth);
+            let span = Box::new(span);
             self.leave_phase(
                 thread,
                 Node { span, seq, spec, depth, size: 1, opened: false, inside: false, inner: None, whole: false },
@@ -769,7 +767,7 @@ impl Correlator {
         if let Some(by) = operation.found_by {
             self.operations.found(by, id);
         }
-        let mut span = Span {
+        let mut span = Box::new(Span {
             span_id: id,
             parent_id: None,
             root_id: id,
@@ -809,7 +807,7 @@ impl Correlator {
             async_id: Some(id).filter(|_| spec.family != catalog::Family::Syscall),
             coll_id: None,
             stack_id: None,
-        };
+        });
         let over = match operation.of.map(|of| (of, self.blocks.root(call.thread, of))) {
             None => Some((span, row as u16)),
             Some((of, Some(root))) => {
@@ -913,7 +911,7 @@ impl Correlator {
 }
 
 /// A call is over: it is written, or summed up, or both.
-fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, mut span: Span, spec: u16, out: &mut Vec<Row>) {
+fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, mut span: Box<Span>, spec: u16, out: &mut Vec<Row>) {
     let wanted = span.flags & WANTED != 0 || sums.is_none();
     span.flags &= !WANTED;
     if span.flags & flag::SUMMED == 0 {
@@ -939,6 +937,9 @@ fn current(things: &Things, opened: &Opened) -> Opened {
 
 /// The call that waits for all files of a file system.
 const SYNCFS: &str = "syncfs";
+
+/// Stands where an event was until it was worked off.
+const TAKEN: Event = Event::Exit { time: 0, process: 0, status: 0 };
 
 /// Did a call wait for something that only had the name of one of our requests?
 fn idle(row: &catalog::Row, node: &Node, tree: &Tree) -> bool {

@@ -7,7 +7,7 @@ use super::stack::WANTED;
 use crate::words::flag;
 
 /// A span, and its row of the catalog.
-pub type Over = (Span, u16);
+pub type Over = (Box<Span>, u16);
 
 /// Operations that are over while the call that submitted them, or one around it, is still open.
 #[derive(Default)]
@@ -117,7 +117,7 @@ mod tests {
         }
         correlator.finish(1000, &mut out);
         let mut spans: Vec<Span> =
-            out.into_iter().filter_map(|row| if let Row::Span(span) = row { Some(span) } else { None }).collect();
+            out.into_iter().filter_map(|row| if let Row::Span(span) = row { Some(*span) } else { None }).collect();
         spans.sort_unstable_by_key(|s| s.span_id);
         spans
     }

@@ -3,11 +3,11 @@
 use crate::event::Event;
 use std::collections::BTreeMap;
 
-/// Events wait in slices of 2^24 ns, some 17 ms: of all that wait only the slice with the watermark is looked through.
-const SLICE_BITS: u32 = 24;
+/// Events wait in slices of 2^23 ns, some 8 ms: of all that wait only the slice with the watermark is looked through.
+const SLICE_BITS: u32 = 23;
 
 /// As many slices as are emptied at one look at the rings, or a few more.
-const MOST_EMPTY: usize = 8;
+const MOST_EMPTY: usize = 32;
 
 /// Room for so many is always kept.
 const LITTLE: usize = 4096;
@@ -23,34 +23,55 @@ pub fn give_back<T>(emptied: &mut Vec<T>, had: usize) {
 #[derive(Default)]
 pub struct Order {
     waiting: BTreeMap<u64, Vec<Timed>>,
+    /// The slice of the last event, which is not among those: the next one is mostly of the same.
+    last: Option<(u64, Vec<Timed>)>,
     /// Slices that were emptied; kept for their capacity.
     empty: Vec<Vec<Timed>>,
     watermark: u64,
+    /// What is released, as it came, and its order: events are large and stay where they are. Empty; kept for their capacity.
+    ready: Vec<Timed>,
+    order: Vec<(Key, u32)>,
 }
 
 /// An event, and whether it came after the watermark had passed it.
-pub struct Timed {
-    pub event: Event,
-    pub late: bool,
+struct Timed {
+    event: Event,
+    late: bool,
 }
 
 impl Order {
     /// Takes an event; it is late when its time was already released.
     pub fn push(&mut self, event: Event) {
         let time = event.time();
-        let late = time < self.watermark;
-        let slice = self.waiting.entry(time >> SLICE_BITS).or_insert_with(|| self.empty.pop().unwrap_or_default());
-        slice.push(Timed { event, late });
+        let (late, slice) = (time < self.watermark, time >> SLICE_BITS);
+        if let Some((last, events)) = &mut self.last
+            && *last == slice
+        {
+            events.push(Timed { event, late });
+            return;
+        }
+        self.put_back();
+        let mut events = self.waiting.remove(&slice).or_else(|| self.empty.pop()).unwrap_or_default();
+        events.push(Timed { event, late });
+        self.last = Some((slice, events));
     }
 
-    /// Moves everything earlier than `watermark` to `ready`, in order. `None` releases everything.
-    pub fn release(&mut self, watermark: Option<u64>, ready: &mut Vec<Timed>) {
+    /// The slice of the last event waits with the others.
+    fn put_back(&mut self) {
+        if let Some((slice, events)) = self.last.take() {
+            self.waiting.insert(slice, events);
+        }
+    }
+
+    /// Hands on everything earlier than `watermark`, in order, each with whether it is late. `None` releases everything.
+    pub fn release(&mut self, watermark: Option<u64>, mut each: impl FnMut(&mut Event, bool)) {
         let mark = watermark.unwrap_or(u64::MAX);
+        self.put_back();
         while let Some(slice) =
             self.waiting.first_entry().filter(|s| watermark.is_none() || *s.key() < mark >> SLICE_BITS)
         {
             let mut slice = slice.remove();
-            ready.append(&mut slice);
+            self.ready.append(&mut slice);
             if self.empty.len() < MOST_EMPTY {
                 self.empty.push(slice);
             }
@@ -58,16 +79,29 @@ impl Order {
         if watermark.is_some() {
             self.watermark = self.watermark.max(mark);
             if let Some(slice) = self.waiting.get_mut(&(mark >> SLICE_BITS)) {
-                ready.extend(slice.extract_if(.., |t| t.event.time() < mark));
+                self.ready.extend(slice.extract_if(.., |t| t.event.time() < mark));
             }
         }
+        self.order.extend(self.ready.iter().zip(0..).map(|(t, at)| (key(&t.event), at)));
         // Rings deliver runs that are in order already, which this (stable, run-finding) sort makes cheap.
-        ready.sort_by_key(|t| key(&t.event));
+        self.order.sort_by_key(|(key, _)| *key);
+        for (_, at) in &self.order {
+            if let Some(Timed { event, late }) = self.ready.get_mut(*at as usize) {
+                each(event, *late);
+            }
+        }
+        let many = self.ready.len();
+        self.ready.clear();
+        self.order.clear();
+        give_back(&mut self.ready, many);
+        give_back(&mut self.order, many);
     }
 }
 
+type Key = (u64, u8, u64, u64);
+
 /// Time, then what must be known first, then a tie-break that does not depend on arrival.
-fn key(event: &Event) -> (u64, u8, u64, u64) {
+fn key(event: &Event) -> Key {
     let pair = |a: u32, b: u32| (u64::from(a) << 32) | u64::from(b);
     let (class, a, b) = match event {
         Event::Process { process, .. } => (0, u64::from(*process), 0),
@@ -108,14 +142,13 @@ mod tests {
     use crate::correlate::testing::call;
 
     fn seqs(order: &mut Order, watermark: Option<u64>) -> Vec<(u32, bool)> {
-        let mut ready = Vec::new();
-        order.release(watermark, &mut ready);
-        let seq = |t: &Timed| match &t.event {
-            Event::Call(c) => (c.seq, t.late),
-            Event::Process { .. } => (1000, t.late),
+        let mut seqs = Vec::new();
+        order.release(watermark, |event, late| match event {
+            Event::Call(c) => seqs.push((c.seq, late)),
+            Event::Process { .. } => seqs.push((1000, late)),
             other => panic!("{other:?}"),
-        };
-        ready.iter().map(seq).collect()
+        });
+        seqs
     }
 
     #[test]

@@ -189,7 +189,7 @@ impl Processes {
             exit_code: None,
             ..inherited
         };
-        out.push(Row::Process(row.clone()));
+        out.push(Row::Process(Box::new(row.clone())));
     }
 
     /// The pid of a process; 0 when it is not known.
@@ -252,7 +252,7 @@ impl Processes {
         state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
         (state.row.rank, state.row.world_size) = (rank, world_size);
         state.place();
-        out.push(Row::Process(state.row.clone()));
+        out.push(Row::Process(Box::new(state.row.clone())));
         let threads = state.threads.clone();
         for thread in &threads {
             if let Some(known) = self.threads.get_mut(thread) {
@@ -278,7 +278,7 @@ impl Processes {
         state.row.cgroup = cgroup.or(state.row.cgroup.take());
         state.place();
         if state.row != before {
-            out.push(Row::Process(state.row.clone()));
+            out.push(Row::Process(Box::new(state.row.clone())));
         }
     }
 
@@ -288,7 +288,7 @@ impl Processes {
         let Some(mut state) = self.alive.remove(&process) else { return Vec::new() };
         state.row.end_ns = Some(t_ns);
         state.row.exit_code = Some(exit_code(status));
-        out.push(Row::Process(state.row));
+        out.push(Row::Process(Box::new(state.row)));
         state.threads
     }
 }

@@ -122,7 +122,7 @@ fn spans(rows: &[Row]) -> BTreeMap<i64, Span> {
     let mut all = BTreeMap::new();
     for row in rows {
         if let Row::Span(span) = row {
-            assert!(all.insert(span.span_id, span.clone()).is_none(), "span {} twice", span.span_id);
+            assert!(all.insert(span.span_id, (**span).clone()).is_none(), "span {} twice", span.span_id);
         }
     }
     all

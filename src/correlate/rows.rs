@@ -459,23 +459,24 @@ pub struct Meta {
     pub value: String,
 }
 
-/// Any row, on its way from the correlator (or the session) to the sinks.
+/// Any row, on its way from the correlator (or the session) to the sinks. Behind a pointer: rows that would make all larger, of
+/// which most are spans.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
-    Span(Span),
+    Span(Box<Span>),
     Block(Block),
     BlockLink(BlockLink),
     BlockBytes(BlockBytes),
-    Rpc(Rpc),
-    File(File),
+    Rpc(Box<Rpc>),
+    File(Box<File>),
     FilePath(FilePath),
     Handle(Handle),
     Object(Object),
-    Process(Process),
+    Process(Box<Process>),
     Thread(Thread),
-    Mount(Mount),
+    Mount(Box<Mount>),
     Rollup(Rollup),
-    FileRollup(FileRollup),
+    FileRollup(Box<FileRollup>),
     Hist(Hist),
     Stack(Stack),
     Metric(Metric),

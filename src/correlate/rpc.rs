@@ -178,7 +178,7 @@ impl Rpcs {
         let [pid, tid] = reply.server.map(|number| number as i32);
         let id = self.next;
         self.next += 1;
-        out.push(Row::Rpc(Rpc {
+        out.push(Row::Rpc(Box::new(Rpc {
             rpc_id: id,
             protocol: "nfs",
             op: nfs::word(&reply.operation),
@@ -198,7 +198,7 @@ impl Rpcs {
             req_bytes: reply.range.map(|(_, size)| i64::from(size)),
             bytes: reply.moved.map(i64::from),
             errno: Some(i16::try_from(reply.status).unwrap_or(i16::MAX)),
-        }));
+        })));
     }
 
     /// Is it not known of requests of this thread in which call they are?
@@ -256,7 +256,7 @@ impl Rpcs {
             if self.open.get(&request.key) == Some(&id) {
                 self.open.remove(&request.key);
             }
-            out.push(Row::Rpc(request.row));
+            out.push(Row::Rpc(Box::new(request.row)));
         }
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn requests(rows: &Rows) -> Vec<Rpc> {
-        rows.0.iter().filter_map(|r| if let Row::Rpc(r) = r { Some(r.clone()) } else { None }).collect()
+        rows.0.iter().filter_map(|r| if let Row::Rpc(r) = r { Some((**r).clone()) } else { None }).collect()
     }
 
     #[test]

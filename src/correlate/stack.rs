@@ -13,7 +13,7 @@ pub const WANTED: i32 = 1 << 30;
 /// A completed call, and how many completed calls it holds.
 #[derive(Debug)]
 pub struct Node {
-    pub span: Span,
+    pub span: Box<Span>,
     pub seq: u32,
     /// Row of the catalog.
     pub spec: u16,

@@ -66,7 +66,8 @@ struct Known {
 #[derive(Default)]
 pub struct Sums {
     from_ns: i64,
-    open: HashMap<(Op, Subject), Figures>,
+    /// Behind a pointer: a table has room for twice as many as there are.
+    open: HashMap<(Op, Subject), Box<Figures>>,
     processes: HashMap<u32, Known>,
     /// What may be forgotten, and when it ended: a process, or one of its handles.
     ended: VecDeque<(i64, u32, Option<i64>)>,
@@ -138,7 +139,8 @@ impl Sums {
             (a, key(x)).cmp(&(b, key(y)))
         });
         out.extend(
-            open.into_iter().map(|((op, subject), f)| Row::FileRollup(row([from_ns, now_ns], op, subject, f, t0))),
+            open.into_iter()
+                .map(|((op, subject), f)| Row::FileRollup(Box::new(row([from_ns, now_ns], op, subject, *f, t0)))),
         );
         let old = now_ns.saturating_sub(KEPT_NS);
         while let Some((_, process, span)) = self.ended.pop_front_if(|(t, ..)| *t < old) {
@@ -305,7 +307,7 @@ mod tests {
     }
 
     fn rows(out: &[Row]) -> Vec<&FileRollup> {
-        out.iter().filter_map(|r| if let Row::FileRollup(r) = r { Some(r) } else { None }).collect()
+        out.iter().filter_map(|r| if let Row::FileRollup(r) = r { Some(&**r) } else { None }).collect()
     }
 
     #[test]

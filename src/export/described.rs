@@ -155,13 +155,13 @@ impl Described {
     fn keep(&mut self, row: &mut Row) {
         let written = self.now;
         match row {
-            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: r.clone(), written })),
+            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: (**r).clone(), written })),
             Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Known { row: r.clone(), written })),
-            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: r.clone(), written })),
+            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: (**r).clone(), written })),
             Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
             Row::Handle(r) => drop(self.handles.insert(r.handle_id, Known { row: r.clone(), written })),
             Row::Object(r) => drop(self.objects.insert(r.object_id, Known { row: r.clone(), written })),
-            Row::Mount(r) => drop(self.mounts.insert(r.mount_id, r.clone())),
+            Row::Mount(r) => drop(self.mounts.insert(r.mount_id, (**r).clone())),
             // A verdict on a whole layer is one on the time until it is given.
             Row::Coverage(r) if !(r.target.is_empty() && r.symbol.is_empty()) => {
                 if self.verdicts.len() == MAX_VERDICTS {
@@ -189,11 +189,13 @@ impl Described {
         while let Some(row) = out.get(at) {
             let References { processes, thread, file, handle, object } = References::of(row);
             let processes = processes.into_iter().flatten();
-            out.extend(processes.filter_map(|id| again(&mut self.processes, id, now)).map(Row::Process));
+            out.extend(
+                processes.filter_map(|id| again(&mut self.processes, id, now)).map(|row| Row::Process(Box::new(row))),
+            );
             out.extend(thread.and_then(|id| again(&mut self.threads, id, now)).map(Row::Thread));
             if let Some(row) = file.and_then(|id| again(&mut self.files, id, now)) {
                 out.extend(self.paths.get(&row.file_id).cloned().map(Row::FilePath));
-                out.push(Row::File(row));
+                out.push(Row::File(Box::new(row)));
             }
             out.extend(handle.and_then(|id| again(&mut self.handles, id, now)).map(Row::Handle));
             out.extend(object.and_then(|id| again(&mut self.objects, id, now)).map(Row::Object));
@@ -209,7 +211,7 @@ impl Described {
 
     /// What holds whenever a dataset begins.
     pub fn run(&self, out: &mut Vec<Row>) {
-        out.extend(self.mounts.values().cloned().map(Row::Mount));
+        out.extend(self.mounts.values().cloned().map(|m| Row::Mount(Box::new(m))));
         out.extend(self.verdicts.iter().cloned().map(Row::Coverage));
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }

@@ -225,7 +225,7 @@ impl FlightWriter {
         let open = in_flight.map_or_else(Vec::new, |now| self.unfinished(now));
         for call in &open {
             // Only for what describes it.
-            self.described.push(Row::Span(call.clone()), &mut self.rows);
+            self.described.push(Row::Span(Box::new(call.clone())), &mut self.rows);
             self.rows.drain(..).filter(|row| !matches!(row, Row::Span(_))).for_each(|row| self.window.push(row));
         }
         let forgotten = self.seal(at.elapsed)?;

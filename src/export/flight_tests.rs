@@ -302,7 +302,11 @@ fn a_call_in_flight_is_on_the_last_file_that_has_its_path() {
     let request = Operation { what: What::Request, ..operation(span_id(2, 9), "write", "/f30") };
     for (file_id, unlinked) in (1..=20).map(|id| (id, false)).chain([(21, true), (22, true)]) {
         let key = FileKey { ino: file_id as u64, ..FileKey::default() };
-        writer.push(Row::File(File { path: Some("/f".to_owned()), unlinked, ..File::nameless(file_id, key) }));
+        writer.push(Row::File(Box::new(File {
+            path: Some("/f".to_owned()),
+            unlinked,
+            ..File::nameless(file_id, key)
+        })));
     }
     writer.push(file(30));
     let operations = vec![operation(span_id(2, 9), "write", "/f"), request];

@@ -46,7 +46,13 @@ fn start(writer: &mut RotatingWriter) {
 
 pub(super) fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
     let (cmdline, exit_code) = (vec!["app".to_owned()], end_ns.map(|_| 0));
-    Row::Process(Process { pid: 100 + process_ix, end_ns, cmdline, exit_code, ..Process::nameless(process_ix, 0) })
+    Row::Process(Box::new(Process {
+        pid: 100 + process_ix,
+        end_ns,
+        cmdline,
+        exit_code,
+        ..Process::nameless(process_ix, 0)
+    }))
 }
 
 pub(super) fn thread(thread_ix: i32, process_ix: i32) -> Row {
@@ -55,7 +61,7 @@ pub(super) fn thread(thread_ix: i32, process_ix: i32) -> Row {
 
 pub(super) fn file(file_id: i32) -> Row {
     let key = FileKey { ino: file_id as u64, ..FileKey::default() };
-    Row::File(File { path: Some(format!("/f{file_id}")), ..File::nameless(file_id, key) })
+    Row::File(Box::new(File { path: Some(format!("/f{file_id}")), ..File::nameless(file_id, key) }))
 }
 
 pub(super) fn handle(
@@ -106,7 +112,7 @@ pub(super) fn call(
     file_id: Option<i32>,
     object_id: Option<i32>,
 ) -> Row {
-    Row::Span(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) })
+    Row::Span(Box::new(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) }))
 }
 
 /// A request of the process and the file of this number.

@@ -141,17 +141,20 @@ mod tests {
     fn all_times_and_nothing_else_are_shifted() {
         let mut tables = Vec::new();
         macro_rules! check {
-            ($($row:ident),+) => {$(
-                let unwrap = |row| if let Row::$row(row) = row { Some(row) } else { None };
+            (@own $row:ident) => { $row };
+            (@own $row:ident boxed) => { *$row };
+            ($($row:ident $($boxed:ident)?),+) => {$(
+                let unwrap = |row| if let Row::$row(row) = row { Some(check!(@own row $($boxed)?)) } else { None };
+                let wrap = |row: $row| Row::$row(row.into());
                 let is_time = |c: &Column| c.name.ends_with("_ns") && !DURATIONS.contains(&c.name);
                 let times: Vec<_> = $row::columns().iter().filter(|c| is_time(c)).map(|c| c.name).collect();
-                assert_eq!(moved::<$row>(Row::$row, unwrap), times, "{}", $row::NAME);
+                assert_eq!(moved::<$row>(wrap, unwrap), times, "{}", $row::NAME);
                 tables.push($row::NAME);
             )+};
         }
         check!(
-            Span, Block, BlockLink, BlockBytes, Rpc, File, FilePath, Handle, Object, Process, Thread, Mount, Rollup,
-            FileRollup, Hist, Stack, Metric, Loss, Coverage, Meta
+            Span boxed, Block, BlockLink, BlockBytes, Rpc boxed, File boxed, FilePath, Handle, Object, Process boxed,
+            Thread, Mount boxed, Rollup, FileRollup boxed, Hist, Stack, Metric, Loss, Coverage, Meta
         );
         assert_eq!(tables, TABLES);
         let meta = |key: &str, value: &str| Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() });

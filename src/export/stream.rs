@@ -136,9 +136,11 @@ impl<T: Table> Stream<T> {
     }
 }
 
-/// Lists the tables once: their streams, their names, and which row goes where.
+/// Lists the tables once: their streams, their names, and which row goes where; `boxed`: those that are behind a pointer in `Row`.
 macro_rules! streams {
-    ($($field:ident: $row:ident),+ $(,)?) => {
+    (@own $row:ident) => { $row };
+    (@own $row:ident boxed) => { *$row };
+    ($($field:ident: $row:ident $($boxed:ident)?),+ $(,)?) => {
         /// The tables of a dataset; a table's name is the prefix of its files.
         pub const TABLES: [&str; [$(stringify!($field)),+].len()] = [$(<$row as Table>::NAME),+];
 
@@ -152,7 +154,7 @@ macro_rules! streams {
             /// Adds a row to its table.
             pub fn push(&mut self, row: Row, target: &mut Target) -> Result<()> {
                 match row {
-                    $(Row::$row(row) => self.$field.push(row, target)),+
+                    $(Row::$row(row) => self.$field.push(streams!(@own row $($boxed)?), target)),+
                 }
             }
 
@@ -178,20 +180,20 @@ macro_rules! streams {
 }
 
 streams! {
-    spans: Span,
+    spans: Span boxed,
     block: Block,
     block_links: BlockLink,
     block_bytes: BlockBytes,
-    rpc: Rpc,
-    files: File,
+    rpc: Rpc boxed,
+    files: File boxed,
     file_paths: FilePath,
     handles: Handle,
     objects: Object,
-    processes: Process,
+    processes: Process boxed,
     threads: Thread,
-    mounts: Mount,
+    mounts: Mount boxed,
     rollup: Rollup,
-    file_rollup: FileRollup,
+    file_rollup: FileRollup boxed,
     hist: Hist,
     stacks: Stack,
     metrics: Metric,

@@ -174,10 +174,10 @@ fn a_killed_writer_loses_only_its_open_parts() {
     let path = dir.path().join("t");
     let mut writer = create(&path);
     writer.push(link(1)).unwrap();
-    writer.push(Row::Span(span(1, 1, 0))).unwrap();
+    writer.push(Row::Span(Box::new(span(1, 1, 0)))).unwrap();
     writer.tick(Duration::from_secs(5)).unwrap();
     writer.push(link(2)).unwrap();
-    writer.push(Row::Span(span(1, 2, 0))).unwrap();
+    writer.push(Row::Span(Box::new(span(1, 2, 0)))).unwrap();
     drop(writer);
     let dataset = Dataset::open(&path).unwrap();
     assert_eq!(links(&dataset), [1]);
@@ -222,7 +222,7 @@ fn damaged_bytes_never_panic() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("t");
     let mut writer = create(&path);
-    (0..9).for_each(|seq| writer.push(Row::Span(span(1, seq, i64::from(seq)))).unwrap());
+    (0..9).for_each(|seq| writer.push(Row::Span(Box::new(span(1, seq, i64::from(seq))))).unwrap());
     writer.finish().unwrap();
     let part = path.join("spans-00002.parquet");
     let whole = fs::read(&part).unwrap();
@@ -266,7 +266,7 @@ fn spans_are_sorted_within_row_groups() {
     let mut writer = create(&path);
     for seq in 0..9 {
         // Completion order: times fall, threads alternate.
-        writer.push(Row::Span(span(2 - seq % 2, seq, 100 - i64::from(seq)))).unwrap();
+        writer.push(Row::Span(Box::new(span(2 - seq % 2, seq, 100 - i64::from(seq))))).unwrap();
     }
     writer.finish().unwrap();
     let read = spans(&Dataset::open(&path).unwrap());
@@ -300,7 +300,7 @@ fn spans_of_some_roots_only() {
         ..span(1, seq, i64::from(seq))
     };
     for row in [span(1, 1, 1), child(1, 2), span(1, 3, 3), child(3, 4), span(1, 5, 5), child(5, 6), span(2, 1, 7)] {
-        writer.push(Row::Span(row)).unwrap();
+        writer.push(Row::Span(Box::new(row))).unwrap();
     }
     writer.finish().unwrap();
     let dataset = Dataset::open(&path).unwrap();

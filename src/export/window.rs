@@ -17,7 +17,7 @@ use super::described::{is_of_node, is_total};
 use super::stream::{BATCH_ROWS, GROUP_ROWS};
 use super::table::{Table as _, batch, properties, schema};
 use crate::correlate::CallSums;
-use crate::correlate::rows::{FilePath, Loss, Metric, Row, Span};
+use crate::correlate::rows::{File, FilePath, Loss, Metric, Process, Row, Rpc, Span};
 
 /// The longest and shortest time of a chunk, and how many of them a window has in between.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -95,7 +95,7 @@ impl Window {
         match row {
             Row::Span(call) => {
                 self.open_bytes += size_of::<Span>();
-                self.calls.push(call);
+                self.calls.push(*call);
             }
             Row::Rollup(_) | Row::Hist(_) | Row::Mount(_) | Row::Coverage(_) | Row::Meta(_) => {}
             row => {
@@ -206,7 +206,7 @@ impl Kept {
             open.remove(&call.span_id);
             sums.add(&call);
             count += 1;
-            each(Row::Span(call))
+            each(Row::Span(Box::new(call)))
         };
         for chunk in self.chunks {
             match &chunk.calls {
@@ -302,7 +302,7 @@ fn heap(row: &Row) -> usize {
     match row {
         Row::Block(r) => text(&r.device),
         Row::BlockBytes(r) => text(&r.cgroup),
-        Row::File(r) => texts(&[&r.path, &r.first_path, &r.host_path, &r.fstype]),
+        Row::File(r) => size_of::<File>() + texts(&[&r.path, &r.first_path, &r.host_path, &r.fstype]),
         Row::FilePath(r) => r.path.capacity(),
         Row::Handle(r) => {
             r.hints.iter().flatten().map(|(k, v)| size_of::<[String; 2]>() + k.capacity() + v.capacity()).sum()
@@ -313,8 +313,11 @@ fn heap(row: &Row) -> usize {
         }
         Row::Process(r) => {
             let words = r.cmdline.iter().map(|word| size_of::<String>() + word.capacity()).sum::<usize>();
-            words + texts(&[&r.exe, &r.user, &r.cgroup, &r.container, &r.unit, &r.job_id, &r.step_id])
+            size_of::<Process>()
+                + words
+                + texts(&[&r.exe, &r.user, &r.cgroup, &r.container, &r.unit, &r.job_id, &r.step_id])
         }
+        Row::Rpc(_) => size_of::<Rpc>(),
         Row::Thread(r) => r.comm.capacity(),
         Row::Metric(r) => text(&r.label),
         _ => 0,

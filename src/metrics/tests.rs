@@ -17,11 +17,15 @@ fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {
 }
 
 fn file(file_id: i32, fstype: &str, mount_id: Option<i32>) -> Row {
-    Row::File(File { fstype: Some(fstype.to_owned()), mount_id, ..File::nameless(file_id, FileKey::default()) })
+    Row::File(Box::new(File {
+        fstype: Some(fstype.to_owned()),
+        mount_id,
+        ..File::nameless(file_id, FileKey::default())
+    }))
 }
 
 fn mount(mount_id: i32, scope: &'static str) -> Row {
-    Row::Mount(Mount {
+    Row::Mount(Box::new(Mount {
         mount_id,
         mount_ns: 1,
         path: "/".into(),
@@ -42,7 +46,7 @@ fn mount(mount_id: i32, scope: &'static str) -> Row {
         opt_io_size: None,
         rotational: None,
         scheduler: None,
-    })
+    }))
 }
 
 fn request(dev: i32, device: Option<&str>, op: &'static str, bytes: i32, dur_ns: Option<i64>) -> Row {
@@ -88,7 +92,7 @@ fn verdict(symbol: &str, status: &'static str) -> Row {
 }
 
 fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
-    Row::Process(Process { pid: process_ix, end_ns, ..Process::nameless(process_ix, 0) })
+    Row::Process(Box::new(Process { pid: process_ix, end_ns, ..Process::nameless(process_ix, 0) }))
 }
 
 fn excluded(value: f64) -> Row {
@@ -105,12 +109,12 @@ fn counts() -> Counts {
     counts.push(&[
         mount(7, "local"),
         // The file comes after its calls, as the correlator has it.
-        Row::Span(moved("read", Kind::Read, 3, 100)),
-        Row::Span(Span { errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) }),
-        Row::Span(Span { layer_top: false, errno: 5, ..moved("read", Kind::Read, 3, 1000) }),
-        Row::Span(moved("write", Kind::Write, 3, 50)),
-        Row::Span(moved("getdents64", Kind::Meta, 3, 999)),
-        Row::Span(span(Layer::Hdf5, "H5Dread", Kind::Read, 3_000_000_000)),
+        Row::Span(Box::new(moved("read", Kind::Read, 3, 100))),
+        Row::Span(Box::new(Span { errno: 5, bytes: None, ..moved("read", Kind::Read, 3, 0) })),
+        Row::Span(Box::new(Span { layer_top: false, errno: 5, ..moved("read", Kind::Read, 3, 1000) })),
+        Row::Span(Box::new(moved("write", Kind::Write, 3, 50))),
+        Row::Span(Box::new(moved("getdents64", Kind::Meta, 3, 999))),
+        Row::Span(Box::new(span(Layer::Hdf5, "H5Dread", Kind::Read, 3_000_000_000))),
         file(3, "ext4", Some(7)),
         loss(Some(Layer::Syscall), "ring", 2),
         loss(None, "late", 1),
@@ -128,10 +132,10 @@ fn counts() -> Counts {
         request(1, Some("vda"), "read", 4096, None),
     ]);
     counts.push(&[
-        Row::Span(moved("read", Kind::Read, 3, 1)),
+        Row::Span(Box::new(moved("read", Kind::Read, 3, 1))),
         // Of a file that is not known to be on a mount.
         file(4, "ext4", None),
-        Row::Span(moved("read", Kind::Read, 4, 10)),
+        Row::Span(Box::new(moved("read", Kind::Read, 4, 10))),
         loss(Some(Layer::Syscall), "ring", 3),
         process(1, Some(5)),
         excluded(9.0),
@@ -249,12 +253,12 @@ fn file_systems_and_devices_are_told_apart_up_to_a_number() {
     for n in 0..1000 {
         counts.push(&[
             file(n, &format!("fuse.{n}"), None),
-            Row::Span(moved("read", Kind::Read, n, 1)),
+            Row::Span(Box::new(moved("read", Kind::Read, n, 1))),
             request(n, Some(&format!("sd{n}")), "read", 1, Some(1)),
         ]);
     }
     // A number that is none.
-    counts.push(&[file(-1, "x", None), Row::Span(moved("read", Kind::Read, -1, 1))]);
+    counts.push(&[file(-1, "x", None), Row::Span(Box::new(moved("read", Kind::Read, -1, 1)))]);
     let read: u64 = counts.bytes().map(|(.., [read, _])| read).sum();
     let places: BTreeSet<_> = counts.ops().into_iter().map(|(_, _, place, _)| place.fs.clone()).collect();
     assert_eq!((read, counts.device_bytes().map(|(_, [read, _])| read).sum::<u64>()), (1001, 1000));
@@ -266,8 +270,8 @@ fn file_systems_and_devices_are_told_apart_up_to_a_number() {
 fn totals_never_go_back_whatever_comes() {
     let mut counts = Counts::new(&[Layer::Syscall]);
     let strange = [
-        Row::Span(Span { self_ns: -5, bytes: Some(-7), ..moved("read", Kind::Read, 1, 0) }),
-        Row::Span(Span { dur_ns: -1, ..moved("write", Kind::Write, i32::MAX, 0) }),
+        Row::Span(Box::new(Span { self_ns: -5, bytes: Some(-7), ..moved("read", Kind::Read, 1, 0) })),
+        Row::Span(Box::new(Span { dur_ns: -1, ..moved("write", Kind::Write, i32::MAX, 0) })),
         loss(Some(Layer::Syscall), "ring", -3),
         request(1, None, "read", -1, Some(-1)),
         excluded(-1.0),
@@ -303,7 +307,7 @@ fn calls_and_requests_that_were_summed_up_count_to_the_bucket_that_their_bin_end
     };
     let request = FileRollup { device: Some("vda".into()), file_id: None, layer: Layer::Block, ..read.clone() };
     let mut counts = Counts::new(&[Layer::Syscall]);
-    counts.push(&[file(1, "ext4", None), Row::FileRollup(read), Row::FileRollup(request)]);
+    counts.push(&[file(1, "ext4", None), Row::FileRollup(Box::new(read)), Row::FileRollup(Box::new(request))]);
     let (layer, op, place, figures) = counts.ops()[0];
     assert_eq!(
         (layer, op, place.fs.as_str(), figures.failed, figures.self_ns),

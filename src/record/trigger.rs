@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn call(layer: Layer, kind: Kind, millis: i64, errno: i16) -> Row {
-        Row::Span(Span { layer, kind, dur_ns: millis * MS, errno, pid: 7, rank: Some(3), ..span(1, 1, 0) })
+        Row::Span(Box::new(Span { layer, kind, dur_ns: millis * MS, errno, pid: 7, rank: Some(3), ..span(1, 1, 0) }))
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(found("slow=10ms", read(Layer::App, 10)), None);
         assert!(found("slow=app:10ms", read(Layer::App, 10)).is_some());
         assert_eq!(found("slow=10ms", call(Layer::Syscall, Kind::Wait, 500, 0)), None);
-        let cut = Row::Span(Span { dur_ns: 500 * MS, flags: flag::UNFINISHED, ..span(1, 1, 0) });
+        let cut = Row::Span(Box::new(Span { dur_ns: 500 * MS, flags: flag::UNFINISHED, ..span(1, 1, 0) }));
         assert_eq!(found("slow=10ms", cut), None);
         let request = |status| {
             let all = Block {
@@ -336,7 +336,7 @@ mod tests {
         let ended = |exit_code| {
             let exe = Some("/bin/app".to_owned());
             let process = Process { pid: 7, end_ns: Some(9), exe, exit_code, ..Process::nameless(1, 0) };
-            found("crash", Row::Process(process))
+            found("crash", Row::Process(Box::new(process)))
         };
         assert_eq!(ended(Some(128 + 11)).unwrap(), "crash: SIGSEGV ended /bin/app (pid 7)");
         assert!(ended(Some(128 + 9)).is_some());

@@ -106,7 +106,7 @@ fn run(worker: Worker) -> Result<()> {
         decoder: Decoder::default(),
         pids: HashMap::new(),
         sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
-        rows: mounts.iter().cloned().map(Row::Mount).collect(),
+        rows: mounts.iter().cloned().map(|m| Row::Mount(Box::new(m))).collect(),
         mounts,
         host,
         users: HashMap::new(),
@@ -275,7 +275,7 @@ impl State {
         }
         self.mounts.retain(|old| new.iter().all(|m| m.mount_id != old.mount_id));
         self.sought.extend(new.iter().map(|m| (m.mount_id, m.dev)));
-        self.rows.extend(new.iter().cloned().map(Row::Mount));
+        self.rows.extend(new.iter().cloned().map(|m| Row::Mount(Box::new(m))));
         self.mounts.extend(new);
         self.correlator.set_mounts(self.mounts.clone(), self.host);
     }

@@ -218,16 +218,16 @@ impl Summary {
                     self.files.device(file, part.bytes);
                 }
             }
-            Row::File(file) => self.dims.file(file.clone()),
+            Row::File(file) => self.dims.file((**file).clone()),
             Row::Handle(handle) => self.dims.handle(handle.clone()),
             Row::Object(object) => self.dims.object(object.clone()),
-            Row::Process(process) => self.dims.process(process.clone()),
+            Row::Process(process) => self.dims.process((**process).clone()),
             Row::Thread(thread) => {
                 if self.seen_threads.len() < REMEMBERED && self.seen_threads.insert(thread.thread_ix) {
                     *self.processes.threads.entry(thread.process_ix).or_default() += 1;
                 }
             }
-            Row::Mount(mount) => self.dims.mount(mount.clone()),
+            Row::Mount(mount) => self.dims.mount((**mount).clone()),
             Row::Metric(metric) => self.dims.metric(metric),
             Row::Loss(loss) => self.dims.loss(loss),
             Row::Coverage(verdict) => self.dims.verdict(verdict),

@@ -207,11 +207,11 @@ impl Dims {
     pub fn rows(&self) -> Vec<Row> {
         let meta = self.meta.iter().map(|(key, value)| Meta { key: key.clone(), value: value.clone() });
         let mut rows: Vec<Row> = meta.map(Row::Meta).collect();
-        rows.extend(self.files.values().map(|f| Row::File(f.row.clone())));
+        rows.extend(self.files.values().map(|f| Row::File(Box::new(f.row.clone()))));
         rows.extend(self.handles.values().cloned().map(Row::Handle));
         rows.extend(self.objects.values().cloned().map(Row::Object));
-        rows.extend(self.processes.values().cloned().map(Row::Process));
-        rows.extend(self.mounts.values().cloned().map(Row::Mount));
+        rows.extend(self.processes.values().cloned().map(|row| Row::Process(Box::new(row))));
+        rows.extend(self.mounts.values().cloned().map(|m| Row::Mount(Box::new(m))));
         rows.extend(self.verdicts.iter().cloned().map(Row::Coverage));
         let loss = |l: &LossRow| Loss {
             t_ns: l.last_ns,

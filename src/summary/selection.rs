@@ -25,7 +25,7 @@ impl Summary {
         let (links, blocks) = self.recent.requests(&ids);
         rows.extend(links.into_iter().map(Row::BlockLink));
         rows.extend(blocks.into_iter().map(Row::Block));
-        rows.extend(spans.into_iter().map(Row::Span));
+        rows.extend(spans.into_iter().map(|row| Row::Span(Box::new(row))));
         rows
     }
 }

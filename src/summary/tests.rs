@@ -94,7 +94,7 @@ fn trees() -> impl Strategy<Value = Vec<Span>> {
 fn summary(spans: &[Span]) -> Summary {
     let mut summary = Summary::new(From::Spans);
     for s in spans {
-        summary.push(&Row::Span(s.clone()));
+        summary.push(&Row::Span(Box::new(s.clone())));
     }
     summary
 }
@@ -180,7 +180,7 @@ proptest! {
         let window = Window { from_ns: from, to_ns: from + 10_000_000_000 };
         let mut some = Summary::new(From::Spans).only(Some(Arc::clone(&filter)), Some(window));
         for s in &spans {
-            some.push(&Row::Span(s.clone()));
+            some.push(&Row::Span(Box::new(s.clone())));
         }
         let wanted = |s: &&Span| filter.matches(&facts(s, None)) && (window.from_ns..window.to_ns).contains(&s.start_ns);
         let overview = on(&some, Screen::Overview).overview;
@@ -204,7 +204,7 @@ fn memory_is_bounded_and_what_finds_no_room_is_told() {
     for n in 0..calls {
         let thread = n % 6000;
         let s = span(thread, n / 6000 + 1, 3, i64::from(n) * 1_000_000_000, 5);
-        summary.push(&Row::Span(Span { file_id: Some(n as i32), ..s }));
+        summary.push(&Row::Span(Box::new(Span { file_id: Some(n as i32), ..s })));
     }
     let overview = on(&summary, Screen::Overview);
     let (files, processes) = (&overview.files, &overview.processes);

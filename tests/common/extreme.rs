@@ -26,13 +26,14 @@ pub fn rows(aggregate: bool) -> Vec<Row> {
         let lists = || Some(vec![i64::MAX; 10]);
         if let Row::FileRollup(row) = sums(1, 0) {
             let row =
-                FileRollup { layer, kind, from_ns: times.0, to_ns: times.1, calls: next(), errors: next(), ..row };
+                FileRollup { layer, kind, from_ns: times.0, to_ns: times.1, calls: next(), errors: next(), ..*row };
             let row =
                 FileRollup { bytes: next(), req_bytes: next(), dur_ns: next(), self_ns: next(), max_ns: next(), ..row };
             let row =
                 FileRollup { sequential: next(), consecutive: next(), miss_bytes: next(), other_sizes: next(), ..row };
             let row = FileRollup { sizes: lists(), durations: lists(), common_size_calls: lists(), ..row };
-            t.row(Row::FileRollup(FileRollup { common_stride_calls: lists(), common_sizes: lists(), ..row }));
+            let row = FileRollup { common_stride_calls: lists(), common_sizes: lists(), ..row };
+            t.row(Row::FileRollup(Box::new(row)));
         }
         let rollup =
             Rollup { t_ns: next(), layer, op: "read", kind, process_ix: 1, pid: 1, rank: None, calls: next(), ..NONE };

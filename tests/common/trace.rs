@@ -140,7 +140,7 @@ impl Trace {
 
     /// All rows, other tables first.
     pub fn finish(self) -> Vec<Row> {
-        self.rows.into_iter().chain(self.spans.into_iter().map(Row::Span)).collect()
+        self.rows.into_iter().chain(self.spans.into_iter().map(|span| Row::Span(Box::new(span)))).collect()
     }
 }
 
@@ -151,7 +151,7 @@ pub fn meta(key: &str, value: &str) -> Row {
 
 /// A file with a path.
 pub fn file(file_id: i32, path: &str) -> Row {
-    Row::File(File {
+    Row::File(Box::new(File {
         file_id,
         dev: 8 << 20,
         ino: i64::from(file_id),
@@ -168,7 +168,7 @@ pub fn file(file_id: i32, path: &str) -> Row {
         data_ino: None,
         role: "data",
         unlinked: false,
-    })
+    }))
 }
 
 /// A handle of a file.
@@ -195,7 +195,7 @@ pub fn handle(handle_id: i32, parent_handle_id: Option<i32>, layer: Layer, file:
 
 /// A process, of a rank or not.
 pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
-    Row::Process(Process {
+    Row::Process(Box::new(Process {
         process_ix,
         pid: 1000 + process_ix,
         ppid: 1,
@@ -213,7 +213,7 @@ pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
         world_size: rank.map(|_| 2),
         job_id: None,
         exit_code: None,
-    })
+    }))
 }
 
 /// Row `n` of each table that calls and requests do not fill, except for sums; its times are around `now`.
@@ -247,7 +247,7 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
             filters: None,
         }),
         Row::Thread(Thread { thread_ix: n, process_ix: 1, pid: 1001, tid: 1001 + n, comm: text("sim") }),
-        Row::Mount(Mount {
+        Row::Mount(Box::new(Mount {
             mount_id: n,
             mount_ns: 1,
             path: text("/mnt"),
@@ -268,7 +268,7 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
             opt_io_size: None,
             rotational: None,
             scheduler: None,
-        }),
+        })),
         Row::BlockBytes(BlockBytes {
             req_id: i64::from(n),
             process_ix: Some(1),
@@ -309,7 +309,7 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
 
 /// A request of a call that another one served.
 pub fn rpc(rpc_id: i64, client: &Span, server: &Span) -> Row {
-    Row::Rpc(Rpc {
+    Row::Rpc(Box::new(Rpc {
         rpc_id,
         protocol: "fuse",
         op: "read",
@@ -329,12 +329,12 @@ pub fn rpc(rpc_id: i64, client: &Span, server: &Span) -> Row {
         req_bytes: Some(4096),
         bytes: Some(4096),
         errno: Some(0),
-    })
+    }))
 }
 
 /// Sums of the writes of a process to a file, as of a trace with `--aggregate`.
 pub fn sums(process_ix: i32, from_ns: i64) -> Row {
-    Row::FileRollup(FileRollup {
+    Row::FileRollup(Box::new(FileRollup {
         from_ns,
         to_ns: from_ns + 1_000_000_000,
         layer: Layer::Syscall,
@@ -375,5 +375,5 @@ pub fn sums(process_ix: i32, from_ns: i64) -> Row {
         common_strides: Some(vec![512]),
         common_stride_calls: Some(vec![3]),
         other_strides: 0,
-    })
+    }))
 }
