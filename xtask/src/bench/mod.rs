@@ -2,6 +2,7 @@
 
 mod calls;
 mod capacity;
+mod memory;
 mod phases;
 mod runs;
 mod turns;

@@ -1,8 +1,10 @@
 //! What tracing adds to whole runs of programs: how long they take untraced, traced, and under strace.
 
 use anyhow::{Context, Result, bail};
+use std::path::Path;
 use std::process::Command;
 
+use super::memory::Disk;
 use super::turns::{Turns, table};
 use super::{Bench, calls_and_losses, said};
 use crate::programs;
@@ -21,9 +23,19 @@ enum Way {
     Lost,
 }
 
+/// Where the files of a program are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    /// The disk of `--dir`.
+    Disk,
+    /// A disk in memory, as fast in each run: what differs is what tracing adds.
+    Memory,
+}
+
 /// A program, as lines for a shell in an empty directory.
 struct Run {
     what: &'static str,
+    on: On,
     /// What it needs, once; and before each run.
     prepare: &'static str,
     before: &'static str,
@@ -35,7 +47,16 @@ struct Run {
 /// `CHECKPOINT`, `DEMO`, `RECORDS`: our own programs; `MPIRUN`: two processes.
 const RUNS: &[Run] = &[
     Run {
+        what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed, on the disk of `--dir`",
+        on: On::Disk,
+        prepare: "",
+        before: "rm -f data.h5; sync",
+        command: "MPIRUN CHECKPOINT data.h5 128",
+        strace: false,
+    },
+    Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed",
+        on: On::Memory,
         prepare: "",
         before: "rm -f data.h5; sync",
         command: "MPIRUN CHECKPOINT data.h5 128",
@@ -43,6 +64,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         what: "parallel HDF5, MPI-IO, POSIX and stdio, 2 ranks, small calls",
+        on: On::Memory,
         prepare: "",
         before: "rm -rf out; sync",
         command: "MPIRUN DEMO out 20",
@@ -50,13 +72,15 @@ const RUNS: &[Run] = &[
     },
     Run {
         what: "2 million records of 64 bytes through stdio",
+        on: On::Memory,
         prepare: "",
-        before: "",
+        before: "rm -f records.data; sync",
         command: "RECORDS records.data",
         strace: false,
     },
     Run {
         what: "fio, 4 KiB random reads, direct, depth 16, 1 GiB",
+        on: On::Memory,
         prepare: "fio --name=a --size=256m --rw=write --bs=1m --end_fsync=1 --filename=fio.data",
         before: "",
         command: "fio --name=a --ioengine=libaio --direct=1 --bs=4k --rw=randread --iodepth=16 --norandommap \
@@ -65,13 +89,15 @@ const RUNS: &[Run] = &[
     },
     Run {
         what: "tar x of /usr/include",
+        on: On::Memory,
         prepare: "tar -C /usr -cf include.tar include",
-        before: "rm -rf include",
+        before: "rm -rf include; sync",
         command: "tar -xf include.tar",
         strace: true,
     },
     Run {
         what: "python3 imports 60 modules, 10 times",
+        on: On::Memory,
         prepare: "",
         before: "",
         command: "for i in 1 2 3 4 5 6 7 8 9 10; do python3 -c 'import argparse, ast, asyncio, base64, bz2, calendar, \
@@ -100,8 +126,13 @@ pub fn run(bench: &Bench) -> Result<String> {
         ("MPIRUN", format!("{} --allow-run-as-root --oversubscribe -np 2", programs::openmpi("mpirun"))),
     ];
     let script = |line: &str| own.iter().fold(line.to_owned(), |line, (name, is)| line.replace(name, is));
+    let memory = Disk::make(&bench.work)?;
+    let dir = |run: &Run| if run.on == On::Disk { bench.work.clone() } else { memory.dir.clone() };
     for run in RUNS {
-        shell(bench, run.prepare)?;
+        shell(&dir(run), run.prepare)?;
+        // The first run of all finds its files and libraries, and its place on the disk, as none after it does.
+        shell(&dir(run), run.before)?;
+        shell(&dir(run), &script(run.command))?;
     }
     let ways = |row: usize| {
         let strace = RUNS.get(row).is_some_and(|run| run.strace).then_some(Way::Strace);
@@ -115,7 +146,7 @@ pub fn run(bench: &Bench) -> Result<String> {
             Way::Lost => return Ok(calls_and_losses(&bench.report()?).1),
             _ => {}
         }
-        shell(bench, run.before)?;
+        shell(&dir(run), run.before)?;
         let timed = script(&TIMED.replace("COMMAND", run.command));
         let line = ["bash", "-c", &timed];
         let mut command = match way {
@@ -127,7 +158,7 @@ pub fn run(bench: &Bench) -> Result<String> {
         if way == Way::Strace {
             command.args(["-f", "-o", "/dev/null"]);
         }
-        said(command.args(line).current_dir(&bench.work), "took")
+        said(command.args(line).current_dir(dir(run)), "took")
     })?;
     let rows: Vec<Vec<String>> = RUNS
         .iter()
@@ -148,12 +179,12 @@ pub fn run(bench: &Bench) -> Result<String> {
         .chain(COLUMNS.map(|(_, name)| name))
         .chain(["bytes per call on disk", "lost"])
         .collect();
-    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians";
+    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians. Files are on a disk in memory but where `--dir` is said";
     Ok(table(title, &heads, &rows))
 }
 
-fn shell(bench: &Bench, line: &str) -> Result<()> {
-    let out = Command::new("sh").args(["-c", line]).current_dir(&bench.work).output().context("cannot start sh")?;
+fn shell(dir: &Path, line: &str) -> Result<()> {
+    let out = Command::new("sh").args(["-c", line]).current_dir(dir).output().context("cannot start sh")?;
     if !out.status.success() {
         bail!("{line} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
     }
