@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 pub fn check(pids: &[u32]) -> Result<()> {
     for pid in pids {
         let status = match fs::read(format!("/proc/{pid}/status")) {
-            Ok(_) if ended(*pid) => bail!("process {pid} has ended already (its parent has not waited for it)"),
+            Ok(_) if ended(*pid) => {
+                bail!("process {pid} has ended, or is about to (its parent may not have waited for it)")
+            }
             Ok(text) => maps::status(&text),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!("no such process: {pid}"),
             Err(e) => bail!("process {pid}: {e}"),
@@ -199,10 +201,12 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     events
 }
 
-/// Has the process ended? A zombie has.
+/// Has the process ended, or does each of its threads? A zombie has. To give up what it has may take long after the kernel side
+/// was told of the end, and was told for nothing when the process was no target yet.
 pub fn ended(pid: u32) -> bool {
-    let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t));
-    status.map_or(true, |s| matches!(s.state, Some('Z' | 'X')))
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    let stats = threads.flatten().map(|thread| fs::read(thread.path().join("stat")));
+    stats.filter_map(|text| maps::stat(&text.ok()?)).all(|thread| thread.exiting)
 }
 
 /// The number of a process's root directory, as `iot_root_of` in `bpf/path.h` makes it, and the directory's own path.
@@ -270,6 +274,19 @@ impl PathOnly for fs::OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        assert!(!ended(std::process::id()));
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(!ended(child.id()));
+        drop(child.stdin.take());
+        while !ended(child.id()) {
+            std::thread::yield_now();
+        }
+        let zombie = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
+        assert!(maps::stat(&zombie).unwrap().exiting && child.wait().unwrap().success() && ended(child.id()));
+    }
 
     #[test]
     fn the_group_that_tells_most_is_taken() {

@@ -96,8 +96,6 @@ fn mount(line: &[u8]) -> Option<MountEntry> {
 /// What `/proc/PID/status` says of a process. `None` and empty: it does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// `R`, `S`, `D`, `T`, `t`, `Z`, `X`, ...
-    pub state: Option<char>,
     pub tgid: Option<u32>,
     pub ppid: Option<u32>,
     /// The real user.
@@ -116,7 +114,6 @@ pub fn status(text: &[u8]) -> Status {
         let (key, rest) = (&line[..colon], &line[colon + 1..]);
         let mut values = rest.split(u8::is_ascii_whitespace).filter(|v| !v.is_empty());
         match key {
-            b"State" => status.state = values.next().and_then(|v| v.first()).map(|&b| char::from(b)),
             b"Tgid" => status.tgid = values.next().and_then(decimal),
             b"PPid" => status.ppid = values.next().and_then(decimal),
             b"Uid" => status.uid = values.next().and_then(decimal),
@@ -136,9 +133,14 @@ pub struct Stat {
     pub comm: Vec<u8>,
     pub state: char,
     pub ppid: u32,
+    /// It ends: the kernel has begun to take away what it has, which may take a while.
+    pub exiting: bool,
     /// Clock ticks (`sysconf(_SC_CLK_TCK)`) since boot; with the pid it names a process for ever.
     pub start_ticks: u64,
 }
+
+/// `include/linux/sched.h`.
+const PF_EXITING: u64 = 4;
 
 /// Reads the content of `/proc/PID/stat`; `None` when it has another form.
 pub fn stat(text: &[u8]) -> Option<Stat> {
@@ -149,9 +151,11 @@ pub fn stat(text: &[u8]) -> Option<Stat> {
     let mut fields = text[close + 1..].split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
     let state = char::from(*fields.next()?.first()?);
     let parent = decimal(fields.next()?)?;
-    // proc_pid_stat(5): the state is field 3, the parent 4, the start 22.
-    let start_ticks = decimal(fields.nth(22 - 5)?)?;
-    Some(Stat { pid: decimal(text[..open].trim_ascii())?, comm, state, ppid: parent, start_ticks })
+    // proc_pid_stat(5): the state is field 3, the parent 4, the flags 9, the start 22.
+    let flags: u64 = decimal(fields.nth(9 - 5)?)?;
+    let start_ticks = decimal(fields.nth(22 - 10)?)?;
+    let exiting = flags & PF_EXITING != 0;
+    Some(Stat { pid: decimal(text[..open].trim_ascii())?, comm, state, ppid: parent, exiting, start_ticks })
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -277,14 +281,8 @@ mod tests {
     #[test]
     fn status_of_a_contained_process() {
         let text = b"Name:\ta:b\nState:\tt (tracing stop)\nTgid:\t12\nPPid:\t3\nUid:\t1000\t0\t0\t0\nNSpid:\t12\t7\t1\nSeccomp:\t2\nSeccomp_filters:\t9\n";
-        let expected = Status {
-            state: Some('t'),
-            tgid: Some(12),
-            ppid: Some(3),
-            uid: Some(1000),
-            seccomp: Some(2),
-            ns_pid: vec![12, 7, 1],
-        };
+        let expected =
+            Status { tgid: Some(12), ppid: Some(3), uid: Some(1000), seccomp: Some(2), ns_pid: vec![12, 7, 1] };
         assert_eq!(status(text), expected);
         assert_eq!(status(b"Uid:\nTgid: x\nState:\n:::\n"), Status::default());
     }
@@ -305,7 +303,9 @@ mod tests {
         let t = stat(format!("77 (a) (b) R 1{tail}").as_bytes()).unwrap();
         assert_eq!((t.comm.as_slice(), t.state, t.ppid), (&b"a) (b"[..], 'R', 1));
         let t = stat(format!("77 (x){tail}").as_bytes()).unwrap();
-        assert_eq!((t.comm.as_slice(), t.start_ticks), (&b"x"[..], 4242));
+        assert_eq!((t.comm.as_slice(), t.start_ticks, t.exiting), (&b"x"[..], 4242, false));
+        let t = stat(format!("77 (x){}", tail.replace(" 10 ", " 4194572 ")).as_bytes()).unwrap();
+        assert!(t.exiting && t.start_ticks == 4242);
         for odd in ["", "77", "77 (x", "77 )x(", "77 (x)", "77 (x) R", "x (x) R 1 2", "77 (x) R 1 2 3"] {
             assert_eq!(stat(odd.as_bytes()), None, "{odd}");
         }

@@ -1,36 +1,76 @@
 /*
- * Many files, all open at once: `many_files DIR COUNT`. It makes them, as many of them as one process may have, and says how many
- * that are; it waits for a line on stdin, and reads one byte of each: of the file DIR/N at the place N, where there is none.
+ * Many files, all open at once: `many_files DIR COUNT`. Children of it make and keep them open, each as many as one process may
+ * have. It says how many that are, and the numbers of the children; when it gets a line on stdin, they read one byte of each: of
+ * the file DIR/N at the place N, where there is none.
  */
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "truth.h"
 
-int main(int argc, char **argv)
-{
-	CHECK(argc == 3);
-	long count = atol(argv[2]);
-	struct rlimit room = {count + 100, count + 100}, most;
-	int *files = malloc(count * sizeof(*files));
-	char path[4096], byte;
+#define SPARE 100
 
-	CHECK(files && getrlimit(RLIMIT_NOFILE, &most) == 0);
+/* How many files a process may have open, and no more than are wanted. */
+static long room(long wanted)
+{
+	struct rlimit room = {wanted + SPARE, wanted + SPARE}, most;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
 	/* More than the limit takes a capability. */
 	if (setrlimit(RLIMIT_NOFILE, &room) != 0) {
 		room = (struct rlimit){most.rlim_max, most.rlim_max};
 		CHECK(setrlimit(RLIMIT_NOFILE, &room) == 0);
-		count = (long)room.rlim_cur - 100;
 	}
-	for (long i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "%s/%ld", argv[1], i);
-		files[i] = open(path, O_CREAT | O_RDWR, 0600);
-		CHECK(files[i] >= 0);
+	return (long)room.rlim_cur - SPARE;
+}
+
+static int keep(const char *dir, long from, long to, int ready, int go)
+{
+	int *files = malloc((to - from) * sizeof(*files));
+	char path[4096], byte = 0;
+
+	CHECK(files);
+	for (long i = from; i < to; i++) {
+		snprintf(path, sizeof(path), "%s/%ld", dir, i);
+		files[i - from] = open(path, O_CREAT | O_RDWR, 0600);
+		CHECK(files[i - from] >= 0);
 	}
-	snprintf(path, sizeof(path), "%ld\n", count);
-	CHECK(truth_write(1, path) == 0);
+	CHECK(write(ready, &byte, 1) == 1);
+	CHECK(read(go, &byte, 1) == 0);
+	for (long i = from; i < to; i++)
+		CHECK(pread(files[i - from], &byte, 1, i) == 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 3);
+	long count = atol(argv[2]), each = room(count), children = (count + each - 1) / each;
+	int ready[2], go[2], status, used;
+	char said[4096], byte;
+
+	CHECK(pipe(ready) == 0 && pipe(go) == 0);
+	used = snprintf(said, sizeof(said), "%ld", count);
+	for (long i = 0; i < children; i++) {
+		long from = i * each, to = from + each < count ? from + each : count;
+		pid_t child = fork();
+
+		CHECK(child >= 0);
+		if (child == 0) {
+			close(go[1]);
+			return keep(argv[1], from, to, ready[1], go[0]);
+		}
+		used += snprintf(said + used, sizeof(said) - used, " %d", child);
+		CHECK(used < (int)sizeof(said) - 2);
+	}
+	for (long i = 0; i < children; i++)
+		CHECK(read(ready[0], &byte, 1) == 1);
+	strcat(said, "\n");
+	CHECK(truth_write(1, said) == 0);
 	CHECK(read(0, &byte, 1) == 1);
-	for (long i = 0; i < count; i++)
-		CHECK(pread(files[i], &byte, 1, i) == 0);
+	close(go[1]);
+	for (long i = 0; i < children; i++)
+		CHECK(wait(&status) > 0 && status == 0);
 	return 0;
 }
