@@ -35,10 +35,10 @@ struct iot_sum {
 	u64 inner;	/* of it, in calls inside */
 	u64 nested_own; /* exclusive time of nested calls */
 	u64 max;
-	u64 max_at; /* when that began */
-	u64 first;  /* when the first one began; 0: there was none */
-	u64 last;   /* when the last one ended */
-	u64 end;    /* one behind the last byte of the file that was read or written */
+	u64 max_at;   /* when that began */
+	u64 first;    /* when the first one began; 0: there was none */
+	u64 last;     /* when the last one ended */
+	u64 end;      /* one behind the last byte of the file that was read or written */
 	u64 skipping; /* further on in the file, but not right behind the last one */
 	u64 consecutive;
 	u64 switches; /* from reading to writing, or back */

@@ -30,7 +30,7 @@ pub struct Order {
     watermark: u64,
     /// What is released, as it came, and its order: events are large and stay where they are. Empty; kept for their capacity.
     ready: Vec<Timed>,
-    order: Vec<(Key, u32)>,
+    sorted: Vec<(Key, u32)>,
 }
 
 /// An event, and whether it came after the watermark had passed it.
@@ -82,19 +82,19 @@ impl Order {
                 self.ready.extend(slice.extract_if(.., |t| t.event.time() < mark));
             }
         }
-        self.order.extend(self.ready.iter().zip(0..).map(|(t, at)| (key(&t.event), at)));
+        self.sorted.extend(self.ready.iter().zip(0..).map(|(t, at)| (key(&t.event), at)));
         // Rings deliver runs that are in order already, which this (stable, run-finding) sort makes cheap.
-        self.order.sort_by_key(|(key, _)| *key);
-        for (_, at) in &self.order {
+        self.sorted.sort_by_key(|(key, _)| *key);
+        for (_, at) in &self.sorted {
             if let Some(Timed { event, late }) = self.ready.get_mut(*at as usize) {
                 each(event, *late);
             }
         }
         let many = self.ready.len();
         self.ready.clear();
-        self.order.clear();
+        self.sorted.clear();
         give_back(&mut self.ready, many);
-        give_back(&mut self.order, many);
+        give_back(&mut self.sorted, many);
     }
 }
 
