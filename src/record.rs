@@ -7,6 +7,7 @@ pub mod detail;
 pub mod flight;
 mod job;
 pub mod live;
+mod memory;
 mod output;
 mod place;
 pub mod rank;
@@ -181,6 +182,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         triggers: args.flight.trigger.clone(),
         chooser,
         alarm: alarm.clone(),
+        said: destination.said.clone(),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -238,9 +240,13 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         }
     }
     let mut waiting = Waiting { told: warned, signals: signals.into_iter(), control: &control };
-    let written = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
+    let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
     destination.said.screen_ended();
+    if let Some(counted) = counted.filter(|_| !args.show.batch) {
+        // Nobody may read it any more.
+        let _ = std::io::stdout().write_all(counted.as_bytes());
+    }
     let started = command.is_some() || args.run.is_empty() || of_ranks;
     if started && outcome.is_ok() && written.is_ok() {
         destination.find();

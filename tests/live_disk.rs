@@ -134,7 +134,13 @@ fn a_quota_that_is_used_up_fails_the_trace_and_not_the_command() {
         dd if=/dev/zero of=\"$0/big\" bs=1 count=400000 status=none; echo last > \"$0/last\"; exit 3";
     let trace = Trace::running(work.path(), &dataset, &["--layers", "syscall"], many);
     live::until("a closed part", || dataset.join("spans-00002.parquet").exists());
-    trace.ends().fails(&[dataset.to_str().unwrap(), "the quota is used up", "uota exceeded", "closed parts"]);
+    trace.ends().fails(&[
+        dataset.to_str().unwrap(),
+        "the quota is used up",
+        "uota exceeded",
+        "closed parts",
+        "only counted in memory",
+    ]);
     let data = Data::read_part(&dataset);
     assert!(data.calls("write").any(|s| data.path(s) == Some(&work.path().join("first"))));
     sql::readable(&dataset);

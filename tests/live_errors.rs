@@ -138,13 +138,22 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(125), "{said}");
     assert!(said.contains(dataset.to_str().unwrap()) && said.contains("No space left"), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
+    assert!(said.contains("only counted in memory") && !said.contains("panicked"), "{said}");
+    // The trace went on as well.
+    let counted = String::from_utf8_lossy(&ended.stdout);
+    let line = counted.lines().find(|line| line.starts_with("syscall ")).unwrap_or_else(|| panic!("{counted}"));
+    let calls: usize = line.split_whitespace().nth_back(1).unwrap().parse().unwrap();
+    assert!(calls > 1000 && counted.contains("in no dataset"), "{counted}");
     // The command came to its end.
     assert_eq!(fs::read_to_string(&out).unwrap(), "last\n");
     assert_eq!(fs::metadata(work.path().join("out.big")).unwrap().size(), 400_000);
     // What was closed before is there.
     let data = Data::read_part(&dataset);
     assert!(data.calls("write").any(|s| data.path(s) == Some(&out) && s.bytes == Some(6)));
+    // Of the calls of dd none is missing without being told.
+    let lost = said.split(" calls that were not in closed parts").next().and_then(|said| said.rsplit(' ').next());
+    let lost: usize = lost.unwrap().parse().unwrap();
+    assert!((400_000..900_000).contains(&(data.spans.len() + lost + calls)), "{} {lost} {calls}", data.spans.len());
     sql::readable(&dataset);
 }
 

@@ -408,7 +408,8 @@ impl Files {
             let Some(state) = self.state(id) else { continue };
             (state.queued, state.resized) = (false, false);
             out.push(Row::File(Box::new(state.row.clone())));
-            out.extend(state.paths.drain(..).map(Row::FilePath));
+            // With their room: most files never get another name.
+            out.extend(std::mem::take(&mut state.paths).into_iter().map(Row::FilePath));
         }
     }
 

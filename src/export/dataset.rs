@@ -10,7 +10,8 @@ use nix::errno::Errno;
 use super::directory::{Directory, Whereabouts};
 use super::names;
 use super::stream::{Limits, Streams, Target};
-use crate::correlate::rows::Row;
+use super::table::Table as _;
+use crate::correlate::rows::{Row, Span};
 
 /// How long parts live, in order; the last age repeats. A short trace that is killed loses little too.
 const AGES: [Duration; 5] = [
@@ -120,6 +121,11 @@ impl DatasetWriter {
     pub(super) fn close(mut self) -> Result<Closed> {
         self.streams.close_all(&mut self.target).map_err(|error| explain(&self.target, error))?;
         Ok(Closed { target: self.target, rows: self.streams.rows() })
+    }
+
+    /// Calls in parts that are closed.
+    pub fn closed_calls(&self) -> u64 {
+        self.streams.rows().into_iter().find(|(table, _)| *table == Span::NAME).map_or(0, |(_, rows)| rows)
     }
 
     /// What finds its directory again.

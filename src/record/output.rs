@@ -10,6 +10,8 @@ pub enum Output {
     One(Box<DatasetWriter>),
     Rotating(Box<RotatingWriter>),
     Flight(Box<FlightWriter>),
+    /// Nowhere: the dataset could not be written any more.
+    None,
 }
 
 impl Output {
@@ -18,8 +20,18 @@ impl Output {
         match self {
             Self::One(writer) => writer.whereabouts().map(Some),
             Self::Rotating(writer) => writer.whereabouts().map(Some),
-            Self::Flight(_) => Ok(None),
+            Self::Flight(_) | Self::None => Ok(None),
         }
+    }
+
+    /// Gives up a dataset that cannot be written, whose closed parts stay: how many calls are in these. `None` where somebody
+    /// else sees to that: a flight recorder tries again, and datasets that follow each other end, so that a service is started
+    /// anew.
+    pub fn give_up(&mut self) -> Option<u64> {
+        let Self::One(writer) = self else { return None };
+        let calls = writer.closed_calls();
+        *self = Self::None;
+        Some(calls)
     }
 
     pub fn push(&mut self, row: Row) -> Result<()> {
@@ -30,6 +42,7 @@ impl Output {
                 writer.push(row);
                 Ok(())
             }
+            Self::None => Ok(()),
         }
     }
 
@@ -39,13 +52,14 @@ impl Output {
             Self::One(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
             Self::Rotating(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
             Self::Flight(writer) => writer.tick(elapsed),
+            Self::None => Ok(Forgotten::default()),
         }
     }
 
     /// Begins the next dataset, if there is to be more than one; what is to be described anew when it is used.
     pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
         match self {
-            Self::One(_) | Self::Flight(_) => Ok(Forgotten::default()),
+            Self::One(_) | Self::Flight(_) | Self::None => Ok(Forgotten::default()),
             Self::Rotating(writer) => writer.rotate(at),
         }
     }
@@ -55,6 +69,7 @@ impl Output {
             Self::One(writer) => writer.finish().map(drop),
             Self::Rotating(writer) => writer.finish(),
             Self::Flight(writer) => writer.finish(),
+            Self::None => Ok(()),
         }
     }
 

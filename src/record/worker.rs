@@ -12,10 +12,13 @@ use crate::metrics::endpoint::Shared;
 use crate::record::detail::Chooser;
 use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::live::Watch;
+use crate::record::memory::Memory;
 use crate::record::output::Output;
+use crate::record::said::Said;
 use crate::record::trigger::{self, Found, Trigger};
 use crate::record::wall;
-use anyhow::{Context as _, Result};
+use crate::summary::From;
+use anyhow::{Context as _, Error, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,13 +55,23 @@ pub struct Worker {
     /// What is to be told besides sums.
     pub chooser: Option<Chooser>,
     pub alarm: Option<SharedAlarm>,
+    /// Where it is told that the dataset cannot be written any more.
+    pub said: Said,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
     pub notes: Receiver<Note>,
 }
 
-/// Starts the worker; it ends after [`Drained::End`] or with the first row that could not be written.
-pub fn start(worker: Worker) -> Result<JoinHandle<Result<()>>> {
+/// How the work ended.
+pub struct Ended {
+    /// What could not be written.
+    pub written: Result<()>,
+    /// What was counted in memory since then.
+    pub counted: Option<String>,
+}
+
+/// Starts the worker; it ends after [`Drained::End`], or where nothing can be written and nobody goes on without.
+pub fn start(worker: Worker) -> Result<JoinHandle<Ended>> {
     let alarm = worker.alarm.clone();
     let work = move || {
         let done = run(worker);
@@ -91,12 +104,17 @@ struct State {
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
     alarm: Option<SharedAlarm>,
+    said: Said,
+    /// Why the dataset could not be written any more, and what was counted since.
+    failed: Option<Error>,
+    memory: Memory,
     t0: u64,
 }
 
-fn run(worker: Worker) -> Result<()> {
-    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, alarm, inbox, notes } = worker;
+fn run(worker: Worker) -> Ended {
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, alarm, said, inbox, notes } = worker;
     let t0 = config.t0;
+    let memory = Memory::new(if config.aggregate { From::Sums } else { From::Spans });
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
     correlator.set_mounts(mounts.clone(), host);
@@ -117,36 +135,45 @@ fn run(worker: Worker) -> Result<()> {
         triggers,
         chooser,
         alarm,
+        said,
+        failed: None,
+        memory,
         t0,
     };
-    while let Ok(drained) = inbox.recv() {
-        // Notes first: what was known before a batch was drained is there when it is worked off.
-        for note in notes.try_iter() {
-            s.note(note)?;
-        }
-        match drained {
-            Drained::Batch(batch) => {
-                gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
-                s.batch(&batch);
-            }
-            Drained::End => break,
-        }
-        s.write()?;
-    }
-    for note in notes.try_iter() {
-        s.note(note)?;
-    }
-    s.correlator.finish(now(), &mut s.rows);
-    s.write()?;
-    // What was asked for and is not here yet, and what the last rows asked for.
-    if let (Some(why), Some(writer)) = (s.alarm.as_ref().and_then(|a| a.with(Alarm::end)), s.writer.flight()) {
-        writer.ask(why, None);
-    }
-    s.write_flight(true)?;
-    s.writer.finish()
+    let written = s.work(&inbox, &notes, &gauges);
+    Ended { written: s.failed.map_or(written, Err), counted: s.memory.text() }
 }
 
 impl State {
+    fn work(&mut self, inbox: &Receiver<Drained>, notes: &Receiver<Note>, gauges: &Gauges) -> Result<()> {
+        while let Ok(drained) = inbox.recv() {
+            // Notes first: what was known before a batch was drained is there when it is worked off.
+            for note in notes.try_iter() {
+                self.note(note)?;
+            }
+            match drained {
+                Drained::Batch(batch) => {
+                    gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
+                    self.batch(&batch);
+                }
+                Drained::End => break,
+            }
+            self.write()?;
+        }
+        for note in notes.try_iter() {
+            self.note(note)?;
+        }
+        self.correlator.finish(now(), &mut self.rows);
+        self.write()?;
+        // What was asked for and is not here yet, and what the last rows asked for.
+        if let (Some(why), Some(writer)) = (self.alarm.as_ref().and_then(|a| a.with(Alarm::end)), self.writer.flight())
+        {
+            writer.ask(why, None);
+        }
+        self.write_flight(true)?;
+        std::mem::replace(&mut self.writer, Output::None).finish()
+    }
+
     fn note(&mut self, note: Note) -> Result<()> {
         match note {
             Note::Events(events) => {
@@ -289,17 +316,47 @@ impl State {
         }
         let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
         let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
-        let many = self.rows.len();
-        for row in self.rows.drain(..) {
-            self.writer.push(row)?;
+        let mut rows = std::mem::take(&mut self.rows);
+        let many = rows.len();
+        for row in rows.drain(..) {
+            self.memory.push(&row);
+            if let Err(why) = self.writer.push(row) {
+                self.give_up(why)?;
+            }
         }
-        give_back(&mut self.rows, many);
+        give_back(&mut rows, many);
+        self.rows = rows;
         // When its file is known.
         if let Some(found) = found {
             self.found(found);
         }
-        let forgotten = self.writer.tick(Duration::from_nanos(now().saturating_sub(self.t0)))?;
-        self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        match self.writer.tick(elapsed) {
+            Ok(forgotten) => self.correlator.forgotten(&forgotten.files, &forgotten.objects),
+            Err(why) => self.give_up(why)?,
+        }
+        self.memory.tick(elapsed.as_nanos() as i64);
         self.write_flight(false)
+    }
+
+    /// The dataset cannot be written any more: what comes is counted in memory, where that is for us to see to.
+    fn give_up(&mut self, why: Error) -> Result<()> {
+        let Some(written) = self.writer.give_up() else { return Err(why) };
+        let t_ns = now().saturating_sub(self.t0) as i64;
+        let lost = self.memory.begin(t_ns, written);
+        self.said.say(&format!(
+            "{why:#}; {lost} calls that were not in closed parts are lost; calls are only counted in memory from now on"
+        ));
+        self.failed = Some(why);
+        let count = i64::try_from(lost).unwrap_or(i64::MAX);
+        let loss = Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "unwritten", process_ix: None, count });
+        self.memory.push(&loss);
+        if let Some(watch) = &self.watch {
+            watch.push(std::slice::from_ref(&loss));
+        }
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.push(std::slice::from_ref(&loss)));
+        }
+        Ok(())
     }
 }
