@@ -3,11 +3,13 @@
 use crate::event::Event;
 use std::collections::BTreeMap;
 
-/// Events wait in slices of 2^23 ns, some 8 ms: of all that wait only the slice with the watermark is looked through.
-const SLICE_BITS: u32 = 23;
+/// Events wait in slices of 2^22 ns, some 4 ms: of all that wait only the slice with the watermark is looked through.
+const SLICE_BITS: u32 = 22;
 
-/// As many slices as are emptied at one look at the rings, or a few more.
+/// So many slices that were emptied are used again, of those that are no larger than a million events a second make them: sums
+/// come all at once, and their room goes back.
 const MOST_EMPTY: usize = 32;
+const USUAL: usize = 8192;
 
 /// Room for so many is always kept.
 const LITTLE: usize = 4096;
@@ -72,7 +74,7 @@ impl Order {
         {
             let mut slice = slice.remove();
             self.ready.append(&mut slice);
-            if self.empty.len() < MOST_EMPTY {
+            if self.empty.len() < MOST_EMPTY && slice.capacity() <= USUAL {
                 self.empty.push(slice);
             }
         }

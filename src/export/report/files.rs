@@ -131,28 +131,31 @@ impl Files {
     /// The top files with their handles, libraries last; paths are filled in later, see [`names`]; also counts all
     /// files in the header.
     pub fn finish(
-        self,
+        mut self,
         source: &mut dyn Source,
         quality: &Quality,
         header: &mut Header,
     ) -> Result<(Vec<FileRow>, LibraryFiles)> {
         header.files = self.figures.len();
-        let mut rows: HashMap<_, _> =
-            self.figures.into_iter().map(|(id, layers)| (id, row(id, layers, quality))).collect();
+        // Of all files only what they are sorted by: there may be a million.
+        let mut all: HashMap<i32, (&'static str, i64)> =
+            self.figures.iter().map(|(id, layers)| (*id, ("data", time_ns(layers)))).collect();
         source.files(&mut |file| {
-            if let Some(row) = rows.get_mut(&file.file_id) {
-                row.role = file.role;
+            if let Some((role, _)) = all.get_mut(&file.file_id) {
+                *role = file.role;
             }
             Ok(())
         })?;
-        let mut rows: Vec<FileRow> = rows.into_values().collect();
         let mut libraries = LibraryFiles::default();
-        for row in rows.iter().filter(|row| row.is_library()) {
+        for (_, time) in all.values().filter(|(role, _)| is_library(role)) {
             libraries.files += 1;
-            libraries.time_ns = libraries.time_ns.saturating_add(row.time_ns);
+            libraries.time_ns = libraries.time_ns.saturating_add(*time);
         }
-        rows.sort_by_key(|row| (row.is_library(), std::cmp::Reverse(row.time_ns), row.file_id));
-        rows.truncate(TOP);
+        let mut top: Vec<_> = all.into_iter().collect();
+        top.sort_unstable_by_key(|(id, (role, time))| (is_library(role), std::cmp::Reverse(*time), *id));
+        top.truncate(TOP);
+        let row = |(id, (role, _))| Some(FileRow { role, ..row(id, self.figures.remove(&id)?, quality) });
+        let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
         let mut handles = HashMap::<i32, Handle>::new();
         source.handles(&mut |handle| {
             handles.remove(&handle.handle_id);
@@ -179,15 +182,23 @@ impl Files {
 impl FileRow {
     /// Not what a user means by a file.
     pub fn is_library(&self) -> bool {
-        matches!(self.role, "lib" | "proc")
+        is_library(self.role)
     }
+}
+
+fn is_library(role: &str) -> bool {
+    matches!(role, "lib" | "proc")
+}
+
+/// The time of its system calls, or of the layer that took most where there are none.
+fn time_ns(layers: &[(Layer, Figures)]) -> i64 {
+    let syscall = layers.iter().find(|(layer, _)| *layer == Layer::Syscall).map(|(_, f)| f.time);
+    syscall.unwrap_or_else(|| layers.iter().map(|(_, f)| f.time).max().unwrap_or(0))
 }
 
 fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> FileRow {
     layers.sort_by_key(|(layer, _)| *layer);
-    let syscall = layers.iter().find(|(layer, _)| *layer == Layer::Syscall).map(|(_, f)| f.time);
-    let most = || layers.iter().map(|(_, f)| f.time).max().unwrap_or(0);
-    let time_ns = syscall.unwrap_or_else(most);
+    let time_ns = time_ns(&layers);
     let layer = |(layer, f): (Layer, Figures)| FileLayer {
         layer: layer.name(),
         calls: f.calls,
