@@ -24,7 +24,7 @@ pub struct Wish {
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u8).range(1..=100))]
     busy: u8,
     /// Most memory that a tracer may have, in MiB
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 768)]
     ceiling: u64,
     /// A directory on a disk
     #[arg(long, default_value = "/var/tmp")]
