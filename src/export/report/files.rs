@@ -91,11 +91,7 @@ impl Files {
     pub fn span(&mut self, span: &Span) {
         let (Some(file), true) = (span.file_id, span.layer_top) else { return };
         let layers = self.figures.entry(file).or_default();
-        let at = layers.iter().position(|(layer, _)| *layer == span.layer).unwrap_or_else(|| {
-            layers.push((span.layer, Figures::default()));
-            layers.len() - 1
-        });
-        let figures = &mut layers[at].1;
+        let figures = of_layer(layers, span.layer);
         figures.calls += 1;
         figures.time = figures.time.saturating_add(span.dur_ns);
         figures.errors += i64::from(span.errno != 0);
@@ -110,11 +106,7 @@ impl Files {
     pub fn sums(&mut self, row: &FileRollup) {
         let Some(file) = row.file_id else { return };
         let layers = self.figures.entry(file).or_default();
-        let at = layers.iter().position(|(layer, _)| *layer == row.layer).unwrap_or_else(|| {
-            layers.push((row.layer, Figures::default()));
-            layers.len() - 1
-        });
-        let figures = &mut layers[at].1;
+        let figures = of_layer(layers, row.layer);
         figures.calls = figures.calls.saturating_add(row.calls);
         figures.time = figures.time.saturating_add(row.dur_ns);
         figures.errors = figures.errors.saturating_add(row.errors);
@@ -188,6 +180,16 @@ impl FileRow {
 
 fn is_library(role: &str) -> bool {
     matches!(role, "lib" | "proc")
+}
+
+/// The figures of a layer. Room for one at a time: there may be a million files, and most have one.
+fn of_layer(layers: &mut Vec<(Layer, Figures)>, layer: Layer) -> &mut Figures {
+    let at = layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
+        layers.reserve_exact(1);
+        layers.push((layer, Figures::default()));
+        layers.len() - 1
+    });
+    &mut layers[at].1
 }
 
 /// The time of its system calls, or of the layer that took most where there are none.
