@@ -24,6 +24,11 @@ impl Output {
         }
     }
 
+    /// Does the trace go on when nothing can be written any more?
+    pub const fn may_give_up(&self) -> bool {
+        matches!(self, Self::One(_) | Self::None)
+    }
+
     /// Gives up a dataset that cannot be written, whose closed parts stay: how many calls are in these. `None` where somebody
     /// else sees to that: a flight recorder tries again, and datasets that follow each other end, so that a service is started
     /// anew.

@@ -317,9 +317,11 @@ impl State {
         let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
         let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
         let mut rows = std::mem::take(&mut self.rows);
-        let many = rows.len();
+        let (many, counts) = (rows.len(), self.writer.may_give_up());
         for row in rows.drain(..) {
-            self.memory.push(&row);
+            if counts {
+                self.memory.push(&row);
+            }
             if let Err(why) = self.writer.push(row) {
                 self.give_up(why)?;
             }
@@ -344,9 +346,13 @@ impl State {
         let Some(written) = self.writer.give_up() else { return Err(why) };
         let t_ns = now().saturating_sub(self.t0) as i64;
         let lost = self.memory.begin(t_ns, written);
-        self.said.say(&format!(
-            "{why:#}; {lost} calls that were not in closed parts are lost; calls are only counted in memory from now on"
-        ));
+        // How many calls sums are of that were not written is not known.
+        let what = if lost > 0 {
+            format!("{lost} calls that were not in closed parts are lost")
+        } else {
+            "what was not in closed parts is lost".to_owned()
+        };
+        self.said.say(&format!("{why:#}; {what}; calls are only counted in memory from now on"));
         self.failed = Some(why);
         let count = i64::try_from(lost).unwrap_or(i64::MAX);
         let loss = Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "unwritten", process_ix: None, count });
