@@ -1,7 +1,8 @@
 //! Remembers the last row of each thing, so that a new dataset describes whatever its rows refer to.
 //!
 //! A thing is described again in a dataset when the first row there refers to it. What nobody can refer to any more is
-//! forgotten: things that have ended, files and objects that nobody has open, once a whole dataset was without them.
+//! forgotten: things that have ended, files and objects that nobody has open, once a whole dataset was without them, or many
+//! others have come since.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -23,10 +24,16 @@ const NODE: &str = "node_";
 /// Verdicts that are remembered at most, the last ones.
 const MAX_VERDICTS: usize = 1 << 18;
 
-/// A row, and the dataset that it was last written to.
+/// So many things come before it is looked, within a dataset, which of them nobody can refer to any more.
+pub const MANY: usize = 32_768;
+
+/// A row.
 struct Known<T> {
     row: T,
+    /// The dataset that it was last written to.
     written: u32,
+    /// The last look before it was mentioned.
+    look: u32,
 }
 
 type All<T> = HashMap<i32, Known<T>>;
@@ -85,6 +92,11 @@ pub struct Forgotten {
 pub struct Described {
     /// The number of the dataset.
     now: u32,
+    /// How often it was looked within datasets what can be forgotten, and at how many things it is done next.
+    look: u32,
+    next: usize,
+    /// What was forgotten so.
+    forgotten: Forgotten,
     processes: All<Process>,
     threads: All<Thread>,
     files: All<File>,
@@ -101,11 +113,17 @@ pub struct Described {
     totals: HashMap<(&'static str, Option<String>), (f64, f64)>,
 }
 
-/// Marks a thing as written to this dataset; its row, if it was not yet.
-fn again<T: Clone>(all: &mut All<T>, id: i32, now: u32) -> Option<T> {
-    let known = all.get_mut(&id).filter(|known| known.written != now)?;
-    known.written = now;
-    Some(known.row.clone())
+/// Marks a thing as written to this dataset, and mentioned since this look; its row, if it was not yet.
+fn again<T: Clone>(all: &mut All<T>, id: i32, (now, look): (u32, u32)) -> Option<T> {
+    let known = all.get_mut(&id)?;
+    known.look = look;
+    (std::mem::replace(&mut known.written, now) != now).then(|| known.row.clone())
+}
+
+/// Drops those that do not stay, and after many of them their room.
+fn keep_only<T>(all: &mut All<T>, mut stays: impl FnMut(i32, &Known<T>) -> bool) {
+    all.retain(|id, known| stays(*id, known));
+    all.shrink_to(4 * all.len());
 }
 
 /// Whether a figure counts from the start of a dataset.
@@ -153,14 +171,14 @@ impl Described {
     }
 
     fn keep(&mut self, row: &mut Row) {
-        let written = self.now;
+        let (written, look) = (self.now, self.look);
         match row {
-            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: (**r).clone(), written })),
-            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Known { row: r.clone(), written })),
-            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: (**r).clone(), written })),
+            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: (**r).clone(), written, look })),
+            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Known { row: r.clone(), written, look })),
+            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: (**r).clone(), written, look })),
             Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
-            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Known { row: r.clone(), written })),
-            Row::Object(r) => drop(self.objects.insert(r.object_id, Known { row: r.clone(), written })),
+            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Known { row: r.clone(), written, look })),
+            Row::Object(r) => drop(self.objects.insert(r.object_id, Known { row: r.clone(), written, look })),
             Row::Mount(r) => drop(self.mounts.insert(r.mount_id, (**r).clone())),
             // A verdict on a whole layer is one on the time until it is given.
             Row::Coverage(r) if !(r.target.is_empty() && r.symbol.is_empty()) => {
@@ -185,7 +203,7 @@ impl Described {
 
     /// Adds what describes the things that the rows from this one on refer to, and those that these refer to.
     fn describe(&mut self, mut at: usize, out: &mut Vec<Row>) {
-        let now = self.now;
+        let now = (self.now, self.look);
         while let Some(row) = out.get(at) {
             let References { processes, thread, file, handle, object } = References::of(row);
             let processes = processes.into_iter().flatten();
@@ -216,6 +234,22 @@ impl Described {
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }
 
+    /// Within a dataset: when so many things have come, or a quarter of those that had to stay, forgets what is over and was not
+    /// mentioned since that was done last.
+    pub fn forget(&mut self, many: usize) -> Forgotten {
+        if self.things() >= self.next.max(many) {
+            let look = self.look;
+            self.drop_old(|_, last| last >= look);
+            self.look += 1;
+            self.next = self.things() + many.max(self.things() / 4);
+        }
+        std::mem::take(&mut self.forgotten)
+    }
+
+    fn things(&self) -> usize {
+        self.processes.len() + self.threads.len() + self.files.len() + self.handles.len() + self.objects.len()
+    }
+
     /// The dataset ends. What it did not mention, and is over, is forgotten.
     pub fn end(&mut self) -> Forgotten {
         self.end_since(self.now)
@@ -223,46 +257,83 @@ impl Described {
 
     /// The same when not only this one may have mentioned it, but any from that number on.
     pub fn end_since(&mut self, first: u32) -> Forgotten {
-        let lately = |written: u32| written >= first;
         self.now += 1;
         for (total, before) in self.totals.values_mut() {
             *before = *total;
         }
-        self.processes.retain(|_, p| p.row.end_ns.is_none() || lately(p.written));
-        let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);
-        self.threads.retain(|_, t| !gone(t.row.process_ix) || lately(t.written));
-        let open = |h: &Known<Handle>| lately(h.written) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
-        let named = self.objects.values().filter(|o| lately(o.written)).filter_map(|o| o.row.handle_id);
+        self.drop_old(|written, _| written >= first);
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// Drops what is over and was not mentioned lately: by the dataset that it was written to last, and by the last look.
+    fn drop_old(&mut self, lately: impl Fn(u32, u32) -> bool) {
+        let (processes, forgotten) = (&mut self.processes, &mut self.forgotten);
+        keep_only(processes, |_, p| p.row.end_ns.is_none() || lately(p.written, p.look));
+        let gone = |process: i32| process >= 0 && !processes.contains_key(&process);
+        keep_only(&mut self.threads, |_, t| !gone(t.row.process_ix) || lately(t.written, t.look));
+        let open = |h: &Known<Handle>| lately(h.written, h.look) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
+        let named = self.objects.values().filter(|o| lately(o.written, o.look)).filter_map(|o| o.row.handle_id);
         let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
-        let handles = self.reached(handles);
-        self.handles.retain(|id, _| handles.contains(id));
-        let mut forgotten = Forgotten::default();
+        let handles = reached(&self.handles, &self.objects, handles);
+        keep_only(&mut self.handles, |id, _| handles.contains(&id));
         let of_handles: HashSet<i32> = self.handles.values().filter_map(|h| h.row.object_id).collect();
-        self.objects.retain(|id, o| {
-            let stays = lately(o.written) || of_handles.contains(id);
-            forgotten.objects.extend((!stays).then_some(*id));
+        keep_only(&mut self.objects, |id, o| {
+            let stays = lately(o.written, o.look) || of_handles.contains(&id);
+            forgotten.objects.extend((!stays).then_some(id));
             stays
         });
         let of_objects = self.objects.values().filter_map(|o| o.row.file_id);
         let open: HashSet<i32> = self.handles.values().filter_map(|h| h.row.file_id).chain(of_objects).collect();
-        self.files.retain(|id, f| {
-            let stays = lately(f.written) || open.contains(id);
-            forgotten.files.extend((!stays).then_some(*id));
+        keep_only(&mut self.files, |id, f| {
+            let stays = lately(f.written, f.look) || open.contains(&id);
+            forgotten.files.extend((!stays).then_some(id));
             stays
         });
         self.paths.retain(|id, _| self.files.contains_key(id));
-        forgotten
+        self.paths.shrink_to(4 * self.paths.len());
     }
+}
 
-    /// These handles, and those that their rows lead to.
-    fn reached(&self, mut handles: Vec<i32>) -> HashSet<i32> {
-        let mut reached = HashSet::new();
-        while let Some(id) = handles.pop() {
-            if let Some(known) = self.handles.get(&id).filter(|_| reached.insert(id)) {
-                handles.extend(known.row.parent_handle_id);
-                handles.extend(known.row.object_id.and_then(|o| self.objects.get(&o)?.row.handle_id));
-            }
+/// These handles, and those that their rows lead to.
+fn reached(all: &All<Handle>, objects: &All<Object>, mut handles: Vec<i32>) -> HashSet<i32> {
+    let mut reached = HashSet::new();
+    while let Some(id) = handles.pop() {
+        if let Some(known) = all.get(&id).filter(|_| reached.insert(id)) {
+            handles.extend(known.row.parent_handle_id);
+            handles.extend(known.row.object_id.and_then(|o| objects.get(&o)?.row.handle_id));
         }
-        reached
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::rotation_tests::{call, file, handle, process, thread};
+
+    #[test]
+    fn within_a_dataset_what_is_over_is_forgotten_when_many_others_have_come() {
+        let mut described = Described::default();
+        let mut out = Vec::new();
+        let mut push = |described: &mut Described, row| described.push(row, &mut out);
+        let open = [process(1, None), thread(1, 1), file(1), handle(1, None, 1, None, None)];
+        open.into_iter().for_each(|row| push(&mut described, row));
+        let mut forgotten = Vec::new();
+        for n in 2..1000 {
+            push(&mut described, file(n));
+            push(&mut described, handle(n, None, n, None, Some(20)));
+            // One is used again and again.
+            push(&mut described, call(n as u32, 20, None, Some(2), None));
+            forgotten.extend(described.forget(16).files);
+            assert!(described.things() < 64, "{} of {n}", described.things());
+        }
+        // The last ones are there.
+        assert!(described.files.contains_key(&999) && described.handles.contains_key(&999));
+        assert!(described.files.contains_key(&1) && described.handles.contains_key(&1));
+        assert!(described.files.contains_key(&2) && !described.handles.contains_key(&2));
+        let told: HashSet<i32> = forgotten.iter().copied().collect();
+        assert_eq!(told.len(), forgotten.len());
+        assert!((3..1000).all(|n| told.contains(&n) != described.files.contains_key(&n)));
+        assert!(described.end().files.is_empty());
     }
 }

@@ -16,7 +16,7 @@ use super::shift::{END, shift};
 use super::stream::Limits;
 use crate::correlate::rows::{Meta, Row};
 
-/// How often it is looked how large the open dataset is.
+/// How often it is looked how large the open dataset is, and what can be forgotten.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A moment on all clocks.
@@ -143,16 +143,18 @@ impl RotatingWriter {
         self.rows.drain(..).try_for_each(|row| self.writer.push(shift(row, began)))
     }
 
-    /// Closes open parts when they are old enough. `elapsed` is the time since the start of the trace.
-    pub fn tick(&mut self, elapsed: Duration) -> Result<()> {
+    /// Closes open parts when they are old enough, and forgets what is over; tells which things must be described anew if they
+    /// are used again. `elapsed` is the time since the start of the trace.
+    pub fn tick(&mut self, elapsed: Duration) -> Result<Forgotten> {
         self.writer.tick(elapsed.saturating_sub(self.began))?;
         if elapsed.saturating_sub(self.looked) < LOOK {
-            return Ok(());
+            return Ok(Forgotten::default());
         }
         self.looked = elapsed;
         let bytes = self.writer.bytes()?;
         self.progress.bytes.store(bytes, Ordering::Relaxed);
-        self.keeper.grown(bytes)
+        self.keeper.grown(bytes)?;
+        Ok(self.described.forget(self.limits.things))
     }
 
     /// Ends the open dataset and begins the next one; tells which things must be described anew if they are used again.

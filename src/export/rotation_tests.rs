@@ -20,7 +20,7 @@ use crate::correlate::rows::{
 use crate::event::FileKey;
 use crate::words::Layer;
 
-const SMALL: Limits = Limits { group_rows: 4, part_rows: 10 };
+const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
 /// 2026-11-22 10:30:00 UTC.
 pub(super) const WALL: u64 = 1_795_343_400_000_000_000;
 
@@ -264,9 +264,10 @@ fn what_is_over_is_forgotten_once_a_dataset_was_without_it() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Wherever it is cut, every call is in one dataset, which knows the thread, process, file and handle of each.
+    /// Wherever it is cut, and whatever is forgotten within a dataset, every call is in one dataset, which knows the thread,
+    /// process, file and handle of each.
     #[test]
-    fn every_row_is_in_one_dataset(steps in proptest::collection::vec((0..12_u32, 1..5_i32), 1..60)) {
+    fn every_row_is_in_one_dataset(steps in proptest::collection::vec((0..14_u32, 1..30_i32), 1..150)) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("all");
         let mut writer = create(&path, None, WALL);
@@ -274,24 +275,32 @@ proptest! {
         let (mut seq, mut millis, mut cuts) = (0, 0, 0);
         writer.push(process(1, None)).unwrap();
         writer.push(thread(1, 1)).unwrap();
-        let mut unknown: BTreeSet<i32> = (1..5).collect();
+        let mut unknown: BTreeSet<i32> = (1..30).collect();
+        let mut open = Vec::new();
         for (what, id) in steps {
             millis += 700;
+            // As the correlator does: what was forgotten is told again when it is used.
             match what {
                 0 | 1 => {
-                    // As the correlator does: what was forgotten is told again when it is used.
                     unknown.extend(writer.rotate(at(millis)).unwrap().files);
                     cuts += 1;
                 }
+                2 | 3 => unknown.extend(writer.tick(Duration::from_millis(millis)).unwrap().files),
                 _ => {
                     seq += 1;
+                    let (mut id, mut handle_id) = (id, seq as i32);
+                    if let Some(before) = open.get(id as usize).filter(|_| what < 8) {
+                        (id, handle_id) = *before;
+                    }
                     if unknown.remove(&id) {
                         writer.push(file(id)).unwrap();
                     }
-                    let open = what == 2;
-                    let end = if open { None } else { Some(i64::from(seq)) };
-                    writer.push(handle(seq as i32, None, id, None, end)).unwrap();
-                    writer.push(call(seq, i64::from(millis as i32), Some(seq as i32), Some(id), None)).unwrap();
+                    if handle_id == seq as i32 {
+                        let end = if what < 8 { None } else { Some(i64::from(seq)) };
+                        open.extend(end.is_none().then_some((id, handle_id)));
+                        writer.push(handle(handle_id, None, id, None, end)).unwrap();
+                    }
+                    writer.push(call(seq, i64::from(millis as i32), Some(handle_id), Some(id), None)).unwrap();
                 }
             }
         }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 
+use super::described::MANY;
 use super::directory::Directory;
 use super::names;
 use super::table::{Table, batch, properties, schema};
@@ -21,16 +22,19 @@ pub const BATCH_ROWS: usize = 1024;
 /// Rows per row group. As many of each table wait in memory until they are sorted: 20 MB of calls, 30 MB of sums by file.
 pub const GROUP_ROWS: usize = 64 * 1024;
 
-/// When row groups and parts end, in rows.
+/// What is kept in memory or in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
+    /// When row groups and parts end.
     pub group_rows: usize,
     pub part_rows: usize,
+    /// When it is looked which things can be forgotten.
+    pub things: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024 }
+        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024, things: MANY }
     }
 }
 
@@ -77,7 +81,7 @@ impl<T: Table> Stream<T> {
             self.open(target)?;
         }
         self.waiting.push(row);
-        let Limits { group_rows, part_rows } = target.limits;
+        let Limits { group_rows, part_rows, .. } = target.limits;
         let batch_rows = if T::SORTED_BY.is_empty() { BATCH_ROWS } else { group_rows };
         let full = self.part.as_ref().is_some_and(|part| part.rows + self.waiting.len() >= part_rows);
         if full {

@@ -20,7 +20,7 @@ use super::{Dataset, DatasetWriter, Options, TABLES, schema};
 use crate::correlate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
 use crate::words::{Kind, Layer};
 
-const SMALL: Limits = Limits { group_rows: 4, part_rows: 10 };
+const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
 
 fn options(path: &Path) -> Options<'_> {
     Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" }

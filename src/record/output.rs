@@ -55,7 +55,7 @@ impl Output {
     pub fn tick(&mut self, elapsed: Duration) -> Result<Forgotten> {
         match self {
             Self::One(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
-            Self::Rotating(writer) => writer.tick(elapsed).map(|()| Forgotten::default()),
+            Self::Rotating(writer) => writer.tick(elapsed),
             Self::Flight(writer) => writer.tick(elapsed),
             Self::None => Ok(Forgotten::default()),
         }

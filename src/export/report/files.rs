@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
+use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use super::header::{Header, Quality};
+use super::heavy::Heavy;
 use super::layers::{Bytes, is_data};
 use super::source::Source;
-use crate::correlate::rows::{FileRollup, Handle, Span};
-use crate::words::{KINDS, Kind, Layer};
+use crate::correlate::rows::{File, FileRollup, Handle, Span};
+use crate::words::{KINDS, Kind, Layer, flag};
 
 /// Files in the report.
 const TOP: usize = 20;
@@ -17,6 +19,8 @@ const TOP: usize = 20;
 const HANDLES_MAX: usize = 40;
 /// Nesting of handles that is followed.
 const DEPTH_MAX: usize = 32;
+/// Half as many files have figures of their own for certain, those that took the most time; a day of a node has millions.
+const KEPT: usize = 65_536;
 
 /// One file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,17 +85,48 @@ struct Figures {
     kinds: [i64; KINDS.len()],
 }
 
-/// Sums up by file and layer; memory grows with the number of files, not of calls.
-#[derive(Default)]
+/// The figures of a file by layer. Most files have one.
+type Layers = Vec<(Layer, Figures)>;
+
+/// Sums up by file and layer.
 pub struct Files {
-    figures: HashMap<i32, Vec<(Layer, Figures)>>,
+    figures: Heavy<Layers>,
+    all: RoaringBitmap,
+    libraries: RoaringBitmap,
+    /// Time of libraries whose figures were let go.
+    library_ns: i64,
 }
 
 impl Files {
+    /// What files the source has that are no data.
+    pub fn new(source: &mut dyn Source) -> Result<Self> {
+        Self::with_room(source, KEPT)
+    }
+
+    fn with_room(source: &mut dyn Source, room: usize) -> Result<Self> {
+        let mut libraries = RoaringBitmap::new();
+        source.files(&mut |file| {
+            let id = file.file_id as u32;
+            let _ = if is_library(file.role) { libraries.insert(id) } else { libraries.remove(id) };
+            Ok(())
+        })?;
+        Ok(Self { figures: Heavy::new(room), all: RoaringBitmap::new(), libraries, library_ns: 0 })
+    }
+
+    /// The figures of a file in a layer, where a call takes so long; none of files that are not counted.
+    fn of(&mut self, file: i32, layer: Layer, time: i64) -> Option<&mut Figures> {
+        self.all.insert(file as u32);
+        let layers = self.figures.of(file, time, |id, layers| {
+            if self.libraries.contains(id as u32) {
+                self.library_ns = self.library_ns.saturating_add(time_ns(layers));
+            }
+        });
+        layers.map(|layers| of_layer(layers, layer))
+    }
+
     pub fn span(&mut self, span: &Span) {
         let (Some(file), true) = (span.file_id, span.layer_top) else { return };
-        let layers = self.figures.entry(file).or_default();
-        let figures = of_layer(layers, span.layer);
+        let Some(figures) = self.of(file, span.layer, span.dur_ns) else { return };
         figures.calls += 1;
         figures.time = figures.time.saturating_add(span.dur_ns);
         figures.errors += i64::from(span.errno != 0);
@@ -104,9 +139,7 @@ impl Files {
 
     /// Calls that were summed up.
     pub fn sums(&mut self, row: &FileRollup) {
-        let Some(file) = row.file_id else { return };
-        let layers = self.figures.entry(file).or_default();
-        let figures = of_layer(layers, row.layer);
+        let Some(figures) = row.file_id.and_then(|file| self.of(file, row.layer, row.dur_ns)) else { return };
         figures.calls = figures.calls.saturating_add(row.calls);
         figures.time = figures.time.saturating_add(row.dur_ns);
         figures.errors = figures.errors.saturating_add(row.errors);
@@ -120,33 +153,40 @@ impl Files {
         to.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
     }
 
-    /// The top files with their handles, libraries last; paths are filled in later, see [`names`]; also counts all
-    /// files in the header.
+    /// The top files with their handles, libraries last; roles and paths are filled in later, see [`described`]; also counts
+    /// all files in the header.
     pub fn finish(
         mut self,
         source: &mut dyn Source,
         quality: &Quality,
         header: &mut Header,
     ) -> Result<(Vec<FileRow>, LibraryFiles)> {
-        header.files = self.figures.len();
-        // Of all files only what they are sorted by: there may be a million.
-        let mut all: HashMap<i32, (&'static str, i64)> =
-            self.figures.iter().map(|(id, layers)| (*id, ("data", time_ns(layers)))).collect();
-        source.files(&mut |file| {
-            if let Some((role, _)) = all.get_mut(&file.file_id) {
-                *role = file.role;
-            }
-            Ok(())
-        })?;
-        let mut libraries = LibraryFiles::default();
-        for (_, time) in all.values().filter(|(role, _)| is_library(role)) {
-            libraries.files += 1;
-            libraries.time_ns = libraries.time_ns.saturating_add(*time);
+        header.files = self.all.len() as usize;
+        let of_libraries = self.figures.iter().filter(|(id, _)| self.libraries.contains(*id as u32));
+        let libraries = LibraryFiles {
+            files: self.all.intersection_len(&self.libraries) as usize,
+            time_ns: of_libraries.fold(self.library_ns, |sum, (_, layers)| sum.saturating_add(time_ns(layers))),
+        };
+        if self.figures.recount() {
+            source.spans(&mut |span| {
+                if span.flags & flag::SUMMED == 0 {
+                    self.span(span);
+                }
+                Ok(())
+            })?;
+            source.sums(&mut |row| {
+                self.sums(row);
+                Ok(())
+            })?;
         }
-        let mut top: Vec<_> = all.into_iter().collect();
-        top.sort_unstable_by_key(|(id, (role, time))| (is_library(role), std::cmp::Reverse(*time), *id));
+        let mut top: Vec<_> = self
+            .figures
+            .iter()
+            .map(|(id, layers)| (self.libraries.contains(id as u32), std::cmp::Reverse(time_ns(layers)), id))
+            .collect();
+        top.sort_unstable();
         top.truncate(TOP);
-        let row = |(id, (role, _))| Some(FileRow { role, ..row(id, self.figures.remove(&id)?, quality) });
+        let row = |(_, _, id)| Some(row(id, self.figures.take(id)?, quality));
         let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
         let mut handles = HashMap::<i32, Handle>::new();
         source.handles(&mut |handle| {
@@ -182,8 +222,8 @@ fn is_library(role: &str) -> bool {
     matches!(role, "lib" | "proc")
 }
 
-/// The figures of a layer. Room for one at a time: there may be a million files, and most have one.
-fn of_layer(layers: &mut Vec<(Layer, Figures)>, layer: Layer) -> &mut Figures {
+/// The figures of a layer. Room for one at a time: most have one.
+fn of_layer(layers: &mut Layers, layer: Layer) -> &mut Figures {
     let at = layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
         layers.reserve_exact(1);
         layers.push((layer, Figures::default()));
@@ -198,7 +238,7 @@ fn time_ns(layers: &[(Layer, Figures)]) -> i64 {
     syscall.unwrap_or_else(|| layers.iter().map(|(_, f)| f.time).max().unwrap_or(0))
 }
 
-fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> FileRow {
+fn row(file_id: i32, mut layers: Layers, quality: &Quality) -> FileRow {
     layers.sort_by_key(|(layer, _)| *layer);
     let time_ns = time_ns(&layers);
     let layer = |(layer, f): (Layer, Figures)| FileLayer {
@@ -224,18 +264,23 @@ fn row(file_id: i32, mut layers: Vec<(Layer, Figures)>, quality: &Quality) -> Fi
     }
 }
 
-/// The last known path of each file asked for.
-pub fn names(
-    source: &mut dyn Source,
-    mut wanted: HashMap<i32, Option<String>>,
-) -> Result<HashMap<i32, Option<String>>> {
-    source.files(&mut |file| {
-        if let Some(path) = wanted.get_mut(&file.file_id) {
-            *path = file.path.clone().or_else(|| file.first_path.clone());
+/// What a file is called last, and what it is for.
+#[derive(Debug, Clone)]
+pub struct Described {
+    pub path: Option<String>,
+    pub role: &'static str,
+}
+
+/// The last word on each file asked for.
+pub fn described(source: &mut dyn Source, wanted: impl IntoIterator<Item = i32>) -> Result<HashMap<i32, Described>> {
+    let mut files: HashMap<i32, Option<Described>> = wanted.into_iter().map(|id| (id, None)).collect();
+    source.files(&mut |File { file_id, path, first_path, role, .. }| {
+        if let Some(known) = files.get_mut(file_id) {
+            *known = Some(Described { path: path.clone().or_else(|| first_path.clone()), role });
         }
         Ok(())
     })?;
-    Ok(wanted)
+    Ok(files.into_iter().filter_map(|(id, known)| Some((id, known?))).collect())
 }
 
 /// The handles of a file as trees, equal shapes merged.
@@ -276,4 +321,44 @@ fn merge(
         HandleNode { layer: layer.name(), object, count, children, more }
     };
     (shapes.into_iter().map(&mut node).collect(), more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::correlate::rows::Row;
+    use crate::event::FileKey;
+    use crate::export::report::header;
+    use crate::export::tests::span;
+
+    /// The files of a report that has room for so many.
+    fn report(rows: &mut Vec<Row>, room: usize) -> (usize, Vec<FileRow>, LibraryFiles) {
+        let mut files = Files::with_room(rows, room).unwrap();
+        for row in &*rows {
+            if let Row::Span(span) = row {
+                files.span(span);
+            }
+        }
+        let mut header = header::header(rows).unwrap();
+        let (top, libraries) = files.finish(rows, &Quality::new(&[]), &mut header).unwrap();
+        (header.files, top, libraries)
+    }
+
+    #[test]
+    fn of_more_files_than_there_is_room_for_the_top_ones_are_shown_as_they_are() {
+        let mut rows = Vec::new();
+        for n in 0..5000_i32 {
+            // Each tenth is of those that take time, again and again; all others come once, and some are libraries.
+            let id = if n % 10 == 0 { 1 + n % 300 } else { 1000 + n };
+            let dur_ns = if id < 1000 { 10_000 + i64::from(id) } else { 500 };
+            let call = Span { file_id: Some(id), dur_ns, ..span(1, n as u32, i64::from(n)) };
+            rows.push(Row::Span(Box::new(call)));
+            let role = if id % 7 == 0 { "lib" } else { "data" };
+            rows.push(Row::File(Box::new(File { role, ..File::nameless(id, FileKey::default()) })));
+        }
+        let all = report(&mut rows, KEPT);
+        assert_eq!((all.0, all.1.len()), (4530, TOP));
+        assert!(all.1.iter().all(|file| file.layers[0].calls > 10));
+        assert_eq!(report(&mut rows, 200), all);
+    }
 }

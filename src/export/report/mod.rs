@@ -8,6 +8,7 @@ mod amplification;
 mod clocks;
 mod files;
 mod header;
+mod heavy;
 mod layers;
 mod own;
 mod phases;
@@ -17,7 +18,7 @@ mod slowest;
 mod source;
 mod union;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -75,8 +76,8 @@ pub struct NodeRow {
     pub clock: Clock,
 }
 
-/// Reads a source once, and the spans of the slowest calls again. Memory grows with the number of functions, files,
-/// processes and calls of phases, not with the number of other calls.
+/// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files for one time. Memory
+/// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut header = header::header(source)?;
     let losses = header::losses(source)?;
@@ -84,7 +85,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let quality = Quality::new(&losses);
     let mut layers = layers::Layers::default();
     let mut chains = amplification::Chains::default();
-    let mut files = files::Files::default();
+    let mut files = files::Files::new(source)?;
     let mut slowest = slowest::Slowest::default();
     let mut works = ranks::Works::default();
     let mut phases = phases::Phases::default();
@@ -171,15 +172,15 @@ pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
 
 /// Fills in the names of the files and objects that the report shows.
 fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]) -> Result<()> {
-    let mut paths: HashMap<i32, Option<String>> = files.iter().map(|file| (file.file_id, None)).collect();
+    let mut wanted: HashSet<i32> = files.iter().map(|file| file.file_id).collect();
     let mut objects = HashMap::<i32, Option<String>>::new();
     for call in slowest.iter_mut() {
         call.tree.each(&mut |node| {
-            paths.extend(node.file_id.map(|id| (id, None)));
+            wanted.extend(node.file_id);
             objects.extend(node.object_id.map(|id| (id, None)));
         });
     }
-    let paths = files::names(source, paths)?;
+    let known = files::described(source, wanted)?;
     source.objects(&mut |object| {
         if let Some(name) = objects.get_mut(&object.object_id) {
             *name = Some(object.name.clone());
@@ -187,11 +188,13 @@ fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]
         Ok(())
     })?;
     for file in files {
-        file.path = paths.get(&file.file_id).cloned().flatten();
+        if let Some(known) = known.get(&file.file_id).cloned() {
+            (file.path, file.role) = (known.path, known.role);
+        }
     }
     for call in slowest {
         call.tree.each(&mut |node| {
-            node.path = node.file_id.and_then(|id| paths.get(&id).cloned().flatten());
+            node.path = node.file_id.and_then(|id| known.get(&id)?.path.clone());
             node.object = node.object_id.and_then(|id| objects.get(&id).cloned().flatten());
         });
     }
