@@ -270,3 +270,24 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
     let refused: Vec<i16> = data.calls("io_submit").map(|s| s.errno).collect();
     assert_eq!(refused, [0, 9, 0]);
 }
+
+#[test]
+fn operations_that_find_no_room_in_the_kernels_table_are_counted() {
+    // More than `iot_ops` of bpf/operation.h holds, and some when it is empty again.
+    const AT_ONCE: usize = 70_000;
+    const ROOM: usize = 65_536;
+    const LATER: usize = 100;
+    let work = live::scratch();
+    let program = programs::build("pending");
+    let file = work.path().join("file");
+    let (at_once, later) = (AT_ONCE.to_string(), LATER.to_string());
+    let command: [&Path; 4] = [&program, &file, at_once.as_ref(), later.as_ref()];
+    let traced = live::trace(work.path(), &["--ring-size", "64M"], &command);
+    assert_eq!(traced.stdout.lines().next(), Some(&*(AT_ONCE + LATER).to_string()));
+    let data = traced.data();
+    let reads: Vec<&Span> = data.calls(READ).collect();
+    assert!(reads.iter().all(|s| data.path(s) == Some(&file) && s.bytes == Some(1)));
+    assert_eq!(reads.len(), ROOM + LATER);
+    let lost: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
+    assert_eq!(lost, [(Some(Layer::Syscall), "map_full", (AT_ONCE - ROOM) as i64)]);
+}

@@ -86,6 +86,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("parallel_f90", "parallel.f90", Needs::MpiAndHdf5Fortran),
     ("patterns", "patterns.c", Needs::Libc),
     ("paused", "paused.c", Needs::Libc),
+    ("pending", "pending.c", Needs::Libc),
     ("phases", "phases.c", Needs::Libc),
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
     ("posix_all", "posix_all.c", Needs::StaticLibc),
