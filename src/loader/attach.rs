@@ -17,7 +17,7 @@ use crate::words::{Kind, Layer};
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -90,14 +90,22 @@ impl Engine {
         }
     }
 
-    /// Judges every executable file that a process maps now; the inodes that are settled.
-    pub fn judge_process(&mut self, pid: u32, progs: &IotraceProgs<'_>) -> std::io::Result<Vec<Inode>> {
-        let text = std::fs::read(format!("/proc/{pid}/maps"))?;
+    /// Judges every executable file that a process maps now, or as far as the one that was asked about, where that is found: of
+    /// the others it is asked for themselves. The inodes that are settled.
+    pub fn judge_process(
+        &mut self,
+        pid: u32,
+        asked: Option<Inode>,
+        progs: &IotraceProgs<'_>,
+    ) -> std::io::Result<Vec<Inode>> {
         let mut seen = HashSet::new();
-        for m in maps::mappings(&text) {
+        for m in code(pid)? {
             let inode = (m.dev, m.inode);
-            if m.is_code() && m.inode != 0 && seen.insert(inode) && !self.judged.contains_key(&inode) {
+            if seen.insert(inode) && !self.judged.contains_key(&inode) {
                 self.judge(pid, &m, progs);
+            }
+            if asked == Some(inode) {
+                break;
             }
         }
         self.rewritten.clear();
@@ -382,6 +390,13 @@ fn looks_like(base: &str, family: Family) -> bool {
     }
 }
 
+/// The code that a process maps, read as far as it is asked for: what was mapped last is mostly among the first, and a process
+/// of MPI has hundreds of lines.
+fn code(pid: u32) -> std::io::Result<impl Iterator<Item = Mapping>> {
+    let lines = BufReader::new(File::open(format!("/proc/{pid}/maps"))?).split(b'\n').map_while(Result::ok);
+    Ok(lines.filter_map(|line| maps::mapping(&line)).filter(Mapping::is_code))
+}
+
 /// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
 pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
@@ -410,8 +425,7 @@ pub fn content(mut file: &File) -> Result<Vec<u8>, String> {
 
 /// When a file that a process has mapped was last written. `None`: it is not to be seen there.
 fn last_written(pid: u32, inode: Inode) -> Option<(i64, i64)> {
-    let text = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
-    let mapping = maps::mappings(&text).into_iter().find(|m| m.is_code() && (m.dev, m.inode) == inode)?;
+    let mapping = code(pid).ok()?.find(|m| (m.dev, m.inode) == inode)?;
     written(&open(pid, &mapping).ok()?)
 }
 

@@ -38,7 +38,8 @@ pub fn mappings(text: &[u8]) -> Vec<Mapping> {
     lines(text).filter_map(mapping).collect()
 }
 
-fn mapping(line: &[u8]) -> Option<Mapping> {
+/// A line of it.
+pub fn mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&b| b == b' ');
     let (start, end) = pair(fields.next()?, b'-')?;
     let perms = fields.next()?.try_into().ok()?;

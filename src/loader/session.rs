@@ -268,7 +268,8 @@ impl<'obj> Session<'obj> {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
             self.set_settled(false);
             let begun = Instant::now();
-            let settled = self.engine.judge_process(pid, &self.skel.progs).unwrap_or_default();
+            let inode = asked.map(|file| (file.dev, file.ino));
+            let settled = self.engine.judge_process(pid, inode, &self.skel.progs).unwrap_or_default();
             self.attaching += begun.elapsed();
             self.settles = Some(Instant::now() + SETTLE);
             if let Some(file) = asked {
