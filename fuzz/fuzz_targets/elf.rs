@@ -2,10 +2,12 @@
 #![no_main]
 #![allow(clippy::expect_used)] // It tells of a failure.
 
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use iotrace_bpf::catalog::{Catalog, symbol};
 use iotrace_bpf::loader::elf::{self, Elf, Target};
+use iotrace_bpf::loader::outline::Outline;
 use iotrace_bpf::loader::plan::Planner;
 use libfuzzer_sys::fuzz_target;
 
@@ -18,9 +20,20 @@ static PLANNER: LazyLock<Planner> = LazyLock::new(|| {
     Planner::new(catalog)
 });
 
+thread_local! {
+    static OUTLINE: RefCell<Outline> = RefCell::default();
+}
+
 fuzz_target!(|data: &[u8]| {
     let entry = elf::entry(data);
-    let Ok(elf) = Elf::parse(data, |_| true) else { return };
+    let whole = Elf::parse(data, |_| true);
+    let part = |buffer: &mut [u8], at: u64| Ok(buffer.copy_from_slice(&data[at as usize..][..buffer.len()]));
+    let outline = OUTLINE.with_borrow_mut(|o| o.of(data.len(), part).map(|data| Elf::parse(data, |_| true)));
+    if let Ok(outline) = outline.expect("nothing fails") {
+        let slots = whole.as_ref().map(|elf| elf.slots.clone()).unwrap_or_default();
+        assert_eq!(Ok(Elf { slots, ..outline }), whole, "of a part of the file");
+    }
+    let Ok(elf) = whole else { return };
     entry.expect("the header can be read");
     let plan = PLANNER.plan("/usr/lib/libany.so", &elf, data, &|_| true);
     for probe in &plan.probes {

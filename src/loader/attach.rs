@@ -7,6 +7,7 @@ use crate::loader::elf::Elf;
 use crate::loader::kernel::LibTier;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::missing::Missing;
+use crate::loader::outline::Outline;
 use crate::loader::plan::{Plan, PlannedProbe, Planner};
 use crate::loader::real;
 use crate::loader::returns::Place;
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
@@ -66,6 +67,7 @@ pub struct Engine {
     libraries: Vec<version::Library>,
     /// There was a program that could not be looked into.
     opaque: bool,
+    outline: Outline,
 }
 
 impl Engine {
@@ -87,6 +89,7 @@ impl Engine {
             covered: HashSet::new(),
             libraries: Vec::new(),
             opaque: false,
+            outline: Outline::default(),
         }
     }
 
@@ -197,14 +200,34 @@ impl Engine {
             return; // it took the file along; whoever maps it next is asked again
         }
         let mut judged = Judged { generation: 0, written: None, probed: None, links: Vec::new() };
-        match opened.and_then(|file| Ok((written(&file), content(&file)?, file))) {
-            Ok((time, bytes, file)) => {
-                judged.written = time;
-                self.probe(pid, mapping, &name, (&file, &bytes), &mut judged, progs);
-            }
+        if let Ok(file) = &opened {
+            judged.written = written(file);
+        }
+        match opened.and_then(|file| Ok((self.read(&file)?, file))) {
+            Ok(((elf, bytes), file)) => self.probe(pid, mapping, &name, (&file, &elf, &bytes), &mut judged, progs),
             Err(why) => self.unreadable(&name, &why),
         }
         self.judged.insert((mapping.dev, mapping.inode), judged);
+    }
+
+    /// Reads a file: all of it where it has a symbol that may be wanted, else nothing but what tells that.
+    fn read(&mut self, file: &File) -> Result<(Elf, Vec<u8>), String> {
+        let wanted = |symbol: &str| self.planner.takes(symbol);
+        let length = file.metadata().map_err(|e| e.to_string())?.len();
+        if length <= MAX_FILE
+            && let Ok(outline) = self.outline.of(length as usize, |part, at| file.read_exact_at(part, at))
+            && let Ok(elf) = Elf::parse(outline, wanted)
+            && elf.symbols.is_empty()
+        {
+            return Ok((elf, Vec::new()));
+        }
+        let bytes = content(file)?;
+        Ok((Elf::parse(&bytes, wanted).map_err(|why| why.to_string())?, bytes))
+    }
+
+    /// Gives back what only the look into files needs.
+    pub fn rest(&mut self) {
+        self.outline = Outline::default();
     }
 
     fn probe(
@@ -212,16 +235,12 @@ impl Engine {
         pid: u32,
         mapping: &Mapping,
         name: &str,
-        (file, bytes): (&File, &[u8]),
+        (file, elf, bytes): (&File, &Elf, &[u8]),
         judged: &mut Judged,
         progs: &IotraceProgs<'_>,
     ) {
-        let elf = match Elf::parse(bytes, |symbol| self.planner.takes(symbol)) {
-            Ok(elf) => elf,
-            Err(why) => return self.unreadable(name, &why.to_string()),
-        };
-        let mut plan = self.planner.plan(name, &elf, bytes, &|l| self.layers.contains(&l));
-        self.missing.judged(name, &elf, &plan, self.planner.catalog());
+        let mut plan = self.planner.plan(name, elf, bytes, &|l| self.layers.contains(&l));
+        self.missing.judged(name, elf, &plan, self.planner.catalog());
         let before = self.rewritten.remove(&(mapping.dev, mapping.inode));
         if !plan.probes.is_empty() || before.is_some() {
             let real = real::file(progs, pid, mapping);
@@ -240,7 +259,7 @@ impl Engine {
         let libraries = plan.families.iter().filter_map(|f| catalog.library(*f)).filter(|l| !l.is_phases());
         self.libraries.extend(libraries.map(|library| version::Library {
             name: library.name,
-            version: version::of(library.family, &elf, bytes),
+            version: version::of(library.family, elf, bytes),
             path: name.to_owned(),
         }));
         self.coverage.append(&mut plan.settled);

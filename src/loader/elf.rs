@@ -14,7 +14,7 @@ type Segment = ProgramHeader64<LittleEndian>;
 const GO_MAGIC: &[u8] = b"\xff Go buildinf:";
 /// `debug/buildinfo` of Go: the information is aligned to this, near the start of the first writable segment.
 const GO_ALIGN: usize = 16;
-const GO_SEARCHED: usize = 1 << 20;
+pub(super) const GO_SEARCHED: usize = 1 << 20;
 /// Bytes of a section header of a 64-bit file (ELF-64 object file format, version 1.5).
 const SECTION_HEADER: u64 = 64;
 

@@ -18,6 +18,7 @@ mod misses;
 mod missing;
 pub mod mounts;
 pub mod namespace;
+pub mod outline;
 mod perf;
 pub mod plan;
 pub mod privileges;

@@ -439,6 +439,7 @@ impl<'obj> Session<'obj> {
         if self.settles.is_some_and(|at| Instant::now() >= at) {
             self.settles = None;
             self.set_settled(true);
+            self.engine.rest();
         }
         let mut rows = Vec::new();
         let places = iot_place::IOT_P_MAX.0;

@@ -7,6 +7,7 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use super::elf::{Binding, Elf, ElfError, Symbol, Target};
+use super::outline::Outline;
 use super::plan::{Plan, Planner};
 use super::prologue::InsnClass;
 use crate::catalog::{self, Catalog, Family};
@@ -628,8 +629,44 @@ proptest! {
             let at = if at < length { at } else if at % 2 == 0 { at % 800 } else { length - 1 - at % 1900 };
             bytes[at] = value;
         }
-        let _ = survives(&bytes);
+        let mut outline = Outline::default();
+        let _ = (survives(&bytes), outlined(&mut outline, &bytes));
         bytes.truncate(end.index(length));
-        let _ = survives(&bytes);
+        let _ = (survives(&bytes), outlined(&mut outline, &bytes));
     }
+}
+
+/// What is read of a file for its symbols gives the same as all of it, but for relocations.
+fn outlined(outline: &mut Outline, bytes: &[u8]) -> bool {
+    let part = |buffer: &mut [u8], at: u64| {
+        buffer.copy_from_slice(&bytes[at as usize..][..buffer.len()]);
+        Ok(())
+    };
+    let Ok(of_part) = Elf::parse(outline.of(bytes.len(), part).unwrap(), |_| true) else { return false };
+    let whole = Elf::parse(bytes, |_| true);
+    let slots = whole.as_ref().map(|elf| elf.slots.clone()).unwrap_or_default();
+    assert_eq!(Ok(Elf { slots, ..of_part }), whole);
+    true
+}
+
+#[test]
+fn a_part_of_a_file_tells_its_symbols() {
+    let mut outline = Outline::default();
+    let (mut files, mut read_bytes, mut all_bytes) = (0, 0, 0);
+    let there = ["/usr/bin", "/usr/lib/x86_64-linux-gnu"].into_iter().flat_map(|dir| std::fs::read_dir(dir).unwrap());
+    let mut paths: Vec<_> = there.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+    paths.sort();
+    // Large and small ones, programs and libraries, one after the other in one buffer.
+    for path in paths.iter().step_by(5) {
+        let bytes = read(path);
+        let is_elf = Elf::parse(&bytes, |_| false).is_ok();
+        assert_eq!(outlined(&mut outline, &bytes), is_elf, "{}", path.display());
+        if is_elf {
+            files += 1;
+            all_bytes += bytes.len();
+            read_bytes += outline.bytes();
+        }
+    }
+    assert!(files > 100, "{files} files");
+    assert!(read_bytes < all_bytes / 2, "{read_bytes} of {all_bytes} bytes of {files} files");
 }
