@@ -3,6 +3,7 @@
 mod calls;
 mod capacity;
 mod memory;
+mod parts;
 mod phases;
 mod runs;
 mod turns;
@@ -26,13 +27,19 @@ pub enum Group {
     Runs,
     /// How many calls per second there may be, how large they are on disk, and how long attaching takes
     Capacity,
+    /// What parts of the tracer cost by themselves
+    Parts,
 }
 
 /// Measures something, and makes tables of it.
 type Measure = fn(&Bench) -> Result<String>;
 
-const GROUPS: [(Group, Measure); 3] =
-    [(Group::Calls, calls::run), (Group::Runs, runs::run), (Group::Capacity, capacity::run)];
+const GROUPS: [(Group, Measure); 4] = [
+    (Group::Calls, calls::run),
+    (Group::Runs, runs::run),
+    (Group::Capacity, capacity::run),
+    (Group::Parts, parts::run),
+];
 
 /// Measures one group, or all of them, and prints their tables.
 pub fn run(tree: &Tree, group: Option<Group>, rounds: u16, dir: &Path) -> Result<()> {

@@ -1,18 +1,13 @@
-//! Measures the way from the rings to the dataset: `cargo run --release --example throughput [SPANS [RUNS [DIR]]]`.
-//! A recorded run of a parallel HDF5 program becomes the records that the kernel side sends, again and again, of many ranks.
-//! Prints how many calls one core decodes, correlates and writes in a second, and bytes per call on disk.
+//! A recorded run of a parallel HDF5 program as the records that the kernel side sends, again and again, of many ranks.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::Result;
 use iotrace_bpf::catalog::{self, Role};
-use iotrace_bpf::correlate::rows::{Block, BlockBytes, BlockLink, File, Handle, Object, Row, SEQ_BITS, Span, Thread};
-use iotrace_bpf::correlate::{Config, Correlator, Watched};
-use iotrace_bpf::event::wire::{Decoder, Record};
-use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, VIEWS};
+use iotrace_bpf::correlate::rows::{Block, BlockBytes, BlockLink, File, Handle, Object, SEQ_BITS, Span, Thread};
+use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::loader::rings::Batch;
 use iotrace_bpf::words::{Layer, flag};
-use nix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes of a batch, as the thread that drains the rings makes it.
 const BATCH: usize = 256 * 1024;
@@ -23,89 +18,6 @@ const LAG: usize = 300_000;
 /// Runs at the same time, each a bit later than the one before, in ns.
 const TOGETHER: u32 = 16;
 const LATER: i64 = 1_300_000;
-
-fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let wanted: usize = args.next().map_or(Ok(2_000_000), |n| n.parse()).context("the number of calls")?;
-    let runs: usize = args.next().map_or(Ok(3), |n| n.parse()).context("the number of runs")?;
-    let dir = args.next().map_or_else(std::env::temp_dir, PathBuf::from);
-    let (batches, spans) = Recorded::read()?.batches(wanted);
-    let of = |each: fn(&Batch) -> usize| batches.iter().map(each).sum::<usize>();
-    println!("{spans} calls: {} records, {} MB", of(|b| b.ends.len()), of(|b| b.data.len()) / 1_000_000);
-    let mut times: [Vec<i64>; 3] = Default::default();
-    let mut bytes = 0;
-    for run in 0..runs {
-        times[0].push(timed(|| decode(&batches))?);
-        times[1].push(timed(|| correlate(&batches, &mut |_| Ok(())))?);
-        let to = dir.join(format!("throughput-{}-{run}.iotrace", std::process::id()));
-        times[2].push(timed(|| {
-            bytes = write(&batches, &to, spans)?;
-            Ok(())
-        })?);
-        std::fs::remove_dir_all(&to)?;
-    }
-    let [decode, correlate, all] = times.map(|mut times| {
-        times.sort_unstable();
-        times[times.len() / 2]
-    });
-    println!("\n| stage | ns per call | million calls per second |\n|---|---|---|");
-    let stages =
-        [("bytes to events", decode), ("events to rows", correlate - decode), ("rows to Parquet", all - correlate)];
-    for (stage, ns) in stages.into_iter().chain([("all", all)]) {
-        println!("| {stage} | {:.0} | {:.2} |", ns as f64 / spans as f64, spans as f64 * 1e3 / ns as f64);
-    }
-    println!("\n{:.1} bytes per call on disk, in all tables", bytes as f64 / spans as f64);
-    Ok(())
-}
-
-/// What it took of the CPU, in ns.
-fn timed(work: impl FnOnce() -> Result<()>) -> Result<i64> {
-    let cpu = || clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(|t| t.tv_sec() * 1_000_000_000 + t.tv_nsec());
-    let begun = cpu()?;
-    work()?;
-    Ok(cpu()? - begun)
-}
-
-fn decode(batches: &[Batch]) -> Result<()> {
-    let mut decoder = Decoder::default();
-    for record in batches.iter().flat_map(Batch::records) {
-        std::hint::black_box(decoder.decode(record)?);
-    }
-    Ok(())
-}
-
-/// As the worker does it (`src/record/worker.rs`).
-fn correlate(batches: &[Batch], out: &mut dyn FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
-    let mut decoder = Decoder::default();
-    let mut correlator = Correlator::new(Config::default());
-    correlator.set_watched(Watched { pages: true, throttling: true, requests: true });
-    let mut rows = Vec::new();
-    for batch in batches {
-        for record in batch.records() {
-            if let Record::Event(event) = decoder.decode(record)? {
-                correlator.push(event);
-            }
-        }
-        if batch.watermark > 0 {
-            correlator.advance(batch.watermark, &mut rows);
-        }
-        out(&mut rows)?;
-        rows.clear();
-    }
-    correlator.finish(batches.last().map_or(0, |b| b.watermark), &mut rows);
-    out(&mut rows)
-}
-
-/// The bytes of the dataset.
-fn write(batches: &[Batch], to: &Path, spans: usize) -> Result<u64> {
-    let options = Options { path: to, host: "throughput", force: false, owner: None, views: VIEWS };
-    let mut writer = DatasetWriter::create(options)?;
-    correlate(batches, &mut |rows| rows.drain(..).try_for_each(|row| writer.push(row)))?;
-    let finished = writer.finish()?;
-    let written = finished.rows.iter().find(|(table, _)| *table == "spans").map_or(0, |(_, rows)| *rows);
-    ensure!(written == spans as u64, "{written} of {spans} calls were written");
-    Ok(finished.bytes)
-}
 
 /// `iot_type`, `iot_call.flags` and `iot_bio.flags` of `bpf/event.h`.
 mod wire {
@@ -173,7 +85,7 @@ struct Shift {
 }
 
 /// The run that happens again and again.
-struct Recorded {
+pub struct Recorded {
     /// With the number of its row in the catalog.
     spans: Vec<(Span, u16)>,
     opens: Vec<bool>,
@@ -200,7 +112,7 @@ fn seq(span: i64) -> u32 {
 }
 
 impl Recorded {
-    fn read() -> Result<Self> {
+    pub fn read() -> Result<Self> {
         let dataset = Dataset::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5"))?;
         let rows = catalog::rows();
         let row = |s: &Span| rows.iter().position(|row| row.layer == s.layer && row.op == s.op);
@@ -220,7 +132,7 @@ impl Recorded {
     }
 
     /// At least so many calls as batches from the rings, and how many there are.
-    fn batches(&self, wanted: usize) -> (Vec<Batch>, usize) {
+    pub fn batches(&self, wanted: usize) -> (Vec<Batch>, usize) {
         let last = self.spans.iter().map(|(s, _)| s.start_ns + s.dur_ns).max().unwrap_or(0);
         let length = last + LATER * i64::from(TOGETHER) + POLL;
         let calls = self.spans.iter().map(|(s, _)| seq(s.span_id)).max().unwrap_or(0) + 1;
