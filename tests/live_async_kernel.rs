@@ -287,7 +287,9 @@ fn operations_that_find_no_room_in_the_kernels_table_are_counted() {
     let data = traced.data();
     let reads: Vec<&Span> = data.calls(READ).collect();
     assert!(reads.iter().all(|s| data.path(s) == Some(&file) && s.bytes == Some(1)));
-    assert_eq!(reads.len(), ROOM + LATER);
-    let lost: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
-    assert_eq!(lost, [(Some(Layer::Syscall), "map_full", (AT_ONCE - ROOM) as i64)]);
+    let lost = |place: &str| data.losses.iter().filter(|l| l.place == place).map(|l| l.count).sum::<i64>();
+    assert!(data.losses.iter().all(|l| l.layer == Some(Layer::Syscall)), "{:?}", data.losses);
+    assert_eq!(lost("map_full"), (AT_ONCE - ROOM) as i64, "{:?}", data.losses);
+    // On a machine with many CPUs each has a small ring.
+    assert_eq!(reads.len() as i64 + lost("ring"), (ROOM + LATER) as i64, "{:?}", data.losses);
 }

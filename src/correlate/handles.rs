@@ -24,6 +24,8 @@ struct HandleState {
     known_from: i64,
     before: Option<i32>,
     queued: bool,
+    /// Whoever gets the rows has forgotten it.
+    forgotten: bool,
 }
 
 /// A handle to be made.
@@ -126,6 +128,7 @@ impl Handles {
             known_from: new.known_from,
             before,
             queued: true,
+            forgotten: false,
         };
         self.all.insert(id, state);
         self.changed.push(id);
@@ -182,6 +185,26 @@ impl Handles {
     /// A call that closed it is written: it can be forgotten once nobody holds it.
     pub fn retire(&mut self, id: i32) {
         self.retired.push(id);
+    }
+
+    /// Their rows count for nothing any more.
+    pub fn forgotten(&mut self, ids: &[i32]) {
+        for id in ids {
+            if let Some(state) = self.all.get_mut(id) {
+                state.forgotten = true;
+            }
+        }
+    }
+
+    /// A written row refers to it, and its row to those that it was opened in.
+    pub fn used(&mut self, id: i32) {
+        let mut at = Some(id);
+        while let Some(state) = at.and_then(|id| self.all.get_mut(&id)).filter(|h| h.forgotten) {
+            state.forgotten = false;
+            let (here, parent) = (state.row.handle_id, state.row.parent_handle_id);
+            self.change(here, |_| {});
+            at = parent;
+        }
     }
 
     /// Gives a handle a parent, unless it has one.
@@ -264,7 +287,7 @@ impl Handles {
     pub fn write(&mut self, out: &mut Vec<Row>, files: &mut Vec<i32>) {
         for id in self.changed.drain(..) {
             if let Some(state) = self.all.get_mut(&id) {
-                state.queued = false;
+                (state.queued, state.forgotten) = (false, false);
                 files.extend(state.row.file_id);
                 out.push(Row::Handle(state.row.clone()));
             }

@@ -251,9 +251,10 @@ impl Correlator {
         }
     }
 
-    /// Whoever gets the rows has forgotten those of these files and objects: they are told again when a call is about them.
-    pub fn forgotten(&mut self, files: &[i32], objects: &[i32]) {
-        self.things.forgotten(files, objects);
+    /// Whoever gets the rows has forgotten those of these files, objects and handles: they are told again when a call is about
+    /// them.
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32]) {
+        self.things.forgotten(files, objects, handles);
     }
 
     fn since_t0(&self, time: u64) -> i64 {

@@ -383,3 +383,24 @@ fn freopen_ends_a_stream_and_opens_it_again() {
     assert_eq!(ends(6), (Some(3), Some(51), Some(span_id(0, 8))));
     assert_eq!((rows.span(0, 3).handle_id, rows.span(0, 5).handle_id, rows.span(0, 3).offset), (Some(4), None, None));
 }
+
+#[test]
+fn a_handle_that_was_forgotten_is_told_again_with_the_next_call_on_it() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    run.openat(call(0, 2, 0, 3, 4), "/d/b", 2, 4);
+    let mut before = Vec::new();
+    run.correlator.advance(10, &mut before);
+    run.correlator.forgotten(&[1, 2], &[], &[1, 2]);
+    run.call("read", Call { handle: Some(3), file: Some(key(1)), ..call(0, 3, 0, 20, 30) });
+    let mut rows = Vec::new();
+    run.correlator.advance(40, &mut rows);
+    let handles = |rows: &[Row]| -> Vec<i32> {
+        rows.iter().filter_map(|r| if let Row::Handle(h) = r { Some(h.handle_id) } else { None }).collect()
+    };
+    assert_eq!((handles(&before), handles(&rows)), (vec![1, 2], vec![1]));
+    run.call("read", Call { handle: Some(3), file: Some(key(1)), ..call(0, 4, 0, 50, 60) });
+    rows.clear();
+    run.correlator.advance(70, &mut rows);
+    assert_eq!(handles(&rows), [0; 0]);
+}

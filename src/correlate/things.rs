@@ -556,6 +556,7 @@ impl Things {
             if span.file_id.is_none() {
                 span.file_id = self.handles.file(handle);
             }
+            self.handles.used(handle);
             if closes {
                 self.handles.retire(handle);
             }
@@ -569,9 +570,10 @@ impl Things {
     }
 
     /// Their rows are told again when they are used.
-    pub fn forgotten(&mut self, files: &[i32], objects: &[i32]) {
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32]) {
         self.files.forgotten(files);
         self.objects.forgotten(objects);
+        self.handles.forgotten(handles);
     }
 
     /// Writes the rows that changed.

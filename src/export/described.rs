@@ -27,6 +27,9 @@ const MAX_VERDICTS: usize = 1 << 18;
 /// So many things come before it is looked, within a dataset, which of them nobody can refer to any more.
 pub const MANY: usize = 32_768;
 
+/// So many processes are remembered to the end of a dataset: what they wrote may reach a device long after they have ended.
+const PROCESSES: usize = 16_384;
+
 /// A row.
 struct Known<T> {
     row: T,
@@ -80,11 +83,12 @@ impl References {
     }
 }
 
-/// Files and objects that were forgotten: whoever makes rows must describe them anew when they are used again.
+/// What was forgotten: whoever makes rows must describe it anew when it is used again.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     pub files: Vec<i32>,
     pub objects: Vec<i32>,
+    pub handles: Vec<i32>,
 }
 
 /// What is remembered.
@@ -239,7 +243,7 @@ impl Described {
     pub fn forget(&mut self, many: usize) -> Forgotten {
         if self.things() >= self.next.max(many) {
             let look = self.look;
-            self.drop_old(|_, last| last >= look);
+            self.drop_old(PROCESSES, |_, last| last >= look);
             self.look += 1;
             self.next = self.things() + many.max(self.things() / 4);
         }
@@ -261,21 +265,33 @@ impl Described {
         for (total, before) in self.totals.values_mut() {
             *before = *total;
         }
-        self.drop_old(|written, _| written >= first);
+        self.drop_old(0, |written, _| written >= first);
+        self.next = 0;
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Drops what is over and was not mentioned lately: by the dataset that it was written to last, and by the last look.
-    fn drop_old(&mut self, lately: impl Fn(u32, u32) -> bool) {
-        let (processes, forgotten) = (&mut self.processes, &mut self.forgotten);
-        keep_only(processes, |_, p| p.row.end_ns.is_none() || lately(p.written, p.look));
-        let gone = |process: i32| process >= 0 && !processes.contains_key(&process);
-        keep_only(&mut self.threads, |_, t| !gone(t.row.process_ix) || lately(t.written, t.look));
+    /// Drops what is over and was not mentioned lately: by the dataset that it was written to last, and by the last look. Of
+    /// processes and threads nothing, when there are no more processes than that.
+    fn drop_old(&mut self, processes: usize, lately: impl Fn(u32, u32) -> bool) {
+        let forgotten = &mut self.forgotten;
+        let over = |p: &Known<Process>| p.row.end_ns.is_some() && !lately(p.written, p.look);
+        let gone = |process: i32| process >= 0 && self.processes.get(&process).is_none_or(over);
         let open = |h: &Known<Handle>| lately(h.written, h.look) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
         let named = self.objects.values().filter(|o| lately(o.written, o.look)).filter_map(|o| o.row.handle_id);
         let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
         let handles = reached(&self.handles, &self.objects, handles);
-        keep_only(&mut self.handles, |id, _| handles.contains(&id));
+        keep_only(&mut self.handles, |id, _| {
+            let stays = handles.contains(&id);
+            forgotten.handles.extend((!stays).then_some(id));
+            stays
+        });
+        if self.processes.len() > processes {
+            // What is described again leads to who opened it.
+            let openers: HashSet<i32> = self.handles.values().map(|h| h.row.process_ix).collect();
+            keep_only(&mut self.processes, |id, p| !over(p) || openers.contains(&id));
+            let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);
+            keep_only(&mut self.threads, |_, t| !gone(t.row.process_ix) || lately(t.written, t.look));
+        }
         let of_handles: HashSet<i32> = self.handles.values().filter_map(|h| h.row.object_id).collect();
         keep_only(&mut self.objects, |id, o| {
             let stays = lately(o.written, o.look) || of_handles.contains(&id);
@@ -335,5 +351,24 @@ mod tests {
         assert_eq!(told.len(), forgotten.len());
         assert!((3..1000).all(|n| told.contains(&n) != described.files.contains_key(&n)));
         assert!(described.end().files.is_empty());
+    }
+
+    #[test]
+    fn who_opened_a_handle_is_known_as_long_as_the_handle() {
+        let mut described = Described::default();
+        let rows = [process(1, Some(5)), process(2, None), process(3, Some(5)), thread(2, 2), file(1)];
+        for row in rows.into_iter().chain([handle(1, None, 1, None, Some(9))]) {
+            described.push(row, &mut Vec::new());
+        }
+        // A child of the one that opened it, and has ended, goes on with it.
+        described.look = 5;
+        described.push(call(1, 20, Some(1), Some(1), None), &mut Vec::new());
+        described.drop_old(0, |_, last| last >= 5);
+        let known: HashSet<i32> = described.processes.keys().copied().collect();
+        assert_eq!(known, HashSet::from([1, 2]));
+        // When nobody uses it any more, it is told that it is forgotten.
+        described.drop_old(0, |_, last| last >= 6);
+        assert_eq!(described.end(), Forgotten { files: vec![1], objects: vec![], handles: vec![1] });
+        assert!(described.handles.is_empty() && described.processes.contains_key(&2));
     }
 }

@@ -42,6 +42,8 @@ struct Judged {
     /// The file that probes on it went to.
     probed: Option<FileKey>,
     links: Vec<Link>,
+    /// Known to be no program, which the kernel maps together with its loader.
+    library: bool,
 }
 
 /// Attaches to files, each once.
@@ -93,8 +95,8 @@ impl Engine {
         }
     }
 
-    /// Judges every executable file that a process maps now, or as far as the one that was asked about, where that is found: of
-    /// the others it is asked for themselves. The inodes that are settled.
+    /// Judges every executable file that a process maps now, or as far as the library that was asked about, where that is found:
+    /// of other libraries it is asked for themselves. The inodes that are settled.
     pub fn judge_process(
         &mut self,
         pid: u32,
@@ -107,7 +109,7 @@ impl Engine {
             if seen.insert(inode) && !self.judged.contains_key(&inode) {
                 self.judge(pid, &m, progs);
             }
-            if asked == Some(inode) {
+            if asked == Some(inode) && self.judged.get(&inode).is_some_and(|judged| judged.library) {
                 break;
             }
         }
@@ -199,12 +201,15 @@ impl Engine {
         if opened.is_err() && !Path::new(&format!("/proc/{pid}")).exists() {
             return; // it took the file along; whoever maps it next is asked again
         }
-        let mut judged = Judged { generation: 0, written: None, probed: None, links: Vec::new() };
+        let mut judged = Judged { generation: 0, written: None, probed: None, links: Vec::new(), library: false };
         if let Ok(file) = &opened {
             judged.written = written(file);
         }
         match opened.and_then(|file| Ok((self.read(&file)?, file))) {
-            Ok(((elf, bytes), file)) => self.probe(pid, mapping, &name, (&file, &elf, &bytes), &mut judged, progs),
+            Ok(((elf, bytes), file)) => {
+                judged.library = !elf.program;
+                self.probe(pid, mapping, &name, (&file, &elf, &bytes), &mut judged, progs);
+            }
             Err(why) => self.unreadable(&name, &why),
         }
         self.judged.insert((mapping.dev, mapping.inode), judged);

@@ -66,6 +66,8 @@ pub struct Session<'obj> {
     attaching: Duration,
     /// When returns without an entry are losses again.
     settles: Option<Instant>,
+    /// Processes that were looked into since then, as far as they asked.
+    looked_into: BTreeSet<u32>,
     /// Who tells how much besides sums.
     sources: Option<Sources>,
 }
@@ -143,6 +145,7 @@ impl<'obj> Session<'obj> {
             misses: Misses::default(),
             attaching: Duration::ZERO,
             settles: None,
+            looked_into: BTreeSet::new(),
             sources: None,
         };
         if options.detail.is_some() {
@@ -273,6 +276,7 @@ impl<'obj> Session<'obj> {
             self.attaching += begun.elapsed();
             self.settles = Some(Instant::now() + SETTLE);
             if let Some(file) = asked {
+                self.looked_into.insert(pid);
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
                 self.engine.learn(file);
             }
@@ -284,6 +288,17 @@ impl<'obj> Session<'obj> {
         let layers = new.iter().filter(|c| c.status == "attached").map(|c| c.layer).collect();
         self.hooks.extend(before.into_iter().chain(new));
         layers
+    }
+
+    /// Of processes that were looked into as far as what they asked about: what nobody asked about (a question found no room,
+    /// or a mapping became executable later) is there now.
+    fn look_again(&mut self) {
+        for pid in std::mem::take(&mut self.looked_into) {
+            // Its number may be another process's by now.
+            if self.process_of(pid).is_some() {
+                let _ = self.engine.judge_process(pid, None, &self.skel.progs);
+            }
+        }
     }
 
     fn mark(&self, file: FileKey, judged: bool) {
@@ -438,6 +453,7 @@ impl<'obj> Session<'obj> {
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
         if self.settles.is_some_and(|at| Instant::now() >= at) {
             self.settles = None;
+            self.look_again();
             self.set_settled(true);
             self.engine.rest();
         }

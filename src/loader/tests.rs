@@ -642,7 +642,8 @@ fn outlined(outline: &mut Outline, bytes: &[u8]) -> bool {
         buffer.copy_from_slice(&bytes[at as usize..][..buffer.len()]);
         Ok(())
     };
-    let Ok(of_part) = Elf::parse(outline.of(bytes.len(), part).unwrap(), |_| true) else { return false };
+    let Ok(read) = outline.of(bytes.len(), part) else { return false };
+    let Ok(of_part) = Elf::parse(read, |_| true) else { return false };
     let whole = Elf::parse(bytes, |_| true);
     let slots = whole.as_ref().map(|elf| elf.slots.clone()).unwrap_or_default();
     assert_eq!(Ok(Elf { slots, ..of_part }), whole);

@@ -4,7 +4,7 @@ use crate::correlate::rows::{Loss, Mount, Row};
 use crate::correlate::{Config, Correlator, Watched, give_back};
 use crate::event::Event;
 use crate::event::wire::{Decoder, Record};
-use crate::export::{Moment, Why};
+use crate::export::{Forgotten, Moment, Why};
 use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
 use crate::loader::{existing, mounts};
@@ -188,7 +188,7 @@ impl State {
                 self.correlator.sum_up(now(), &mut self.rows);
                 self.write()?;
                 let forgotten = self.writer.rotate(self.moment())?;
-                self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+                self.forgotten(&forgotten);
             }
             Note::Write(why, in_flight) => {
                 self.write()?;
@@ -201,6 +201,10 @@ impl State {
         Ok(())
     }
 
+    fn forgotten(&mut self, what: &Forgotten) {
+        self.correlator.forgotten(&what.files, &what.objects, &what.handles);
+    }
+
     fn moment(&self) -> Moment {
         let monotonic = now();
         Moment { elapsed: Duration::from_nanos(monotonic.saturating_sub(self.t0)), monotonic, wall: wall() }
@@ -211,7 +215,7 @@ impl State {
         let at = self.moment();
         if let Some(writer) = self.writer.flight().filter(|w| w.is_asked() && (end || w.has_room())) {
             let forgotten = writer.write(at)?;
-            self.correlator.forgotten(&forgotten.files, &forgotten.objects);
+            self.forgotten(&forgotten);
         }
         Ok(())
     }
@@ -334,7 +338,7 @@ impl State {
         }
         let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
         match self.writer.tick(elapsed) {
-            Ok(forgotten) => self.correlator.forgotten(&forgotten.files, &forgotten.objects),
+            Ok(forgotten) => self.forgotten(&forgotten),
             Err(why) => self.give_up(why)?,
         }
         self.memory.tick(elapsed.as_nanos() as i64);

@@ -19,7 +19,7 @@ const TOP: usize = 20;
 const HANDLES_MAX: usize = 40;
 /// Nesting of handles that is followed.
 const DEPTH_MAX: usize = 32;
-/// Half as many files have figures of their own for certain, those that took the most time; a day of a node has millions.
+/// So many files have figures of their own at most, those that took the most time: a day of a node has millions.
 const KEPT: usize = 65_536;
 
 /// One file.
@@ -93,8 +93,8 @@ pub struct Files {
     figures: Heavy<Layers>,
     all: RoaringBitmap,
     libraries: RoaringBitmap,
-    /// Time of libraries whose figures were let go.
-    library_ns: i64,
+    /// There are not many.
+    of_libraries: HashMap<i32, Layers>,
 }
 
 impl Files {
@@ -110,17 +110,17 @@ impl Files {
             let _ = if is_library(file.role) { libraries.insert(id) } else { libraries.remove(id) };
             Ok(())
         })?;
-        Ok(Self { figures: Heavy::new(room), all: RoaringBitmap::new(), libraries, library_ns: 0 })
+        Ok(Self { figures: Heavy::new(room), all: RoaringBitmap::new(), libraries, of_libraries: HashMap::new() })
     }
 
     /// The figures of a file in a layer, where a call takes so long; none of files that are not counted.
     fn of(&mut self, file: i32, layer: Layer, time: i64) -> Option<&mut Figures> {
         self.all.insert(file as u32);
-        let layers = self.figures.of(file, time, |id, layers| {
-            if self.libraries.contains(id as u32) {
-                self.library_ns = self.library_ns.saturating_add(time_ns(layers));
-            }
-        });
+        let layers = if self.libraries.contains(file as u32) {
+            Some(self.of_libraries.entry(file).or_default())
+        } else {
+            self.figures.of(file, time)
+        };
         layers.map(|layers| of_layer(layers, layer))
     }
 
@@ -162,12 +162,12 @@ impl Files {
         header: &mut Header,
     ) -> Result<(Vec<FileRow>, LibraryFiles)> {
         header.files = self.all.len() as usize;
-        let of_libraries = self.figures.iter().filter(|(id, _)| self.libraries.contains(*id as u32));
         let libraries = LibraryFiles {
-            files: self.all.intersection_len(&self.libraries) as usize,
-            time_ns: of_libraries.fold(self.library_ns, |sum, (_, layers)| sum.saturating_add(time_ns(layers))),
+            files: self.of_libraries.len(),
+            time_ns: self.of_libraries.values().fold(0, |sum, layers| sum.saturating_add(time_ns(layers))),
         };
         if self.figures.recount() {
+            let known = std::mem::take(&mut self.of_libraries);
             source.spans(&mut |span| {
                 if span.flags & flag::SUMMED == 0 {
                     self.span(span);
@@ -178,15 +178,21 @@ impl Files {
                 self.sums(row);
                 Ok(())
             })?;
+            self.of_libraries = known;
         }
-        let mut top: Vec<_> = self
-            .figures
-            .iter()
-            .map(|(id, layers)| (self.libraries.contains(id as u32), std::cmp::Reverse(time_ns(layers)), id))
-            .collect();
+        let data = self.figures.iter().map(|(id, layers)| (false, std::cmp::Reverse(time_ns(layers)), id));
+        let of_libraries = self.of_libraries.iter().map(|(id, layers)| (true, std::cmp::Reverse(time_ns(layers)), *id));
+        let mut top: Vec<_> = data.chain(of_libraries).collect();
         top.sort_unstable();
         top.truncate(TOP);
-        let row = |(_, _, id)| Some(row(id, self.figures.take(id)?, quality));
+        // The last one shown of those that are no libraries; without any, whatever was let go is missing.
+        let last = top.iter().rfind(|(library, ..)| !library).map_or(0, |(_, time, _)| time.0);
+        let at_most = self.figures.let_go_at_most();
+        header.unseen_file_ns = (at_most > last).then_some(at_most);
+        let row = |(library, _, id)| {
+            let layers = if library { self.of_libraries.remove(&id) } else { self.figures.take(id) };
+            Some(row(id, layers?, quality))
+        };
         let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
         let mut handles = HashMap::<i32, Handle>::new();
         source.handles(&mut |handle| {
@@ -332,7 +338,7 @@ mod tests {
     use crate::export::tests::span;
 
     /// The files of a report that has room for so many.
-    fn report(rows: &mut Vec<Row>, room: usize) -> (usize, Vec<FileRow>, LibraryFiles) {
+    fn report(rows: &mut Vec<Row>, room: usize) -> (usize, Option<i64>, Vec<FileRow>, LibraryFiles) {
         let mut files = Files::with_room(rows, room).unwrap();
         for row in &*rows {
             if let Row::Span(span) = row {
@@ -341,7 +347,7 @@ mod tests {
         }
         let mut header = header::header(rows).unwrap();
         let (top, libraries) = files.finish(rows, &Quality::new(&[]), &mut header).unwrap();
-        (header.files, top, libraries)
+        (header.files, header.unseen_file_ns, top, libraries)
     }
 
     #[test]
@@ -357,8 +363,14 @@ mod tests {
             rows.push(Row::File(Box::new(File { role, ..File::nameless(id, FileKey::default()) })));
         }
         let all = report(&mut rows, KEPT);
-        assert_eq!((all.0, all.1.len()), (4530, TOP));
-        assert!(all.1.iter().all(|file| file.layers[0].calls > 10));
+        assert_eq!((all.0, all.1, all.2.len()), (4530, None, TOP));
+        assert!(all.2.iter().all(|file| file.layers[0].calls > 10));
         assert_eq!(report(&mut rows, 200), all);
+        // So few that it is not certain which they are.
+        let few = report(&mut rows, 20);
+        assert!(few.1.is_some_and(|ns| ns > 10_000) && (few.0, few.3) == (all.0, all.3), "{:?}", few.1);
+        // What is shown of them is exact all the same.
+        let shown = few.2.iter().filter_map(|file| Some((file, all.2.iter().find(|f| f.file_id == file.file_id)?)));
+        assert!(shown.into_iter().all(|(few, all)| few == all));
     }
 }

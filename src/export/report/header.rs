@@ -31,6 +31,10 @@ pub struct Header {
     pub ranks: usize,
     /// Files that calls touched.
     pub files: usize,
+    /// Of more files than a report keeps apart: one in which no more time was spent than that may be missing among those with
+    /// the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen_file_ns: Option<i64>,
     /// Calls were summed up in the kernel (`--aggregate`): single ones, and which the program made itself, are not known.
     pub aggregate: bool,
     /// Which were recorded one by one besides (`--detail`).
@@ -203,6 +207,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         }),
         libraries: libraries.into_iter().map(|(_, value)| value).collect(),
         unknown_bytes,
+        unseen_file_ns: None,
     })
 }
 

@@ -1,15 +1,19 @@
 //! What weighs most of more things than there is room for. Pure.
 
+use roaring::RoaringBitmap;
 use std::collections::HashMap;
 
 /// Values of things by id, of which those stay that weigh most: when there is no room left, the middle one of all weights is
 /// taken off each of them, and those that have nothing left are let go (Misra and Gries, "Finding repeated elements", Science
 /// of Computer Programming 2, 1982; by the middle: Anderson and others, "A high-performance algorithm for identifying frequent
-/// items in data streams", IMC 2017). A thing with more than two `room`ths of the weight of all stays.
+/// items in data streams", IMC 2017).
 pub struct Heavy<T> {
     room: usize,
     kept: HashMap<i32, (i64, T)>,
-    /// Some were let go, and may have come again.
+    gone: RoaringBitmap,
+    /// What was taken off.
+    off: i64,
+    /// One that is kept was let go before: its value is only a part.
     partial: bool,
     /// Only what is kept is counted from now on.
     closed: bool,
@@ -17,16 +21,19 @@ pub struct Heavy<T> {
 
 impl<T: Default> Heavy<T> {
     pub fn new(room: usize) -> Self {
-        Self { room, kept: HashMap::new(), partial: false, closed: false }
+        Self { room, kept: HashMap::new(), gone: RoaringBitmap::new(), off: 0, partial: false, closed: false }
     }
 
-    /// The value of a thing that is so much heavier now; what is let go for it is told. None, when it is not one of those counted.
-    pub fn of(&mut self, id: i32, weight: i64, mut gone: impl FnMut(i32, &T)) -> Option<&mut T> {
+    /// The value of a thing that is so much heavier now. None, when it is not one of those counted.
+    pub fn of(&mut self, id: i32, weight: i64) -> Option<&mut T> {
         if self.closed {
             return self.kept.get_mut(&id).map(|(_, value)| value);
         }
-        if self.kept.len() >= self.room && !self.kept.contains_key(&id) {
-            self.let_go(&mut gone);
+        if !self.kept.contains_key(&id) {
+            if self.kept.len() >= self.room {
+                self.let_go();
+            }
+            self.partial |= self.gone.contains(id as u32);
         }
         let (weighs, value) = self.kept.entry(id).or_default();
         // Even one that weighs nothing does something.
@@ -34,19 +41,25 @@ impl<T: Default> Heavy<T> {
         Some(value)
     }
 
-    fn let_go(&mut self, gone: &mut impl FnMut(i32, &T)) {
+    fn let_go(&mut self) {
         let mut weights: Vec<i64> = self.kept.values().map(|(weight, _)| *weight).collect();
         let at = weights.len() / 2;
         let (_, middle, _) = weights.select_nth_unstable(at);
         let middle = *middle;
-        self.partial = true;
-        self.kept.retain(|id, (weight, value)| {
+        self.off = self.off.saturating_add(middle);
+        let gone = &mut self.gone;
+        self.kept.retain(|id, (weight, _)| {
             *weight -= middle;
             if *weight <= 0 {
-                gone(*id, value);
+                gone.insert(*id as u32);
             }
             *weight > 0
         });
+    }
+
+    /// No thing weighs more that was let go and did not come back: at most two `room`ths of the weight of all.
+    pub const fn let_go_at_most(&self) -> i64 {
+        self.off
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (i32, &T)> {
@@ -78,33 +91,34 @@ mod tests {
             things in proptest::collection::vec((0..60, 0..1000_i64), 1..2000), room in 2..20_usize,
         ) {
             let mut exact = HashMap::<i32, i64>::new();
-            let (mut heavy, mut gone) = (Heavy::<i64>::new(room), HashMap::<i32, i64>::new());
-            let count = |heavy: &mut Heavy<i64>, gone: &mut HashMap<i32, i64>| {
+            let mut heavy = Heavy::<i64>::new(room);
+            let count = |heavy: &mut Heavy<i64>| {
                 for (id, weight) in &things {
-                    let value = heavy.of(*id, *weight, |id, value| *gone.entry(id).or_default() += value);
-                    if let Some(value) = value {
+                    if let Some(value) = heavy.of(*id, *weight) {
                         *value += weight;
                     }
                     assert!(heavy.kept.len() <= room);
                 }
             };
-            count(&mut heavy, &mut gone);
-            // Nothing is lost: what was let go was told.
+            count(&mut heavy);
             for (id, weight) in &things {
-                *exact.entry(*id).or_default() += weight;
+                let sum = exact.entry(*id).or_default();
+                *sum += weight.max(&1);
             }
-            let mut sums = gone.clone();
-            heavy.iter().for_each(|(id, value)| *sums.entry(id).or_default() += value);
-            prop_assert_eq!(&sums, &exact);
-            let all: i64 = things.iter().map(|(_, weight)| weight.max(&1)).sum();
-            let much = |weight: i64| weight * room as i64 > 2 * all;
-            prop_assert!(exact.iter().all(|(id, weight)| !much(*weight) || heavy.kept.contains_key(id)));
-            let distinct = exact.len();
-            prop_assert_eq!(heavy.recount(), distinct > room);
-            if distinct > room {
-                count(&mut heavy, &mut gone);
+            let all: i64 = exact.values().sum();
+            prop_assert!(heavy.let_go_at_most() * room as i64 <= 2 * all);
+            let light = |id: &i32, weight: i64| weight <= heavy.let_go_at_most() || heavy.kept.contains_key(id);
+            prop_assert!(exact.iter().all(|(id, weight)| light(id, *weight)));
+            let came_back = heavy.kept.keys().any(|id| heavy.gone.contains(*id as u32));
+            prop_assert!(exact.len() > room || !came_back);
+            let partial = heavy.recount();
+            prop_assert!(partial || !came_back);
+            if partial {
+                count(&mut heavy);
             }
-            prop_assert!(heavy.iter().all(|(id, value)| exact[&id] == *value));
+            let mut sums = HashMap::<i32, i64>::new();
+            things.iter().for_each(|(id, weight)| *sums.entry(*id).or_default() += weight);
+            prop_assert!(heavy.iter().all(|(id, value)| sums[&id] == *value));
         }
     }
 }

@@ -15,6 +15,9 @@ pub fn text(report: &Report, out: &mut String, width: usize) {
     }
     let shown = &report.files[..report.files.len().min(FILES)];
     *out += &format!("\nFiles: {} of {}, by time in system calls", shown.len(), report.header.files);
+    if let Some(ns) = report.header.unseen_file_ns {
+        *out += &format!("; too many to keep all apart: one with up to {} may be missing", time(ns));
+    }
     match report.library_files.files {
         0 => out.push('\n'),
         n => {
