@@ -248,3 +248,17 @@ fn a_static_program_without_symbols_is_not_seen_into_and_that_is_said() {
     let dir = work.path().join("mix");
     ways::as_strace_sees(&data, work.path(), &dir, |dir| vec![program.clone(), dir.into()]);
 }
+
+#[test]
+fn a_c_library_that_is_the_programs_loader_is_traced() {
+    let work = live::scratch();
+    let dir = work.path().join("files");
+    fs::create_dir(&dir).unwrap();
+    let program = programs::build("soak_musl");
+    let traced = live::trace(work.path(), &[], &[program.as_path(), &dir, "1".as_ref(), "30".as_ref()]);
+    let truth: Value = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
+    let data = traced.data().lossless();
+    assert_eq!(Some(data.calls("fwrite").count() as u64), truth["calls"]["fwrite"].as_u64());
+    // Each of the rounds and of the children opens two streams.
+    assert_eq!(data.calls("fopen").count(), data.calls("fclose").count());
+}

@@ -19,6 +19,8 @@ enum Needs {
     StrippedLibc,
     /// As distributions compile: calls that could overrun a buffer become others that check.
     FortifiedLibc,
+    /// Another C library, which is its own loader.
+    Musl,
     /// HDF5 without MPI.
     Hdf5,
     MpiAndHdf5,
@@ -94,6 +96,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("seccomp", "seccomp.c", Needs::Libc),
     ("short32", "short.c", Needs::Short),
     ("soak", "soak.c", Needs::Libc),
+    ("soak_musl", "soak.c", Needs::Musl),
     ("std_io", "std_io.rs", Needs::Rust),
     ("stdio_all", "stdio_all.c", Needs::Libc),
     ("stdio_all_static", "stdio_all.c", Needs::StaticLibc),
@@ -225,6 +228,7 @@ fn compiler(needs: Needs, target: &Path) -> Command {
     let mut command = match needs {
         Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 | Needs::Netcdf => with("cc", C_FLAGS),
         Needs::Short => with("cc", SHORT_FLAGS),
+        Needs::Musl => with("musl-gcc", C_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
         Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
         Needs::OpenMpi5 => with(&openmpi5_in(target, "mpicc"), C_FLAGS),
@@ -250,6 +254,7 @@ fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
         Needs::Libc
         | Needs::Short
         | Needs::FortifiedLibc
+        | Needs::Musl
         | Needs::OpenMpi
         | Needs::OpenMpi5
         | Needs::Mpich

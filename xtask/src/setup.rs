@@ -41,6 +41,7 @@ pub const PACKAGES: &[Package] = &[
     package("zlib1g-dev", "zlib-devel", Sign::Library("zlib"), "libelf needs it"),
     package("make", "make", Sign::Program("make"), "builds libbpf"),
     package("gcc", "gcc", Sign::Program("gcc"), "builds libbpf and the test programs"),
+    package("musl-tools", "musl-gcc", Sign::Program("musl-gcc"), "compiles a program for another C library"),
     package("binutils", "binutils", Sign::Program("ld"), "links"),
     package("g++", "gcc-c++", Sign::Program("c++"), "compiles the C++ programs that the tests trace"),
     package(
