@@ -39,7 +39,8 @@ struct Known<T> {
     look: u32,
 }
 
-type All<T> = HashMap<i32, Known<T>>;
+/// Behind pointers: a table with room for twice as many as it holds, made anew as it grows, is the smaller for it.
+type All<T> = HashMap<i32, Box<Known<T>>>;
 
 /// What rows refer to.
 #[derive(Default)]
@@ -177,12 +178,14 @@ impl Described {
     fn keep(&mut self, row: &mut Row) {
         let (written, look) = (self.now, self.look);
         match row {
-            Row::Process(r) => drop(self.processes.insert(r.process_ix, Known { row: (**r).clone(), written, look })),
-            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Known { row: r.clone(), written, look })),
-            Row::File(r) => drop(self.files.insert(r.file_id, Known { row: (**r).clone(), written, look })),
+            Row::Process(r) => {
+                drop(self.processes.insert(r.process_ix, Box::new(Known { row: (**r).clone(), written, look })))
+            }
+            Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Box::new(Known { row: r.clone(), written, look }))),
+            Row::File(r) => drop(self.files.insert(r.file_id, Box::new(Known { row: (**r).clone(), written, look }))),
             Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
-            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Known { row: r.clone(), written, look })),
-            Row::Object(r) => drop(self.objects.insert(r.object_id, Known { row: r.clone(), written, look })),
+            Row::Handle(r) => drop(self.handles.insert(r.handle_id, Box::new(Known { row: r.clone(), written, look }))),
+            Row::Object(r) => drop(self.objects.insert(r.object_id, Box::new(Known { row: r.clone(), written, look }))),
             Row::Mount(r) => drop(self.mounts.insert(r.mount_id, (**r).clone())),
             // A verdict on a whole layer is one on the time until it is given.
             Row::Coverage(r) if !(r.target.is_empty() && r.symbol.is_empty()) => {
@@ -275,7 +278,7 @@ impl Described {
     fn drop_old(&mut self, processes: usize, lately: impl Fn(u32, u32) -> bool) {
         let forgotten = &mut self.forgotten;
         let over = |p: &Known<Process>| p.row.end_ns.is_some() && !lately(p.written, p.look);
-        let gone = |process: i32| process >= 0 && self.processes.get(&process).is_none_or(over);
+        let gone = |process: i32| process >= 0 && self.processes.get(&process).is_none_or(|p| over(p));
         let open = |h: &Known<Handle>| lately(h.written, h.look) || (h.row.end_ns.is_none() && !gone(h.row.process_ix));
         let named = self.objects.values().filter(|o| lately(o.written, o.look)).filter_map(|o| o.row.handle_id);
         let handles = self.handles.iter().filter(|(_, h)| open(h)).map(|(id, _)| *id).chain(named).collect();
