@@ -234,7 +234,7 @@ fn a_trace_ends_while_its_program_is_stopped() {
 fn a_trace_begins_and_ends_while_its_program_is_stopped() {
     let mut paused = Paused::alone();
     paused.stop();
-    let (mut guard, _) = paused.attach(&["--duration", "500ms"]);
+    let (mut guard, _) = paused.attach(&["--duration", "2s"]);
     assert_eq!(guard.wait().code(), Some(0));
     assert!(paused.is_stopped(), "it was let go");
     let data = Data::read(&paused.dataset()).lossless();
