@@ -41,7 +41,7 @@ fn calls(c: &mut Criterion) {
         let to = dir.path().join("calls.iotrace");
         let afresh = || {
             if to.exists() {
-                std::fs::remove_dir_all(&to).unwrap()
+                std::fs::remove_dir_all(&to).unwrap();
             }
         };
         b.iter_batched(afresh, |()| stages::write(&batches, &to, calls).unwrap(), BatchSize::PerIteration);
@@ -49,7 +49,9 @@ fn calls(c: &mut Criterion) {
     group.bench_function("from rows to a summary", |b| {
         b.iter(|| {
             let mut summary = Summary::new(From::Spans);
-            rows.iter().for_each(|row| summary.push(row));
+            for row in &rows {
+                summary.push(row);
+            }
             summary
         });
     });

@@ -27,7 +27,10 @@ thread_local! {
 fuzz_target!(|data: &[u8]| {
     let entry = elf::entry(data);
     let whole = Elf::parse(data, |_| true);
-    let part = |buffer: &mut [u8], at: u64| Ok(buffer.copy_from_slice(&data[at as usize..][..buffer.len()]));
+    let part = |buffer: &mut [u8], at: u64| {
+        buffer.copy_from_slice(&data[at as usize..][..buffer.len()]);
+        Ok(())
+    };
     let outline = OUTLINE.with_borrow_mut(|o| o.of(data.len(), part).map(|data| Elf::parse(data, |_| true)));
     if let Ok(Ok(outline)) = outline {
         let slots = whole.as_ref().map(|elf| elf.slots.clone()).unwrap_or_default();

@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut decoder = Decoder::default();
     let (mut out, mut items, mut rows, mut last) = (Vec::new(), 0, 0, 0);
-    let (mut files, mut objects) = (Vec::new(), Vec::new());
+    let [mut files, mut objects, mut handles] = [const { Vec::new() }; 3];
     while let Some((head, behind)) = rest.split_first_chunk() {
         let head = u16::from_le_bytes(*head);
         let (item, behind) = behind.split_at(behind.len().min(usize::from(head & 0xfff)));
@@ -68,7 +68,12 @@ fuzz_target!(|data: &[u8]| {
             }
             SUM => sum(&item, last).into_iter().for_each(|sum| correlator.push(sum)),
             COUNTS => counts(&item, last).into_iter().for_each(|counts| correlator.push(counts)),
-            FORGOTTEN => correlator.forgotten(&std::mem::take(&mut files), &std::mem::take(&mut objects)),
+            FORGOTTEN => {
+                correlator.forgotten(&files, &objects, &handles);
+                for told in [&mut files, &mut objects, &mut handles] {
+                    told.clear();
+                }
+            }
             _ => {
                 wire::is_mapped(&item);
                 if let Ok(Record::Event(event)) = decoder.decode(&item) {
@@ -81,6 +86,7 @@ fuzz_target!(|data: &[u8]| {
             match row {
                 Row::File(file) => files.push(file.file_id),
                 Row::Object(object) => objects.push(object.object_id),
+                Row::Handle(handle) => handles.push(handle.handle_id),
                 _ => {}
             }
         }

@@ -179,7 +179,7 @@ impl Described {
         let (written, look) = (self.now, self.look);
         match row {
             Row::Process(r) => {
-                drop(self.processes.insert(r.process_ix, Box::new(Known { row: (**r).clone(), written, look })))
+                drop(self.processes.insert(r.process_ix, Box::new(Known { row: (**r).clone(), written, look })));
             }
             Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Box::new(Known { row: r.clone(), written, look }))),
             Row::File(r) => drop(self.files.insert(r.file_id, Box::new(Known { row: (**r).clone(), written, look }))),
@@ -336,7 +336,9 @@ mod tests {
         let mut out = Vec::new();
         let mut push = |described: &mut Described, row| described.push(row, &mut out);
         let open = [process(1, None), thread(1, 1), file(1), handle(1, None, 1, None, None)];
-        open.into_iter().for_each(|row| push(&mut described, row));
+        for row in open {
+            push(&mut described, row);
+        }
         let mut forgotten = Vec::new();
         for n in 2..1000 {
             push(&mut described, file(n));

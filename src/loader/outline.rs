@@ -14,12 +14,14 @@ type Header = FileHeader64<LittleEndian>;
 
 /// A place in a file and a number of bytes, as the file says: anything.
 type Part = (u64, u64);
+/// None: the file does not say.
+type Parts = Option<Vec<Part>>;
 
 /// What is read twice of a sound file is smaller.
 const HEADERS: usize = 1 << 16;
 
 /// What is read, each part with what was read before it: where the next ones are.
-const PARTS: [fn(&[u8]) -> Option<Vec<Part>>; 4] = [header, first_section, headers, tables];
+const PARTS: [fn(&[u8]) -> Parts; 4] = [header, first_section, headers, tables];
 
 /// A buffer for one file after the other.
 #[derive(Default)]
@@ -72,17 +74,17 @@ impl Outline {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "as the others")]
-fn header(_: &[u8]) -> Option<Vec<Part>> {
+fn header(_: &[u8]) -> Parts {
     Some(vec![(0, size_of::<Header>() as u64)])
 }
 
 /// Where there are too many sections or segments for the header, the first section has their number.
-fn first_section(data: &[u8]) -> Option<Vec<Part>> {
+fn first_section(data: &[u8]) -> Parts {
     let header = Header::parse(data).ok()?;
     Some(vec![(header.e_shoff(LittleEndian), size_of::<SectionHeader64<LittleEndian>>() as u64)])
 }
 
-fn headers(data: &[u8]) -> Option<Vec<Part>> {
+fn headers(data: &[u8]) -> Parts {
     let header = Header::parse(data).ok()?;
     let part = |at, count: u32, each: usize| (at, u64::from(count) * each as u64);
     let segments = header.phnum(LittleEndian, data).ok()?;
@@ -94,7 +96,7 @@ fn headers(data: &[u8]) -> Option<Vec<Part>> {
 }
 
 /// Symbols and their names, names of sections, what the loader is told, notes, and where Go writes that it is Go.
-fn tables(data: &[u8]) -> Option<Vec<Part>> {
+fn tables(data: &[u8]) -> Parts {
     let header = Header::parse(data).ok()?;
     let mut parts = Vec::new();
     let segments = header.program_headers(LittleEndian, data).ok()?;

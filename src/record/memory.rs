@@ -26,7 +26,9 @@ impl Memory {
     /// From now on all is counted. So many calls are in the dataset: how many others there were.
     pub fn begin(&mut self, now_ns: i64, written: u64) -> u64 {
         self.since_ns = Some(now_ns);
-        std::mem::take(&mut self.alive).into_values().for_each(|process| self.summary.push(&Row::Process(process)));
+        for process in std::mem::take(&mut self.alive).into_values() {
+            self.summary.push(&Row::Process(process));
+        }
         self.calls.saturating_sub(written)
     }
 

@@ -117,7 +117,9 @@ mod tests {
                 count(&mut heavy);
             }
             let mut sums = HashMap::<i32, i64>::new();
-            things.iter().for_each(|(id, weight)| *sums.entry(*id).or_default() += weight);
+            for (id, weight) in &things {
+                *sums.entry(*id).or_default() += weight;
+            }
             prop_assert!(heavy.iter().all(|(id, value)| sums[&id] == *value));
         }
     }
