@@ -190,7 +190,8 @@ pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String
     let source = sources.join(source);
     let directory = target.join("programs");
     let program = directory.join(name);
-    if is_newer(&program, &[&source, &sources.join("truth.h"), &root.join("tests/common/programs.rs")]) {
+    let [truth, uring] = ["truth.h", "uring.h"].map(|name| sources.join(name));
+    if is_newer(&program, &[&source, &truth, &uring, &root.join("tests/common/programs.rs")]) {
         return Ok(program);
     }
     fs::create_dir_all(&directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;

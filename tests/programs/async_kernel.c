@@ -8,60 +8,19 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/aio_abi.h>
-#include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define CHECK(x)                                                                                                       \
-	do {                                                                                                           \
-		if (!(x)) {                                                                                            \
-			fprintf(stderr, "line %d: %s: %s\n", __LINE__, #x, strerror(errno));                           \
-			exit(1);                                                                                       \
-		}                                                                                                      \
-	} while (0)
+#include "uring.h"
 
 #define ENTRIES 8
 #define SIZE	4096
 
-struct ring {
-	int fd;
-	unsigned *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
-	struct io_uring_sqe *sqes;
-	struct io_uring_cqe *cqes;
-	unsigned queued;
-};
-
 static char buffer[16][SIZE];
-
-static void setup(struct ring *r)
-{
-	struct io_uring_params p;
-	char *sq, *cq;
-
-	memset(&p, 0, sizeof(p));
-	memset(r, 0, sizeof(*r));
-	r->fd = syscall(__NR_io_uring_setup, ENTRIES, &p);
-	CHECK(r->fd >= 0);
-	sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(unsigned), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		  IORING_OFF_SQ_RING);
-	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE, MAP_SHARED,
-		  r->fd, IORING_OFF_CQ_RING);
-	r->sqes = mmap(NULL, p.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		       IORING_OFF_SQES);
-	CHECK(sq != MAP_FAILED && cq != MAP_FAILED && r->sqes != MAP_FAILED);
-	r->sq_tail = (unsigned *)(sq + p.sq_off.tail);
-	r->sq_mask = (unsigned *)(sq + p.sq_off.ring_mask);
-	r->sq_array = (unsigned *)(sq + p.sq_off.array);
-	r->cq_head = (unsigned *)(cq + p.cq_off.head);
-	r->cq_tail = (unsigned *)(cq + p.cq_off.tail);
-	r->cq_mask = (unsigned *)(cq + p.cq_off.ring_mask);
-	r->cqes = (struct io_uring_cqe *)(cq + p.cq_off.cqes);
-}
 
 static struct io_uring_sqe *prepare(struct ring *r, int opcode, int fd, const void *addr, unsigned len, uint64_t off,
 				    int flags, uint64_t name)
@@ -79,16 +38,6 @@ static struct io_uring_sqe *prepare(struct ring *r, int opcode, int fd, const vo
 	s->user_data = name;
 	r->sq_array[slot] = slot;
 	return s;
-}
-
-/* Submits what is prepared. */
-static void submit(struct ring *r, unsigned wait)
-{
-	unsigned n = r->queued;
-
-	__atomic_store_n(r->sq_tail, *r->sq_tail + n, __ATOMIC_RELEASE);
-	r->queued = 0;
-	CHECK(syscall(__NR_io_uring_enter, r->fd, n, wait, wait ? IORING_ENTER_GETEVENTS : 0, NULL, 0) == (long)n);
 }
 
 /* Submits it and waits for so many completions; results by name. */
@@ -123,7 +72,7 @@ static void rings(void)
 
 	CHECK(fd >= 0 && pipe(pipes) == 0);
 	CHECK(ftruncate(fd, 16 * SIZE) == 0);
-	setup(&r);
+	setup(&r, ENTRIES, 2 * ENTRIES);
 
 	/* A chain: its first link fails, so the others are cancelled. */
 	prepare(&r, IORING_OP_READ, 999, buffer[0], SIZE, 0, IOSQE_IO_LINK, 0);
