@@ -24,8 +24,6 @@ struct HandleState {
     known_from: i64,
     before: Option<i32>,
     queued: bool,
-    /// Whoever gets the rows has forgotten it.
-    forgotten: bool,
 }
 
 /// A handle to be made.
@@ -61,6 +59,8 @@ pub struct Handles {
     last: i32,
     changed: Vec<i32>,
     retired: Vec<i32>,
+    /// Those that whoever gets the rows has forgotten: none, but where datasets follow each other.
+    forgotten: HashSet<i32>,
 }
 
 impl Handles {
@@ -128,7 +128,6 @@ impl Handles {
             known_from: new.known_from,
             before,
             queued: true,
-            forgotten: false,
         };
         self.all.insert(id, state);
         self.changed.push(id);
@@ -189,21 +188,15 @@ impl Handles {
 
     /// Their rows count for nothing any more.
     pub fn forgotten(&mut self, ids: &[i32]) {
-        for id in ids {
-            if let Some(state) = self.all.get_mut(id) {
-                state.forgotten = true;
-            }
-        }
+        self.forgotten.extend(ids.iter().filter(|id| self.all.contains_key(id)));
     }
 
     /// A written row refers to it, and its row to those that it was opened in.
     pub fn used(&mut self, id: i32) {
         let mut at = Some(id);
-        while let Some(state) = at.and_then(|id| self.all.get_mut(&id)).filter(|h| h.forgotten) {
-            state.forgotten = false;
-            let (here, parent) = (state.row.handle_id, state.row.parent_handle_id);
+        while let Some(here) = at.filter(|id| self.forgotten.remove(id)) {
             self.change(here, |_| {});
-            at = parent;
+            at = self.row(here).and_then(|row| row.parent_handle_id);
         }
     }
 
@@ -287,13 +280,15 @@ impl Handles {
     pub fn write(&mut self, out: &mut Vec<Row>, files: &mut Vec<i32>) {
         for id in self.changed.drain(..) {
             if let Some(state) = self.all.get_mut(&id) {
-                (state.queued, state.forgotten) = (false, false);
+                state.queued = false;
+                self.forgotten.remove(&id);
                 files.extend(state.row.file_id);
                 out.push(Row::Handle(state.row.clone()));
             }
         }
         while let Some(id) = self.retired.pop() {
             if self.all.get(&id).is_some_and(|h| h.refs == 0) {
+                self.forgotten.remove(&id);
                 let before = self.all.remove(&id).and_then(|h| h.before);
                 self.retired.extend(before);
             }
