@@ -373,4 +373,14 @@ mod tests {
         let shown = few.2.iter().filter_map(|file| Some((file, all.2.iter().find(|f| f.file_id == file.file_id)?)));
         assert!(shown.into_iter().all(|(few, all)| few == all));
     }
+
+    #[test]
+    fn that_a_file_may_be_missing_is_said() {
+        let mut rows = vec![Row::Span(Box::new(Span { file_id: Some(1), ..span(1, 1, 1) }))];
+        let mut report = crate::export::report::build(&mut rows).unwrap();
+        let said = "one with up to 1.20 ms may be missing";
+        assert!(!report.text(120).contains("may be missing"));
+        report.header.unseen_file_ns = Some(1_200_000);
+        assert!(report.text(120).contains(said) && report.json().unwrap().contains("1200000"), "{}", report.text(120));
+    }
 }
