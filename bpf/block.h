@@ -231,10 +231,10 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 	u64 req = e->req;
 	struct iot_bio *part = bpf_map_lookup_elem(&iot_parts, &req);
 
-	if (wanted || iot_is_slow(row, e->completed - e->issued)) {
+	if (wanted || (!e->unseen && iot_is_slow(row, e->completed - e->issued))) {
 		if (part)
 			iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
-		e->summed = 1;
+		e->summed = !e->unseen;
 		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
 	}
 	if (part)
@@ -424,6 +424,49 @@ static __noinline long iot_chain_step(u64 i, struct iot_chain *c)
 	return 0;
 }
 
+/*
+ * A request, or bio, is over: that of this allocation, or an earlier one in the same memory, of whose end no program was run.
+ */
+static __noinline int iot_over(u64 key, u64 status, u64 allocated)
+{
+	struct iot_inflight *r = bpf_map_lookup_elem(&iot_requests, &key);
+	struct iot_req e = {.type = IOT_T_REQ};
+	bool wanted;
+
+	if (!r)
+		return 0; /* issued before we came */
+	wanted = r->wanted;
+	e.unseen = r->allocated != allocated;
+	e.status = e.unseen ? 0 : status;
+	e.nr_bios = r->nr_bios;
+	e.splits = r->splits;
+	e.of_bio = r->of_bio;
+	e.dev = r->dev;
+	e.req = r->req;
+	e.sector = r->sector;
+	e.bytes = r->bytes;
+	e.cmd_flags = r->cmd_flags;
+	e.queued = r->queued;
+	e.inserted = r->inserted;
+	e.issued = r->issued;
+	e.completed = bpf_ktime_get_ns();
+	e.upper_dev = r->upper_dev;
+	e.upper_sector = r->upper_sector;
+	e.pid = r->pid;
+	if (r->of_bio)
+		bpf_map_delete_elem(&iot_bios, &key);
+	bpf_map_delete_elem(&iot_requests, &key);
+	if (!iot_cfg.aggregate)
+		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
+	else if (e.unseen)
+		iot_lost(IOT_P_END, IOT_LAYER_BLOCK);
+	else
+		iot_sum_request(&e);
+	if (iot_cfg.detail)
+		iot_request_detail(&e, wanted);
+	return 0;
+}
+
 static __always_inline int iot_issue(u32 copy, struct request *rq)
 {
 	struct iot_inflight *again, *r;
@@ -452,6 +495,8 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 		again->requeued = 0;
 		return 0;
 	}
+	if (again && again->allocated != r->allocated)
+		iot_over(key, 0, r->allocated);
 	r->req = __sync_fetch_and_add(&iot_next_request, 1);
 	r->pid = iot_tgid();
 	r->dev = iot_disk_of(IOT_READ(rq, q, disk));
@@ -485,54 +530,18 @@ int BPF_PROG(iot_rq_requeue, struct request *rq)
 	return 0;
 }
 
-static __noinline int iot_over(u64 key, u64 status)
-{
-	struct iot_inflight *r = bpf_map_lookup_elem(&iot_requests, &key);
-	struct iot_req e = {.type = IOT_T_REQ, .status = status};
-	bool wanted;
-
-	if (!r)
-		return 0; /* issued before we came */
-	wanted = r->wanted;
-	e.nr_bios = r->nr_bios;
-	e.splits = r->splits;
-	e.of_bio = r->of_bio;
-	e.dev = r->dev;
-	e.req = r->req;
-	e.sector = r->sector;
-	e.bytes = r->bytes;
-	e.cmd_flags = r->cmd_flags;
-	e.queued = r->queued;
-	e.inserted = r->inserted;
-	e.issued = r->issued;
-	e.completed = bpf_ktime_get_ns();
-	e.upper_dev = r->upper_dev;
-	e.upper_sector = r->upper_sector;
-	e.pid = r->pid;
-	if (r->of_bio)
-		bpf_map_delete_elem(&iot_bios, &key);
-	bpf_map_delete_elem(&iot_requests, &key);
-	if (!iot_cfg.aggregate)
-		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
-	else
-		iot_sum_request(&e);
-	if (iot_cfg.detail)
-		iot_request_detail(&e, wanted);
-	return 0;
-}
-
 static __always_inline int iot_complete(u32 copy, struct request *rq, u8 error, u32 nr_bytes)
 {
 	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < IOT_READ(rq, __data_len))
 		return 0; /* of a part nothing is told: the last one tells */
-	return iot_over((u64)rq, error);
+	return iot_over((u64)rq, error, IOT_READ(rq, start_time_ns));
 }
 
 static __always_inline int iot_end(u32 copy, struct bio *bio)
 {
 	if (!iot_take(IOT_ON_END, copy, (u64)bio))
 		return 0;
-	return iot_over((u64)bio, IOT_READ(bio, bi_status));
+	return iot_over((u64)bio, IOT_READ(bio, bi_status), 0);
 }
 
 #define IOT_BLOCK_PROGRAMS(copy)                                                                                       \

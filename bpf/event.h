@@ -252,7 +252,7 @@ struct iot_req {
 	u8 type;
 	u8 status;
 	u8 of_bio; /* the device has no queue: this is a bio, which is issued when it is queued */
-	u8 pad;
+	u8 unseen; /* its end was not seen: completed is when that was noticed */
 	u32 dev;
 	u64 req;
 	u64 sector;
@@ -430,6 +430,7 @@ enum iot_place {
 	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
 	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
 	IOT_P_DETAIL,	 /* not in the sums' way: a call or request that was to be told besides */
+	IOT_P_END,	 /* in sums: a request whose end was not seen */
 	IOT_P_TAKEN,	 /* not a loss: what the first copy of a program missed, another one took (block.h) */
 	IOT_P_MAX,
 };

@@ -28,6 +28,9 @@ struct Sent {
 /// Of whom and of which file some bytes are, the control group that alone is known, and how that is known.
 type Owner = (Option<Writer>, Option<i32>, Option<u64>, &'static str);
 
+/// Requests in flight at once that are remembered, as many as the kernel side does. More are none: of those the end was lost.
+const MAX_IN_FLIGHT: usize = 1 << 16;
+
 /// Threads that are remembered after their end.
 const MAX_ENDED: usize = 1 << 18;
 
@@ -146,6 +149,11 @@ impl Blocks {
             self.issues.insert((time, bio.req));
         }
         flight.bios.push(Sent { bio, file, parts });
+        if self.in_flight.len() > MAX_IN_FLIGHT
+            && let Some((_, oldest)) = self.issues.pop_first()
+        {
+            self.in_flight.remove(&oldest);
+        }
     }
 
     /// How long requests for the file of a call, which is on this device, were on their way during the call. A call that
@@ -223,9 +231,9 @@ impl Blocks {
             upper_sector: request.upper.map(|(_, sector)| sector as i64),
             qdepth: 0,
         };
-        self.open += usize::from(request.completed.is_none());
+        self.open += usize::from(request.completed.is_none() && request.unseen.is_none());
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
-        self.write(Some(request.completed.unwrap_or(request.issued)), out);
+        self.write(Some(request.completed.or(request.unseen).unwrap_or(request.issued)), out);
     }
 
     /// Writes the requests of which no earlier one can still complete; without `now`, all.
@@ -241,7 +249,8 @@ impl Blocks {
             while device.peek().is_some_and(|end| end.0 <= request.issued) {
                 device.pop();
             }
-            device.push(Reverse(request.completed.unwrap_or(u64::MAX)));
+            // One whose end was not seen is in the device for no later one.
+            device.push(Reverse(request.completed.or(request.unseen.map(|_| request.issued)).unwrap_or(u64::MAX)));
             row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
@@ -345,4 +354,35 @@ fn owners(request: &Request, class: &str, bios: &[Sent], ours: impl Fn(u64) -> b
     }
     give((None, None, None, Known::No.name()), u64::MAX);
     owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_whose_ends_were_lost_are_not_remembered_for_ever() {
+        let mut blocks = Blocks::default();
+        let of = |req: u64| Bio {
+            req,
+            file: None,
+            off: 0,
+            bytes: 4096,
+            queued: req,
+            submitter: None,
+            of: None,
+            journal: None,
+            meta: false,
+            kernel: true,
+            cgroup: None,
+        };
+        let most = MAX_IN_FLIGHT as u64;
+        for req in 0..most + 10 {
+            blocks.bio(req, of(req), None);
+            blocks.bio(req, of(req), None);
+        }
+        assert_eq!((blocks.in_flight.len(), blocks.issues.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
+        assert_eq!(blocks.issues.first(), Some(&(10, 10)));
+        assert!(blocks.in_flight.values().all(|flight| flight.bios.len() == 2));
+    }
 }

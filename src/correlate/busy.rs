@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::HashMap;
 
 /// Times remembered; the oldest go first.
-const MAX_TIMES: usize = 128 << 10;
+const MAX_TIMES: usize = 64 << 10;
 
 /// What requests are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

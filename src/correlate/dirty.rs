@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use super::HashMap;
 
 /// Ranges remembered; the oldest go first.
-const MAX_RANGES: usize = 256 << 10;
+pub const MAX_RANGES: usize = 256 << 10;
+/// So many entries of ranges that are gone are not worth a look.
+const FEW: usize = 4096;
 
 /// What becomes dirty together, at least.
 const PAGE: u64 = 4096;
@@ -58,6 +60,8 @@ struct Range {
     at: u64,
     /// Whole pages are meant.
     pages: bool,
+    /// A number that no other range of now has.
+    number: u32,
 }
 
 /// Dirty ranges by file and first byte.
@@ -65,8 +69,9 @@ struct Range {
 pub struct Dirty {
     files: HashMap<i32, BTreeMap<u64, Range>>,
     count: usize,
-    /// In the order of writing; entries of ranges that are gone stay until they are met.
-    oldest: VecDeque<(i32, u64, Writer)>,
+    /// File, first byte and number in the order of writing; entries of ranges that are gone stay until they are met.
+    oldest: VecDeque<(i32, u64, u32)>,
+    numbers: u32,
     /// Files of which ranges had to be forgotten, and who wrote the last of these.
     cut: HashMap<i32, Writer>,
 }
@@ -94,11 +99,11 @@ impl Dirty {
             return 0;
         }
         self.clear(file, off, end, u64::MAX);
-        self.insert(file, off, Range { end, writer, began, at, pages });
+        self.insert(file, off, Range { end, writer, began, at, pages, number: 0 });
         let mut dropped = 0;
         while self.count > MAX_RANGES {
-            let Some((file, start, writer)) = self.oldest.pop_front() else { break };
-            if self.is(file, start, writer) {
+            let Some((file, start, number)) = self.oldest.pop_front() else { break };
+            if let Some(writer) = self.get(file, start, number).map(|range| range.writer) {
                 self.remove(file, start);
                 self.cut.insert(file, writer);
                 dropped += 1;
@@ -186,18 +191,20 @@ impl Dirty {
         inside.map(|(start, range)| (*start, *range)).collect()
     }
 
-    fn is(&self, file: i32, start: u64, writer: Writer) -> bool {
-        self.files.get(&file).and_then(|f| f.get(&start)).is_some_and(|r| r.writer == writer)
+    fn get(&self, file: i32, start: u64, number: u32) -> Option<&Range> {
+        self.files.get(&file)?.get(&start).filter(|range| range.number == number)
     }
 
     fn insert(&mut self, file: i32, start: u64, range: Range) {
-        if self.oldest.len() >= 2 * MAX_RANGES {
+        if self.oldest.len() >= 2 * self.count + FEW {
             let mut kept = std::mem::take(&mut self.oldest);
-            kept.retain(|(file, start, writer)| self.is(*file, *start, *writer));
+            kept.retain(|(file, start, number)| self.get(*file, *start, *number).is_some());
+            kept.shrink_to(2 * kept.len() + FEW);
             self.oldest = kept;
         }
-        self.oldest.push_back((file, start, range.writer));
-        self.files.entry(file).or_default().insert(start, range);
+        self.numbers = self.numbers.wrapping_add(1);
+        self.oldest.push_back((file, start, self.numbers));
+        self.files.entry(file).or_default().insert(start, Range { number: self.numbers, ..range });
         self.count += 1;
     }
 
@@ -311,5 +318,16 @@ mod tests {
         assert_eq!(writers(&dirty, 0, 40, u64::MAX), [(A, 5)]);
         let forgotten = Part { writer: Some(A), known: Known::Inode, bytes: PAGE };
         assert_eq!(dirty.parts(1, 100 * PAGE * PAGE, (100 * PAGE + 1) * PAGE, u64::MAX), [forgotten]);
+    }
+
+    #[test]
+    fn what_is_written_again_and_again_is_remembered_once() {
+        let mut dirty = Dirty::default();
+        for n in 0..10 * FEW as u64 {
+            // By no call that is known, as stores to a mapping are: the writer is the same each time.
+            dirty.dirtied(1, n % 3 * PAGE, PAGE, B, n);
+            assert!(dirty.oldest.len() <= 2 * dirty.count + FEW, "{} of {}", dirty.oldest.len(), dirty.count);
+        }
+        assert_eq!(dirty.count, 3);
     }
 }

@@ -20,6 +20,7 @@ fn request(req: u64, cmd_flags: u32, issued: u64, completed: impl Into<Option<u6
         queued,
         issued,
         completed,
+        unseen: None,
         inserted: None,
         upper: None,
     })
@@ -139,6 +140,31 @@ fn requests_have_a_class_and_a_depth() {
         |r: &Row| matches!(r, Row::Metric(m) if m.name == "requests_in_flight" && (m.value - 1.0).abs() < f64::EPSILON);
     assert!(rows.0.iter().any(open), "request 4 never completed");
     assert_eq!(rows.losses(), []);
+}
+
+/// Nothing is known of its end: it is neither in flight nor in the device when later ones are.
+#[test]
+fn a_request_whose_end_was_not_seen_has_a_row_without_a_duration() {
+    let mut run = Run::new();
+    run.push(bio(1, None, 0, 4096, 10, Some((0, None))));
+    run.push(bio(2, None, 0, 4096, 30, Some((0, None))));
+    let Event::Request(lost) = request(1, 0, 11, None) else { panic!("a request") };
+    let unseen = Event::Request(Request { unseen: Some(31), ..lost });
+    assert_eq!(unseen.time(), 31);
+    run.push(unseen);
+    run.push(request(2, 0, 31, 40));
+    run.correlator.advance(100, &mut run.out);
+    let rows = run.finish();
+    let got: Vec<_> = rows
+        .0
+        .iter()
+        .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.qdepth, b.dur_ns, b.status)) } else { None })
+        .collect();
+    assert_eq!(got, [(1, 1, None, None), (2, 1, Some(9), Some(0))]);
+    let owned = |r: &&Row| matches!(r, Row::BlockBytes(b) if b.req_id == 1 && b.process_ix == Some(0) && b.bytes == 4096);
+    assert_eq!(rows.0.iter().filter(owned).count(), 1);
+    let open = |r: &Row| matches!(r, Row::Metric(m) if m.name == "requests_in_flight" && m.value == 0.0);
+    assert!(rows.0.iter().any(open));
 }
 
 /// Two requests for the file and one for another file, journal blocks of the device, and a call that has to do with neither.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::HashMap;
 use super::stack::Tree;
 
-/// Trees of more than one span that are remembered.
-const MAX_TREES: usize = 1 << 20;
+/// Trees of more than one span that are remembered: as many as there are written ranges whose write-back may ask for one.
+const MAX_TREES: usize = super::dirty::MAX_RANGES;
 
 #[derive(Default)]
 struct Known {

@@ -223,6 +223,8 @@ pub struct Request {
     /// A device without a queue gets it when it is queued.
     pub issued: u64,
     pub completed: Option<u64>,
+    /// Its end was not seen: when that was noticed.
+    pub unseen: Option<u64>,
     /// The stacked device that handed it down, and its sector there.
     pub upper: Option<(u32, u64)>,
 }
@@ -381,7 +383,7 @@ impl Event {
             Self::Operation(o) => o.told,
             Self::Kept(k) => k.told,
             Self::Dirty(d) => d.time,
-            Self::Request(r) => r.completed.unwrap_or(r.issued),
+            Self::Request(r) => r.completed.or(r.unseen).unwrap_or(r.issued),
             Self::Message(m) => m.time,
             Self::Reply(r) => r.time,
             Self::Sum(s) => s.time,

@@ -587,7 +587,8 @@ impl Decoder {
                     queued: r.queued,
                     inserted: (r.inserted != 0).then_some(r.inserted),
                     issued: r.issued,
-                    completed: Some(r.completed),
+                    completed: (r.unseen == 0).then_some(r.completed),
+                    unseen: (r.unseen != 0).then_some(r.completed),
                     upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
                 })
             }

@@ -63,6 +63,7 @@ pub fn open(r: &iot_inflight) -> Event {
         inserted: (r.inserted != 0).then_some(r.inserted),
         issued: r.issued,
         completed: None,
+        unseen: None,
         upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
     })
 }

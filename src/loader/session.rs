@@ -541,6 +541,7 @@ fn place_name(place: u32) -> &'static str {
         iot_place::IOT_P_ELSEWHERE => "other_stack",
         iot_place::IOT_P_EXCLUDED => EXCLUDED,
         iot_place::IOT_P_DETAIL => DETAIL,
+        iot_place::IOT_P_END => "request_end",
         _ => "unknown",
     }
 }

@@ -123,6 +123,7 @@ fn meaning(place: &str) -> &'static str {
         "other_stack" => "calls on a second stack (coroutines, signals)",
         "text" => "a path or the arguments of a program could not be read",
         "map_full" => "a table in the kernel was full",
+        "request_end" => "requests whose end was not seen",
         "compat_syscall" => "system calls of a 32-bit program",
         "recursion" => "the kernel skipped a hook that was running on that CPU",
         "decode" => "a damaged record",
