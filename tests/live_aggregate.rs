@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 fn summed<S: AsRef<std::ffi::OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
     let traced = live::trace(work, &[&["--aggregate"], options].concat(), command);
     let data = traced.data();
-    assert_eq!(data.losses, [], "{}", traced.stderr);
+    assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     // Requests are those of the whole node, and some may be in their devices when the trace ends.
     assert!(data.spans.is_empty() && data.block.iter().all(|request| request.dur_ns.is_none()));
     assert_eq!(data.meta["aggregate"], "yes");
@@ -158,7 +158,8 @@ fn both(options: &[&str], command: impl Fn(&Path) -> Vec<PathBuf>) -> [Run; 2] {
             summed(work.path(), options, &command(&dir))
         } else {
             let traced = live::trace(work.path(), options, &command(&dir));
-            assert_eq!(traced.data().losses, [], "{}", traced.stderr);
+            let data = traced.data();
+            assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
             traced
         };
         let sizes = "SELECT layer, op, bucket, sum(n)::BIGINT AS n FROM hist WHERE what = 'size' AND layer <> 'block'

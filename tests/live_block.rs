@@ -95,13 +95,18 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
     let read = of("buffered", "read", "readahead").unwrap_or(0) + of("buffered", "read", "sync").unwrap_or(0);
     agrees("read", read, total);
 
+    let mut unseen = 0;
     for request in data.block.iter().filter(|b| b.dev == device.number) {
-        assert!(
-            request.queue_ns <= request.issue_ns && request.dur_ns >= Some(0) && request.qdepth >= 1,
-            "{request:?}"
-        );
+        assert!(request.queue_ns <= request.issue_ns && request.qdepth >= 1, "{request:?}");
+        if request.dur_ns.is_none() {
+            unseen += 1;
+            continue;
+        }
+        assert!(request.dur_ns >= Some(0), "{request:?}");
         assert_eq!(request.status, Some(0), "{request:?}");
     }
+    // Of some ends the kernel tells no program: a known limit (docs/architecture.md).
+    assert!(unseen <= grown(0).max(100) / 100, "{unseen} ends were not seen");
 }
 
 #[test]

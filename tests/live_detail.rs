@@ -52,7 +52,7 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
     let work = live::scratch();
     let options = ["--sockets", "--detail", "slow=stdio:250ms"];
     let (traced, data) = detailed(work.path(), &options, "slow", &["file"], 2000);
-    assert_eq!(data.losses, [], "{}", traced.stderr);
+    assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     assert_eq!((&*data.meta["aggregate"], &*data.meta["detail"]), ("yes", "slow=stdio:250ms"));
     // The one call that took so long: it read four times.
     let outermost: Vec<&Span> = data.spans.iter().filter(|s| s.parent_id.is_none()).collect();
@@ -126,7 +126,7 @@ fn quick_calls_beside_a_slow_one_are_not_recorded() {
     // The slow read is one of four in a call that is not to be looked at.
     let (traced, data) =
         detailed(work.path(), &["--sockets", "--detail", "slow=syscall:250ms"], "slow", &["file"], 2000);
-    assert_eq!(data.losses, [], "{}", traced.stderr);
+    assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     let reads: Vec<&Span> = data.spans.iter().filter(|s| s.layer.name() == "syscall").collect();
     assert!(reads.iter().all(|s| s.dur_ns >= 250_000_000), "{reads:#?}");
     let [read] = reads.iter().filter(|s| s.op == "read").collect::<Vec<_>>()[..] else { panic!("{reads:#?}") };
@@ -152,7 +152,7 @@ fn slow_calls_that_a_signal_or_the_end_of_the_trace_ends_are_recorded() {
 fn a_chosen_file_is_recorded_and_another_is_not() {
     let work = live::scratch();
     let (traced, data) = detailed(work.path(), &["--detail", "file=*/wanted"], "files", &["wanted", "other"], 500);
-    assert_eq!(data.losses, [], "{}", traced.stderr);
+    assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     let calls = told(&traced)["pwrite64"].as_i64().unwrap();
     let path = |name: &str| Some(work.path().join(name));
     let count = |name: &str| {
@@ -178,7 +178,7 @@ fn a_chosen_rank_is_recorded_and_the_others_are_not() {
     let command = [&mpirun[..], &[programs::build("demo"), work.path().join("out")]].concat();
     let traced = live::trace(work.path(), &["--detail", "rank=1"], &command);
     let data = traced.data();
-    assert_eq!(data.losses, [], "{}", traced.stderr);
+    assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     assert!(!data.spans.is_empty() && data.spans.iter().all(|s| s.rank == Some(1)));
     let known = |s: &Span| {
         s.handle_id.is_none_or(|id| data.handles.contains_key(&id))

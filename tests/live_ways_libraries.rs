@@ -262,3 +262,32 @@ fn a_c_library_that_is_the_programs_loader_is_traced() {
     // Each of the rounds and of the children opens two streams.
     assert_eq!(data.calls("fopen").count(), data.calls("fclose").count());
 }
+
+/// No mapping that can be executed is made: what nobody asks about is found when the process is looked through as a whole.
+#[test]
+fn a_mapping_that_becomes_executable_later_is_traced() {
+    let work = live::scratch();
+    let library = work.path().join("libstore.so");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-shared", "-fPIC", "-fcf-protection=none", "-o"]).arg(&library).arg(sources.join("store.c"));
+    assert!(cc.status().unwrap().success());
+    // As linkers lay it out, the text is in the file where it is in memory.
+    let symbols = Command::new("nm").arg("-D").arg(&library).output().unwrap().stdout;
+    let symbols = String::from_utf8(symbols).unwrap();
+    let line = symbols.lines().find(|l| l.ends_with(" store_version")).unwrap();
+    let offset = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    let catalog = work.path().join("store.toml");
+    let header = sources.join("store.h");
+    let mut generate = live::tracer();
+    generate.args(["probes", "generate", "--layer", "netcdf", "--header"]).arg(header).arg(&library);
+    assert!(generate.arg("-o").arg(&catalog).status().unwrap().success());
+
+    let options = ["--probes", catalog.to_str().unwrap()];
+    let (program, offset) = (programs::build("late_exec"), offset.to_string());
+    let command = [program.as_path(), &library, offset.as_ref(), "80".as_ref()];
+    let data = live::trace(work.path(), &options, &command).data();
+    let calls: Vec<_> = data.calls("store_version").collect();
+    assert!((1..=80).contains(&calls.len()), "{} of 80 calls", calls.len());
+    assert!(calls.iter().all(|call| call.layer == Layer::Netcdf), "{:?}", calls[0]);
+}

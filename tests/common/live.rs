@@ -156,8 +156,13 @@ impl Data {
 
     /// Nothing was lost.
     pub fn lossless(self) -> Self {
-        assert_eq!(self.losses, []);
+        assert_eq!(self.lost(), Vec::<&Loss>::new());
         self
+    }
+
+    /// What the tracer lost. Of ends of requests for which the kernel runs no program (docs/architecture.md) no test is the cause.
+    pub fn lost(&self) -> Vec<&Loss> {
+        self.losses.iter().filter(|l| l.place != "request_end").collect()
     }
 
     /// Whatever a row refers to is in its own dataset, except calls in those before.

@@ -67,6 +67,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("into", "into.c", Needs::Libc),
     ("counted", "counted.c", Needs::Libc),
     ("summed", "summed.c", Needs::Libc),
+    ("late_exec", "late_exec.c", Needs::Libc),
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
     ("many_files", "many_files.c", Needs::Libc),
