@@ -106,7 +106,7 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
         assert_eq!(request.status, Some(0), "{request:?}");
     }
     // Of some ends the kernel tells no program: a known limit (docs/architecture.md).
-    assert!(unseen <= grown(0).max(100) / 100, "{unseen} ends were not seen");
+    assert!(unseen <= data.block.len().max(100) / 100, "{unseen} ends were not seen");
 }
 
 #[test]

@@ -334,9 +334,11 @@ fn what_was_left_out_on_purpose_is_said() {
     t.row(metric(1, "excluded_calls", 3.0));
     t.row(metric(2, "excluded_calls", 7.0));
     t.row(metric(3, "requests_in_flight", 1.0));
+    t.row(metric(3, "requests_end_unseen", 2.0));
     let text = report(t).text(WIDTH);
     assert!(text.contains("7 calls on sockets"), "{text}");
     assert!(text.contains("1 device request had not completed"), "{text}");
+    assert!(text.contains("the end of 2 device requests: not in times"), "{text}");
 }
 
 #[test]

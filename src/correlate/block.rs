@@ -70,8 +70,9 @@ pub struct Blocks {
     waiting_count: usize,
     /// Written ranges dropped because there were too many.
     forgotten: usize,
-    /// Requests that did not complete.
+    /// Requests that did not complete, and those whose end was not seen.
     open: usize,
+    unseen: usize,
 }
 
 impl Blocks {
@@ -229,9 +230,10 @@ impl Blocks {
             splits: count(request.splits),
             upper_dev: request.upper.map(|(dev, _)| dev as i32),
             upper_sector: request.upper.map(|(_, sector)| sector as i64),
-            qdepth: 0,
+            qdepth: 1,
         };
         self.open += usize::from(request.completed.is_none() && request.unseen.is_none());
+        self.unseen += usize::from(request.unseen.is_some());
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
         self.write(Some(request.completed.or(request.unseen).unwrap_or(request.issued)), out);
     }
@@ -246,12 +248,14 @@ impl Blocks {
             }
             let Done { request, mut row, links, owners } = entry.remove();
             let device = self.devices.entry(request.dev).or_default();
-            while device.peek().is_some_and(|end| end.0 <= request.issued) {
-                device.pop();
+            // When one whose end was not seen left the device is not known, and later ones may have been written.
+            if request.unseen.is_none() {
+                while device.peek().is_some_and(|end| end.0 <= request.issued) {
+                    device.pop();
+                }
+                device.push(Reverse(request.completed.unwrap_or(u64::MAX)));
+                row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             }
-            // One whose end was not seen is in the device for no later one.
-            device.push(Reverse(request.completed.or(request.unseen.map(|_| request.issued)).unwrap_or(u64::MAX)));
-            row.qdepth = i16::try_from(device.len()).unwrap_or(i16::MAX);
             let req_id = row.req_id;
             out.push(Row::Block(row));
             for ((writer, file_id, cgroup, known_by), bytes) in owners {
@@ -306,6 +310,8 @@ impl Blocks {
         self.write(None, out);
         let value = self.open as f64;
         out.push(Row::Metric(Metric { t_ns, name: "requests_in_flight", label: None, value }));
+        let value = self.unseen as f64;
+        out.push(Row::Metric(Metric { t_ns, name: "requests_end_unseen", label: None, value }));
         // No loss: on tmpfs and network file systems no request ever comes that would clear a range.
         let value = self.forgotten as f64;
         out.push(Row::Metric(Metric { t_ns, name: "dirty_ranges_forgotten", label: None, value }));

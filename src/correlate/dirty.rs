@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::HashMap;
 
 /// Ranges remembered; the oldest go first.
-pub const MAX_RANGES: usize = 256 << 10;
+const MAX_RANGES: usize = 256 << 10;
 /// So many entries of ranges that are gone are not worth a look.
 const FEW: usize = 4096;
 

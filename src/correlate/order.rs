@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 /// Events wait in slices of 2^22 ns, some 4 ms: of all that wait only the slice with the watermark is looked through.
 const SLICE_BITS: u32 = 22;
 
-/// So many slices that were emptied are used again, of those that are no larger than a million events a second make them: sums
-/// come all at once, and their room goes back.
-const MOST_EMPTY: usize = 32;
+/// Slices that were emptied are used again, with room for so many events in all, and of those that are no larger than a million
+/// events a second make them: sums come all at once, and their room goes back.
+const MOST_EMPTY: usize = 1 << 16;
 const USUAL: usize = 8192;
 
 /// Room for so many is always kept.
@@ -27,8 +27,9 @@ pub struct Order {
     waiting: BTreeMap<u64, Vec<Timed>>,
     /// The slice of the last event, which is not among those: the next one is mostly of the same.
     last: Option<(u64, Vec<Timed>)>,
-    /// Slices that were emptied; kept for their capacity.
+    /// Slices that were emptied; kept for their capacity, which all together have.
     empty: Vec<Vec<Timed>>,
+    room: usize,
     watermark: u64,
     /// What is released, as it came, and its order: events are large and stay where they are. Empty; kept for their capacity.
     ready: Vec<Timed>,
@@ -53,7 +54,11 @@ impl Order {
             return;
         }
         self.put_back();
-        let mut events = self.waiting.remove(&slice).or_else(|| self.empty.pop()).unwrap_or_default();
+        let mut events = self.waiting.remove(&slice).unwrap_or_else(|| {
+            let empty = self.empty.pop().unwrap_or_default();
+            self.room -= empty.capacity();
+            empty
+        });
         events.push(Timed { event, late });
         self.last = Some((slice, events));
     }
@@ -74,7 +79,8 @@ impl Order {
         {
             let mut slice = slice.remove();
             self.ready.append(&mut slice);
-            if self.empty.len() < MOST_EMPTY && slice.capacity() <= USUAL {
+            if slice.capacity() <= USUAL && self.room + slice.capacity() <= MOST_EMPTY {
+                self.room += slice.capacity();
                 self.empty.push(slice);
             }
         }
@@ -164,6 +170,25 @@ mod tests {
         order.push(Event::Process { time: 20, process: 0, parent: None, runs: false, pid: 1, ppid: 0, uid: 0 });
         assert_eq!(seqs(&mut order, Some(21)), [(5, true), (1000, false), (20, false)]);
         assert_eq!(seqs(&mut order, None), [(30, false)]);
+    }
+
+    /// As sums come: thousands at once, and each time in another slice.
+    #[test]
+    fn the_room_of_bursts_goes_back() {
+        let mut order = Order::default();
+        for round in 1..50_u64 {
+            for slice in 0..40 {
+                let time = (round * 40 + slice) << SLICE_BITS;
+                let many = if slice == round % 40 { 6000 } else { 10 };
+                for seq in 0..many {
+                    order.push(Event::Call(call(0, seq, 0, 0, time)));
+                }
+            }
+            order.release(Some((round * 40 + 40) << SLICE_BITS), |_, _| ());
+            let room: usize = order.empty.iter().map(Vec::capacity).sum();
+            assert_eq!(order.room, room);
+            assert!(room <= MOST_EMPTY && !order.empty.is_empty(), "{room}");
+        }
     }
 
     #[test]

@@ -148,24 +148,33 @@ fn a_request_whose_end_was_not_seen_has_a_row_without_a_duration() {
     let mut run = Run::new();
     run.push(bio(1, None, 0, 4096, 10, Some((0, None))));
     run.push(bio(2, None, 0, 4096, 30, Some((0, None))));
+    run.push(bio(3, None, 0, 4096, 50, Some((0, None))));
     let Event::Request(lost) = request(1, 0, 11, None) else { panic!("a request") };
-    let unseen = Event::Request(Request { unseen: Some(31), ..lost });
-    assert_eq!(unseen.time(), 31);
+    let late = 5_000_000_000;
+    let unseen = Event::Request(Request { unseen: Some(late), ..lost });
+    assert_eq!(unseen.time(), late);
+    run.push(request(2, 0, 31, 60));
+    run.push(request(3, 0, 51, 3_000_000_000));
+    run.correlator.advance(4_000_000_000, &mut run.out);
     run.push(unseen);
-    run.push(request(2, 0, 31, 40));
-    run.correlator.advance(100, &mut run.out);
+    run.push(bio(4, None, 0, 4096, late - 1, Some((0, None))));
+    run.push(request(4, 0, late, late + 9));
     let rows = run.finish();
     let got: Vec<_> = rows
         .0
         .iter()
         .filter_map(|r| if let Row::Block(b) = r { Some((b.req_id, b.qdepth, b.dur_ns, b.status)) } else { None })
         .collect();
-    assert_eq!(got, [(1, 1, None, None), (2, 1, Some(9), Some(0))]);
+    let ok = |ns: i64| (Some(ns), Some(0));
+    let expected = [(2, 1, ok(29)), (3, 2, ok(2_999_999_949)), (1, 1, (None, None)), (4, 1, ok(9))];
+    assert_eq!(got, expected.map(|(req, depth, (dur, status))| (req, depth, dur, status)));
     let owned =
         |r: &&Row| matches!(r, Row::BlockBytes(b) if b.req_id == 1 && b.process_ix == Some(0) && b.bytes == 4096);
     assert_eq!(rows.0.iter().filter(owned).count(), 1);
-    let open = |r: &Row| matches!(r, Row::Metric(m) if m.name == "requests_in_flight" && m.value.abs() < f64::EPSILON);
-    assert!(rows.0.iter().any(open));
+    let figure = |name: &str| {
+        rows.0.iter().find_map(|r| if let Row::Metric(m) = r { (m.name == name).then_some(m.value) } else { None })
+    };
+    assert_eq!(["requests_in_flight", "requests_end_unseen"].map(figure), [Some(0.0), Some(1.0)]);
 }
 
 /// Two requests for the file and one for another file, journal blocks of the device, and a call that has to do with neither.

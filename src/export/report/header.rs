@@ -44,6 +44,8 @@ pub struct Header {
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,
+    /// Device requests that are over, and whose end was not seen: nothing of theirs is in times and bytes.
+    pub requests_end_unseen: i64,
     /// Of a dataset that was kept in memory until something asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flight: Option<Flight>,
@@ -153,12 +155,13 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
     })?;
     let text_of = |key: &str| meta.get(key).cloned();
     // A running total, and a figure of the end.
-    let (mut excluded_calls, mut requests_in_flight) = (0, 0);
+    let (mut excluded_calls, mut requests_in_flight, mut requests_end_unseen) = (0, 0, 0);
     let mut unknown_bytes = BTreeMap::new();
     source.metrics(&mut |row| {
         match row.name {
             "excluded_calls" => excluded_calls = excluded_calls.max(row.value as i64),
             "requests_in_flight" => requests_in_flight = row.value as i64,
+            "requests_end_unseen" => requests_end_unseen = row.value as i64,
             "unknown_bytes" => {
                 // A total, too.
                 let count: &mut i64 = unknown_bytes.entry(row.label.clone().unwrap_or_default()).or_default();
@@ -195,6 +198,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         detail: text_of(crate::export::DETAIL),
         excluded_calls,
         requests_in_flight,
+        requests_end_unseen,
         flight: text_of("trigger").map(|trigger| Flight {
             trigger,
             asked_ns: number("flight_ns").unwrap_or(0),

@@ -141,6 +141,10 @@ impl Report {
             let n = plural(h.requests_in_flight as usize, "device request", "device requests");
             line(format!("open      {n} had not completed when the trace ended"));
         }
+        if h.requests_end_unseen > 0 {
+            let n = plural(h.requests_end_unseen as usize, "device request", "device requests");
+            line(format!("unseen    the end of {n}: not in times and bytes of devices"));
+        }
         let mut libraries: Vec<String> = Vec::new();
         for library in &h.libraries {
             // The file is in the table.
