@@ -70,8 +70,9 @@ pub struct Blocks {
     waiting_count: usize,
     /// Written ranges dropped because there were too many.
     forgotten: usize,
-    /// Requests that did not complete, and those whose end was not seen.
+    /// Requests that did not complete.
     open: usize,
+    /// Those whose end was not seen.
     unseen: usize,
 }
 
@@ -235,7 +236,7 @@ impl Blocks {
         self.open += usize::from(request.completed.is_none() && request.unseen.is_none());
         self.unseen += usize::from(request.unseen.is_some());
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
-        self.write(Some(request.completed.or(request.unseen).unwrap_or(request.issued)), out);
+        self.write(Some(request.told()), out);
     }
 
     /// Writes the requests of which no earlier one can still complete; without `now`, all.

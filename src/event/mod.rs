@@ -229,6 +229,13 @@ pub struct Request {
     pub upper: Option<(u32, u64)>,
 }
 
+impl Request {
+    /// When it was known that it is over; of one that is not, when it was issued.
+    pub fn told(&self) -> u64 {
+        self.completed.or(self.unseen).unwrap_or(self.issued)
+    }
+}
+
 /// What passes between a traced server (a FUSE daemon) and whoever has requests for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
@@ -383,7 +390,7 @@ impl Event {
             Self::Operation(o) => o.told,
             Self::Kept(k) => k.told,
             Self::Dirty(d) => d.time,
-            Self::Request(r) => r.completed.or(r.unseen).unwrap_or(r.issued),
+            Self::Request(r) => r.told(),
             Self::Message(m) => m.time,
             Self::Reply(r) => r.time,
             Self::Sum(s) => s.time,

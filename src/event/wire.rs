@@ -673,6 +673,19 @@ mod tests {
     }
 
     #[test]
+    fn a_request_whose_end_was_not_seen_has_none() {
+        let ends = [0, 1].map(|unseen| {
+            let kind = t::iot_type::IOT_T_REQ.0 as u8;
+            let req = t::iot_req { r#type: kind, unseen, issued: 5, completed: 9, ..t::iot_req::default() };
+            // SAFETY: `iot_req` has no padding: its fields fill its 88 bytes.
+            let decoded = Decoder::default().decode(unsafe { plain::as_bytes(&req) });
+            let Ok(Record::Event(Event::Request(request))) = decoded else { panic!("{decoded:?}") };
+            (request.completed, request.unseen, request.told())
+        });
+        assert_eq!(ends, [(Some(9), None, 9), (None, Some(9), 9)]);
+    }
+
+    #[test]
     fn a_short_record_is_an_error() {
         let mut d = Decoder::default();
         for kind in (1..=12u8).chain([14, 20, 28, 29, 30]) {
