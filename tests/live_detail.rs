@@ -104,9 +104,9 @@ fn calls_that_nobody_could_remember_are_counted() {
     let freads: Vec<&Span> = data.spans.iter().filter(|s| s.op == "fread").collect();
     assert_eq!(freads.len(), 2, "{:?}", data.losses);
     let inside = |fread: &Span| data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).count() as i64;
-    let lost: i64 = data.losses.iter().map(|l| l.count).sum();
+    let lost: i64 = data.lost().iter().map(|l| l.count).sum();
     let process = freads[0].process_ix;
-    assert!(data.losses.iter().all(|l| l.place == "detail" && l.process_ix == Some(process)), "{:?}", data.losses);
+    assert!(data.lost().iter().all(|l| l.place == "detail" && l.process_ix == Some(process)), "{:?}", data.losses);
     // What the program asked of the pipes is recorded or said to be missing.
     let all = told(&traced)["read"].as_i64().unwrap();
     let reads = [inside(freads[0]), inside(freads[1])];
@@ -229,7 +229,7 @@ fn where_there_is_no_room_sums_stay_right_and_rows_say_whose_calls_are_missing()
         missing.insert(calls, (single, lost));
     }
     let ring: i64 = data.losses.iter().filter(|l| l.place == "ring").map(|l| l.count).sum();
-    assert!(data.losses.iter().all(|l| ["detail", "ring"].contains(&l.place)), "{:?}", data.losses);
+    assert!(data.lost().iter().all(|l| ["detail", "ring"].contains(&l.place)), "{:?}", data.losses);
     let (quiet, loud) = (missing[&400], missing[&600_000]);
     assert!(loud.1 > 0, "{missing:?}");
     // Those that are recorded and those that are said not to be are all there are.

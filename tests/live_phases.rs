@@ -248,14 +248,19 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
     let source = work.path().join("many.c");
     let text = "
         #include <fcntl.h>
+        #include <signal.h>
         #include <sys/wait.h>
         #include <unistd.h>
         __attribute__((noinline)) void idle(void) { __asm__ volatile(\"\"); }
         __attribute__((noinline)) void one(int fd, long n) { idle(); pwrite(fd, \"x\", 1, n); idle(); }
         __attribute__((noinline)) void all(int fd) { for (long n = 0; n < 40000; n++) one(fd, n); __asm__ volatile(\"\"); }
         int main(int argc, char **argv) {
+            pid_t tracer = getppid();
             for (int n = 0; n < 2; n++) fork();
+            // While the first process works, nobody reads.
+            if (getppid() == tracer) kill(tracer, SIGSTOP);
             all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600));
+            if (getppid() == tracer) kill(tracer, SIGCONT);
             while (wait(NULL) > 0) {}
             return 0;
         }";

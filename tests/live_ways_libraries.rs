@@ -13,6 +13,7 @@ mod ways;
 
 use iotrace_bpf::words::Layer;
 use live::{Data, Running};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -123,6 +124,41 @@ fn an_extension_module_imported_after_the_attach_is_traced() {
     }
     let losses: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
     assert_eq!(losses, [(Some(Layer::Hdf5), "not_held", 1)]);
+}
+
+/// Has a tracer attached probes to a library? The kernel's description of its links says so.
+fn has_probes(tracer: u32) -> bool {
+    let entries = fs::read_dir(format!("/proc/{tracer}/fdinfo")).into_iter().flatten().flatten();
+    let infos = entries.filter_map(|e| fs::read_to_string(e.path()).ok());
+    infos.into_iter().any(|info| info.lines().any(|l| l.starts_with("link_type:") && l.contains("uprobe")))
+}
+
+#[test]
+fn a_process_that_ends_while_its_libraries_are_attached_to_keeps_its_calls() {
+    let work = live::scratch();
+    // So many libraries that the first probes are there long before the last ones.
+    let source = "import h5py, netCDF4, os, pathlib, sys, time
+there = pathlib.Path(sys.argv[1])
+(there / 'pid').write_text(str(os.getpid()))
+while not (there / 'go').exists(): time.sleep(0.01)
+(there / 'last').write_text('written')";
+    let mut program = Running::spawn(Command::new(ways::python()).args(["-c", source]).arg(work.path()));
+    let pid = ways::waits(work.path());
+    let dataset = work.path().join("run.iotrace");
+    let mut command = live::tracer();
+    let mut guard = Running::spawn(command.arg("-o").arg(&dataset).args(["-p", &pid.to_string()]));
+    let tracer = live::child_of(guard.pid());
+    live::until("the first probes", || has_probes(tracer));
+    live::send(tracer, Signal::SIGSTOP);
+    ways::go(work.path());
+    assert!(program.wait().success());
+    live::send(tracer, Signal::SIGCONT);
+    assert!(guard.wait().success());
+    let data = Data::read(&dataset).lossless();
+    let counts = Counts::of(&data);
+    for op in ["openat", "write", "close"] {
+        assert_eq!(counts.get(op, &work.path().join("last")), 1, "{op}");
+    }
 }
 
 #[test]

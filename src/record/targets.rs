@@ -104,6 +104,7 @@ impl Targets {
             let all = "processes began while the trace did and are not traced";
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: {over} {all}");
         }
+        let mut traced = false;
         for (process, pid) in (first..=reserved).zip(pids) {
             if !session.add_target(pid, process, true)? {
                 continue;
@@ -113,9 +114,11 @@ impl Targets {
                 continue;
             }
             let _ = notes.send(Note::Events(existing::events(pid, process)));
+            // Its system calls are seen from here on: should it end while its libraries are attached to, they are kept.
+            traced = true;
             session.judge(pid, None, false);
         }
-        if matches!(self, Self::Listed(_)) && !session.has_targets() {
+        if matches!(self, Self::Listed(_)) && !traced {
             return Err(anyhow!("every target ended before it was attached to"));
         }
         if !self.may_come() {

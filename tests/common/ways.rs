@@ -36,9 +36,9 @@ impl Attached {
         let dataset = work.join("run.iotrace");
         let mut tracer = live::tracer();
         tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pid.to_string()]);
-        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(work.join("stderr")).unwrap()));
-        let tracer = live::child_of(guard.pid());
-        live::until("the probes", || has_probes(tracer));
+        let said = work.join("stderr");
+        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+        live::until_it_traces(live::child_of(guard.pid()), &said);
         Self { guard, dataset }
     }
 
@@ -48,13 +48,6 @@ impl Attached {
         assert!(status.success(), "{status}: {}", fs::read_to_string(self.dataset.with_file_name("stderr")).unwrap());
         Data::read(&self.dataset)
     }
-}
-
-/// Has a tracer attached probes to a library? The kernel's description of its links says so.
-fn has_probes(tracer: u32) -> bool {
-    let entries = fs::read_dir(format!("/proc/{tracer}/fdinfo")).into_iter().flatten().flatten();
-    let infos = entries.filter_map(|e| fs::read_to_string(e.path()).ok());
-    infos.into_iter().any(|info| info.lines().any(|l| l.starts_with("link_type:") && l.contains("uprobe")))
 }
 
 /// The number that a program has written to DIR/pid by itself, once it has.
