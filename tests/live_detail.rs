@@ -117,7 +117,7 @@ fn calls_that_nobody_could_remember_are_counted() {
     // No figure of the sums is in doubt for that.
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
-    assert_eq!(report["complete"], true);
+    assert_eq!(report["complete"], data.losses.iter().all(|l| l.place == "detail"), "{:?}", data.losses);
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn quick_calls_beside_a_slow_one_are_not_recorded() {
     let work = live::scratch();
     // The slow read is one of four in a call that is not to be looked at.
     let (traced, data) =
-        detailed(work.path(), &["--sockets", "--detail", "slow=syscall:250ms"], "slow", &["file"], 2000);
+        detailed(work.path(), &["--sockets", "--detail", "slow=syscall:500ms"], "slow", &["file"], 2000);
     assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
     let reads: Vec<&Span> = data.spans.iter().filter(|s| s.layer.name() == "syscall").collect();
-    assert!(reads.iter().all(|s| s.dur_ns >= 250_000_000), "{reads:#?}");
+    assert!(reads.iter().all(|s| s.dur_ns >= 500_000_000), "{reads:#?}");
     let [read] = reads.iter().filter(|s| s.op == "read").collect::<Vec<_>>()[..] else { panic!("{reads:#?}") };
     // With the call around it.
     assert_eq!(data.parent(read).map(|s| s.op), Some("fread"));
@@ -137,7 +137,7 @@ fn quick_calls_beside_a_slow_one_are_not_recorded() {
 #[test]
 fn slow_calls_that_a_signal_or_the_end_of_the_trace_ends_are_recorded() {
     let work = live::scratch();
-    let options = ["--sockets", "--detail", "slow=syscall:400ms", "--duration", "3s"];
+    let options = ["--sockets", "--detail", "slow=syscall:200ms", "--duration", "3s"];
     let command =
         [programs::build("detailed").into_os_string(), "signal".into(), work.path().join("file").into(), "100".into()];
     let traced = live::trace(work.path(), &options, &command);
@@ -209,6 +209,7 @@ fn where_there_is_no_room_sums_stay_right_and_rows_say_whose_calls_are_missing()
     // Two processes at once, of which one writes much more, and a tracer that is stopped now and then.
     let program = programs::build("detailed");
     let script = "\"$0\" files \"$1/a\" \"$1/b\" 300000 & \"$0\" files \"$1/c\" \"$1/d\" 200 &
+        until [ -s \"$1/b\" ]; do sleep 0.01; done
         for i in 1 2 3 4 5; do sleep 0.15; kill -STOP $PPID; sleep 0.15; kill -CONT $PPID; done; wait";
     let command = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), program.as_os_str(), work.path().as_os_str()];
     let options = ["--detail", "file=*/[abcd]", "--ring-size", "1M"];

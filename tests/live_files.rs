@@ -124,11 +124,11 @@ fn files_that_were_open_before_have_their_paths_on_the_host() {
     for (way, command) in [
         (
             "chroot",
-            ["chroot", root.to_str().unwrap(), "/bin/looper", "/data", "/data/truth", "4"].map(str::to_owned).to_vec(),
+            ["chroot", root.to_str().unwrap(), "/bin/looper", "/data", "/data/truth", "8"].map(str::to_owned).to_vec(),
         ),
         ("unshare", {
             let script =
-                "mount --bind \"$0\" \"$0\" && cd \"$0\" && pivot_root . old && exec /bin/looper /data /data/truth 4";
+                "mount --bind \"$0\" \"$0\" && cd \"$0\" && pivot_root . old && exec /bin/looper /data /data/truth 8";
             ["unshare", "-m", "sh", "-c", script, root.to_str().unwrap()].map(str::to_owned).to_vec()
         }),
     ] {

@@ -76,7 +76,7 @@ fn quoted(script: &str) -> String {
 #[test]
 fn a_program_is_attached_to_by_the_number_that_it_has_there() {
     let work = live::scratch();
-    let script = "cd $1; \"$2\" . truth 4 & looper=$!
+    let script = "cd $1; \"$2\" . truth 8 & looper=$!
         until [ -s looper.dat ]; do sleep 0.05; done
         \"$0\" --no-tui -p $looper -o run; wait $looper";
     run(1, script, &[work.path(), &programs::build("looper")]);

@@ -253,7 +253,8 @@ fn a_tracer_ends_while_its_command_is_stopped() {
     paused.stop();
     let tracer = paused.running.pid();
     live::send(tracer, Signal::SIGTERM);
-    std::thread::sleep(Duration::from_millis(100));
+    // The first one is passed on, and stays with the command while that is stopped.
+    live::until("the signal", || live::has_pending(paused.pid, Signal::SIGTERM));
     live::send(tracer, Signal::SIGTERM);
     assert_eq!(ended(&mut paused.running).code(), Some(128 + Signal::SIGTERM as i32));
     assert!(paused.is_stopped(), "it was let go");

@@ -130,8 +130,12 @@ fn crash(dir: &Path) {
     let _handler = CoreHandler::new(&format!("/usr/bin/dd of={} status=none iflag=fullblock", out.display()));
     let crashes = Command::new("sh").args(["-c", "ulimit -c unlimited; kill -SEGV $$"]).status().unwrap();
     assert!(!crashes.success());
-    // The one that crashes has ended when its core is taken.
+    // The one that crashes has ended when its core is taken, not when it is written.
     live::until("the core", || fs::metadata(&out).is_ok_and(|m| m.len() > 4096));
+    let writes = |process: fs::DirEntry| {
+        fs::read_to_string(process.path().join("cmdline")).is_ok_and(|line| line.contains(out.to_str().unwrap()))
+    };
+    live::until("the end of who writes it", || !fs::read_dir("/proc").unwrap().flatten().any(writes));
 }
 
 #[test]

@@ -83,11 +83,11 @@ fn a_process_in_a_container_is_attached_to() {
     let work = live::scratch();
     let root = work.path().join("root");
     ways::image(&root, "looper");
-    let script = "mount --bind \"$0\" \"$0\" && cd \"$0\" && pivot_root . old && exec /bin/looper /data /data/truth 4";
+    let script = "mount --bind \"$0\" \"$0\" && cd \"$0\" && pivot_root . old && exec /bin/looper /data /data/truth 8";
     // A root directory alone, and a mount namespace.
     let chroot = ["chroot".as_ref(), root.as_path(), "/bin/looper".as_ref(), "/data".as_ref(), "/data/truth".as_ref()];
     let ways: [(&str, Vec<&Path>); 2] = [
-        ("chroot", [&chroot[..], &["4".as_ref()]].concat()),
+        ("chroot", [&chroot[..], &["8".as_ref()]].concat()),
         ("unshare", vec![Path::new("unshare"), "-m".as_ref(), "sh".as_ref(), "-c".as_ref(), script.as_ref(), &root]),
     ];
     for (way, command) in ways {

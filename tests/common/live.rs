@@ -319,8 +319,22 @@ pub fn until_it_traces(tracer: u32, said: &Path) {
     };
     let status = || fs::read_to_string(format!("/proc/{tracer}/status")).unwrap_or_default();
     until("the tracer", || status().lines().any(blocked));
-    send(tracer, Signal::SIGUSR1);
-    until("the trace", || fs::read_to_string(said).unwrap().contains("in flight "));
+    until_it_answers(tracer, said);
+}
+
+/// Waits until a tracer has done what it was told before: what is in flight is looked at by the same thread, later.
+pub fn until_it_answers(tracer: u32, said: &Path) {
+    let answers = || fs::read_to_string(said).unwrap().matches("in flight ").count();
+    let before = answers();
+    send(tracer, nix::sys::signal::Signal::SIGUSR1);
+    until("the tracer's answer", || answers() > before);
+}
+
+/// Waits a signal for a process to take it?
+pub fn has_pending(pid: u32, signal: nix::sys::signal::Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"));
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask >> (signal as u32 - 1) & 1 == 1)
 }
 
 /// Sends a signal.

@@ -1,10 +1,10 @@
 /*
  * Calls of which some are wanted one by one. Each prints what it did.
  *
- * `detailed slow FILE CALLS`: CALLS quick reads of FILE, then one fread of 4 bytes from a pipe whose writer takes 300 ms for
+ * `detailed slow FILE CALLS`: CALLS quick reads of FILE, then one fread of 4 bytes from a pipe whose writer takes 1 s for
  * them, then CALLS quick reads. Prints {"pread64":n}.
  * `detailed inner FILE CALLS`: twice, one fread from a pipe into which CALLS bytes are written one by one, each when the one
- * before was read, and then one more after 300 ms. Prints {"read":n}.
+ * before was read, and then one more after 1 s. Prints {"read":n}.
  * `detailed signal FILE CALLS`: CALLS quick reads, one read of 500 ms that a signal ends, and one during which
  * another signal ends the program after 8 s.
  * `detailed files FILE OTHER CALLS`: opens both files, waits, writes CALLS times to each, waits for a second in the middle.
@@ -47,7 +47,7 @@ static FILE *fed(long n)
 			while (ioctl(ends[1], FIONREAD, &left) == 0 && left)
 				sched_yield();
 			if (i == n - 1)
-				nap(300);
+				nap(1000);
 			if (write(ends[1], "x", 1) != 1)
 				_exit(1);
 		}
