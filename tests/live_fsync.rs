@@ -47,11 +47,9 @@ os.fsync(fd)
 /// When requests were on their way, cut to a call: together, in ns.
 fn union<'a>(requests: impl Iterator<Item = &'a Block>, call: &Span, from: fn(&Block) -> i64) -> i64 {
     let (begin, end) = (call.start_ns, call.start_ns + call.dur_ns);
-    let cut = |b: &Block| (from(b).max(begin), (b.issue_ns + b.dur_ns.unwrap()).min(end));
-    let over = |b: &&Block| b.issue_ns + b.dur_ns.unwrap() <= end;
     // Of what nobody saw the end of, the tracer knows no time either.
-    let mut times: Vec<(i64, i64)> =
-        requests.filter(|b| b.dur_ns.is_some()).filter(over).map(cut).filter(|(from, to)| from < to).collect();
+    let times = requests.filter_map(|b| Some((from(b).max(begin), b.issue_ns + b.dur_ns?)));
+    let mut times: Vec<(i64, i64)> = times.filter(|(from, to)| *to <= end && from < to).collect();
     times.sort_unstable();
     let (mut until, mut sum) = (begin, 0);
     for (from, to) in times {

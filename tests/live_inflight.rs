@@ -12,9 +12,12 @@ mod programs;
 mod sql;
 
 use device::{Device, run};
+use iotrace_bpf::correlate::rows::Metric;
+use iotrace_bpf::export::Dataset;
 use iotrace_bpf::words::{Layer, flag};
 use live::{Data, Running};
 use nix::sys::signal::Signal;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -240,13 +243,18 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     assert_eq!(owners, [(Some(write.span_id), 65536, "submitted")]);
     let links: Vec<_> = data.links.iter().filter(|l| l.req_id == request.req_id).map(|l| (l.span_id, l.how)).collect();
     assert_eq!(links, [(write.span_id, "direct")]);
-    // Others may be on their way to other devices.
-    let text = fs::read_to_string(&above).unwrap();
-    let said = text
-        .lines()
-        .find_map(|line| line.split(" device request").next().filter(|_| line.contains("had not completed")));
-    let said: usize = said.unwrap_or_else(|| panic!("{text}")).split(' ').next_back().unwrap().parse().unwrap();
-    assert!((1..=data.block.iter().filter(|b| b.dur_ns.is_none()).count()).contains(&said), "{text}");
+    // The report says so, and of others, which may be on their way to other devices.
+    let mut figures = BTreeMap::new();
+    let take = |m: Metric| {
+        figures.insert(m.name, m.value as usize);
+        Ok(())
+    };
+    Dataset::open(&dataset).unwrap().rows(take).unwrap();
+    let [open, unseen] = ["requests_in_flight", "requests_end_unseen"].map(|name| figures[name]);
+    assert_eq!(open + unseen, data.block.iter().filter(|b| b.dur_ns.is_none()).count(), "{figures:?}");
+    let requests = if open == 1 { "request" } else { "requests" };
+    let line = format!(" {open} device {requests} had not completed");
+    assert!(open > 0 && fs::read_to_string(&above).unwrap().contains(&line), "{line}");
     // Sums are of what is over, as the kernel's are.
     let query = format!("SELECT writes, bytes_written, unfinished FROM v_devices WHERE dev = {number}");
     let devices = sql::query(&dataset, &query);

@@ -254,7 +254,7 @@ fn a_tracer_ends_while_its_command_is_stopped() {
     let tracer = paused.running.pid();
     live::send(tracer, Signal::SIGTERM);
     // The first one is passed on, and stays with the command while that is stopped.
-    live::until("the signal", || live::has_pending(paused.pid, Signal::SIGTERM));
+    live::until("the signal", || live::has_signal(paused.pid, "ShdPnd", Signal::SIGTERM));
     live::send(tracer, Signal::SIGTERM);
     assert_eq!(ended(&mut paused.running).code(), Some(128 + Signal::SIGTERM as i32));
     assert!(paused.is_stopped(), "it was let go");

@@ -94,7 +94,7 @@ fn few_missing(data: &Data, dir: &Path, files: usize) {
 
 #[test]
 fn a_library_loaded_after_the_attach_is_traced_within_moments() {
-    const FILES: usize = 1500;
+    const FILES: usize = 500;
     let work = live::scratch();
     fs::write(work.path().join("wait"), "").unwrap();
     let mut command = Command::new(programs::build("late_h5"));
@@ -113,19 +113,24 @@ fn an_extension_module_imported_after_the_attach_is_traced() {
     command.arg(ways::script("late_import.py")).arg(work.path()).arg(WRITES.to_string());
     let mut program = Running::spawn(&mut command);
     let tracer = Attached::to(work.path(), &[], ways::waits(work.path()));
-    let probes = tracer.links();
     ways::go(work.path());
-    tracer.until_there_are_more(probes);
-    fs::write(work.path().join("on"), "").unwrap();
     assert!(program.wait().success());
     let data = tracer.data();
     let path = work.path().join("late.h5");
     let counts = Counts::of(&data);
+    // The library is mapped long before Python has read the modules around it.
     for (op, calls) in [("H5Fcreate", 1), ("H5Dcreate2", 1), ("H5Dwrite", WRITES)] {
         assert_eq!(counts.get(op, &path), calls, "{op}");
     }
     let losses: Vec<_> = data.losses.iter().map(|l| (l.layer, l.place, l.count)).collect();
     assert_eq!(losses, [(Some(Layer::Hdf5), "not_held", 1)]);
+}
+
+/// How many links of user probes does a tracer hold? The kernel's description of what it has open says so.
+fn links(tracer: u32) -> usize {
+    let entries = fs::read_dir(format!("/proc/{tracer}/fdinfo")).into_iter().flatten().flatten();
+    let infos = entries.filter_map(|e| fs::read_to_string(e.path()).ok());
+    infos.filter(|info| info.lines().any(|l| l.starts_with("link_type:") && l.contains("uprobe"))).count()
 }
 
 #[test]
@@ -144,7 +149,7 @@ while not (there / 'go').exists(): time.sleep(0.01)
     let mut guard = Running::spawn(command.arg("-o").arg(&dataset).args(["-p", &pid.to_string()]));
     let tracer = live::child_of(guard.pid());
     // The first link may be one that only tries what the kernel allows.
-    live::until("the first probes", || ways::links(tracer) > 1);
+    live::until("the first probes", || links(tracer) > 1);
     live::send(tracer, Signal::SIGSTOP);
     ways::go(work.path());
     assert!(program.wait().success());

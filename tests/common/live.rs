@@ -313,28 +313,16 @@ pub fn state(pid: u32) -> Option<char> {
 pub fn until_it_traces(tracer: u32, said: &Path) {
     use nix::sys::signal::Signal;
     // The first thing that it does about signals is to block them.
-    let blocked = |line: &str| {
-        let mask = line.strip_prefix("SigBlk:\t").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-        mask.is_some_and(|mask| mask >> (Signal::SIGUSR1 as u32 - 1) & 1 == 1)
-    };
-    let status = || fs::read_to_string(format!("/proc/{tracer}/status")).unwrap_or_default();
-    until("the tracer", || status().lines().any(blocked));
-    until_it_answers(tracer, said);
+    until("the tracer", || has_signal(tracer, "SigBlk", Signal::SIGUSR1));
+    send(tracer, Signal::SIGUSR1);
+    until("the trace", || fs::read_to_string(said).unwrap().contains("in flight "));
 }
 
-/// Waits until a tracer has done what it was told before: what is in flight is looked at by the same thread, later.
-pub fn until_it_answers(tracer: u32, said: &Path) {
-    let answers = || fs::read_to_string(said).unwrap().matches("in flight ").count();
-    let before = answers();
-    send(tracer, nix::sys::signal::Signal::SIGUSR1);
-    until("the tracer's answer", || answers() > before);
-}
-
-/// Waits a signal for a process to take it?
-pub fn has_pending(pid: u32, signal: nix::sys::signal::Signal) -> bool {
+/// Is a signal in one of the masks of a process, proc_pid_status(5)?
+pub fn has_signal(pid: u32, mask: &str, signal: nix::sys::signal::Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"));
-    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask >> (signal as u32 - 1) & 1 == 1)
+    let bits = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(":\t"));
+    bits.and_then(|bits| u64::from_str_radix(bits, 16).ok()).is_some_and(|bits| bits >> (signal as u32 - 1) & 1 == 1)
 }
 
 /// Sends a signal.

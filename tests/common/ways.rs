@@ -27,7 +27,6 @@ pub fn script(name: &str) -> PathBuf {
 /// A tracer in the background, of a process that runs already.
 pub struct Attached {
     guard: Running,
-    tracer: u32,
     dataset: PathBuf,
 }
 
@@ -39,20 +38,8 @@ impl Attached {
         tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pid.to_string()]);
         let said = work.join("stderr");
         let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
-        let tracer = live::child_of(guard.pid());
-        live::until_it_traces(tracer, &said);
-        Self { guard, tracer, dataset }
-    }
-
-    /// Waits for what it attaches to when a process maps a new library: there are more probes than there were, and all of that library.
-    pub fn until_there_are_more(&self, probes: usize) {
-        live::until("the probes", || links(self.tracer) > probes);
-        live::until_it_answers(self.tracer, &self.dataset.with_file_name("stderr"));
-    }
-
-    /// The number of links of user probes that it holds.
-    pub fn links(&self) -> usize {
-        links(self.tracer)
+        live::until_it_traces(live::child_of(guard.pid()), &said);
+        Self { guard, dataset }
     }
 
     /// What was recorded until the process ended.
@@ -61,13 +48,6 @@ impl Attached {
         assert!(status.success(), "{status}: {}", fs::read_to_string(self.dataset.with_file_name("stderr")).unwrap());
         Data::read(&self.dataset)
     }
-}
-
-/// How many links of user probes does a tracer hold? The kernel's description of what it has open says so.
-pub fn links(tracer: u32) -> usize {
-    let entries = fs::read_dir(format!("/proc/{tracer}/fdinfo")).into_iter().flatten().flatten();
-    let infos = entries.filter_map(|e| fs::read_to_string(e.path()).ok());
-    infos.filter(|info| info.lines().any(|l| l.starts_with("link_type:") && l.contains("uprobe"))).count()
 }
 
 /// The number that a program has written to DIR/pid by itself, once it has.

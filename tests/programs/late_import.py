@@ -1,6 +1,6 @@
 """Imports an extension module with a library of its own while it runs: `late_import.py DIR WRITES`.
 
-Says its number in DIR/pid and goes on when DIR/go exists: then imports h5py, and when DIR/on exists writes DIR/late.h5.
+Says its number in DIR/pid and goes on when DIR/go exists: then imports h5py and writes DIR/late.h5.
 """
 
 import os
@@ -14,9 +14,6 @@ while not (directory / "go").exists():
     time.sleep(0.01)
 
 import h5py
-
-while not (directory / "on").exists():
-    time.sleep(0.01)
 
 with h5py.File(directory / "late.h5", "w") as file:
     field = file.create_dataset("field", shape=(int(sys.argv[2]),), dtype="f8")
