@@ -318,7 +318,7 @@ pub fn until_it_traces(tracer: u32, said: &Path) {
     until("the trace", || fs::read_to_string(said).unwrap().contains("in flight "));
 }
 
-/// Is a signal in one of the masks of a process, proc_pid_status(5)?
+/// Is a signal in one of the masks of a process, `proc_pid_status(5)`?
 pub fn has_signal(pid: u32, mask: &str, signal: nix::sys::signal::Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let bits = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(":\t"));
