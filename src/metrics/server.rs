@@ -1,4 +1,5 @@
-//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow, or many, is sent away.
+//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow is sent away, and at once
+//! when somebody else comes and there is no room.
 
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -6,13 +7,16 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Connections at a time; each has a thread.
 const CONNECTIONS: usize = 8;
+/// Threads, of which some may still have to notice that their connection is gone.
+const THREADS: usize = 2 * CONNECTIONS;
+/// Who has not taken its answer within this time makes room for others.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a client may take for all it says, and for all it is told.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Of a request's line and headers.
@@ -43,11 +47,11 @@ impl Server {
     ) -> Result<Self> {
         listener.set_nonblocking(true).context("listening")?;
         let (wake, woken) = UnixStream::pair().context("socket pair")?;
-        let (answer, connections) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+        let (answer, room) = (Arc::new(answer), Arc::new(Room::default()));
         let listen = move || {
             while wait(&listener, &woken) {
                 match listener.accept() {
-                    Ok((client, _)) => take(client, &connections, Arc::clone(&answer)),
+                    Ok((client, _)) => take(client, &room, Arc::clone(&answer)),
                     // What was there is gone, or there are no descriptors just now.
                     Err(e) if e.kind() != ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(50)),
                     Err(_) => {}
@@ -77,42 +81,132 @@ fn wait(listener: &TcpListener, woken: &UnixStream) -> bool {
     }
 }
 
-/// One connection less when it is over, however that comes about.
-struct Counted(Arc<AtomicUsize>);
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Its request is not complete.
+    Asks,
+    /// It has been answered since then, or is being.
+    Hears(Instant),
+    /// It has all of its answer, and has not gone yet.
+    Lingers,
+}
 
-impl Drop for Counted {
+/// A connection, as others see it.
+struct Client {
+    number: u64,
+    state: State,
+    /// To end it.
+    stream: TcpStream,
+}
+
+/// Those that are there, in the order in which they came.
+#[derive(Default)]
+struct Clients {
+    all: Vec<Client>,
+    /// Threads that have not ended.
+    threads: usize,
+    last: u64,
+}
+
+impl Clients {
+    /// Makes room for one more: who needs the connection least has none any more. Of those that have not asked for anything the
+    /// one is dropped that has been there for longest, so that one that asks at once has its answer whatever others do.
+    fn make_room(&mut self) -> bool {
+        if self.all.len() < CONNECTIONS {
+            return true;
+        }
+        let first = |is: &dyn Fn(State) -> bool| self.all.iter().position(|client| is(client.state));
+        let stuck = |state| matches!(state, State::Hears(since) if since.elapsed() > PATIENCE);
+        let least = first(&|s| s == State::Lingers).or_else(|| first(&|s| s == State::Asks)).or_else(|| first(&stuck));
+        let Some(least) = least else { return false };
+        // Wakes its thread. It may be gone already.
+        let _ = self.all.remove(least).stream.shutdown(Shutdown::Both);
+        true
+    }
+}
+
+/// Where they are.
+#[derive(Default)]
+struct Room {
+    clients: Mutex<Clients>,
+    /// A thread has ended.
+    left: Condvar,
+}
+
+impl Room {
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them, which is one less when it is over, however that comes about.
+struct Present {
+    room: Arc<Room>,
+    number: u64,
+}
+
+impl Present {
+    /// `None` when there is no room.
+    fn new(stream: &TcpStream, room: &Arc<Room>) -> Option<Self> {
+        let stream = stream.try_clone().ok()?;
+        let mut clients = room.clients();
+        if !clients.make_room() {
+            return None;
+        }
+        // One that has lost its connection ends at once.
+        while clients.threads >= THREADS {
+            clients = room.left.wait(clients).unwrap_or_else(PoisonError::into_inner);
+        }
+        clients.last += 1;
+        clients.threads += 1;
+        let number = clients.last;
+        clients.all.push(Client { number, state: State::Asks, stream });
+        drop(clients);
+        Some(Self { room: Arc::clone(room), number })
+    }
+
+    fn is(&self, state: State) {
+        let mut clients = self.room.clients();
+        clients.all.iter_mut().filter(|client| client.number == self.number).for_each(|client| client.state = state);
+    }
+}
+
+impl Drop for Present {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut clients = self.room.clients();
+        clients.all.retain(|client| client.number != self.number);
+        clients.threads -= 1;
+        self.room.left.notify_one();
     }
 }
 
 fn take(
     client: TcpStream,
-    connections: &Arc<AtomicUsize>,
+    room: &Arc<Room>,
     answer: Arc<impl Fn(&str, &str) -> Option<Answer> + Send + Sync + 'static>,
 ) {
-    let one = Counted(Arc::clone(connections));
-    if connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-        // Closed without a word: one that would be told may be slow to listen, and this thread must not wait for it.
-        return;
-    }
+    // Closed without an answer: one that would be told may be slow to listen, and this thread must not wait for it.
+    let Some(present) = Present::new(&client, room) else { return };
     let talk = move || {
-        let _one = one;
         // A client that has gone, or is too slow, has no answer.
-        let _ = talk(client, &*answer);
+        let _ = talk(client, &present, &*answer);
     };
     // Without a thread the connection is closed.
     let _ = std::thread::Builder::new().name("metrics client".into()).spawn(talk);
 }
 
-fn talk(mut client: TcpStream, answer: &impl Fn(&str, &str) -> Option<Answer>) -> io::Result<()> {
+fn talk(mut client: TcpStream, present: &Present, answer: &impl Fn(&str, &str) -> Option<Answer>) -> io::Result<()> {
     client.set_nonblocking(false)?;
-    let reply = match head(&mut client)? {
+    let asked = head(&mut client)?;
+    present.is(State::Hears(Instant::now()));
+    let reply = match asked {
         Ok(request) => reply(&request, answer),
         Err(status) => Reply::short(status),
     };
     write(&mut client, &reply)?;
     client.shutdown(Shutdown::Write)?;
+    present.is(State::Lingers);
     // What it still sends is read, up to a limit: to close with that unread would take the answer away from it.
     let until = Instant::now() + LIMIT;
     let mut rest = [0; HEAD];
@@ -266,7 +360,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let answer = |path: &str, accept: &str| {
-            let text = if path == "/large" { "x".repeat(1 << 20) } else { format!("{path} {accept}") };
+            let text = match path {
+                "/large" => "x".repeat(1 << 20),
+                "/huge" => "x".repeat(1 << 25),
+                _ => format!("{path} {accept}"),
+            };
             (path != "/none").then_some(Answer { content_type: "text/x", text })
         };
         (address, Server::start(listener, answer).unwrap())
@@ -314,27 +412,60 @@ mod tests {
         assert_eq!(parse(b"GET /metrics HTTP/1.1\r\nAccept: x\r\n\r\nmore"), Some(Ok(whole)));
     }
 
+    fn ask(address: SocketAddr) -> TcpStream {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"GET /a HTTP/1.1\r\n\r\n").unwrap();
+        client
+    }
+
+    fn heard(mut client: TcpStream) -> String {
+        let mut said = String::new();
+        // A connection that is dropped may end in an error.
+        let _ = client.read_to_string(&mut said);
+        said
+    }
+
     #[test]
-    fn who_says_nothing_keeps_nobody_else_out_for_ever() {
+    fn who_is_slow_or_silent_keeps_nobody_else_out() {
         let (address, server) = server();
-        let silent: Vec<TcpStream> = (0..CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
-        // One too many is sent away at once; the silent ones are told that they are late, and then there is room again.
-        let mut beyond = TcpStream::connect(address).unwrap();
-        assert!(matches!(beyond.read(&mut [0; 1]), Ok(0) | Err(_)));
-        for mut client in silent {
-            let mut said = String::new();
-            client.read_to_string(&mut said).unwrap();
-            assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
-        }
-        let said = (0..100).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(50));
+        // More of them than there are connections, each with another part of a request.
+        let slow = |n: usize| {
             let mut client = TcpStream::connect(address).unwrap();
-            let mut said = String::new();
-            let _ = client.write_all(b"GET /a HTTP/1.1\r\n\r\n").and_then(|()| client.read_to_string(&mut said));
-            said.starts_with("HTTP/1.1 200 ").then_some(said)
-        });
-        assert!(said.is_some());
+            client.write_all(&b"GET /metrics HTTP/1.1\r\nX: "[..n % 24]).unwrap();
+            client
+        };
+        let mut all: Vec<TcpStream> = (0..3 * CONNECTIONS).map(slow).collect();
+        for _ in 0..2 * CONNECTIONS {
+            assert!(heard(ask(address)).starts_with("HTTP/1.1 200 "));
+            all.push(slow(all.len()));
+        }
+        // Those that came last are told that they are late; those before were dropped, the first ones first.
+        let ends: Vec<String> = all.into_iter().map(heard).collect();
+        let late = ends.iter().rev().take_while(|said| said.starts_with("HTTP/1.1 408 ")).count();
+        assert!((1..=CONNECTIONS).contains(&late), "{ends:?}");
+        assert!(ends.iter().rev().skip(late).all(String::is_empty), "{ends:?}");
         drop(server);
         assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+    }
+
+    #[test]
+    fn who_takes_no_answer_or_does_not_go_keeps_nobody_else_out_for_ever() {
+        let (address, _server) = server();
+        // They have their answers, and stay.
+        let _linger: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| ask(address)).collect();
+        // They ask for more than fits on the way, and read nothing of it.
+        let stuck = |_| {
+            let mut client = TcpStream::connect(address).unwrap();
+            let _ = client.write_all(b"GET /huge HTTP/1.1\r\n\r\n");
+            client
+        };
+        let _stuck: Vec<TcpStream> = (0..2 * CONNECTIONS).map(stuck).collect();
+        let answered = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            let mut client = TcpStream::connect(address).unwrap();
+            let sent = client.write_all(b"GET /a HTTP/1.1\r\n\r\n");
+            sent.is_ok() && heard(client).starts_with("HTTP/1.1 200 ")
+        });
+        assert!(answered);
     }
 }
