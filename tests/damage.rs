@@ -3,17 +3,26 @@
 
 #[path = "common/extreme.rs"]
 mod extreme;
+#[path = "common/peak.rs"]
+mod peak;
 #[path = "common/trace.rs"]
 #[allow(dead_code)] // Shared: every test uses its part.
 mod trace;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use tempfile::TempDir;
@@ -70,6 +79,8 @@ fn is_named(part: &str, dir: &Path, how: &str) {
 }
 
 type Change = fn(&Path);
+
+const NONE: EnabledStatistics = EnabledStatistics::None;
 
 #[test]
 fn what_is_no_part_is_named_and_the_rest_is_shown() {
@@ -158,6 +169,95 @@ fn numbers_beyond_all_bounds_are_shown_as_they_are() {
             replay.wait(&focus);
             assert_eq!(replay.snapshot(&focus).notes.iter().find(|note| note.contains("not readable")), None);
         }
+    }
+}
+
+/// What a reader of a dataset may need (MiB). One of a small dataset needs about 40.
+const CEILING: u64 = 400;
+
+/// Writes `files-00009.parquet` of as many row groups of a recorded file with these paths.
+fn bomb(dir: &Path, groups: usize, paths: &StringArray, how: fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder) {
+    let recorded = fs::File::open(recorded().join("files-00002.parquet")).unwrap();
+    let batch = ParquetRecordBatchReaderBuilder::try_new(recorded).unwrap().build().unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let at = schema.index_of("path").unwrap();
+    let with = |path: &str| {
+        let mut columns = batch.slice(0, 1).columns().to_vec();
+        columns[at] = Arc::new(StringArray::from(vec![path])) as ArrayRef;
+        RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
+    };
+    let fact = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
+    let properties = how(WriterProperties::builder())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).unwrap()))
+        .set_key_value_metadata(Some(vec![fact("iotrace.schema", "1"), fact("iotrace.host", "vm")]));
+    let file = fs::File::create(dir.join("files-00009.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties.build())).unwrap();
+    for _ in 0..groups {
+        paths.iter().flatten().for_each(|path| writer.write(&with(path)).unwrap());
+        writer.flush().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_few_bytes_that_stand_for_gigabytes_are_named_and_the_rest_is_shown() {
+    type How = fn(WriterPropertiesBuilder) -> WriterPropertiesBuilder;
+    let long = |bytes: usize| StringArray::from(vec!["a".repeat(bytes)]);
+    let same = |bytes: usize, rows: usize| StringArray::from(vec!["a".repeat(bytes).as_str(); rows]);
+    let plain = |p: WriterPropertiesBuilder| p.set_dictionary_enabled(false).set_statistics_enabled(NONE);
+    let dictionary =
+        |p: WriterPropertiesBuilder| p.set_statistics_enabled(NONE).set_dictionary_page_size_limit(64 << 20);
+    let alike = |p: WriterPropertiesBuilder| {
+        p.set_dictionary_enabled(false)
+            .set_statistics_enabled(NONE)
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .set_column_encoding("path".into(), Encoding::DELTA_BYTE_ARRAY)
+    };
+    let bombs: [(&str, usize, StringArray, How, &str); 5] = [
+        ("one path of 100 MB, 20 times", 20, long(100 << 20), plain, "bytes of a page"),
+        ("one path of 8 MB, 40 times", 40, long(8 << 20), plain, "bytes of one string"),
+        ("a dictionary of one path of 8 MB, 40 times", 40, long(8 << 20), dictionary, "bytes of one string"),
+        ("1.5 MB for each of 300 rows, 20 times", 20, same(3 << 19, 300), dictionary, "its strings come to more bytes"),
+        (
+            "1 MB for each of 200 rows, like the one before",
+            20,
+            same(1 << 20, 200),
+            alike,
+            "is not one that iotrace-bpf writes",
+        ),
+    ];
+    for (what, groups, paths, how, why) in bombs {
+        let dir = copy();
+        bomb(dir.path(), groups, &paths, how);
+        let size = dir.path().join("files-00009.parquet").metadata().unwrap().len();
+        assert!(size < 2 << 20, "{what}: {size} bytes");
+        for reader in READERS {
+            let (said, code) = read(reader, dir.path());
+            assert_eq!(code, Some(0), "{what}, {reader:?}: {said}");
+            assert!(
+                said.contains("files-00009.parquet: not readable") && said.contains(why),
+                "{what}, {reader:?}: {said}"
+            );
+            assert!(said.contains("hdf5"), "{what}, {reader:?}: {said}");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
+            let mut child =
+                command.args(reader).arg(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let most = peak::of(child.id());
+            assert!(child.wait().unwrap().success());
+            assert!(most > 0 && most < CEILING << 10, "{what}, {reader:?}: {} MiB", most >> 10);
+        }
+    }
+}
+
+#[test]
+fn long_paths_in_many_rows_are_read() {
+    let dir = copy();
+    let paths: Vec<String> = (0..5000).map(|n| format!("/{}/{n}", "a/".repeat(2000))).collect();
+    bomb(dir.path(), 1, &StringArray::from(paths), |p| p.set_max_row_group_row_count(Some(65_536)));
+    for reader in READERS {
+        let (said, code) = read(reader, dir.path());
+        assert_eq!(code, Some(0), "{reader:?}");
+        assert!(!said.contains("not readable"), "{reader:?}: {}", &said[..said.len().min(2000)]);
     }
 }
 

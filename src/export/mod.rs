@@ -1,11 +1,14 @@
 //! What leaves the tracer: the Parquet dataset, written and read back, and the texts made from it.
 
+mod bounds;
 mod cells;
 mod dataset;
 mod described;
 mod directory;
+mod file;
 mod flight;
 mod names;
+mod page;
 mod periods;
 mod reach;
 mod reader;
@@ -21,6 +24,7 @@ mod window;
 pub use dataset::{DatasetWriter, Finished, Options};
 pub use described::Forgotten;
 pub use directory::{Directory, Whereabouts, make_shared};
+pub use file::create_file;
 pub use flight::{FlightWriter, Length, Why};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};

@@ -77,7 +77,7 @@ fn make(parent: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<bool> {
     }
 }
 
-fn no_parent<T>(path: &Path) -> Result<T> {
+pub fn no_parent<T>(path: &Path) -> Result<T> {
     bail!("cannot create {}: its parent directory does not exist; create that first", path.display())
 }
 
@@ -127,7 +127,7 @@ fn set_groups(groups: &[Gid]) -> Result<()> {
 }
 
 /// Does something as that user, as far as file systems go.
-fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     let groups = match User::from_uid(uid)? {
         Some(user) => getgrouplist(&std::ffi::CString::new(user.name)?, gid)?,
@@ -141,12 +141,12 @@ fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) -> Res
     act()
 }
 
-fn is_link(stat: &FileStat) -> bool {
+pub fn is_link(stat: &FileStat) -> bool {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFLNK
 }
 
 /// Can only root have placed this link in this directory?
-fn is_trusted(directory: &OwnedFd, link: &FileStat) -> Result<bool> {
+pub fn is_trusted(directory: &OwnedFd, link: &FileStat) -> Result<bool> {
     let (root, stat) = (geteuid().as_raw(), fstat(directory)?);
     let mode = Mode::from_bits_truncate(stat.st_mode);
     let shared = mode.intersects(Mode::S_IWGRP | Mode::S_IWOTH);
@@ -155,7 +155,7 @@ fn is_trusted(directory: &OwnedFd, link: &FileStat) -> Result<bool> {
 }
 
 /// Opens a directory step by step. `path` is what for.
-fn walk(directory: &Path, path: &Path) -> Result<OwnedFd> {
+pub fn walk(directory: &Path, path: &Path) -> Result<OwnedFd> {
     let step = |at: BorrowedFd<'_>, name: &Path| {
         openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
     };

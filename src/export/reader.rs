@@ -21,12 +21,10 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
+use super::bounds::{self, Left};
 use super::names;
 use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
 use crate::correlate::rows::{BlockLink, File, Handle, Mount, Object, Process, Span, Thread};
-
-/// Rows decoded at a time.
-const BATCH_ROWS: usize = 8 * 1024;
 
 type Builder = ParquetRecordBatchReaderBuilder<OsFile>;
 
@@ -84,6 +82,8 @@ pub struct Dataset {
     /// By table, then in the order written.
     parts: Vec<Part>,
     hosts: BTreeSet<String>,
+    /// Rows of a part that can be decoded at a time, by its name.
+    batches: RefCell<BTreeMap<String, usize>>,
     /// Found while reading too, by methods that only look.
     warnings: RefCell<BTreeSet<Warning>>,
 }
@@ -95,8 +95,13 @@ impl Dataset {
     /// When there is no dataset, none of its parts can be read, or it has another schema.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let mut dataset =
-            Self { path: path.to_owned(), parts: Vec::new(), hosts: BTreeSet::new(), warnings: RefCell::default() };
+        let mut dataset = Self {
+            path: path.to_owned(),
+            parts: Vec::new(),
+            hosts: BTreeSet::new(),
+            batches: RefCell::default(),
+            warnings: RefCell::default(),
+        };
         let (closed, open) = list(path)?;
         if closed.is_empty() {
             if let Some(one) = one_of(path) {
@@ -148,7 +153,7 @@ impl Dataset {
         let mut greatest = BTreeMap::new();
         for part in &self.parts {
             let file = OsFile::open(self.path.join(&part.name))?;
-            let builder = guarded(|| Ok(Builder::try_new(file)?))?;
+            let builder = guarded(|| opened(file))?;
             let names = builder.metadata().file_metadata().schema_descr().columns();
             for column in columns {
                 let Some(at) = names.iter().position(|c| c.name() == *column) else { continue };
@@ -249,15 +254,15 @@ impl Dataset {
         each: &mut impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         for part in self.parts.iter().filter(|part| part.table == T::NAME) {
-            let mut reader = match self.reader(part, &select) {
-                Ok(reader) => reader,
+            let (mut reader, mut left) = match self.reader(part, &select) {
+                Ok(opened) => opened,
                 Err(error) => {
                     self.warn(&part.name, &error);
                     continue;
                 }
             };
             loop {
-                match next_rows(&mut reader) {
+                match next_rows(&mut reader, &mut left) {
                     Ok(Some(rows)) => rows.into_iter().try_for_each(&mut *each)?,
                     Ok(None) => break,
                     Err(error) => {
@@ -270,9 +275,21 @@ impl Dataset {
         Ok(())
     }
 
-    fn reader(&self, part: &Part, select: impl Fn(Builder) -> Result<Builder>) -> Result<ParquetRecordBatchReader> {
+    fn reader(
+        &self,
+        part: &Part,
+        select: impl Fn(Builder) -> Result<Builder>,
+    ) -> Result<(ParquetRecordBatchReader, Left)> {
         let file = OsFile::open(self.path.join(&part.name))?;
-        guarded(|| Ok(select(Builder::try_new(file)?.with_batch_size(BATCH_ROWS))?.build()?))
+        let known = self.batches.borrow().get(&part.name).copied();
+        let (reader, left, rows) = guarded(|| {
+            let builder = opened(file.try_clone()?)?;
+            let rows = known.map_or_else(|| bounds::batch_rows(&file, builder.metadata()), Ok)?;
+            let left = Left::of(&file, builder.metadata())?;
+            Ok((select(builder.with_batch_size(rows))?.build()?, left, rows))
+        })?;
+        self.batches.borrow_mut().insert(part.name.clone(), rows);
+        Ok((reader, left))
     }
 
     /// Reads a part's footer.
@@ -281,7 +298,7 @@ impl Dataset {
         // Opening a pipe would wait for ever.
         ensure!(path.metadata()?.is_file(), "not a file");
         let file = OsFile::open(path)?;
-        let builder = guarded(|| Ok(Builder::try_new(file)?))?;
+        let builder = guarded(|| opened(file))?;
         let fact = |key| fact(builder.metadata(), key);
         let schema = fact(SCHEMA_KEY).context("not written by iotrace-bpf")?;
         let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
@@ -336,10 +353,18 @@ fn list(path: &Path) -> Result<(Vec<Part>, usize)> {
     Ok((closed, open))
 }
 
-fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader) -> Result<Option<Vec<T>>> {
+/// A part, with its footer.
+fn opened(file: OsFile) -> Result<Builder> {
+    bounds::footer(&file)?;
+    Ok(Builder::try_new(file)?)
+}
+
+fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader, left: &mut Left) -> Result<Option<Vec<T>>> {
     guarded(|| {
         let Some(batch) = reader.next() else { return Ok(None) };
-        Ok(Some(T::decode(&batch?)?))
+        let batch = batch?;
+        left.take(&batch)?;
+        Ok(Some(T::decode(&batch)?))
     })
 }
 
