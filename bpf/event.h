@@ -212,7 +212,7 @@ struct iot_group {
 /* Without a file (ino is 0): all that the process maps is to be judged. */
 struct iot_map {
 	u8 type;
-	u8 held; /* the process was stopped and waits for SIGCONT */
+	u8 moved; /* another thread than the first has executed a program, and is the first now */
 	u8 pad[2];
 	u32 tgid;
 	u64 time;
@@ -373,10 +373,13 @@ struct iot_reply {
 struct iot_real {
 	u32 pid;
 	u32 found;
-	u64 address;
+	u64 address; /* of a mapping; with a descriptor it is not looked at */
 	u64 ino;
 	u32 dev;
 	u32 generation;
+	s32 fd;	  /* below 0: none */
+	u32 nsec; /* when the file was last written */
+	u64 sec;
 };
 
 /* Not a record either: a thread with open calls, as user space reads it. */

@@ -26,13 +26,14 @@
 #include "sum.h"
 #include "detail.h"
 #include "words.h"
+#include "mapping.h"
+#include "stack.h"
 #include "lib.h"
 #include "operation.h"
 #include "uring.h"
 #include "kaio.h"
 #include "cache.h"
 #include "vfs.h"
-#include "mapping.h"
 #include "argument.h"
 #include "copy.h"
 #include "restart.h"
@@ -95,7 +96,7 @@ _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_group) == 32, "header of a control group");
 _Static_assert(sizeof(struct iot_map) == 32, "map");
-_Static_assert(sizeof(struct iot_real) == 32, "question");
+_Static_assert(sizeof(struct iot_real) == 48, "question");
 _Static_assert(sizeof(struct iot_bio) == 80, "bio");
 _Static_assert(sizeof(struct iot_req) == 88, "request");
 _Static_assert(sizeof(struct iot_disk) == 48, "disk");

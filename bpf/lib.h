@@ -3,7 +3,8 @@
 #ifndef IOT_LIB_H
 #define IOT_LIB_H
 
-#define IOT_ONE_STACK (8 << 20) /* two places further apart are on different stacks */
+#define IOT_ONE_STACK  (8 << 20) /* two places further apart are on different stacks */
+#define IOT_DEAD_STEPS 512
 
 extern bool bpf_session_is_return(void) __ksym __weak;
 
@@ -13,32 +14,28 @@ extern bool bpf_session_is_return(void) __ksym __weak;
  */
 u32 iot_settled = 1;
 
+/*
+ * While the probes of a file are exchanged for others, a call meets both: the second one, a moment later, is not another
+ * call.
+ */
+u32 iot_exchanging;
+
+/*
+ * Several processes have links of their own on one file: the kernel sets a return probe in each whatever the program of its
+ * own link wants, so that a call is not left out for it.
+ */
+u32 iot_several;
+
+#define IOT_SAME_CALL 20000 /* ns between two probes of one call */
+
 struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
 	u64 now;
+	struct return_instance *at;
 	u32 spec;
-	bool elsewhere; /* the innermost call with a return probe may be open on another stack */
+	u32 left; /* from `at` on; 0: no matter */
 };
-
-/* Does the return address that stands here lead to the kernel's trampoline for return probes? Paged out, it may. */
-static __always_inline bool iot_returns_to_us(struct iot_task *t, u64 sp)
-{
-	u64 address = 0;
-
-	if (!t->trampoline)
-		t->trampoline = IOT_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
-	return bpf_probe_read_user(&address, sizeof(address), (void *)sp) || address == t->trampoline;
-}
-
-/* Is this on the stack that the kernel made for the main thread, and grows? */
-static __always_inline bool iot_on_main_stack(u64 sp)
-{
-	struct mm_struct *mm = IOT_READ(bpf_get_current_task_btf(), mm);
-	u64 top = IOT_READ(mm, start_stack);
-
-	return sp <= top && top - sp <= IOT_READ(mm, stack_vm) << IOT_PAGE_SHIFT;
-}
 
 /*
  * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
@@ -58,20 +55,13 @@ static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spe
 	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
 }
 
-/* May a call with a return probe that lies below the stack pointer be open, on another stack? */
-static __always_inline bool iot_maybe_elsewhere(struct iot_frame *f, u64 sp)
-{
-	return f->sp < sp && (!iot_on_main_stack(f->sp) || !iot_on_main_stack(sp));
-}
-
 /*
- * Calls are left by longjmp. A call whose return address does not stand any more was; so was one whose frame lies below
- * the stack pointer, where nothing is kept. But that holds on one stack only: a call on another one (of a coroutine, a
- * signal handler) is open wherever that stack lies, and which stack an address belongs to can be told of the main
- * thread's only. At the same place as the stack pointer is a call whose tail call is being entered.
+ * Of calls with a return probe the kernel knows which are pending; of the others it knows nothing. `at` goes through what it
+ * knows, once for each call.
  */
 static long iot_dead_step(u64 i, struct iot_dead *x)
 {
+	struct return_instance *at = x->at; /* a local: CO-RE would relocate x's own members */
 	struct iot_frame *f;
 
 	if (!x->t->depth)
@@ -82,52 +72,63 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (f->bits & IOT_B_PLACES) {
 		if (iot_places_open(f, x->sp, x->spec))
 			return 1;
-	} else if (iot_returns_to_us(x->t, f->sp)) {
-		if (f->sp >= x->sp)
+	} else if (at) {
+		bool dead = x->left && x->t->dead >> ((x->left - 1) & 63) & 1;
+
+		if (!dead && IOT_READ(at, stack) == f->sp && !iot_was_left(x->t, x->sp, f->sp))
 			return 1;
-		if (iot_maybe_elsewhere(f, x->sp)) {
-			x->elsewhere = true;
-			return 1;
-		}
+		x->at = IOT_READ(at, next);
+		x->left -= !!x->left;
+		return 0;
 	}
 	iot_give_up(x->t, x->now);
+	x->at = iot_pending();
+	x->left = x->t->dead ? iot_pending_count() : 0;
 	return 0;
 }
 
-/* The kernel knows nothing of calls without return probe: what matters to it is the innermost one that has one. */
-static long iot_elsewhere_step(u64 i, struct iot_dead *x)
-{
-	struct iot_frame *f;
-
-	if ((u32)i >= x->t->depth)
-		return 1;
-	f = iot_frame_at(x->t, x->t->depth - 1 - (u32)i);
-	if (f->bits & IOT_B_PLACES)
-		return 0;
-	x->elsewhere = f->sp && iot_returns_to_us(x->t, f->sp) && iot_maybe_elsewhere(f, x->sp);
-	return 1;
-}
-
-/*
- * Gives up the calls that were left before the function `spec` was entered. False: the innermost one that has a return
- * probe may be open on another stack.
- */
-__noinline bool iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
+/* Gives up the calls that were left before the function `spec` was entered. */
+__noinline int iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
 {
 	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
+	struct return_instance *at;
 	struct iot_frame *f;
 
 	if (!t || !t->depth)
-		return true;
+		return 0;
+	x.at = at = iot_pending();
 	f = iot_frame_at(t, t->depth - 1);
-	if (!(f->bits & IOT_B_PLACES) && f->sp >= sp && iot_returns_to_us(t, f->sp))
-		return true;
+	if (at && !t->dead && IOT_READ(at, stack) == f->sp && sp <= f->sp && iot_leads(t, f->sp) == IOT_LEADS_TO_US)
+		return 0;
+	if (at && t->dead)
+		x.left = iot_pending_count();
+	iot_own_stack(t);
 	x.now = bpf_ktime_get_ns();
-	bpf_loop(IOT_DEPTH, iot_dead_step, &x, 0);
-	f = iot_frame_at(t, t->depth - 1);
-	if (t->depth && (f->bits & IOT_B_PLACES))
-		bpf_loop(IOT_DEPTH, iot_elsewhere_step, &x, 0);
-	return !x.elsewhere;
+	bpf_loop(IOT_DEAD_STEPS, iot_dead_step, &x, 0);
+	return 0;
+}
+
+/* longjmp and its like: the calls between here and where it leads on the thread's own stack are left. */
+__noinline int iot_lib_jumps(struct iot_task *t, u64 from, u64 sp)
+{
+	struct iot_jump x = {.t = t, .from = sp};
+
+	if (!t || t->copies)
+		return 0;
+	x.at = iot_pending();
+	if (!x.at)
+		return 0;
+	iot_own_stack(t);
+	x.to = iot_jump_to(t, from);
+	if (!x.to)
+		return 0;
+	if (!iot_on_own_stack(t, sp))
+		x.from = t->stack_low;
+	x.left = iot_pending_count();
+	bpf_loop(IOT_RETURNS, iot_jump_step, &x, 0);
+	if (x.marked)
+		iot_drop_dead(t, x.to, IOT_MAX_SPECS);
+	return 0;
 }
 
 /* The same before a system call, where only phases and functions without return probe are looked at. */
@@ -273,6 +274,14 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	return !!(cookie & IOT_K_PLACES);
 }
 
+static __always_inline bool iot_entered_already(struct iot_task *t, u64 sp, u64 cookie)
+{
+	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
+
+	return t->depth && f->sp == sp && f->spec == (cookie & IOT_K_ROW) && f->copy == (u8)(cookie >> IOT_K_COPY) &&
+	       bpf_ktime_get_ns() - f->start < IOT_SAME_CALL;
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -290,15 +299,13 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	/* what a program sends for itself is not wanted, and there may be much of it */
 	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
 		return 1;
-	if (!iot_drop_dead(t, PT_REGS_SP(ctx), spec) && !(cookie & IOT_K_PLACES)) {
-		/*
-		 * The kernel takes that call for one that was left, too. A return probe here would make it forget the
-		 * other's, and the program would die when that call returns: kernel/events/uprobes.c,
-		 * cleanup_return_instances().
-		 */
-		iot_lost(IOT_P_ELSEWHERE, s->layer);
+	if (iot_exchanging && iot_entered_already(t, PT_REGS_SP(ctx), cookie))
+		return 1;
+	if (s->jumps) {
+		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
 		return 1;
 	}
+	iot_drop_dead(t, PT_REGS_SP(ctx), spec);
 	if (s->note != IOT_NO_NOTE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
@@ -307,6 +314,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	}
 	if ((s->more & IOT_M_OUTER) && t->depth && (iot_frame_at(t, t->depth - 1)->inside & 1 << s->layer))
 		return 1;
+	if (!(cookie & IOT_K_PLACES) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
+		iot_lost(IOT_P_ELSEWHERE, s->layer);
+		return 1;
+	}
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
@@ -322,7 +333,10 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (s->handle.how == IOT_GLOBAL)
 		f->in = iot_global(ctx, cookie);
 	/* of a session program the kernel takes nothing but 0 and 1, and does not look into the function */
-	return iot_lib_enters(t, s, f, cookie) ? 1 : 0;
+	if (iot_lib_enters(t, s, f, cookie))
+		return 1;
+	iot_returns_later(t);
+	return 0;
 }
 
 struct iot_find {
@@ -472,6 +486,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 
 	if (!t)
 		return 0;
+	if (t->switched == sp)
+		t->switched = 0;
 	s = iot_spec_of(spec);
 	if (!s)
 		return 0;

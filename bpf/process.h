@@ -103,6 +103,18 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	if (!iot_adopt(child, &new, target->process, false, BPF_ANY))
 		return 0;
 	iot_begins(child, &new, new.process);
+	/* It has its parent's breakpoints, which run no program in it. One that shares the memory only executes a program. */
+	if (iot_cfg.scoped && new.armed && IOT_READ(child, mm) != IOT_READ(parent, mm))
+		iot_judge_all(child);
+	/* the child has its parent's pending return probes, too */
+	if (t && (t->dead || t->switched)) {
+		struct iot_task *of_child = iot_new_task(child, new.process);
+
+		if (of_child) {
+			of_child->dead = t->dead;
+			of_child->switched = t->switched;
+		}
+	}
 	if (group != (u64)iot_group_of(parent))
 		iot_tell_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
 	return 0;
@@ -189,6 +201,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	struct iot_scratch *out;
 	struct iot_process e;
 	struct iot_task *t;
+	bool moved;
 
 	if (!target) {
 		/* what a thread of the kernel started */
@@ -209,9 +222,11 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	iot_operations_gone(t->process);
 	t->submits = 0;
 	__builtin_memset(t->told, 0, sizeof(t->told));
-	t->trampoline = 0;
+	t->trampoline = t->stack_top = t->dead = t->switched = 0;
+	t->copies = 0;
 	t->now = bpf_ktime_get_ns();
-	if (t->tid != iot_tid_of(task)) {
+	moved = t->tid != iot_tid_of(task);
+	if (moved) {
 		/* A thread that is not the leader takes the leader's place. */
 		t->tid = iot_tid_of(task);
 		t->known = 0;
@@ -229,7 +244,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	e.thread = t->thread;
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	iot_announce(t);
-	iot_mapped(file);
+	iot_mapped(file, moved);
 	return 0;
 }
 
@@ -251,7 +266,6 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 	iot_operations_gone(target->process);
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);
 	e.status = IOT_READ(task, signal, group_exit_code) ?: IOT_READ(task, exit_code);
-	bpf_map_delete_elem(&iot_held, &tgid);
 	if (bpf_map_delete_elem(&iot_targets, &tgid))
 		return 0; /* the last two threads ended together, and the other one told it */
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));

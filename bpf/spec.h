@@ -182,7 +182,8 @@ struct iot_spec {
 	u8 kind;  /* enum iot_kind */
 	u8 sums;  /* enum iot_sums_how */
 	u8 opens; /* a call of a library that makes a handle */
-	u8 pad[2];
+	u8 jumps; /* it sets the stack pointer to the word `got.k` bytes behind its first argument: longjmp */
+	u8 pad;
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
@@ -219,7 +220,7 @@ struct iot_config {
 	u32 own;      /* our own process, never traced */
 	u32 wakeup;   /* bytes in a ring that wake the reader */
 	u32 rows;     /* of the catalog: the distance of the numbers of two copies of a library */
-	u8 hold;      /* stop a target that maps an unjudged file until it is judged */
+	u8 scoped;    /* library probes are in targets only: each mapping of a file with probes is told */
 	u8 sockets;   /* sockets and pipes are recorded */
 	u8 scope;     /* enum iot_scope */
 	u8 aggregate; /* calls and requests are summed up, and not told one by one */

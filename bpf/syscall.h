@@ -6,14 +6,13 @@
 #define IOT_NR_MMAP   9
 #define PROT_EXEC     4
 #define MAP_ANONYMOUS 0x20
-#define SIGCONT	      18
-#define SIGSTOP	      19
 
 #define IOT_VARIANTS  4 /* rows of one system call */
 
 enum {
 	IOT_LIB_PENDING = 1,
-	IOT_LIB_JUDGED
+	IOT_LIB_JUDGED,
+	IOT_LIB_PROBED /* judged, and each target that maps it is to get its probes */
 };
 
 struct iot_lib_key {
@@ -35,32 +34,6 @@ struct {
 	__type(key, struct iot_lib_key);
 	__type(value, struct iot_lib);
 } iot_libs SEC(".maps");
-
-/* Processes that were stopped; whoever ends the trace sends them SIGCONT. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, u32);
-	__type(value, u64);
-} iot_held SEC(".maps");
-
-/*
- * Would someone notice a stop? A program that handles SIGCONT does; and so does a shell with job control, which puts
- * its foreground job into a process group of its own and waits for stops.
- */
-static __always_inline bool iot_would_notice(struct task_struct *task)
-{
-	struct task_struct *parent = IOT_READ(task, real_parent);
-	struct signal_struct *signal = IOT_READ(task, signal);
-	struct tty_struct *tty = IOT_READ(signal, tty);
-	struct pid *group = IOT_READ(signal, pids[PIDTYPE_PGID]);
-
-	if ((u64)IOT_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler) > 1) /* SIG_DFL, SIG_IGN */
-		return true;
-	if (!tty || !bpf_core_field_exists(tty->ctrl.pgrp)) /* since Linux 5.14 */
-		return false;
-	return IOT_READ(tty, ctrl.pgrp) == group && IOT_READ(parent, signal, pids[PIDTYPE_PGID]) != group;
-}
 
 /* Linux before 6.11, and before 6.6. */
 struct inode___timespec {
@@ -88,24 +61,21 @@ static __always_inline void iot_last_written(struct inode *inode, struct iot_lib
 	}
 }
 
-/* A target maps this file as code. Until it is judged the target is stopped, so that no call is missed. */
-static __noinline void iot_mapped(struct file *file)
+/* A target maps this file as code. User space looks at files that it has not judged, and at who needs probes. */
+static __noinline void iot_mapped(struct file *file, bool moved)
 {
 	struct inode *inode = IOT_READ(file, f_inode);
 	struct iot_lib_key key = {.ino = IOT_READ(inode, i_ino),
 				  .dev = IOT_READ(inode, i_sb, s_dev),
 				  .generation = IOT_READ(inode, i_generation)};
 	struct iot_lib *known = bpf_map_lookup_elem(&iot_libs, &key), pending = {.state = IOT_LIB_PENDING};
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = iot_tgid();
-	u64 now = bpf_ktime_get_ns();
 	struct iot_map *e;
 	void *ring;
 
 	iot_last_written(inode, &pending);
 	if (known && (known->sec != pending.sec || known->nsec != pending.nsec))
 		known = NULL;
-	if (known && known->state == IOT_LIB_JUDGED)
+	if (known && known->state == IOT_LIB_JUDGED && !moved)
 		return;
 	if (!known && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, 0);
@@ -116,14 +86,12 @@ static __noinline void iot_mapped(struct file *file)
 		return;
 	}
 	e->type = IOT_T_MAP;
-	e->tgid = tgid;
-	e->time = now;
+	e->moved = moved;
+	e->tgid = iot_tgid();
+	e->time = bpf_ktime_get_ns();
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;
-	/* Noted, stopped, told, in this order: SIGCONT must not overtake SIGSTOP. */
-	e->held = iot_cfg.hold && !iot_would_notice(task) && !bpf_map_update_elem(&iot_held, &tgid, &now, BPF_ANY) &&
-		  !bpf_send_signal(SIGSTOP);
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -492,8 +460,10 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		if (PT_REGS_PARM3_SYSCALL(regs) & PROT_EXEC && (u64)ret < -4095UL && iot_self()) {
 			struct file *file = iot_fd_file(task, fd);
 
-			if (file)
-				iot_mapped(file);
+			if (file) {
+				iot_may_copy_stacks(file);
+				iot_mapped(file, false);
+			}
 		}
 	}
 	if (!iot_entry_of(id, is_short))

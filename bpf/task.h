@@ -128,19 +128,23 @@ struct iot_task {
 	u32 depth;
 	u32 tgid;
 	u32 tid;
-	u32 known;  /* iot_targets_at when it was last seen to be a target, and told; 0: look again */
-	u8 owes;    /* the end of a phase is still to be told */
-	u8 submits; /* the process is among iot_submitters */
-	u8 linked;  /* the last io_uring request goes on with the next one */
-	u8 pad;
+	u32 known;	/* iot_targets_at when it was last seen to be a target, and told; 0: look again */
+	u8 owes;	/* the end of a phase is still to be told */
+	u8 submits;	/* the process is among iot_submitters */
+	u8 linked;	/* the last io_uring request goes on with the next one */
+	u8 copies;	/* the process copies stacks away and back */
 	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
 	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
-	u64 now;	/* end of the call whose record is being made; its texts and files carry it too */
-	u64 serves;	/* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
-	u32 kept;	/* calls that are remembered: see bpf/detail.h */
-	u32 unkept;	/* and those for which there was no room */
-	u32 marks;	/* of the system call that returns now: see iot_marks */
-	u32 pad2;
+	u64 stack_low;	/* the stack that the thread began on: see bpf/stack.h */
+	u64 stack_top;	/* 0: not looked for yet */
+	u64 dead;	/* return probes whose calls were left by longjmp: bit by their number, from the outermost */
+	u64 switched; /* the stack pointer of a call with a return probe, open or left, that the thread was above of */
+	u64 now;      /* end of the call whose record is being made; its texts and files carry it too */
+	u64 serves;   /* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
+	u32 kept;     /* calls that are remembered: see bpf/detail.h */
+	u32 unkept;   /* and those for which there was no room */
+	u32 marks;    /* of the system call that returns now: see iot_marks */
+	u32 keep;     /* return probes that the one of the call that enters now does not drop */
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
@@ -150,9 +154,11 @@ struct iot_task {
 	struct iot_frame frames[IOT_DEPTH];
 };
 
+#define IOT_COPIES_STACKS 2 /* iot_target.armed: see iot_task.copies */
+
 struct iot_target {
 	u32 process;   /* dense index, never reused */
-	u16 armed;     /* 0: traced from its next exec on */
+	u16 armed;     /* 0: traced from its next exec on; IOT_COPIES_STACKS */
 	u16 inherited; /* calls that were open in its parent when it was forked, and return in it too */
 };
 
@@ -258,6 +264,8 @@ static __noinline struct iot_task *iot_look_again(struct iot_task *t)
 		t->known = iot_targets_at;
 	else if (t)
 		iot_announce(t);
+	if (t)
+		t->copies = !!(target->armed & IOT_COPIES_STACKS);
 	return t;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind. And a place for the
- * table of stopped processes, where only that is wanted: by the guardian, which gets a descriptor of it.
+ * The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind.
  */
 #include "vmlinux/x86_64/vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -45,13 +44,5 @@ int iot_trial_level(void *ctx)
 {
 	return BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
 }
-
-/* As in syscall.h. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} iot_held SEC(".maps");
 
 char LICENSE[] SEC("license") = "GPL";

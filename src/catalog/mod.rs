@@ -7,6 +7,7 @@ mod aio;
 mod fault;
 pub mod fuse;
 pub mod hdf5;
+mod jump;
 pub mod library;
 mod mpi;
 mod mpiio;
@@ -660,6 +661,8 @@ pub struct Row {
     pub copies: Copies,
     /// Only with `--sockets`.
     pub sockets: bool,
+    /// Not recorded: it leaves calls without a return, by setting the stack pointer to `got`.
+    pub jumps: bool,
 }
 
 /// What the arguments of a call that copies are.
@@ -717,6 +720,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         mapped: false,
         copies: Copies::Nothing,
         sockets: false,
+        jumps: false,
     }
 }
 
@@ -903,7 +907,7 @@ pub fn rows() -> Vec<Row> {
     let (hdf5, mpiio, mpi) = (hdf5::rows(), mpiio::rows(), mpi::rows());
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
     let kernel = [syscall::ROWS, operation::ROWS, vfs::ROWS, fault::ROWS].concat();
-    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), &kernel].concat()
+    [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), jump::ROWS, &kernel].concat()
 }
 
 /// The number of a system call on this machine, by name.

@@ -1,6 +1,12 @@
 //! Names of functions as people write them, against the symbols of files: C++ and Rust names, copies made by compilers.
 
 use std::collections::HashSet;
+use std::fmt::{self, Write as _};
+
+/// Longer names are not taken apart (bytes). Templates make names of some thousands.
+const LONGEST_MANGLED: usize = 16 << 10;
+/// A name that stands for a longer one neither: each of its parts can stand for all before it, twice.
+const LONGEST: usize = 64 << 10;
 
 /// Names that are looked for.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +21,10 @@ impl Names {
         let names: HashSet<&'static str> = names.into_iter().collect();
         let parts = names.iter().map(|name| mangled_part(name)).collect();
         Self { names, parts }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
     }
 
     /// The name that a symbol of a file stands for.
@@ -80,11 +90,30 @@ fn spellings(mangled: &str) -> Vec<String> {
 
 /// A C++ or Rust name without its arguments and result.
 fn demangle(mangled: &str) -> Option<String> {
+    if mangled.len() > LONGEST_MANGLED {
+        return None;
+    }
+    let mut name = Short(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(mangled) {
-        return Some(format!("{rust:#}"));
+        write!(name, "{rust:#}").ok()?;
+        return Some(name.0);
     }
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    cpp_demangle::Symbol::new(mangled).ok()?.demangle_with_options(&options).ok()
+    cpp_demangle::Symbol::new(mangled).ok()?.structured_demangle(&mut name, &options).ok()?;
+    Some(name.0)
+}
+
+/// Text that does not become long.
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.0.len() + more.len() > LONGEST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
+    }
 }
 
 fn without_templates(name: &str) -> String {
@@ -156,6 +185,24 @@ mod tests {
         let names = &["app::io::save"];
         assert_eq!(meant(names, "_ZN3app2io4save17h0123456789abcdefE"), Some("app::io::save"));
         assert_eq!(meant(names, "_RNvNtCs1234_3app2io4save"), Some("app::io::save"));
+    }
+
+    #[test]
+    fn names_that_are_long_or_stand_for_long_ones_are_not_taken_apart() {
+        let long = format!("_ZN{}4stepEv", "1a".repeat(LONGEST_MANGLED));
+        assert_eq!(plain_name(&long), long);
+        assert_eq!(meant(&["step", "f"], &long), None);
+        // Each of the arguments is the one before it twice.
+        let twice = |n: usize| match n {
+            0 => "1AIiiE".to_owned(),
+            1 => "1BIS0_S0_E".to_owned(),
+            n => format!("1BIS{0}_S{0}_E", char::from_digit(n as u32 * 2, 36).unwrap_or('0').to_ascii_uppercase()),
+        };
+        let bomb = format!("_Z1fI{}EvT_", (0..18).map(twice).collect::<String>());
+        assert!(plain_name(&bomb).len() <= LONGEST, "{}", plain_name(&bomb).len());
+        let mut short = Short(String::new());
+        assert!((0..LONGEST).all(|_| short.write_str("a").is_ok()));
+        assert!(short.write_str("a").is_err());
     }
 
     #[test]

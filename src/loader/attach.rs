@@ -1,58 +1,176 @@
-//! Carries out the plan: opens a mapped file, attaches its probes by the best tier, keeps the verdicts.
+//! Carries out the plan: sets the probes of each file that a target maps, and keeps the verdicts.
+//!
+//! Where the kernel can, a file's probes are set in each target by itself (a link of the kernel with a process): the breakpoints are
+//! in no other process then. That costs each call some 90 ns for each further process that has probes on the file, and each process
+//! its setting; where it is too much they are set in all processes that map the file, and a verdict says so.
 
 use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
 use crate::event::FileKey;
-use crate::loader::elf::Elf;
+use crate::loader::examine::{self, Examined, Examiner, Inode, Seen, Unreadable, Written};
+use crate::loader::existing;
 use crate::loader::kernel::LibTier;
-use crate::loader::maps::{self, Mapping};
+use crate::loader::links::{self, ALL};
+use crate::loader::maps;
 use crate::loader::missing::Missing;
-use crate::loader::outline::Outline;
+use crate::loader::outline::Unread;
 use crate::loader::plan::{Plan, PlannedProbe, Planner};
 use crate::loader::real;
-use crate::loader::returns::Place;
 use crate::loader::safety;
 use crate::loader::version;
 use crate::skel::IotraceProgs;
 use crate::words::{Kind, Layer};
-use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use libbpf_rs::Link;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Perf-event probes take some 0.1 s each to detach (measured), so there are at most this many.
 const MAX_SINGLE: usize = 60;
 /// So that the first library does not take them all.
 const MAX_SINGLE_PER_FILE: usize = 20;
-/// Larger files are not read; no library comes near.
-const MAX_FILE: u64 = 1 << 30;
 
-/// A file by device (kernel encoding) and inode.
-pub type Inode = (u32, u64);
+/// As many processes have probes of their own on one file: each makes a call of all others some 90 ns slower (measured: 1.65 us
+/// with one, 2.3 with 8, 4.6 with 32, 13 with 128).
+const MAX_EACH: usize = 16;
+/// To set probes in one process after the other may take this long, and this share of the time since the first.
+const MAX_SETTING: Duration = Duration::from_millis(150);
+const MAX_SETTING_SHARE: f64 = 0.03;
+
+/// A process that probes are set in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    pub pid: u32,
+    /// Its number, which no other process gets.
+    pub process: u32,
+}
 
 /// What became of a file.
 struct Judged {
     /// Where the kernel told it; 0 is unknown.
     generation: u32,
-    /// When it was last written, as `stat` says: seconds, nanoseconds. Written again it is another file.
-    written: Option<(i64, i64)>,
+    /// When it was last written, as `stat` says. Written again it is another file.
+    written: Option<Written>,
     /// The file that probes on it went to.
     probed: Option<FileKey>,
-    links: Vec<Link>,
     /// Known to be no program, which the kernel maps together with its loader.
     library: bool,
+    probes: Option<Probes>,
+}
+
+/// The probes of a file.
+struct Probes {
+    name: String,
+    file: File,
+    tier: LibTier,
+    /// As the kernel takes them together.
+    parts: Vec<Vec<PlannedProbe>>,
+    set: Set,
+    /// Since the first.
+    begun: Instant,
+    /// How long it took to set them in one process after the other.
+    took: Duration,
+    /// The kernel does not set them in all processes.
+    refused: bool,
+    /// One more process is to have them, where stacks are switched.
+    crowded: bool,
+}
+
+/// In which processes probes are set.
+enum Set {
+    /// By number of the process.
+    Each(HashMap<u32, Vec<Link>>),
+    All(Vec<Link>),
+}
+
+impl Set {
+    fn take(&mut self) -> Vec<Link> {
+        match self {
+            Self::Each(links) => links.drain().flat_map(|(_, links)| links).collect(),
+            Self::All(links) => std::mem::take(links),
+        }
+    }
+}
+
+impl Probes {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// Sets all of them in one process, or in all. Nothing, where one is refused.
+    fn links(&self, progs: &IotraceProgs<'_>, pid: i32) -> Vec<Link> {
+        let path = self.path();
+        let links = self.parts.iter().map(|part| links::many(progs, &path, part, self.tier, pid));
+        links.collect::<Result<Vec<_>, _>>().unwrap_or_default().into_iter().flatten().collect()
+    }
+
+    /// Sets them in a process that does not have them. `alone`: no process may have some where another one has; see
+    /// [`Engine::switches`].
+    fn set_in(&mut self, target: Target, alone: bool, progs: &IotraceProgs<'_>) {
+        if let Set::Each(links) = &self.set
+            && !links.contains_key(&target.process)
+        {
+            if alone && !links.is_empty() && !self.refused {
+                self.crowded = true;
+                return;
+            }
+            let begun = Instant::now();
+            let new = self.links(progs, target.pid as i32);
+            self.took += begun.elapsed();
+            if let (Set::Each(links), false) = (&mut self.set, new.is_empty()) {
+                links.insert(target.process, new);
+            }
+        }
+    }
+
+    /// Why they should be in all processes.
+    fn too_many(&self) -> Option<String> {
+        let Set::Each(links) = &self.set else { return None };
+        if self.refused {
+            return None;
+        }
+        if self.crowded {
+            return Some(
+                "a traced program switches stacks, and only one probe may decide whether a return is probed".to_owned(),
+            );
+        }
+        if links.len() > MAX_EACH {
+            return Some(format!("more than {MAX_EACH} traced processes use it at once"));
+        }
+        let may = MAX_SETTING + self.begun.elapsed().mul_f64(MAX_SETTING_SHARE);
+        (self.took > may).then(|| "processes that use it come faster than probes are set in each".to_owned())
+    }
+
+    fn verdicts(&self, status: &'static str, reason: &str) -> Vec<Coverage> {
+        let layers: BTreeSet<Layer> = self.parts.iter().flatten().map(|probe| probe.layer).collect();
+        let of = |layer| Coverage {
+            layer,
+            target: self.name.clone(),
+            symbol: String::new(),
+            tier: Some(self.tier.name()),
+            status,
+            reason: Some(reason.to_owned()),
+            offset: None,
+            insn: None,
+        };
+        layers.into_iter().map(of).collect()
+    }
 }
 
 /// Attaches to files, each once.
 pub struct Engine {
-    planner: Planner,
+    planner: Arc<Planner>,
+    examiner: Examiner,
     missing: Missing,
     layers: Vec<Layer>,
     /// How to probe libraries, or why not at all.
     tier: Result<LibTier, String>,
+    /// Probes are set in targets only.
+    scoped: bool,
     kernel_release: String,
     judged: HashMap<Inode, Judged>,
     /// Files that are to be judged again.
@@ -69,16 +187,37 @@ pub struct Engine {
     libraries: Vec<version::Library>,
     /// There was a program that could not be looked into.
     opaque: bool,
-    outline: Outline,
+    /// A target may switch stacks. A return probe must not be set where the kernel could drop it (`bpf/stack.h`), and the kernel sets one
+    /// when any link's program wants it, or is of another process: so there is one link only.
+    switches: bool,
+    /// There was a link of a process before another one was set.
+    several: bool,
+    /// Targets that get no probes, by number: see [`harmed`].
+    spared: HashSet<u32>,
+    /// Threads that take probes away, which takes its time.
+    leaving: Vec<JoinHandle<()>>,
+    /// Filters of system calls that a target has by us and by those around us.
+    filters: u32,
 }
 
 impl Engine {
-    /// `layers` are the ones to trace; `tier` is the best one this kernel allows, or why there is none.
-    pub fn new(catalog: Catalog, layers: Vec<Layer>, tier: Result<LibTier, String>, kernel_release: String) -> Self {
+    /// `layers` are the ones to trace; `tier` is the best one this kernel allows, or why there is none; with `scoped` probes are set in
+    /// targets only, where the kernel can.
+    pub fn new(
+        catalog: Catalog,
+        layers: Vec<Layer>,
+        tier: Result<LibTier, String>,
+        kernel_release: String,
+        scoped: bool,
+    ) -> Self {
+        let missing = Missing::new(&catalog);
+        let planner = Arc::new(Planner::new(catalog));
         Self {
-            missing: Missing::new(&catalog),
-            planner: Planner::new(catalog),
+            examiner: Examiner::new(Arc::clone(&planner), layers.clone()),
+            missing,
+            planner,
             layers,
+            scoped: scoped && tier == Ok(LibTier::Session),
             tier,
             kernel_release,
             judged: HashMap::new(),
@@ -91,45 +230,166 @@ impl Engine {
             covered: HashSet::new(),
             libraries: Vec::new(),
             opaque: false,
-            outline: Outline::default(),
+            switches: false,
+            several: false,
+            spared: HashSet::new(),
+            leaving: Vec::new(),
+            filters: 0,
         }
     }
 
+    /// Notes how many filters of system calls a target has that nobody added below us.
+    pub const fn expect_filters(&mut self, filters: u32) {
+        self.filters = filters;
+    }
+
     /// Judges every executable file that a process maps now, or as far as the library that was asked about, where that is found:
-    /// of other libraries it is asked for themselves. The inodes that are settled.
-    pub fn judge_process(
-        &mut self,
-        pid: u32,
-        asked: Option<Inode>,
-        progs: &IotraceProgs<'_>,
-    ) -> std::io::Result<Vec<Inode>> {
-        let mut seen = HashSet::new();
-        for m in code(pid)? {
-            let inode = (m.dev, m.inode);
-            if seen.insert(inode) && !self.judged.contains_key(&inode) {
-                self.judge(pid, &m, progs);
-            }
-            if asked == Some(inode) && self.judged.get(&inode).is_some_and(|judged| judged.library) {
-                break;
+    /// of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes that are settled;
+    /// nothing where there is no such process.
+    pub fn judge_process(&mut self, target: Target, asked: Option<Inode>, progs: &IotraceProgs<'_>) -> Vec<Inode> {
+        let mut settled = Vec::new();
+        if self.spares(target) {
+            return settled;
+        }
+        for mapping in examine::code(target.pid).unwrap_or_default() {
+            let seen = Seen::Mapping(mapping);
+            let inode = seen.inode();
+            self.meet(target, &seen, progs);
+            if let Some(judged) = self.judged.get(&inode) {
+                settled.push(inode);
+                if asked == Some(inode) && judged.library {
+                    break;
+                }
             }
         }
         self.rewritten.clear();
-        seen.retain(|inode| self.judged.contains_key(inode));
-        Ok(seen.into_iter().collect())
+        settled
+    }
+
+    /// Does this process get no probes, because they would harm it? Then it does not have any from before either.
+    pub fn spares(&mut self, target: Target) -> bool {
+        let Some(why) = harmed(target.pid).filter(|_| self.scoped) else { return false };
+        if self.spared.insert(target.process) {
+            self.coverage.push(Coverage {
+                layer: Layer::App,
+                target: format!("process {}", target.pid),
+                symbol: String::new(),
+                tier: None,
+                status: "skipped",
+                reason: Some(format!("no library probes: {why}")),
+                offset: None,
+                insn: None,
+            });
+            self.forget(target.process);
+            for thread in self.leaving.drain(..) {
+                // One that panicked has left, too.
+                let _ = thread.join();
+            }
+        }
+        true
+    }
+
+    /// Judges a file that a process maps, or is about to, and sets its probes in the process.
+    pub fn meet(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
+        match self.judged.get_mut(&seen.inode()) {
+            None => self.judge(target, seen, progs),
+            Some(Judged { probes: Some(probes), .. }) => {
+                probes.set_in(target, self.switches, progs);
+            }
+            Some(_) => {}
+        }
     }
 
     /// Was this file, which a process has mapped, judged as it is now? An inode that came back with another generation
     /// is another file, and so is one that was written since.
     pub fn is_judged(&mut self, pid: u32, file: FileKey) -> bool {
         let inode = (file.dev, file.ino);
+        self.is_current(file, || examine::last_written(pid, inode))
+    }
+
+    /// The same of a file that was last written then.
+    pub fn is_judged_since(&mut self, file: FileKey, written: Written) -> bool {
+        self.is_current(file, || Some(written))
+    }
+
+    fn is_current(&mut self, file: FileKey, written: impl FnOnce() -> Option<Written>) -> bool {
+        let inode = (file.dev, file.ino);
         let Some(known) = self.judged.get_mut(&inode) else { return false };
         let same = known.generation == 0 || known.generation == file.generation;
-        if same && (known.written.is_none() || last_written(pid, inode).is_none_or(|now| known.written == Some(now))) {
+        if same && (known.written.is_none() || written().is_none_or(|now| known.written == Some(now))) {
             known.generation = file.generation;
             return true;
         }
         self.rewritten.extend(self.judged.remove_entry(&inode));
         false
+    }
+
+    /// May a file have links of several processes, from now on, when this one gets its own, or from before? Not where a target may
+    /// switch stacks.
+    pub fn may_have_several(&mut self, process: u32) -> bool {
+        let others = |probes: &Probes| matches!(&probes.set, Set::Each(links) if links.keys().any(|of| *of != process));
+        self.several |= self.judged.values().any(|judged| judged.probes.as_ref().is_some_and(others));
+        self.several && !self.switches
+    }
+
+    /// Does each further process that maps this file, or any file, get probes of its own?
+    pub fn sets_in_each(&self, inode: Option<Inode>) -> bool {
+        let each = |judged: &Judged| judged.probes.as_ref().is_some_and(|probes| matches!(probes.set, Set::Each(_)));
+        inode.map_or_else(|| self.judged.values().any(each), |inode| self.judged.get(&inode).is_some_and(each))
+    }
+
+    /// Forgets what a process has: its first thread is another one, and the kernel knows a process by that.
+    pub fn forget(&mut self, process: u32) {
+        self.retain(|of| of != process);
+    }
+
+    /// Takes the probes away that processes had which have ended.
+    pub fn retain(&mut self, alive: impl Fn(u32) -> bool) {
+        let mut gone = Vec::new();
+        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+            if let Set::Each(links) = &mut probes.set {
+                let over: Vec<u32> = links.keys().copied().filter(|process| !alive(*process)).collect();
+                gone.extend(over.iter().filter_map(|process| links.remove(process)).flatten());
+            }
+        }
+        self.leave(gone);
+    }
+
+    /// Are there probes that are too much to be set in each process?
+    pub fn has_too_many(&self) -> bool {
+        self.judged.values().any(|judged| judged.probes.as_ref().is_some_and(|probes| probes.too_many().is_some()))
+    }
+
+    /// Sets these in all processes. Until [`Self::exchanged`] says so calls meet both.
+    pub fn share(&mut self, progs: &IotraceProgs<'_>) {
+        let mut gone = Vec::new();
+        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+            let Some(why) = probes.too_many() else { continue };
+            let links = probes.links(progs, ALL);
+            if links.is_empty() {
+                probes.refused = true;
+                continue;
+            }
+            gone.extend(std::mem::replace(&mut probes.set, Set::All(links)).take());
+            let reason = format!("its probes are in every process of the node that maps it: {why}");
+            self.coverage.extend(probes.verdicts("shared", &reason));
+        }
+        self.leave(gone);
+    }
+
+    /// Are all probes gone that were to go?
+    pub fn exchanged(&mut self) -> bool {
+        self.leaving.retain(|thread| !thread.is_finished());
+        self.leaving.is_empty()
+    }
+
+    /// The kernel waits until nobody runs in a probe's program any more: for each link, so each has a thread.
+    fn leave(&mut self, links: Vec<Link>) {
+        for link in links {
+            // Where there can be no more threads it is detached here.
+            self.leaving.extend(std::thread::Builder::new().name("detach".into()).spawn(move || drop(link)).ok());
+        }
+        self.leaving.retain(|thread| !thread.is_finished());
     }
 
     /// Notes the generation that the kernel told of a file that was judged.
@@ -141,7 +401,10 @@ impl Engine {
 
     /// Verdicts since the last call.
     pub fn verdicts(&mut self) -> Vec<Coverage> {
-        let new = std::mem::take(&mut self.coverage);
+        let mut new = std::mem::take(&mut self.coverage);
+        // Of what is not recorded only a refusal matters.
+        let jumps = |symbol: &str| self.planner.catalog().rows().iter().any(|r| r.jumps && r.symbol == symbol);
+        new.retain(|c| c.status == "refused" || !jumps(&c.symbol));
         self.covered.extend(new.iter().map(|c| c.layer));
         self.opaque |= new.iter().any(|c| c.layer == Layer::App && c.symbol.is_empty());
         new
@@ -152,7 +415,6 @@ impl Engine {
         std::mem::take(&mut self.libraries)
     }
 
-    /// A verdict for every layer whose library nobody mapped: it is not covered.
     /// A verdict for every layer whose library nobody mapped: it is not covered. And for every phase and library of the
     /// user that was not found.
     pub fn uncovered(&self) -> Vec<Coverage> {
@@ -191,71 +453,67 @@ impl Engine {
 
     /// Everything that is attached, for the caller to detach.
     pub fn take_links(&mut self) -> Vec<Link> {
-        let judged = std::mem::take(&mut self.judged).into_values().flat_map(|judged| judged.links);
-        judged.chain(self.others.drain(..)).collect()
+        let judged = std::mem::take(&mut self.judged).into_values();
+        let mut links: Vec<Link> = judged.filter_map(|judged| judged.probes).flat_map(|mut p| p.set.take()).collect();
+        links.append(&mut self.others);
+        links
     }
 
-    fn judge(&mut self, pid: u32, mapping: &Mapping, progs: &IotraceProgs<'_>) {
-        let name = String::from_utf8_lossy(&mapping.path).into_owned();
-        let opened = open(pid, mapping);
-        if opened.is_err() && !Path::new(&format!("/proc/{pid}")).exists() {
-            return; // it took the file along; whoever maps it next is asked again
-        }
-        let mut judged = Judged { generation: 0, written: None, probed: None, links: Vec::new(), library: false };
-        if let Ok(file) = &opened {
-            judged.written = written(file);
-        }
-        match opened.and_then(|file| Ok((self.read(&file)?, file))) {
-            Ok(((elf, bytes), file)) => {
-                judged.library = !elf.program;
-                self.probe(pid, mapping, &name, (&file, &elf, &bytes), &mut judged, progs);
+    fn judge(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
+        let name = seen.name(target.pid);
+        let mut judged = Judged { generation: 0, written: None, probed: None, library: false, probes: None };
+        match self.examiner.examine(target.pid, seen, &name) {
+            Ok(examined) => {
+                judged.written = examined.written;
+                judged.library = !examined.elf.program;
+                // OpenSSL names them for asynchronous engines, which hardly anybody has.
+                if examined.elf.switches_stacks && !name.contains("/libcrypto.so") {
+                    self.switches_stacks();
+                }
+                self.probe(target, seen, &name, examined, &mut judged, progs);
             }
-            Err(why) => self.unreadable(&name, &why),
+            // It took the file along; whoever maps it next is asked again.
+            Err(_) if existing::ended(target.pid) => return,
+            Err(Unreadable { written, why }) => {
+                judged.written = written;
+                self.unreadable(&name, &why);
+            }
         }
-        self.judged.insert((mapping.dev, mapping.inode), judged);
+        self.judged.insert(seen.inode(), judged);
     }
 
-    /// Reads a file: all of it where it has a symbol that may be wanted, else nothing but what tells that.
-    fn read(&mut self, file: &File) -> Result<(Elf, Vec<u8>), String> {
-        let wanted = |symbol: &str| self.planner.takes(symbol);
-        let length = file.metadata().map_err(|e| e.to_string())?.len();
-        if length <= MAX_FILE
-            && let Ok(outline) = self.outline.of(length as usize, |part, at| file.read_exact_at(part, at))
-            && let Ok(elf) = Elf::parse(outline, wanted)
-            && elf.symbols.is_empty()
-        {
-            return Ok((elf, Vec::new()));
+    fn switches_stacks(&mut self) {
+        self.switches = true;
+        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+            probes.crowded |= matches!(&probes.set, Set::Each(links) if links.len() > 1);
         }
-        let bytes = content(file)?;
-        Ok((Elf::parse(&bytes, wanted).map_err(|why| why.to_string())?, bytes))
     }
 
     /// Gives back what only the look into files needs.
     pub fn rest(&mut self) {
-        self.outline = Outline::default();
+        self.examiner.rest();
     }
 
     fn probe(
         &mut self,
-        pid: u32,
-        mapping: &Mapping,
+        target: Target,
+        seen: &Seen,
         name: &str,
-        (file, elf, bytes): (&File, &Elf, &[u8]),
+        Examined { file, elf, bytes, mut plan, .. }: Examined,
         judged: &mut Judged,
         progs: &IotraceProgs<'_>,
     ) {
-        let mut plan = self.planner.plan(name, elf, bytes, &|l| self.layers.contains(&l));
-        self.missing.judged(name, elf, &plan, self.planner.catalog());
-        let before = self.rewritten.remove(&(mapping.dev, mapping.inode));
+        self.missing.judged(name, &elf, &plan, self.planner.catalog());
+        let before = self.rewritten.remove(&seen.inode());
         if !plan.probes.is_empty() || before.is_some() {
-            let real = real::file(progs, pid, mapping);
+            let real = real::file(progs, target.pid, seen);
             match before {
                 // Its probes are in the middle of other instructions by now.
                 Some(old) if old.probed == Some(real) => drop((self.probed.remove(&real), old)),
-                Some(old) => self.others.extend(old.links),
+                Some(old) => self.others.extend(old.probes.map(|mut probes| probes.set.take()).unwrap_or_default()),
                 None => {}
             }
-            if !plan.probes.is_empty() && !self.probed.insert(real) {
+            if !plan.probes.is_empty() && !self.probed.insert(real) && !self.scoped {
                 return; // under another path: its verdicts are there
             }
             judged.probed = Some(real);
@@ -264,15 +522,17 @@ impl Engine {
         let libraries = plan.families.iter().filter_map(|f| catalog.library(*f)).filter(|l| !l.is_phases());
         self.libraries.extend(libraries.map(|library| version::Library {
             name: library.name,
-            version: version::of(library.family, elf, bytes),
+            version: version::of(library.family, &elf, &bytes),
             path: name.to_owned(),
         }));
         self.coverage.append(&mut plan.settled);
         if plan.probes.is_empty() {
             return;
         }
-        let seccomp = std::fs::read(format!("/proc/{pid}/status")).ok().and_then(|s| maps::status(&s).seccomp);
-        let allowed = safety::return_probes_allowed(&self.kernel_release, seccomp.unwrap_or(0));
+        let status =
+            std::fs::read(format!("/proc/{}/status", target.pid)).map(|s| maps::status(&s)).unwrap_or_default();
+        let filtered = status.seccomp.filter(|_| status.filters.is_none_or(|filters| filters > self.filters));
+        let allowed = safety::return_probes_allowed(&self.kernel_release, filtered.unwrap_or(0));
         if let Err(why) = allowed {
             let skipped =
                 plan.probes.iter().map(|p| Coverage { status: "skipped", ..p.verdict(name, Err(why.clone())) });
@@ -280,8 +540,7 @@ impl Engine {
             return;
         }
         self.number(&mut plan);
-        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        self.attach(name, &path, &plan.probes, judged, progs);
+        judged.probes = self.attach(target, name, file, plan.probes, progs);
     }
 
     /// Several copies of a library can be in one process, and their handles may be equal: each file has a number, which
@@ -298,18 +557,24 @@ impl Engine {
         }
     }
 
-    /// A file that may be a library and cannot be read is a gap, and said so.
-    fn unreadable(&mut self, name: &str, why: &str) {
-        self.missing.unreadable(name, why, self.planner.catalog());
+    /// A file that may be a library and cannot be read is a gap, and said so. So is one that is too large to judge, whatever
+    /// its name.
+    fn unreadable(&mut self, name: &str, why: &Unread) {
+        let reason = why.to_string();
+        self.missing.unreadable(name, &reason, self.planner.catalog());
         let Some(base) = name.rsplit('/').next() else { return };
         let families = Family::LIBRARIES.iter().filter(|f| looks_like(base, **f));
-        self.coverage.extend(families.map(|f| Coverage {
-            layer: f.layer(),
+        let mut layers: Vec<Layer> = families.map(|f| f.layer()).collect();
+        if layers.is_empty() && matches!(why, Unread::TooLarge(_)) {
+            layers.push(Layer::App);
+        }
+        self.coverage.extend(layers.into_iter().map(|layer| Coverage {
+            layer,
             target: name.to_owned(),
             symbol: String::new(),
             tier: None,
-            status: "refused",
-            reason: Some(why.to_owned()),
+            status: why.status(),
+            reason: Some(reason.clone()),
             offset: None,
             insn: None,
         }));
@@ -317,63 +582,108 @@ impl Engine {
 
     fn attach(
         &mut self,
+        target: Target,
         name: &str,
-        path: &Path,
-        probes: &[PlannedProbe],
-        judged: &mut Judged,
+        file: File,
+        probes: Vec<PlannedProbe>,
         progs: &IotraceProgs<'_>,
-    ) {
+    ) -> Option<Probes> {
         let tier = match &self.tier {
             Ok(tier) => *tier,
             Err(why) => {
                 self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
-                return;
+                return None;
             }
         };
+        let (set, begun) = (Set::All(Vec::new()), Instant::now());
+        let mut all = Probes {
+            name: name.to_owned(),
+            file,
+            tier,
+            parts: Vec::new(),
+            set,
+            begun,
+            took: Duration::ZERO,
+            refused: false,
+            crowded: false,
+        };
         if tier == LibTier::Single {
-            let mut probes: Vec<&PlannedProbe> = probes.iter().collect();
-            probes.sort_by_key(|p| self.planner.catalog().rows().get(usize::from(p.spec)).map(importance));
-            for (n, probe) in probes.into_iter().enumerate() {
-                let outcome = if self.singles >= MAX_SINGLE {
-                    Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
-                } else if n >= MAX_SINGLE_PER_FILE {
-                    Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
-                } else {
-                    single(progs, path, probe).map(|links| {
-                        self.singles += links.len().div_ceil(2);
-                        judged.links.extend(links);
-                        tier.name()
-                    })
-                };
-                self.coverage.push(probe.verdict(name, outcome));
-            }
-            return;
+            all.set = Set::All(self.attach_singles(&all, probes, progs));
+            return Some(all);
         }
+        let whom = if self.scoped { target.pid as i32 } else { ALL };
+        let mut links = Vec::new();
         // One refused probe fails the whole link: halve until it stands alone.
         let mut todo = vec![probes];
-        while let Some(part) = todo.pop() {
-            match many(progs, path, part, tier) {
-                Ok(links) => {
-                    judged.links.extend(links);
+        while let Some(mut part) = todo.pop() {
+            match links::many(progs, &all.path(), &part, tier, whom) {
+                Ok(new) => {
+                    links.extend(new);
                     self.coverage.extend(part.iter().map(|p| p.verdict(name, Ok(tier.name()))));
+                    all.parts.push(part);
                 }
-                Err(why) => match part {
+                Err(why) => match part.as_slice() {
                     [] => {}
                     [one] => self.coverage.push(one.verdict(name, Err(why))),
                     _ => {
-                        let (a, b) = part.split_at(part.len() / 2);
-                        todo.extend([a, b]);
+                        let rest = part.split_off(part.len() / 2);
+                        todo.extend([part, rest]);
                     }
                 },
             }
         }
+        all.set = if self.scoped { Set::Each(HashMap::from([(target.process, links)])) } else { Set::All(links) };
+        Some(all)
     }
+
+    fn attach_singles(&mut self, all: &Probes, mut probes: Vec<PlannedProbe>, progs: &IotraceProgs<'_>) -> Vec<Link> {
+        let mut links = Vec::new();
+        probes.sort_by_key(|p| self.planner.catalog().rows().get(usize::from(p.spec)).map(importance));
+        for (n, probe) in probes.iter().enumerate() {
+            let outcome = if self.singles >= MAX_SINGLE {
+                Err(format!("more than {MAX_SINGLE} single probes would take too long to detach"))
+            } else if n >= MAX_SINGLE_PER_FILE {
+                Err(format!("more than {MAX_SINGLE_PER_FILE} single probes on a file would leave none for others"))
+            } else {
+                links::single(progs, &all.path(), probe).map(|new| {
+                    self.singles += new.len().div_ceil(2);
+                    links.extend(new);
+                    all.tier.name()
+                })
+            };
+            self.coverage.push(probe.verdict(&all.name, outcome));
+        }
+        links
+    }
+}
+
+/// Debuggers, by the names of their processes.
+const DEBUGGERS: [&str; 5] = ["gdb", "gdbserver", "lldb", "lldb-server", "rr"];
+
+/// Why a process must not get breakpoints.
+///
+/// Valgrind's tools read the code of their program, breakpoints included, make other code of it, and end it by SIGTRAP. A debugger
+/// may set a breakpoint of its own where one of ours is: the kernel takes it for ours, and the program does not stop.
+fn harmed(pid: u32) -> Option<String> {
+    let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let name = exe.file_name().unwrap_or_default().as_encoded_bytes();
+    if name.ends_with(b"-amd64-linux") && exe.components().any(|part| part.as_os_str() == "valgrind") {
+        return Some("valgrind translates the program's code, and would translate the breakpoints".to_owned());
+    }
+    let status = std::fs::read(format!("/proc/{pid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
+    let tracer = status.tracer.filter(|tracer| *tracer != 0)?;
+    let tracer = std::fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+    let debugger = DEBUGGERS.into_iter().find(|name| *name == tracer.trim_end())?;
+    Some(format!("{debugger} debugs the process, and would lose breakpoints to ours"))
 }
 
 /// Which rows come first where there can only be few: phases and data, then handles, then what makes data durable.
 fn importance(row: &Row) -> u8 {
     if row.note.is_some() || row.is_phase() {
         return 0;
+    }
+    if row.jumps {
+        return 4;
     }
     match row.kind {
         Kind::Read | Kind::Write => 0,
@@ -412,112 +722,4 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::User(_) => false,
         Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }
-}
-
-/// The code that a process maps, read as far as it is asked for: what was mapped last is mostly among the first, and a process
-/// of MPI has hundreds of lines.
-fn code(pid: u32) -> std::io::Result<impl Iterator<Item = Mapping>> {
-    let lines = BufReader::new(File::open(format!("/proc/{pid}/maps"))?).split(b'\n').map_while(Result::ok);
-    Ok(lines.filter_map(|line| maps::mapping(&line)).filter(Mapping::is_code))
-}
-
-/// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
-pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
-    let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
-    let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
-    // The name may mean something else by now, even something that blocks who opens it.
-    let named = || std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(&by_name);
-    let file = File::open(&exact)
-        .or_else(|first| if m.deleted { Err(first) } else { named() })
-        .map_err(|e| format!("cannot be read: {e}"))?;
-    let metadata = file.metadata().map_err(|e| e.to_string())?;
-    if !metadata.is_file() || metadata.ino() != m.inode {
-        return Err("its name stands for another file now".into());
-    }
-    Ok(file)
-}
-
-pub fn content(mut file: &File) -> Result<Vec<u8>, String> {
-    let size = file.metadata().map_err(|e| e.to_string())?.len();
-    if size > MAX_FILE {
-        return Err(format!("{size} bytes are more than a library has"));
-    }
-    let mut bytes = Vec::with_capacity(size as usize);
-    file.read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
-    Ok(bytes)
-}
-
-/// When a file that a process has mapped was last written. `None`: it is not to be seen there.
-fn last_written(pid: u32, inode: Inode) -> Option<(i64, i64)> {
-    let mapping = code(pid).ok()?.find(|m| (m.dev, m.inode) == inode)?;
-    written(&open(pid, &mapping).ok()?)
-}
-
-fn written(file: &File) -> Option<(i64, i64)> {
-    file.metadata().ok().map(|m| (m.mtime(), m.mtime_nsec()))
-}
-
-/// `IOT_K_` of `bpf/spec.h` (macros do not reach the skeleton).
-mod cookie {
-    pub const PLACES: u64 = 1 << 25;
-    pub const LEAVE: u64 = 1 << 26;
-    pub const JUMP: u64 = 1 << 27;
-}
-
-/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe has.
-fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
-    let whole = probe.cookie();
-    let mut points = BTreeMap::from([(probe.offset, whole)]);
-    if let Some(places) = &probe.places {
-        *points.entry(probe.offset).or_default() |= cookie::PLACES;
-        for place in places {
-            let (Place::Leave(at) | Place::Jump(at)) = place;
-            let bit = if matches!(place, Place::Leave(_)) { cookie::LEAVE } else { cookie::JUMP };
-            *points.entry(*at).or_insert(whole) |= bit;
-        }
-    }
-    points
-}
-
-fn many(progs: &IotraceProgs<'_>, path: &Path, probes: &[PlannedProbe], tier: LibTier) -> Result<Vec<Link>, String> {
-    // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
-    let opts = |points: Vec<(u64, u64)>, retprobe, session| UprobeMultiOpts {
-        offsets: points.iter().map(|(at, _)| *at as usize).collect(),
-        cookies: points.iter().map(|(_, cookie)| *cookie).collect(),
-        retprobe,
-        session,
-        ..Default::default()
-    };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
-    let points: Vec<(u64, u64)> = probes.iter().flat_map(breakpoints).collect();
-    if tier == LibTier::Session {
-        let link = progs.iot_uprobe_session.attach_uprobe_multi_with_opts(-1, path, "", opts(points, false, true));
-        return Ok(vec![link.map_err(say)?]);
-    }
-    // The return first: an entry without its return would leave its frame open.
-    let with_return = probes.iter().filter(|p| p.places.is_none());
-    let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
-    let mut links = Vec::new();
-    if !returns.is_empty() {
-        let opts = opts(returns, true, false);
-        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
-    }
-    let opts = opts(points, false, false);
-    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(-1, path, "", opts).map_err(say)?);
-    Ok(links)
-}
-
-fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<Vec<Link>, String> {
-    let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
-    let mut links = Vec::new();
-    if probe.places.is_none() {
-        let (at, opts) = (probe.offset as usize, opts(probe.cookie(), true));
-        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(-1, path, at, opts).map_err(say)?);
-    }
-    for (at, cookie) in breakpoints(probe) {
-        let opts = opts(cookie, false);
-        links.push(progs.iot_uprobe.attach_uprobe_with_opts(-1, path, at as usize, opts).map_err(say)?);
-    }
-    Ok(links)
 }

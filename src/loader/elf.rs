@@ -2,10 +2,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::time::Instant;
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
-use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
+
+use crate::loader::bounds::{self, more_than};
 
 type Header = FileHeader64<LittleEndian>;
 type Segment = ProgramHeader64<LittleEndian>;
@@ -15,6 +19,8 @@ const GO_MAGIC: &[u8] = b"\xff Go buildinf:";
 /// `debug/buildinfo` of Go: the information is aligned to this, near the start of the first writable segment.
 const GO_ALIGN: usize = 16;
 pub(super) const GO_SEARCHED: usize = 1 << 20;
+/// The names of Go's sections are shorter.
+const SECTION_NAME: usize = 64;
 /// Bytes of a section header of a 64-bit file (ELF-64 object file format, version 1.5).
 const SECTION_HEADER: u64 = 64;
 
@@ -35,6 +41,9 @@ pub enum ElfError {
     NoSections,
     #[error("damaged ELF file: {what}: {why}")]
     Damaged { what: &'static str, why: String },
+    /// What it would take is beyond one of `bounds`.
+    #[error("too large to judge ({0})")]
+    TooLarge(String),
 }
 
 /// Reach of a symbol.
@@ -87,6 +96,8 @@ pub struct Elf {
     pub program: bool,
     /// Its code may be left by exceptions (C++) or panics (Rust).
     pub unwinds: bool,
+    /// It names functions that go from one stack to another.
+    pub switches_stacks: bool,
     /// It has a table of all its functions, and not only of those that others use.
     pub symtab: bool,
     /// It has a table of the functions that it shares with other files.
@@ -99,33 +110,111 @@ impl Elf {
         let header = header(data)?;
         let segments = header.program_headers(LittleEndian, data).map_err(damaged("program headers"))?;
         let sections = header.sections(LittleEndian, data).map_err(damaged("section headers"))?;
+        within(segments.len(), bounds::SEGMENTS, "segments")?;
+        within(sections.len(), bounds::SECTIONS, "sections")?;
         let is_static = is_static(header, data, segments);
         if sections.is_empty() && !is_static {
             return Err(ElfError::NoSections);
         }
         let mut symbols = BTreeMap::new();
-        let (mut has_functions, mut unwinds) = (false, false);
+        let mut all = Names::default();
+        let mut work = Work::new();
         for table in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
-            let (functions, unwinding) = collect(data, segments, &sections, table, &wanted, &mut symbols)?;
-            has_functions |= functions;
-            unwinds |= unwinding;
+            let table = Table::of(data, &sections, table, &mut work)?;
+            collect(data, segments, &table, &wanted, (&mut symbols, &mut all), &mut work)?;
         }
         let has = |table| sections.iter().any(|s| s.sh_type.get(LittleEndian) == table);
         for found in symbols.values_mut() {
             tidy(found);
         }
         Ok(Self {
-            slots: slots(data, &sections, &symbols)?,
+            slots: slots(data, &sections, &symbols, &mut work)?,
             symbols,
             build_id: build_id(data, segments),
-            go: is_go(data, segments, &sections),
+            go: is_go(header, data, segments, &sections),
             is_static,
-            has_functions,
+            has_functions: all.functions,
             program: is_program(header, data, segments),
-            unwinds,
+            unwinds: all.unwinds,
+            switches_stacks: all.switches || (is_static && all.contexts),
             symtab: has(elf::SHT_SYMTAB),
             dynamic: has(elf::SHT_DYNSYM),
         })
+    }
+}
+
+/// An error where a file has more of something than is looked at.
+fn within(number: usize, bound: usize, of: &str) -> Result<(), ElfError> {
+    if number > bound { Err(ElfError::TooLarge(more_than(bound, of))) } else { Ok(()) }
+}
+
+/// What was done for a file so far.
+struct Work {
+    symbols: usize,
+    /// Bytes.
+    names: usize,
+    kept: usize,
+    kept_names: usize,
+    until: Instant,
+}
+
+impl Work {
+    fn new() -> Self {
+        Self { symbols: 0, names: 0, kept: 0, kept_names: 0, until: Instant::now() + bounds::TIME }
+    }
+
+    fn in_time(&self) -> Result<(), ElfError> {
+        let late = || ElfError::TooLarge(format!("more than {} s of work", bounds::TIME.as_secs()));
+        if Instant::now() > self.until { Err(late()) } else { Ok(()) }
+    }
+
+    fn keep(&mut self, name: &str) -> Result<(), ElfError> {
+        (self.kept, self.kept_names) = (self.kept + 1, self.kept_names + name.len());
+        within(self.kept, bounds::KEPT, "symbols of the names that are looked for")?;
+        within(self.kept_names, bounds::KEPT_NAMES, "bytes of names that are looked for")
+    }
+}
+
+/// Symbols that are looked at before the clock is looked at again. One can take a name of C++ to be taken apart.
+const AT_ONCE: usize = 64;
+
+/// A table of symbols with their names.
+struct Table<'data> {
+    symbols: SymbolTable<'data, Header>,
+    names: &'data [u8],
+}
+
+impl<'data> Table<'data> {
+    /// That table of a file; a file without it has an empty one.
+    fn of(
+        data: &'data [u8],
+        sections: &SectionTable<'data, Header>,
+        table: elf::SectionType,
+        work: &mut Work,
+    ) -> Result<Self, ElfError> {
+        let symbols = sections.symbols(LittleEndian, data, table).map_err(damaged("symbol table"))?;
+        work.symbols += symbols.len();
+        within(work.symbols, bounds::SYMBOLS, "symbols")?;
+        let names = if symbols.is_empty() {
+            &[]
+        } else {
+            let section = sections.section(symbols.string_section()).map_err(damaged("symbol names"))?;
+            section.data(LittleEndian, data).map_err(damaged("symbol names"))?
+        };
+        Ok(Self { symbols, names })
+    }
+
+    fn name(&self, symbol: &elf::Sym64<LittleEndian>, work: &mut Work) -> Result<&'data [u8], ElfError> {
+        let damaged = || ElfError::Damaged { what: "symbol name", why: "it has no end within its section".to_owned() };
+        let rest = self.names.get(symbol.st_name(LittleEndian) as usize..).ok_or_else(damaged)?;
+        let seen = rest.get(..=bounds::NAME).unwrap_or(rest);
+        let Ok(name) = CStr::from_bytes_until_nul(seen) else {
+            within(seen.len(), bounds::NAME, "bytes of one symbol's name")?;
+            return Err(damaged());
+        };
+        work.names += name.count_bytes();
+        within(work.names, bounds::NAMES, "bytes of symbol names")?;
+        Ok(name.to_bytes())
     }
 }
 
@@ -197,33 +286,66 @@ fn is_program(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
     executable || (started && value(elf::DT_SONAME).is_none())
 }
 
-/// Adds the wanted symbols of one table. A file without that table has none. Whether there is any function at all, and
-/// whether the table names what unwinding needs.
+/// What the names of a file's symbols tell.
+#[derive(Default)]
+struct Names {
+    /// There is any function.
+    functions: bool,
+    /// What unwinding needs is named.
+    unwinds: bool,
+    /// It wants functions that go from one stack to another, or has some of a library for that.
+    switches: bool,
+    /// It defines those of the C library.
+    contexts: bool,
+}
+
+impl Names {
+    fn add(&mut self, name: &[u8], defined: bool) {
+        self.unwinds |= is_of_unwinding(name);
+        match name {
+            b"makecontext" | b"swapcontext" if defined => self.contexts = true,
+            // The C library's, Boost.Context, greenlet, libco, libcoro (Ruby's coroutine_transfer).
+            b"makecontext"
+            | b"swapcontext"
+            | b"make_fcontext"
+            | b"jump_fcontext"
+            | b"PyInit__greenlet"
+            | b"co_switch"
+            | b"coro_transfer"
+            | b"coroutine_transfer" => self.switches = true,
+            _ => {}
+        }
+    }
+}
+
+/// Adds the wanted symbols of one table. A file without that table has none.
 fn collect(
     data: &[u8],
     segments: &[Segment],
-    sections: &SectionTable<'_, Header>,
-    table: elf::SectionType,
+    table: &Table<'_>,
     wanted: &impl Fn(&str) -> bool,
-    symbols: &mut BTreeMap<String, Vec<Symbol>>,
-) -> Result<(bool, bool), ElfError> {
-    let (mut functions, mut unwinds) = (false, false);
-    let found = sections.symbols(LittleEndian, data, table).map_err(damaged("symbol table"))?;
-    for symbol in found.iter() {
-        let name = found.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
-        unwinds |= is_of_unwinding(name.split(|b| *b == b'@').next().unwrap_or(name));
+    (symbols, all): (&mut BTreeMap<String, Vec<Symbol>>, &mut Names),
+    work: &mut Work,
+) -> Result<(), ElfError> {
+    for (number, symbol) in table.symbols.iter().enumerate() {
+        if number % AT_ONCE == 0 {
+            work.in_time()?;
+        }
+        let name = table.name(symbol, work)?;
         let section = symbol.st_shndx(LittleEndian);
+        all.add(name.split(|b| *b == b'@').next().unwrap_or(name), section != elf::SHN_UNDEF);
         // Undefined here, or a number that is no address.
         if section == elf::SHN_UNDEF || section == elf::SHN_ABS || section == elf::SHN_COMMON {
             continue;
         }
-        functions |= symbol.st_type() == elf::STT_FUNC;
+        all.functions |= symbol.st_type() == elf::STT_FUNC;
         let Ok(name) = std::str::from_utf8(name) else { continue };
         // A static linker leaves `fopen@@GLIBC_2.2.5` in `.symtab`.
         let name = name.split('@').next().unwrap_or(name);
         if !wanted(name) {
             continue;
         }
+        work.keep(name)?;
         let vaddr = symbol.st_value(LittleEndian);
         let target = match symbol.st_type() {
             elf::STT_GNU_IFUNC => Target::Ifunc,
@@ -241,7 +363,7 @@ fn collect(
         let symbol = Symbol { target, size: symbol.st_size(LittleEndian), vaddr, binding };
         symbols.entry(name.to_owned()).or_default().push(symbol);
     }
-    Ok((functions, unwinds))
+    Ok(())
 }
 
 /// The entries of the global offset table for the variables among the symbols.
@@ -249,21 +371,28 @@ fn slots(
     data: &[u8],
     sections: &SectionTable<'_, Header>,
     symbols: &BTreeMap<String, Vec<Symbol>>,
+    work: &mut Work,
 ) -> Result<BTreeMap<String, u64>, ElfError> {
+    if !symbols.values().flatten().any(|s| s.target == Target::Data) {
+        return Ok(BTreeMap::new());
+    }
     let is_data = |name: &str| symbols.get(name).is_some_and(|found| found.iter().any(|s| s.target == Target::Data));
-    let dynamic = sections.symbols(LittleEndian, data, elf::SHT_DYNSYM).map_err(damaged("symbol table"))?;
+    let dynamic = Table::of(data, sections, elf::SHT_DYNSYM, work)?;
     let mut numbers = BTreeMap::new();
-    for (number, symbol) in dynamic.enumerate() {
-        let name = dynamic.symbol_name(LittleEndian, symbol).map_err(damaged("symbol name"))?;
+    for (number, symbol) in dynamic.symbols.enumerate() {
+        let name = dynamic.name(symbol, work)?;
         if let Some(name) = std::str::from_utf8(name).ok().filter(|name| is_data(name)) {
             numbers.insert(number.0 as u32, name);
         }
     }
-    let mut slots = BTreeMap::new();
+    let (mut slots, mut searched) = (BTreeMap::new(), 0);
     for section in sections.iter().filter(|_| !numbers.is_empty()) {
         let Some((relocations, _)) = section.rela(LittleEndian, data).map_err(damaged("relocations"))? else {
             continue;
         };
+        // Any number of sections may share their relocations.
+        searched += relocations.len();
+        within(searched, bounds::RELOCATIONS, "relocations")?;
         for relocation in relocations.iter().filter(|r| r.r_type(LittleEndian, false) == elf::R_X86_64_GLOB_DAT) {
             if let Some(name) = numbers.get(&relocation.r_sym(LittleEndian, false)) {
                 slots.insert((*name).to_owned(), relocation.r_offset(LittleEndian));
@@ -308,7 +437,7 @@ fn file_offset(segments: &[Segment], vaddr: u64) -> Option<u64> {
 /// The linker's fingerprint of the file. Damaged notes are as good as none: nothing depends on them.
 fn build_id(data: &[u8], segments: &[Segment]) -> Option<Vec<u8>> {
     let notes = segments.iter().filter_map(|s| s.notes(LittleEndian, data).ok().flatten());
-    notes.flat_map(|notes| notes.map_while(Result::ok)).find_map(|note| {
+    notes.flat_map(|notes| notes.map_while(Result::ok)).take(bounds::NOTES).find_map(|note| {
         let is_id = note.name() == elf::ELF_NOTE_GNU && note.n_type(LittleEndian) == elf::NT_GNU_BUILD_ID;
         is_id.then(|| note.desc().to_vec())
     })
@@ -325,10 +454,20 @@ fn is_static(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
     !has(elf::PT_INTERP) && (header.e_type(LittleEndian) == elf::ET_EXEC || is_program())
 }
 
-fn is_go(data: &[u8], segments: &[Segment], sections: &SectionTable<'_, Header>) -> bool {
-    // A position-independent program has `.data.rel.ro.gopclntab`.
-    let named = sections.iter().filter_map(|s| sections.section_name(LittleEndian, s).ok());
-    if named.into_iter().any(|name| name == b".go.buildinfo" || name.ends_with(b".gopclntab")) {
+/// Has it a section that only Go has? A position-independent program has `.data.rel.ro.gopclntab`.
+fn has_section_of_go(header: &Header, data: &[u8], sections: &SectionTable<'_, Header>) -> bool {
+    let names = header.section_strings_index(LittleEndian, data).and_then(|names| sections.section(names));
+    let Ok(names) = names.and_then(|names| names.data(LittleEndian, data)) else { return false };
+    // Any number of sections may share a name as long as the file.
+    let name = |section: &elf::SectionHeader64<LittleEndian>| {
+        let rest = names.get(section.sh_name(LittleEndian) as usize..)?;
+        CStr::from_bytes_until_nul(rest.get(..SECTION_NAME).unwrap_or(rest)).ok().map(CStr::to_bytes)
+    };
+    sections.iter().filter_map(name).any(|name| name == b".go.buildinfo" || name.ends_with(b".gopclntab"))
+}
+
+fn is_go(header: &Header, data: &[u8], segments: &[Segment], sections: &SectionTable<'_, Header>) -> bool {
+    if has_section_of_go(header, data, sections) {
         return true;
     }
     let writable =

@@ -101,6 +101,16 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
     Ok((directory, number))
 }
 
+/// Does a process map code of something that copies stacks away and back? By name, as `iot_copies_stacks` of `bpf/stack.h`.
+pub fn copies_stacks(pid: u32) -> bool {
+    let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return false };
+    let name = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or_default().to_vec();
+    let names = maps::mappings(&text).into_iter().filter(maps::Mapping::is_code).map(|m| name(&m.path));
+    names.into_iter().any(|name| {
+        name.starts_with(b"_greenlet.") || name.starts_with(b"libpypy") || name.starts_with(b"continuation.so")
+    })
+}
+
 fn device(dev: u64) -> u32 {
     (major(dev) as u32) << 20 | minor(dev) as u32
 }

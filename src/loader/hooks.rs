@@ -190,7 +190,7 @@ impl Group {
     /// Its programs; of libraries those of the best tier that works.
     pub fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
         match (self, tier) {
-            (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session"],
+            (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session", "iot_uprobe_multi"],
             (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
             (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
             (Self::Functions, _) => return functions::PROGRAMS.to_vec(),

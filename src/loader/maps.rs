@@ -103,6 +103,10 @@ pub struct Status {
     pub uid: Option<u32>,
     /// 0: none, 1: strict, 2: filter. Absent from kernels without seccomp.
     pub seccomp: Option<u32>,
+    /// Who traces it with ptrace(2); 0: nobody.
+    pub tracer: Option<u32>,
+    /// How many filters its system calls go through (Linux 5.9).
+    pub filters: Option<u32>,
     /// The thread's number in each of its PID namespaces, outermost first.
     pub ns_pid: Vec<u32>,
 }
@@ -118,7 +122,9 @@ pub fn status(text: &[u8]) -> Status {
             b"Tgid" => status.tgid = values.next().and_then(decimal),
             b"PPid" => status.ppid = values.next().and_then(decimal),
             b"Uid" => status.uid = values.next().and_then(decimal),
+            b"TracerPid" => status.tracer = values.next().and_then(decimal),
             b"Seccomp" => status.seccomp = values.next().and_then(decimal),
+            b"Seccomp_filters" => status.filters = values.next().and_then(decimal),
             b"NSpid" => status.ns_pid = values.filter_map(decimal).collect(),
             _ => {}
         }
@@ -281,9 +287,16 @@ mod tests {
 
     #[test]
     fn status_of_a_contained_process() {
-        let text = b"Name:\ta:b\nState:\tt (tracing stop)\nTgid:\t12\nPPid:\t3\nUid:\t1000\t0\t0\t0\nNSpid:\t12\t7\t1\nSeccomp:\t2\nSeccomp_filters:\t9\n";
-        let expected =
-            Status { tgid: Some(12), ppid: Some(3), uid: Some(1000), seccomp: Some(2), ns_pid: vec![12, 7, 1] };
+        let text = b"Name:\ta:b\nState:\tt (tracing stop)\nTgid:\t12\nPPid:\t3\nTracerPid:\t44\nUid:\t1000\t0\t0\t0\nNSpid:\t12\t7\t1\nSeccomp:\t2\nSeccomp_filters:\t9\n";
+        let expected = Status {
+            tgid: Some(12),
+            ppid: Some(3),
+            uid: Some(1000),
+            seccomp: Some(2),
+            tracer: Some(44),
+            filters: Some(9),
+            ns_pid: vec![12, 7, 1],
+        };
         assert_eq!(status(text), expected);
         assert_eq!(status(b"Uid:\nTgid: x\nState:\n:::\n"), Status::default());
     }

@@ -19,8 +19,10 @@ pub struct Missing {
 #[derive(Debug, Default)]
 struct Looked {
     found: bool,
-    /// Files that do not have it, and why not.
+    /// The first of the files that do not have it, and why not.
     into: Vec<(String, String)>,
+    /// The others.
+    more: usize,
 }
 
 impl Missing {
@@ -38,7 +40,7 @@ impl Missing {
             let Some(row) = catalog.rows().get(usize::from(*spec)) else { continue };
             if plan.missing.contains(spec) {
                 let why = if elf.symtab { "has no such function" } else { "is stripped of the names of its functions" };
-                looked.into.push((path.to_owned(), why.to_owned()));
+                looked.not_in(path, why);
             } else if plan.families.contains(&row.family) {
                 looked.found = true;
             }
@@ -51,7 +53,7 @@ impl Missing {
             let library = catalog.rows().get(usize::from(*spec)).and_then(|row| catalog.library(row.family));
             // Whether it is a program is not known either.
             if library.is_some_and(|l| l.is(path, true, |_| false)) {
-                looked.into.push((path.to_owned(), why.to_owned()));
+                looked.not_in(path, why);
             }
         }
     }
@@ -82,6 +84,14 @@ impl Missing {
 }
 
 impl Looked {
+    fn not_in(&mut self, path: &str, why: &str) {
+        if self.into.len() < NAMED {
+            self.into.push((path.to_owned(), why.to_owned()));
+        } else {
+            self.more += 1;
+        }
+    }
+
     fn reason(&self, file: Option<&str>) -> String {
         if self.into.is_empty() {
             return match file {
@@ -89,8 +99,8 @@ impl Looked {
                 None => "no traced process executed a program that could be read".to_owned(),
             };
         }
-        let shown = self.into.iter().take(NAMED).map(|(path, why)| format!("{path} {why}"));
-        let more = self.into.len().saturating_sub(NAMED);
+        let shown = self.into.iter().map(|(path, why)| format!("{path} {why}"));
+        let more = self.more;
         let rest = if more > 0 { format!(", nor do {more} more files have it") } else { String::new() };
         format!("{}{rest} (misspelt, inlined, or in another file: FUNCTION@FILE)", shown.collect::<Vec<_>>().join(", "))
     }

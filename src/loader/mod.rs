@@ -1,18 +1,23 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
+//! `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table; `misses` counts;
 //! `attach`, `counters`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod attach;
+pub mod bounds;
 pub mod counters;
 pub mod detail;
 pub mod elf;
+pub mod examine;
 pub mod existing;
 mod functions;
+pub mod guardian;
 pub mod hooks;
 pub mod inflight;
 pub mod kernel;
 pub mod launch;
+pub mod limits;
+mod links;
 pub mod maps;
 mod misses;
 mod missing;
@@ -29,11 +34,17 @@ pub mod resolve;
 pub mod returns;
 pub mod rings;
 pub mod safety;
+pub mod seccomp;
 pub mod session;
 mod spec;
 pub mod sums;
 mod unwind;
 pub mod version;
 
+#[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+#[path = "../../tests/common/hostile.rs"]
+mod hostile;
 #[cfg(test)]
 mod tests;

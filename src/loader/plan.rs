@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::catalog::symbol::{Names, cold_part_of};
 use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
 use crate::correlate::rows::Coverage;
+use crate::loader::bounds;
 use crate::loader::elf::{Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
 use crate::loader::returns::{self, Place};
 use crate::words::Layer;
+
+/// The reason in verdicts on a layer that is not traced.
+pub const NOT_SELECTED: &str = "layer not selected";
 
 /// A probe to attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +102,8 @@ fn locate(elf: &Elf, name: &str, breakpoint: u64) -> Option<Variable> {
 pub struct Planner {
     catalog: Catalog,
     exact: HashSet<&'static str>,
+    /// Bytes of the longest of them.
+    longest: usize,
     user: Names,
 }
 
@@ -111,9 +117,10 @@ impl Planner {
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
         let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)]).flatten();
-        let exact = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
+        let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
+        let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
         let user = Names::new(catalog.user_rows().map(|r| r.symbol));
-        Self { catalog, exact, user }
+        Self { catalog, exact, longest, user }
     }
 
     pub fn catalog(&self) -> &Catalog {
@@ -122,8 +129,10 @@ impl Planner {
 
     /// Must `Elf::parse` keep this symbol of a file?
     pub fn takes(&self, symbol: &str) -> bool {
-        let function = cold_part_of(symbol).unwrap_or(symbol);
-        self.exact.contains(symbol) || self.user.meant_by(function).is_some()
+        if symbol.len() <= self.longest && self.exact.contains(symbol) {
+            return true;
+        }
+        !self.user.is_empty() && self.user.meant_by(cold_part_of(symbol).unwrap_or(symbol)).is_some()
     }
 
     /// Plans the probes of the file `path`, whose content is `bytes`; `layers` says which layers are traced.
@@ -138,7 +147,8 @@ impl Planner {
             plan.settled.extend(opaque(path, elf));
         }
         let by_meaning = self.by_meaning(elf);
-        let mut taken = BTreeMap::new();
+        let cold = cold_parts(elf);
+        let (mut taken, mut code) = (BTreeMap::new(), Code(bounds::CODE));
         // Row numbers have 16 bits on the wire.
         for (spec, row) in (0_u16..).zip(self.catalog.rows()) {
             let Some(library) = libraries.iter().find(|l| l.family == row.family) else { continue };
@@ -157,8 +167,10 @@ impl Planner {
                     insn: None,
                 });
             };
-            if !row.layers().into_iter().any(layers) {
-                settle("skipped", "layer not selected".into(), None);
+            // Whatever has return probes needs to know.
+            let traced = self.catalog.libraries().iter().any(|l| layers(l.layer));
+            if !(row.layers().into_iter().any(layers) || (row.jumps && traced)) {
+                settle("skipped", NOT_SELECTED.into(), None);
                 continue;
             }
             if found.is_empty() && library.is_phases() {
@@ -173,8 +185,15 @@ impl Planner {
                 settle("absent", "the file does not define it".into(), None);
             }
             for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
-                let planned = place(symbol, bytes, row.symbol, &mut taken).and_then(|(offset, probe)| {
-                    let places = if users && elf.unwinds { Some(in_place(elf, name, symbol, bytes)?) } else { None };
+                let planned = place(symbol, bytes, row.symbol, &mut taken, &mut code).and_then(|(offset, probe)| {
+                    let cold = cold.get(name).map(Vec::as_slice).unwrap_or_default();
+                    let places = if row.jumps {
+                        Some(Vec::new())
+                    } else if users && elf.unwinds {
+                        Some(in_place(symbol, cold, bytes, &mut code)?)
+                    } else {
+                        None
+                    };
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
                     Ok(PlannedProbe {
                         spec,
@@ -209,15 +228,41 @@ impl Planner {
     }
 }
 
+/// Of machine code, what may still be decoded of a file: any number of its functions can be as large as it is (bytes).
+struct Code(u64);
+
+impl Code {
+    fn take(&mut self, size: u64, offset: u64) -> Result<(), No> {
+        let reason = || format!("too large to judge (more than {} bytes of code to look at)", bounds::CODE);
+        let left = self.0.checked_sub(size);
+        self.0 = left.ok_or_else(|| No { status: "skipped", reason: reason(), offset: Some(offset) })?;
+        Ok(())
+    }
+}
+
+/// The rarely executed parts of each function.
+fn cold_parts(elf: &Elf) -> HashMap<&str, Vec<&Symbol>> {
+    let mut parts: HashMap<&str, Vec<&Symbol>> = HashMap::new();
+    for (name, symbols) in &elf.symbols {
+        if let Some(function) = cold_part_of(name) {
+            parts.entry(function).or_default().extend(symbols);
+        }
+    }
+    parts
+}
+
 /// Where a function that exceptions may pass through is left.
-fn in_place(elf: &Elf, name: &str, symbol: &Symbol, bytes: &[u8]) -> Result<Vec<Place>, No> {
+fn in_place(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<Place>, No> {
     let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
-    let cold = elf.symbols.iter().filter(|(other, _)| cold_part_of(other) == Some(name));
-    let parts: Vec<_> = std::iter::once(symbol).chain(cold.flat_map(|(_, all)| all)).filter_map(part).collect();
+    let parts: Vec<_> = std::iter::once(symbol).chain(cold.iter().copied()).filter_map(part).collect();
+    let offset = parts.first().map(|(offset, _)| *offset);
+    // Each jump is compared with each part.
+    let size = parts.iter().fold(0, |sum: u64, (_, size)| sum.saturating_add(*size));
+    code.take(size.saturating_mul(parts.len() as u64), offset.unwrap_or(0))?;
     returns::places(bytes, &parts).map_err(|why| No {
         status: "refused",
         reason: format!("exceptions may pass through it, so it must not have a return probe, and {why}"),
-        offset: parts.first().map(|(offset, _)| *offset),
+        offset,
     })
 }
 
@@ -272,6 +317,7 @@ fn place(
     bytes: &[u8],
     name: &'static str,
     taken: &mut BTreeMap<u64, &'static str>,
+    looked_at: &mut Code,
 ) -> Result<(u64, prologue::Probe), No> {
     let refused = |reason: String, offset| No { status: "refused", reason, offset };
     let start = match symbol.target {
@@ -291,6 +337,7 @@ fn place(
         return Err(alias(other, start));
     }
     let code = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+    looked_at.take(symbol.size.min(prologue::SEARCHED as u64), start)?;
     let probe = prologue::choose(code, symbol.size).map_err(|why| refused(why.to_string(), Some(start)))?;
     let offset = start + u64::from(probe.skip);
     // Also where an entry in the middle of another function has a name.
@@ -316,6 +363,7 @@ mod tests {
             has_functions: true,
             program: false,
             unwinds: false,
+            switches_stacks: false,
             symtab: true,
             dynamic: false,
         }

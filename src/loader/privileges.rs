@@ -16,7 +16,7 @@ pub struct Capability {
 
 const SYS_ADMIN: u32 = 21;
 /// What it takes to hold a command. Who is attached to is never held.
-pub const HOLD: &str = "CAP_KILL";
+pub const HOLD: &str = "CAP_SYS_ADMIN";
 
 /// In the order of what they give.
 const ALL: [Capability; 7] = [
@@ -51,10 +51,10 @@ const ALL: [Capability; 7] = [
         lost: "libraries that were deleted or replaced while they are mapped get no probes (/proc/PID/map_files)",
     },
     Capability {
-        number: 5,
+        number: SYS_ADMIN,
         name: HOLD,
         needed: false,
-        admin: false,
+        admin: true,
         lost: "a command is not held while a library that it maps gets probes: first calls of the library may be missing",
     },
     Capability {
@@ -66,7 +66,7 @@ const ALL: [Capability; 7] = [
     },
 ];
 
-/// May a process that was stopped be continued, whoever it is by then?
+/// May a command get a filter of system calls and keep the rights that `sudo` and its kind give?
 pub fn may_hold() -> bool {
     missing().iter().all(|c| c.name != HOLD)
 }
@@ -99,10 +99,18 @@ mod tests {
         // Docker's usual ones (moby, oci/caps/defaults.go).
         assert_eq!(
             lacks(0xa804_25fb),
-            ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE", "CAP_SYSLOG"]
+            [
+                "CAP_BPF",
+                "CAP_PERFMON",
+                "CAP_SYS_PTRACE",
+                "CAP_DAC_READ_SEARCH",
+                "CAP_CHECKPOINT_RESTORE",
+                "CAP_SYS_ADMIN",
+                "CAP_SYSLOG"
+            ]
         );
         // One that is larger than others stands for them.
-        assert_eq!(lacks(1 << SYS_ADMIN), ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_KILL", "CAP_SYSLOG"]);
+        assert_eq!(lacks(1 << SYS_ADMIN), ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_SYSLOG"]);
         assert!(missing_in("").is_empty());
     }
 }

@@ -28,8 +28,8 @@ pub struct Options {
     pub ring_bytes: u64,
     /// Sockets and pipes, too.
     pub sockets: bool,
-    /// Stop targets that map an unknown library until it is attached; only for launched commands.
-    pub hold: bool,
+    /// Library probes are set in targets only, where the kernel can do that.
+    pub scoped: bool,
     /// Numbers of processes kept for targets that exist already.
     pub reserved: u32,
     pub scope: Scope,
@@ -73,7 +73,7 @@ pub fn open<'obj>(
     // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
     ro.iot_cfg.rows = rows.len() as u32;
-    ro.iot_cfg.hold = u8::from(options.hold);
+    ro.iot_cfg.scoped = u8::from(options.scoped && tier == Some(LibTier::Session));
     ro.iot_cfg.sockets = u8::from(options.sockets);
     ro.iot_cfg.own = std::process::id();
     (ro.iot_cfg.pid_level, ro.iot_cfg.pid_ns) = (options.namespace.level, options.namespace.inode);
@@ -154,7 +154,7 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
     let options = Options {
         layers: LAYERS.to_vec(),
         ring_bytes: 0,
-        hold: false,
+        scoped: false,
         reserved: 0,
         sockets: false,
         scope: Scope::Listed,

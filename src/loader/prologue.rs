@@ -54,7 +54,7 @@ pub enum PrologueError {
 /// Instructions a probe may be moved past.
 const MOVES: usize = 4;
 /// A longer function is not searched for jumps, so its probe stays at its start.
-const SEARCHED: usize = 1 << 16;
+pub const SEARCHED: usize = 1 << 16;
 /// The longest instruction.
 const INSN_MAX: usize = 15;
 /// The integer argument registers of the `x86_64` calling convention, and the stack pointer.

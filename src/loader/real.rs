@@ -2,18 +2,31 @@
 //! the one below it, which other paths may lead to as well.
 
 use crate::event::{FileKey, wire};
-use crate::loader::maps::Mapping;
+use crate::loader::examine::{Seen, Written};
 use crate::skel::IotraceProgs;
 use crate::skel::types::iot_real;
 use libbpf_rs::ProgramInput;
 
 /// The file that a process has mapped there; what /proc says, where the kernel cannot be asked (before Linux 5.17).
-pub fn file(progs: &IotraceProgs<'_>, pid: u32, mapping: &Mapping) -> FileKey {
-    let question = iot_real { pid, address: mapping.start, ..Default::default() };
-    let mut bytes = wire::real_bytes(&question).to_vec();
+pub fn file(progs: &IotraceProgs<'_>, pid: u32, seen: &Seen) -> FileKey {
+    let (dev, ino) = seen.inode();
+    let told = FileKey { dev, generation: 0, ino };
+    let Seen::Mapping(mapping) = seen else { return told };
+    let answer = ask(progs, &iot_real { pid, address: mapping.start, fd: -1, ..Default::default() });
+    answer.map_or(told, |(file, _)| file)
+}
+
+/// The file that a thread has open as this descriptor, and when it was last written. Nothing of the file system is asked, which may
+/// not answer.
+pub fn descriptor(progs: &IotraceProgs<'_>, tid: u32, fd: i32) -> Option<(FileKey, Written)> {
+    ask(progs, &iot_real { pid: tid, fd, ..Default::default() })
+}
+
+fn ask(progs: &IotraceProgs<'_>, question: &iot_real) -> Option<(FileKey, Written)> {
+    let mut bytes = wire::real_bytes(question).to_vec();
     let input = ProgramInput { context_in: Some(&mut bytes), ..Default::default() };
-    let asked = progs.iot_real_file.test_run(input).is_ok();
-    let answer = wire::real(&bytes).filter(|answer| asked && answer.found != 0);
-    let told = FileKey { dev: mapping.dev, generation: 0, ino: mapping.inode };
-    answer.map_or(told, |a| FileKey { dev: a.dev, generation: a.generation, ino: a.ino })
+    progs.iot_real_file.test_run(input).ok()?;
+    let a = wire::real(&bytes).filter(|answer| answer.found != 0)?;
+    let file = FileKey { dev: a.dev, generation: a.generation, ino: a.ino };
+    Some((file, (a.sec as i64, i64::from(a.nsec))))
 }

@@ -4,17 +4,23 @@ use crate::catalog::{Catalog, Row};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::event::{Event, FileKey, wire};
-use crate::loader::attach::Engine;
+use crate::loader::attach::{Engine, Target};
 use crate::loader::detail::{Choice, Plan, Slow, Sources};
+use crate::loader::examine::Seen;
+use crate::loader::existing;
 use crate::loader::functions;
+use crate::loader::guardian::Next;
 use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::Capabilities;
+use crate::loader::maps;
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
 use crate::loader::programs;
 pub use crate::loader::programs::{Options, Scope, Stores};
+use crate::loader::real;
 use crate::loader::rings::{self, Layout};
+use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
@@ -24,15 +30,16 @@ use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 /// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
 const LIB_JUDGED: u32 = 2;
+const LIB_PROBED: u32 = 3;
+/// `IOT_COPIES_STACKS` of `bpf/task.h`.
+const COPIES_STACKS: u8 = 2;
 
 /// How long after probes were set calls return whose entry was before them: that is no loss.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -70,6 +77,10 @@ pub struct Session<'obj> {
     looked_into: BTreeSet<u32>,
     /// Who tells how much besides sums.
     sources: Option<Sources>,
+    /// Processes of a held command that have begun with the probes that they are to have, by number.
+    begun: HashSet<u32>,
+    /// Calls may meet probes twice.
+    exchanging: bool,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -119,7 +130,7 @@ impl<'obj> Session<'obj> {
             None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
         };
         let rows = rows.to_vec();
-        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default());
+        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), options.scoped);
         let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
         let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
         let hooks = refused
@@ -147,6 +158,8 @@ impl<'obj> Session<'obj> {
             settles: None,
             looked_into: BTreeSet::new(),
             sources: None,
+            begun: HashSet::new(),
+            exchanging: false,
         };
         if options.detail.is_some() {
             session.sources = Some(Sources::create(&session.skel.maps)?);
@@ -200,6 +213,12 @@ impl<'obj> Session<'obj> {
         Ok(())
     }
 
+    /// The command has a filter of system calls by us, besides those that we have ourselves.
+    pub fn expect_filters(&mut self) {
+        let own = std::fs::read("/proc/self/status").map(|text| maps::status(&text)).unwrap_or_default();
+        self.engine.expect_filters(own.filters.unwrap_or(0) + 1);
+    }
+
     /// How long it took so far to attach hooks and to look into files that were mapped.
     pub fn attaching(&self) -> Duration {
         self.attaching
@@ -233,12 +252,10 @@ impl<'obj> Session<'obj> {
 
     /// Of which processes how many calls were only summed up that were wanted one by one, since the last time.
     pub fn refused(&mut self) -> Vec<(u32, u64)> {
-        let targets = &self.skel.maps.iot_targets;
-        let numbers = || {
-            let values = targets.keys().filter_map(|pid| targets.lookup(&pid, MapFlags::ANY).ok().flatten());
-            values.filter_map(|value| value.first_chunk().map(|b| u32::from_ne_bytes(*b))).collect()
-        };
-        self.sources.as_mut().map(|sources| sources.tick(numbers)).unwrap_or_default()
+        let Some(mut sources) = self.sources.take() else { return Vec::new() };
+        let refused = sources.tick(|| self.numbers().collect());
+        self.sources = Some(sources);
+        refused
     }
 
     /// Makes a process a target, unless it is one; `armed: false` means from its next exec on. Is it a new one?
@@ -247,7 +264,14 @@ impl<'obj> Session<'obj> {
         value.extend(u16::from(armed).to_ne_bytes());
         value.extend(0_u16.to_ne_bytes());
         match self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                if armed && existing::copies_stacks(pid) {
+                    value[4] |= COPIES_STACKS;
+                    // It may have ended.
+                    let _ = self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::EXIST);
+                }
+                Ok(true)
+            }
             Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => Ok(false),
             Err(e) => Err(e).with_context(|| format!("process {pid} as a target")),
         }
@@ -262,32 +286,147 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Attaches to every library a process maps, and lets it go on if it was held. The layers that have new probes.
-    ///
-    /// `held` is what the kernel side said: by now another thread of the process may have been told to stop again.
-    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, held: bool) -> BTreeSet<Layer> {
+    /// Attaches to every library that a process maps, if it is a target. The layers that have new probes. `moved`: its first
+    /// thread is another one by now.
+    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, moved: bool) -> BTreeSet<Layer> {
         let before = self.engine.verdicts();
-        if !asked.is_some_and(|file| self.engine.is_judged(pid, file)) {
+        if moved && let Some(process) = self.process_of(pid) {
+            self.engine.forget(process);
+        }
+        if let Some(file) = asked
+            && self.engine.is_judged(pid, file)
+        {
+            self.mark(file, true);
+            if self.engine.sets_in_each(Some((file.dev, file.ino))) {
+                self.attach_to(pid, asked);
+            }
+        } else {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
-            self.set_settled(false);
-            let begun = Instant::now();
-            let inode = asked.map(|file| (file.dev, file.ino));
-            let settled = self.engine.judge_process(pid, inode, &self.skel.progs).unwrap_or_default();
-            self.attaching += begun.elapsed();
-            self.settles = Some(Instant::now() + SETTLE);
+            let settled = self.attach_to(pid, asked);
             if let Some(file) = asked {
                 self.looked_into.insert(pid);
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
                 self.engine.learn(file);
             }
-        } else if let Some(file) = asked {
-            self.mark(file, true);
         }
-        self.release(pid, held);
+        self.new_layers(before)
+    }
+
+    /// Before a call of a held command goes on: the probes that its process needs from then on. Nothing is lost meanwhile. What need
+    /// not be asked again.
+    pub fn prepare(&mut self, notice: &Notice) -> Next {
+        let before = self.engine.verdicts();
+        let knows_file = match notice.call {
+            Call::Map(fd) => self.prepare_mapping(notice.tid, fd),
+            Call::Start => {
+                self.begun.extend(self.process_of(notice.tid));
+                // The program itself is mapped first; its libraries are told by `mmap`.
+                let settled = self.attach_to(notice.tid, None);
+                settled.first().is_some_and(|inode| !self.engine.sets_in_each(Some(*inode)))
+            }
+            // A thread that begins is the guardian's own affair: this is the first one of a process.
+            Call::Fork => {
+                if self.engine.sets_in_each(None)
+                    && let Some(process) = self.process_of(notice.tid)
+                    && self.begun.insert(process)
+                {
+                    self.attach_to(notice.tid, None);
+                }
+                false
+            }
+        };
+        self.new_layers(before);
+        // It has what its parent has.
+        Next { knows_file, knows_forks: !self.engine.sets_in_each(None) }
+    }
+
+    /// True: nothing has to be done where that file is mapped.
+    fn prepare_mapping(&mut self, tid: u32, fd: i32) -> bool {
+        let Some((file, written)) = real::descriptor(&self.skel.progs, tid, fd) else { return false };
+        let inode = Some((file.dev, file.ino));
+        if self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode) {
+            return true;
+        }
+        let status = std::fs::read(format!("/proc/{tid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
+        let pid = status.tgid.unwrap_or(tid);
+        let Some(process) = self.process_of(pid) else { return false };
+        if self.engine.spares(Target { pid, process }) {
+            return false;
+        }
+        self.attaches(process, |engine, skel| {
+            engine.meet(Target { pid, process }, &Seen::Descriptor(fd, (file.dev, file.ino)), &skel.progs);
+            engine.learn(file);
+        });
+        self.mark(file, true);
+        self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode)
+    }
+
+    /// Sets the probes of what a process maps; see [`Engine::judge_process`].
+    fn attach_to(&mut self, pid: u32, asked: Option<FileKey>) -> Vec<(u32, u64)> {
+        let Some(process) = self.process_of(pid) else { return Vec::new() };
+        let inode = asked.map(|file| (file.dev, file.ino));
+        self.attaches(process, |engine, skel| engine.judge_process(Target { pid, process }, inode, &skel.progs))
+    }
+
+    fn set_several(&mut self, process: u32) {
+        let several = u32::from(self.engine.may_have_several(process));
+        if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
+            data.iot_several = several;
+        }
+    }
+
+    fn attaches<T>(&mut self, process: u32, set: impl FnOnce(&mut Engine, &IotraceSkel<'_>) -> T) -> T {
+        self.set_settled(false);
+        self.set_several(process);
+        let begun = Instant::now();
+        let done = set(&mut self.engine, &self.skel);
+        // It may be known by now that stacks are switched.
+        self.set_several(process);
+        self.share();
+        self.attaching += begun.elapsed();
+        self.settles = Some(Instant::now() + SETTLE);
+        done
+    }
+
+    /// The layers that have new probes since the verdicts `before`.
+    fn new_layers(&mut self, before: Vec<Coverage>) -> BTreeSet<Layer> {
         let new = self.engine.verdicts();
         let layers = new.iter().filter(|c| c.status == "attached").map(|c| c.layer).collect();
         self.hooks.extend(before.into_iter().chain(new));
         layers
+    }
+
+    /// Takes the probes of processes away that have ended.
+    pub fn tidy(&mut self) {
+        let alive: HashSet<u32> = self.numbers().collect();
+        self.begun.retain(|process| alive.contains(process));
+        self.engine.retain(|process| alive.contains(&process));
+        if self.exchanging && self.engine.exchanged() {
+            self.set_exchanging(false);
+        }
+        self.share();
+    }
+
+    fn set_exchanging(&mut self, on: bool) {
+        self.exchanging = on;
+        if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
+            data.iot_exchanging = u32::from(on);
+        }
+    }
+
+    /// Sets those probes in all processes that are too many for each.
+    fn share(&mut self) {
+        if self.engine.has_too_many() {
+            self.set_exchanging(true);
+            self.engine.share(&self.skel.progs);
+        }
+    }
+
+    /// The numbers of all targets.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        let targets = &self.skel.maps.iot_targets;
+        let values = targets.keys().filter_map(|pid| targets.lookup(&pid, MapFlags::ANY).ok().flatten());
+        values.filter_map(|value| value.first_chunk().map(|b| u32::from_ne_bytes(*b)))
     }
 
     /// Of processes that were looked into as far as what they asked about: what nobody asked about (a question found no room,
@@ -295,8 +434,8 @@ impl<'obj> Session<'obj> {
     fn look_again(&mut self) {
         for pid in std::mem::take(&mut self.looked_into) {
             // Its number may be another process's by now.
-            if self.process_of(pid).is_some() {
-                let _ = self.engine.judge_process(pid, None, &self.skel.progs);
+            if let Some(process) = self.process_of(pid) {
+                self.engine.judge_process(Target { pid, process }, None, &self.skel.progs);
             }
         }
     }
@@ -313,23 +452,10 @@ impl<'obj> Session<'obj> {
         {
             // With it stands when the file was written, as the kernel side saw it. A table that had no room for it only
             // means that the file is asked about again.
-            *state = LIB_JUDGED.to_ne_bytes();
+            *state = (if self.engine.sets_in_each(Some((file.dev, file.ino))) { LIB_PROBED } else { LIB_JUDGED })
+                .to_ne_bytes();
             let _ = libs.update(&key, &value, MapFlags::EXIST);
         }
-    }
-
-    fn release(&self, pid: u32, stopped: bool) {
-        let held = &self.skel.maps.iot_held;
-        let noted = held.lookup(&pid.to_ne_bytes(), MapFlags::ANY).is_ok_and(|v| v.is_some());
-        if noted || stopped {
-            let _ = held.delete(&pid.to_ne_bytes());
-            resume(pid);
-        }
-    }
-
-    /// Lets a process go on whose stop was told after the trace had ended.
-    pub fn resume(&self, pid: u32) {
-        resume(pid);
     }
 
     /// The number that it has as a target, while it is one.
@@ -352,11 +478,6 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// The table of stopped processes, for the guardian.
-    pub fn held(&self) -> BorrowedFd<'_> {
-        self.skel.maps.iot_held.as_fd()
-    }
-
     /// Tells the kernel side whether library probes stay as they are now.
     fn set_settled(&mut self, settled: bool) {
         if let Some(data) = self.skel.maps.data_data.as_deref_mut() {
@@ -364,8 +485,7 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Ends the trace in the kernel: no hook fires after this, no process stays stopped. Requests of devices that are not
-    /// over.
+    /// Ends the trace in the kernel: no hook fires after this. Requests of devices that are not over.
     pub fn detach(&mut self) -> Vec<Event> {
         let before: HashSet<u64> = inflight::requests(&self.skel.maps).iter().map(|r| r.req).collect();
         // All at once, or what runs on would be seen by some of the hooks only.
@@ -385,7 +505,6 @@ impl<'obj> Session<'obj> {
             inflight::run(&end);
         }
         self.misses.last();
-        release_all(&self.skel.maps.iot_held);
         // Nobody tells the end of what is issued while the hooks are detached.
         let after = inflight::requests(&self.skel.maps);
         after.iter().filter(|r| before.contains(&r.req)).map(inflight::open).collect()
@@ -506,26 +625,10 @@ impl<'obj> Session<'obj> {
     }
 }
 
-fn resume(pid: u32) {
-    // It may be gone.
-    let _ = kill(Pid::from_raw(pid as i32), Signal::SIGCONT);
-}
-
 impl Drop for Session<'_> {
-    /// Also when something failed or panicked on the way: nobody may stay stopped.
+    /// Also when something failed or panicked on the way: nobody keeps a probe.
     fn drop(&mut self) {
         self.detach();
-    }
-}
-
-/// Lets every stopped process go on.
-pub fn release_all(held: &impl libbpf_rs::MapCore) {
-    let pids: Vec<Vec<u8>> = held.keys().collect();
-    for key in pids {
-        if let Some(pid) = key.first_chunk().map(|b| u32::from_ne_bytes(*b)) {
-            resume(pid);
-            let _ = held.delete(&key);
-        }
     }
 }
 

@@ -265,6 +265,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         } as u8,
         sums: sums(row).0 as u8,
         opens: u8::from(!syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
+        jumps: u8::from(row.jumps),
         ..Default::default()
     }
 }

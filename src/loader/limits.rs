@@ -1,0 +1,164 @@
+//! Limits of resources that the caller has set: the tracer raises its own as far as it may, the command keeps the caller's, and
+//! one that is in the way is named.
+
+use anyhow::Error;
+use nix::sys::signal::{SigSet, Signal};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::sync::OnceLock;
+
+/// What a trace takes of open files: about 330 for all programs and maps, and some for each library.
+const OPEN_FILES: u64 = 512;
+/// More than any trace takes.
+const PLENTY: u64 = 1 << 16;
+
+/// What is raised, to where if that is allowed (`None`: without bounds), and its name for the launcher.
+const RAISED: [(Resource, Option<u64>, &str); 2] =
+    [(Resource::Nofile, Some(PLENTY), "nofile"), (Resource::Fsize, None, "fsize")];
+/// No limits were changed; a limit without bounds.
+const NONE: &str = "-";
+
+/// What the caller had set, where that was changed, for the command.
+static CALLERS: OnceLock<Vec<(Resource, Rlimit)>> = OnceLock::new();
+
+/// Raises the limits of this process, and blocks the signal that would end it at the limit on the size of files: the write fails
+/// instead. Before there are other threads.
+pub fn prepare() {
+    ignore_size();
+    CALLERS.get_or_init(|| RAISED.into_iter().filter_map(|(resource, wanted, _)| raise(resource, wanted)).collect());
+}
+
+/// A write beyond the limit on the size of files is an error of this thread and of those that it starts, and no more.
+pub fn ignore_size() {
+    // It cannot fail with a signal that there is. A command unblocks all.
+    let _ = SigSet::from_iter([Signal::SIGXFSZ]).thread_block();
+}
+
+/// What it was before, if that has changed.
+fn raise(resource: Resource, wanted: Option<u64>) -> Option<(Resource, Rlimit)> {
+    let old = getrlimit(resource);
+    // None of them is lowered.
+    let maximum = old.maximum.and_then(|hard| wanted.map(|wanted| wanted.max(hard)));
+    let most = Rlimit { current: maximum, maximum };
+    let allowed = Rlimit { current: old.maximum, ..old };
+    let _ = setrlimit(resource, most).or_else(|_| setrlimit(resource, allowed));
+    (getrlimit(resource) != old).then_some((resource, old))
+}
+
+/// The caller's limits, for the launcher.
+pub fn callers() -> String {
+    let all = CALLERS.get().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() {
+        return NONE.to_owned();
+    }
+    let number = |n: Option<u64>| n.map_or_else(|| NONE.to_owned(), |n| n.to_string());
+    let name = |resource| RAISED.iter().find(|r| r.0 == resource).map_or("", |r| r.2);
+    let texts = all.iter().map(|(of, l)| format!("{}:{}:{}", name(*of), number(l.current), number(l.maximum)));
+    texts.collect::<Vec<_>>().join(",")
+}
+
+/// The same as the launcher is given them, for [`restore`].
+pub fn inherit(text: &str) {
+    let number = |text: &str| if text == NONE { Some(None) } else { text.parse().ok().map(Some) };
+    let one = |text: &str| {
+        let mut parts = text.split(':');
+        let (name, current, maximum) = (parts.next()?, number(parts.next()?)?, number(parts.next()?)?);
+        let resource = RAISED.iter().find(|r| r.2 == name)?.0;
+        Some((resource, Rlimit { current, maximum }))
+    };
+    CALLERS.get_or_init(|| text.split(',').filter_map(one).collect());
+}
+
+/// Gives a process that becomes the command the caller's limits.
+///
+/// # Errors
+/// When the kernel refuses that, which it does not to whom they were raised.
+pub fn restore() -> io::Result<()> {
+    let all = CALLERS.get().map(Vec::as_slice).unwrap_or_default();
+    all.iter().try_for_each(|(resource, limit)| Ok(setrlimit(*resource, *limit)?))
+}
+
+const WAYS_OUT: &str = "in limits.conf(5) or LimitNOFILE= and LimitFSIZE= of a service; as root, or with CAP_SYS_RESOURCE, the \
+                        tracer raises it by itself";
+
+/// How many files may be open, or why these are too few.
+///
+/// # Errors
+/// When a trace takes more.
+pub fn open_files() -> Result<String, String> {
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < OPEN_FILES => {
+            Err(format!("{most} open files are allowed (ulimit -n), and a trace takes {OPEN_FILES}"))
+        }
+        most => Ok(most.map_or_else(|| "unlimited".to_owned(), |most| format!("{most} are allowed"))),
+    }
+}
+
+/// What to do about it.
+pub const OPEN_FILES_WAY_OUT: &str = "raise the limit: ulimit -n 65536 where the hard limit allows it, else nofile in limits.conf(5) \
+                                      or LimitNOFILE= of a service; as root, or with CAP_SYS_RESOURCE, the tracer raises it by itself";
+
+/// A limit that is in the way, and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct InTheWay(String);
+
+/// An error that a limit is the cause of says so.
+pub fn explained(error: Error) -> Error {
+    if error.downcast_ref::<InTheWay>().is_some() {
+        return error;
+    }
+    let number = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    // libbpf's errors are texts.
+    let is = |errno: nix::errno::Errno| {
+        number == Some(errno as i32) || format!("{error:#}").contains(&format!("(os error {})", errno as i32))
+    };
+    let why = if is(nix::errno::Errno::EMFILE) {
+        getrlimit(Resource::Nofile)
+            .current
+            .map(|most| format!("too many open files: {most} are allowed (ulimit -n); raise that"))
+    } else if is(nix::errno::Errno::EFBIG) {
+        let of = getrlimit(Resource::Fsize).current;
+        of.map(|most| format!("no file may be larger than {most} bytes (ulimit -f); raise that"))
+    } else {
+        None
+    };
+    match why {
+        Some(why) => error.context(InTheWay(format!("{why} limit {WAYS_OUT}"))),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn an_error_of_a_limit_names_it_once() {
+        let error = |n| Error::from(io::Error::from_raw_os_error(n)).context("cannot write x");
+        let said = format!("{:#}", explained(explained(error(24)).context("more")));
+        assert_eq!(said.matches("ulimit -n").count(), 1, "{said}");
+        assert!(
+            said.contains("limits.conf") && said.ends_with("cannot write x: Too many open files (os error 24)"),
+            "{said}"
+        );
+        assert_eq!(format!("{:#}", explained(error(28))), "cannot write x: No space left on device (os error 28)");
+        // Without a limit it is the file system's.
+        let efbig = format!("{:#}", explained(error(27)));
+        assert_eq!(efbig.contains("ulimit -f"), getrlimit(Resource::Fsize).current.is_some(), "{efbig}");
+        let of_text: Error =
+            Result::<(), _>::Err(anyhow::anyhow!("libbpf: failed (os error 24)")).context("x").unwrap_err();
+        assert!(format!("{:#}", explained(of_text)).contains("ulimit -n"));
+    }
+
+    #[test]
+    fn what_the_launcher_is_given_is_what_it_sets() {
+        inherit("nofile:64:128,fsize:-:-,bogus:1:2,fsize:x:1");
+        let limit = |current, maximum| Rlimit { current, maximum };
+        let all = CALLERS.get().unwrap();
+        assert_eq!(*all, [(Resource::Nofile, limit(Some(64), Some(128))), (Resource::Fsize, limit(None, None))]);
+        assert_eq!(callers(), "nofile:64:128,fsize:-:-");
+    }
+}
