@@ -26,6 +26,7 @@ use std::time::Duration;
         sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
         sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
+        iotrace-bpf --report io.txt -- gzip -c f > f.gz          stdout is the command's; the report goes to a file, or stderr\n  \
         iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
          iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
          SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\
@@ -68,8 +69,9 @@ pub struct RecordArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
     /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
-    /// said), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers of --probes
-    /// files are added
+    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps the
+    /// libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers of
+    /// --probes files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
@@ -104,6 +106,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub job_vars: Vec<String>,
     #[command(flatten)]
+    pub tell: TellArgs,
+    #[command(flatten)]
     pub show: ShowArgs,
     /// The command to start and trace with all its children
     #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
@@ -111,6 +115,15 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The option that has whoever is there traced, and nobody in particular.
+    pub const fn wide(&self) -> Option<&'static str> {
+        match (self.system, &self.cgroup) {
+            (true, _) => Some("--system"),
+            (false, Some(_)) => Some("--cgroup"),
+            (false, None) => None,
+        }
+    }
+
     /// Are calls summed up in the kernel?
     pub fn aggregates(&self) -> bool {
         self.aggregate.unwrap_or(!self.detail.is_empty() || (self.system && self.output.is_none()))
@@ -131,6 +144,13 @@ pub struct RotateArgs {
     pub keep_size: Option<u64>,
 }
 
+impl RotateArgs {
+    /// Do datasets follow each other?
+    pub const fn is_wanted(&self) -> bool {
+        self.rotate_time.is_some() || self.rotate_size.is_some() || self.keep_size.is_some()
+    }
+}
+
 /// What is kept in memory, and when it is written.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FlightArgs {
@@ -147,6 +167,18 @@ pub struct FlightArgs {
     /// process)
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
     pub trigger: Vec<Trigger>,
+}
+
+/// What is printed of a trace, and where.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TellArgs {
+    /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to stdout.
+    /// Ranks of a job: FILE.NODE
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print nothing but errors: no report (unless --report names a file), no messages, no dashboard
+    #[arg(short, long, conflicts_with = "batch")]
+    pub quiet: bool,
 }
 
 /// What is shown while it happens, or of a dataset, and how.

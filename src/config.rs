@@ -50,10 +50,15 @@ pub fn parse(args: Vec<OsString>) -> Result<Cli, Wrong> {
 
 /// What the parser does not know of options that do not go together.
 fn agreeing(cli: Cli) -> Result<Cli, Wrong> {
-    if cli.record.detail.is_empty() || cli.record.aggregates() {
+    let args = &cli.record;
+    let several = args.flight.flight.is_some() || args.rotate.is_wanted();
+    let why = if !args.detail.is_empty() && !args.aggregates() {
+        "--detail says which calls are recorded besides sums; with --aggregate=no all are"
+    } else if args.tell.report.is_some() && several && !args.show.batch {
+        "--report: --flight and datasets that follow each other have no report at the end; `iotrace-bpf report DIR` makes one"
+    } else {
         return Ok(cli);
-    }
-    let why = "--detail says which calls are recorded besides sums; with --aggregate=no all are";
+    };
     Err(Wrong::Usage(Cli::command().error(ErrorKind::ArgumentConflict, why)))
 }
 

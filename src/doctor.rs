@@ -1,9 +1,13 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
 use crate::catalog;
+use crate::cli::USUAL;
 use crate::loader::kernel::{self, Capabilities};
 use crate::loader::privileges::{self, Capability, HOLD};
-use crate::loader::{hooks::Group, namespace, programs};
+use crate::loader::{hooks::Group, limits, namespace, programs};
+use crate::probes;
+use crate::record::said;
+use crate::words::Layer;
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
@@ -24,14 +28,13 @@ struct Check {
 
 /// Checks before a trace, so that the message names the cause and not what followed from it. `launches`: of a command.
 pub fn preflight(launches: bool) -> Result<()> {
-    for check in [capabilities(), btf(), lockdown(), pid_namespace()] {
+    for check in [capabilities(), btf(), lockdown(), pid_namespace(), open_files()] {
         if let Err(why) = check.found {
             anyhow::bail!("{why}\n  {}", check.way_out);
         }
     }
     for Capability { name, lost, .. } in privileges::missing().iter().filter(|c| launches || c.name != HOLD) {
-        // A closed stderr must not cost a trace.
-        let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: without {name}: {lost}");
+        said::note(&format!("warning: without {name}: {lost}"));
     }
     Ok(())
 }
@@ -162,6 +165,21 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
     ]
 }
 
+/// Whom library probes slow.
+fn library_layers() -> Check {
+    let all = USUAL.into_iter().filter(|layer| probes::has_breakpoints(*layer)).map(Layer::name);
+    let all = all.collect::<Vec<_>>().join(", ");
+    Check {
+        name: "library probes",
+        found: Ok(format!(
+            "run in every process of the node that maps the libraries, traced or not: --system and --cgroup leave {all} out \
+             unless --layers names them"
+        )),
+        way_out: "",
+        needed: false,
+    }
+}
+
 /// Every group of programs, loaded for real.
 fn groups(caps: &Capabilities) -> Vec<Check> {
     let verdicts = programs::try_groups(caps.lib_tier(), &catalog::rows());
@@ -177,9 +195,14 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
     verdicts.into_iter().map(check).collect()
 }
 
+fn open_files() -> Check {
+    Check { name: "open files", found: limits::open_files(), way_out: limits::OPEN_FILES_WAY_OUT, needed: true }
+}
+
 /// Prints every check; the exit status is 0 when a trace can run.
 pub fn run(out: &mut dyn Write) -> Result<u8> {
-    let mut checks = vec![user(), capabilities(), btf(), lockdown(), pid_namespace()];
+    limits::prepare();
+    let mut checks = vec![user(), capabilities(), btf(), lockdown(), pid_namespace(), open_files()];
     let possible = checks.iter().all(|c| c.found.is_ok());
     checks.extend(other_capabilities());
     checks.push(tracefs());
@@ -188,6 +211,7 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
         match kernel::try_all() {
             Ok(caps) => {
                 checks.extend(tiers(&caps));
+                checks.push(library_layers());
                 checks.extend(groups(&caps));
             }
             Err(why) => checks.push(Check {

@@ -3,7 +3,7 @@
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::export::text::message;
-use iotrace_bpf::loader::launch;
+use iotrace_bpf::loader::{guardian, launch};
 use iotrace_bpf::record::{TOOL_FAILED, ranks};
 use iotrace_bpf::{config, doctor, export, probes, record, replay};
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let outcome = match args.split_first() {
         Some((first, rest)) if first == launch::LAUNCHER => launch::launcher_main(rest).map(|()| 0),
         Some((first, rest)) if first == ranks::NODE => node(rest),
-        Some((first, rest)) if first == launch::GUARDIAN => launch::guardian_main(rest).map(|()| 0),
+        Some((first, rest)) if first == guardian::GUARDIAN => guardian::main(rest).map(|()| 0),
         _ => run(parse(std::env::args_os().collect())),
     };
     match outcome {

@@ -12,9 +12,10 @@ mod output;
 mod place;
 pub mod rank;
 pub mod ranks;
+mod report;
 mod rotation;
 mod run;
-mod said;
+pub mod said;
 pub mod sampler;
 mod serving;
 mod talk;
@@ -29,6 +30,7 @@ use self::destination::Destination;
 use self::detail::Chooser;
 use self::flight::SharedAlarm;
 use self::ranks::{Meeting, Ranks};
+use self::report::Report;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
@@ -40,12 +42,13 @@ use crate::cli::RecordArgs;
 use crate::correlate::Config;
 use crate::doctor;
 use crate::export;
+use crate::loader::guardian::Guards;
 use crate::loader::launch::{self, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
-use crate::loader::session::{Options, Session, Stores};
+use crate::loader::session::{Options, Scope, Session, Stores};
 use crate::loader::sums::Taker;
-use crate::loader::{kernel, mounts, namespace, privileges};
+use crate::loader::{kernel, limits, mounts, namespace};
 use crate::metrics::endpoint;
 use crate::probes;
 use anyhow::{Context as _, Result, anyhow};
@@ -53,7 +56,6 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write as _;
 use std::mem::MaybeUninit;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -69,8 +71,6 @@ const QUEUE: usize = 256;
 const DUMP: Signal = Signal::SIGUSR1;
 /// Asks for a dataset of what is kept in memory.
 const WRITE: Signal = Signal::SIGUSR2;
-/// How long after the end of the rings a stop may still be told.
-const LATE: Duration = Duration::from_millis(50);
 
 /// Records as the command line says; returns the exit status.
 pub fn record(args: &RecordArgs) -> Result<u8> {
@@ -79,7 +79,7 @@ pub fn record(args: &RecordArgs) -> Result<u8> {
     {
         return Ok(code);
     }
-    trace(args, None)
+    trace(args, None).map_err(limits::explained)
 }
 
 /// Records the ranks of a job on this node, in a directory named by it; returns the exit status.
@@ -90,19 +90,26 @@ pub fn record_ranks(mut args: RecordArgs, meeting: &Meeting) -> Result<u8> {
         export::make_shared(&all, launch::invoking_user(), nix::unistd::geteuid().is_root())?;
         args.output = Some(own);
     }
-    trace(&args, Some(Ranks::new(meeting)))
+    trace(&args, Some(Ranks::new(meeting))).map_err(limits::explained)
 }
 
 fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let begun = Instant::now();
+    if args.tell.quiet {
+        said::be_quiet();
+    }
+    limits::prepare();
+    let catalog = probes::catalog(&args.added)?;
+    let layers = probes::layers(&args.layers, &catalog, args.wide().is_some())?;
+    if let Some(whom) = args.wide().and_then(|_| probes::slows(&layers)) {
+        said::note(&whom);
+    }
     doctor::preflight(!args.run.is_empty())?;
     let of_ranks = ranks.is_some();
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;
     let rotation = if keeps.is_some() { None } else { Rotation::wanted(args.rotate)? };
     let several = rotation.is_some() || keeps.is_some();
-    let catalog = probes::catalog(&args.added)?;
-    let layers = probes::layers(&args.layers, &catalog)?;
     let host = rank::host();
 
     // The port before the command, too.
@@ -121,7 +128,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
     }
 
-    // The output before the command: a bad directory must not cost a run.
+    // The output before the command: a bad file or directory must not cost a run.
+    let report = Report::open(args, of_ranks)?;
     let mut destination = Destination::new(args.output.as_deref());
     let writer = destination.writer(&host, args, rotation.as_ref())?;
 
@@ -132,8 +140,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
-        // Others than the command are not to be stopped.
-        hold: matches!(targets, Targets::Command(_)) && privileges::may_hold(),
+        scoped: targets.scope() == Scope::Listed,
         reserved: reserved + if of_ranks { ranks::ROOM } else { 0 },
         scope: targets.scope(),
         namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,
@@ -206,7 +213,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         gauges,
         totals: Totals::default(),
         sampler: Some(sampler),
-        guardian: None,
+        sender: sender.clone(),
+        guards: Guards::default(),
         command: None,
         ranks,
         viewer: &viewer,
@@ -216,7 +224,13 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         stuck: Stuck::wanted(&args.flight.trigger),
         board,
         watching: &mut watching,
-        begin: Some(watching::Begin { destination: &destination, host: &host, left: sender, alarm }),
+        begin: Some(watching::Begin {
+            destination: &destination,
+            host: &host,
+            left: sender,
+            alarm,
+            report: report.clone(),
+        }),
         told: false,
         warned: false,
         loading,
@@ -229,39 +243,33 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     drop(run);
     viewer.end();
     let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
-    // Stops that were on their way when the session let everybody go. Whatever else arrives does not make it longer.
-    let until = Instant::now() + LATE;
-    let mut signals = Vec::new();
-    while let Ok(late) = control.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        match late {
-            Control::Mapped(m) if m.held => session.resume(m.pid),
-            Control::Signal(s) => signals.push(s),
-            Control::Mapped(_) | Control::Left => {}
-        }
-    }
+    // Signals that came while the trace ended.
+    let signals: Vec<Signal> = control
+        .try_iter()
+        .filter_map(|late| match late {
+            Control::Signal(signal) => Some(signal),
+            _ => None,
+        })
+        .collect();
     let mut waiting = Waiting { told: warned, signals: signals.into_iter(), control: &control };
     let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
     destination.said.screen_ended();
     if let Some(counted) = counted.filter(|_| !args.show.batch) {
-        // Nobody may read it any more.
-        let _ = std::io::stdout().write_all(counted.as_bytes());
+        // What it cannot be written to must not hide why there is no dataset.
+        let _ = report.write(|out| Ok(out.write_all(counted.as_bytes())?));
     }
     let started = command.is_some() || args.run.is_empty() || of_ranks;
     if started && outcome.is_ok() && written.is_ok() {
         destination.find();
-        if !args.show.batch && !several {
-            summary(&destination.path)?;
+        if !args.show.batch && !several && !report.is_unwanted() {
+            report.write(|out| export::report::run(&destination.path, false, out))?;
         }
         if keeps.is_some() {
             // Each was told when it was written.
         } else if let Some(dir) = destination.settle()? {
             let what = if several { "datasets" } else { "dataset" };
-            let _ = writeln!(
-                std::io::stderr(),
-                "iotrace-bpf: {what} in {}",
-                export::text::escape(dir.as_os_str().as_encoded_bytes())
-            );
+            said::note(&format!("{what} in {}", export::text::escape(dir.as_os_str().as_encoded_bytes())));
         }
     }
     if let (Some(command), Err(_)) = (&mut command, &written)
@@ -319,13 +327,6 @@ fn pass_on(command: &Launched, signal: Signal) {
         // It may have ended by itself.
         let _ = kill(Pid::from_raw(command.pid() as i32), signal);
     }
-}
-
-/// The report on what was recorded, on stdout.
-fn summary(dataset: &Path) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let shown = export::report::run(dataset, false, &mut out).and_then(|()| Ok(out.flush()?));
-    shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })
 }
 
 /// Nanoseconds since 1970.

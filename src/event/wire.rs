@@ -161,7 +161,7 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
 }
 
 const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 8);
-const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 2 * 4);
+const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 4 * 4 + 8);
 const _: () = assert!(size_of::<t::iot_call>() == 64);
 const _: () = assert!(size_of::<t::iot_syscall>() == 80);
 const _: () = assert!(size_of::<t::iot_enter>() == 24);
@@ -245,8 +245,8 @@ pub struct Mapped {
     pub pid: u32,
     /// None: a process that is to be looked at whole.
     pub file: Option<FileKey>,
-    /// The process is stopped and waits for SIGCONT.
-    pub held: bool,
+    /// A thread that was not its first has executed a program: what is attached to the process before is gone.
+    pub moved: bool,
 }
 
 /// What a record is for.
@@ -515,7 +515,7 @@ impl Decoder {
                 return Ok(Record::Mapped(Mapped {
                     pid: m.tgid,
                     file: (m.ino != 0).then_some(FileKey { dev: m.dev, generation: m.generation, ino: m.ino }),
-                    held: m.held != 0,
+                    moved: m.moved != 0,
                 }));
             }
             t::iot_type::IOT_T_BIO => {

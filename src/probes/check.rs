@@ -4,8 +4,9 @@ use crate::catalog::{Catalog, Family};
 use crate::correlate::rows::Coverage;
 use crate::export::text::{Column, Set, escape, table};
 use crate::loader::elf::{Elf, ElfError};
+use crate::loader::outline::{self, Outline};
 use crate::loader::plan::{PlannedProbe, Planner};
-use crate::loader::{attach, existing, maps, safety};
+use crate::loader::{examine, existing, maps, safety};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -55,7 +56,8 @@ pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
         if !metadata.is_file() {
             bail!("{shown} is no file");
         }
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        let opened = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let bytes = outline::content(&opened).map_err(|why| anyhow!("{shown}: {why}"))?;
         // Phases name files by the path that the kernel shows.
         let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         let real = real.to_string_lossy();
@@ -81,13 +83,12 @@ pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
     let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
     let allowed = safety::return_probes_allowed(&release, status.seccomp.unwrap_or(0));
     let planner = Planner::new(catalog);
-    let mut seen = HashSet::new();
+    let (mut seen, mut kept) = (HashSet::new(), Outline::default());
     let mut found = Vec::new();
     for mapping in maps::mappings(&text).iter().filter(|m| m.is_code() && seen.insert((m.dev, m.inode))) {
         let path = String::from_utf8_lossy(&mapping.path).into_owned();
-        let read = attach::open(pid, mapping)
-            .and_then(|file| attach::content(&file))
-            .and_then(|bytes| Ok((Elf::parse(&bytes, |s| planner.takes(s)).map_err(|e| e.to_string())?, bytes)));
+        let read = examine::open(pid, mapping)
+            .and_then(|file| outline::judge(&mut kept, &file, |s| planner.takes(s)).map_err(|why| why.to_string()));
         let mut file = match read {
             Ok((elf, bytes)) => file(path.clone(), &path, &elf, &bytes, &planner),
             Err(error) => File { path, libraries: Vec::new(), functions: Vec::new(), error: Some(error) },

@@ -3,9 +3,11 @@
 mod check;
 mod generate;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, LIBRARY_LAYERS};
 use crate::cli::{AddedArgs, ProbesAction, TRACEABLE, USUAL};
+use crate::correlate::rows::Coverage;
 use crate::export::text::{Column, Set, escape, table};
+use crate::loader::plan::NOT_SELECTED;
 use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
@@ -23,10 +25,14 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The layers to trace. What the user adds is wanted, whatever `--layers` says.
-pub fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
+/// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user adds is
+/// wanted, whatever `--layers` says.
+pub fn layers(asked: &[Layer], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let added = || catalog.user_rows().map(|row| row.layer);
     let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.to_vec() };
+    if asked.is_empty() && wide {
+        layers.retain(|layer| !has_breakpoints(*layer));
+    }
     if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
         return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
     }
@@ -38,6 +44,35 @@ pub fn layers(asked: &[Layer], catalog: &Catalog) -> Result<Vec<Layer>> {
     layers.sort_unstable();
     layers.dedup();
     Ok(layers)
+}
+
+/// Does it take breakpoints in programs and libraries, which every process runs into that maps them?
+pub fn has_breakpoints(layer: Layer) -> bool {
+    LIBRARY_LAYERS.contains(&layer)
+}
+
+/// Whom these layers slow besides those that are traced, if they do, where nobody is named to be traced.
+pub fn slows(layers: &[Layer]) -> Option<String> {
+    let names: Vec<&str> =
+        layers.iter().filter(|l| has_breakpoints(**l) && **l != Layer::App).map(|l| l.name()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "library probes run in every process of the node that maps these libraries, traced or not, and slow each call of \
+             theirs: {}",
+            names.join(", ")
+        )
+    })
+}
+
+/// Gives the verdicts on layers that nobody has named their reason, where these are left out for what they would do to others.
+pub fn say_default(verdicts: &mut [Coverage], of: &'static str) {
+    for c in verdicts.iter_mut().filter(|c| c.status == "skipped" && has_breakpoints(c.layer)) {
+        if c.reason.as_deref() == Some(NOT_SELECTED) {
+            let wanted = std::iter::once(c.layer).chain(USUAL.into_iter().filter(|l| !has_breakpoints(*l)));
+            let wanted = wanted.map(Layer::name).collect::<Vec<_>>().join(",");
+            c.reason = Some(format!("off by default with {of}; --layers {wanted} turns it on"));
+        }
+    }
 }
 
 /// Does what was asked for.
@@ -94,4 +129,23 @@ fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
     let head: [Column; 5] = ["LAYER", "LIBRARY", "FUNCTION", "OPERATION", "KIND"].map(|name| (name, Set::Name, 0));
     let cells = rows.map(|r| [r.layer, r.library, r.symbol, r.op, r.kind].map(escape).to_vec());
     Ok(out.write_all(table(&head, &cells.collect::<Vec<_>>(), usize::MAX, 0).as_bytes())?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use Layer::{App, Block, Hdf5, Mpiio, Syscall, Vfs};
+
+    #[test]
+    fn who_is_not_named_is_not_slowed_unless_that_is_asked_for() {
+        let mut catalog = Catalog::built_in();
+        assert_eq!(layers(&[], &catalog, true).unwrap(), [Syscall, Block]);
+        assert_eq!(layers(&[], &catalog, false).unwrap().len(), USUAL.len());
+        assert_eq!(layers(&[Hdf5, Vfs], &catalog, true).unwrap(), [Hdf5, Syscall, Vfs]);
+        catalog.add_phase(&"step".parse().unwrap()).unwrap();
+        assert_eq!(layers(&[], &catalog, true).unwrap(), [App, Syscall, Block]);
+        assert_eq!(slows(&[App, Syscall, Block]), None);
+        assert!(slows(&[Hdf5, Mpiio, Syscall]).unwrap().ends_with(": hdf5, mpiio"));
+    }
 }

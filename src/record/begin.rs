@@ -1,14 +1,17 @@
 //! How a trace gets its targets: those that there are, a command, the ranks of a job; and who counts them.
 
+use super::control::Control;
 use super::run::Run;
 use super::targets::{COMMAND, Targets};
 use super::worker::Note;
 use crate::event::Event;
 use crate::loader::counters::{Counters, Of};
-use crate::loader::launch;
+use crate::loader::guardian::{self, Guard};
 use crate::loader::rings::now;
+use crate::loader::{launch, privileges};
 use anyhow::{Context as _, Result};
 use std::io::Write as _;
+use std::sync::Arc;
 
 impl Run<'_, '_> {
     /// Makes targets of what is there, starts the command, or takes in the ranks that have come. The exit status of a command
@@ -26,7 +29,6 @@ impl Run<'_, '_> {
             Targets::Node => Some(Of::Node),
         });
         if self.ranks.is_some() {
-            self.guard()?;
             self.meet();
             return Ok(None);
         }
@@ -49,21 +51,32 @@ impl Run<'_, '_> {
                     sampler.count(Counters::open(Of::Command(pid)));
                 }
             };
-            ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
+            let guards = ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
+            for guard in guards {
+                // One that cannot be listened to is dropped, and lets all calls go on.
+                let _ = self.hold(guard);
+            }
         }
     }
 
-    fn guard(&mut self) -> Result<()> {
-        if matches!(self.targets, Targets::Command(_)) {
-            self.guardian = Some(launch::guard(self.session.held())?);
-        }
+    /// Has calls that a library may come with wait until its probes are set.
+    fn hold(&mut self, guard: Guard) -> Result<()> {
+        let guard = Arc::new(guard);
+        guard.listen(self.sender.clone(), Control::Waits)?;
+        self.guards.add(guard);
+        self.session.expect_filters();
         Ok(())
     }
 
     /// Starts the command; its exit status if it could not be started.
     fn launch(&mut self) -> Result<Option<u8>> {
-        self.guard()?;
-        let mut command = launch::launch(&self.args.run)?;
+        // Others than the command run already.
+        let holds = matches!(self.targets, Targets::Command(_)) && privileges::may_hold();
+        let mut command = launch::launch(&self.args.run, holds)?;
+        // Where there is no filter, what is missed is counted (`not_held`).
+        if let Ok(listener) = command.listener() {
+            self.hold(guardian::start()?.of(command.pid(), listener)?)?;
+        }
         if self.targets.has(command.pid())? {
             let process = Event::Process {
                 time: now(),

@@ -1,14 +1,19 @@
 //! What wakes the session: mappings from the rings, signals, the dashboard.
 
 use crate::event::wire::Mapped;
+use crate::loader::guardian::Guard;
+use crate::loader::seccomp::Notice;
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// What wakes the session.
 pub enum Control {
     Signal(Signal),
     Mapped(Mapped),
+    /// A call of a held command waits, until its guard lets it go on.
+    Waits(Notice, Arc<Guard>),
     /// The user has left the dashboard.
     Left,
 }

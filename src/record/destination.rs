@@ -77,7 +77,8 @@ impl Destination {
 
     fn output(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
         let said = self.said.clone();
-        let tell = move |what: &str| said.say(what);
+        // What is not written or not removed is a failure.
+        let tell = move |what: &str| if what.contains("warning: ") { said.say(what) } else { said.note(what) };
         if let FlightArgs { flight: Some(time), flight_memory: memory, .. } = args.flight {
             let length = Length { time, memory };
             let writer = FlightWriter::create(options(&self.path, host, false), length, args.rotate.keep_size, tell)?;

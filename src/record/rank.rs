@@ -9,6 +9,7 @@ use super::ranks::{NODE, UNKNOWN};
 use super::talk::{self, Answer};
 use super::{TICK, TOOL_FAILED, pass_on, said};
 use crate::loader::launch::{self, Launched};
+use crate::loader::{guardian, limits, privileges};
 use anyhow::{Context as _, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -17,7 +18,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getpid, pid
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, Stdio};
@@ -82,6 +83,7 @@ enum Met {
 /// Tries until the tracer of this node answers, or there is none. The error says why this rank is not traced.
 fn come(job: &Job) -> Result<Met> {
     let until = Instant::now() + PATIENCE;
+    let mut guard = None;
     loop {
         let place = Place::of(&job.name)?;
         if let Some(lock) = place.lock()? {
@@ -91,7 +93,12 @@ fn come(job: &Job) -> Result<Met> {
             bail!("another trace of this rank goes on, or none begins");
         }
         if let Some(mut tracer) = place.connect()? {
-            talk::ask(&mut tracer, job.rank, None);
+            // Once: a filter stays.
+            if guard.is_none() {
+                guard = Some(guardian::hold_ourselves().ok());
+            }
+            let guarded = guard.as_ref().and_then(Option::as_ref).map(AsRawFd::as_raw_fd);
+            talk::ask(&mut tracer, job.rank, None, guarded);
             match talk::answered(&mut tracer, LONGEST)? {
                 None | Some(Answer::Later) => {}
                 Some(Answer::Go) => return Ok(Met::Traced),
@@ -141,11 +148,14 @@ impl First {
             Signal::SIGUSR2,
         ]);
         signals.thread_block().context("blocking signals")?;
+        limits::ignore_size();
         let control = control::channel(&signals)?.receiver;
-        let program = launch::launch(command)?;
+        let program = launch::launch(command, privileges::may_hold())?;
+        let guard =
+            program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener)).transpose()?;
         // Before there is a tracer, so that it has somebody to tell when it cannot begin.
         let mut asked = place.connect()?.context("the socket of the ranks of this node")?;
-        talk::ask(&mut asked, job.rank, Some(program.pid()));
+        talk::ask(&mut asked, job.rank, Some(program.pid()), guard.as_ref().map(AsRawFd::as_raw_fd));
         fcntl(lock, FcntlArg::F_SETFD(FdFlag::empty())).context("the lock of the ranks of this node")?;
         let mut tracer = Command::new("/proc/self/exe")
             .arg(NODE)

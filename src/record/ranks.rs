@@ -2,10 +2,11 @@
 
 use super::place::Place;
 use super::said;
-use super::talk::{self, Answer};
+use super::talk::{self, Answer, Asked};
 use super::targets::Targets;
 use super::worker::Note;
 use crate::event::Event;
+use crate::loader::guardian::Guard;
 use crate::loader::launch;
 use crate::loader::rings::now;
 use crate::loader::session::Session;
@@ -137,6 +138,8 @@ struct Rank {
     process: u32,
     /// The process, whoever has its number by now.
     itself: OwnedFd,
+    /// Until the trace has it.
+    guard: Option<Guard>,
 }
 
 /// The ranks of this node.
@@ -163,7 +166,8 @@ impl<'a> Ranks<'a> {
         session: &mut Session<'_>,
         notes: &Sender<Note>,
         count: impl Fn(u32),
-    ) {
+    ) -> Vec<Guard> {
+        let mut guards = Vec::new();
         if self.begun.is_none() {
             self.begun = Some(Instant::now());
             self.meeting.state.set(State::Begun);
@@ -171,11 +175,12 @@ impl<'a> Ranks<'a> {
         for _ in 0..AT_ONCE {
             let Ok((mut rank, _)) = self.meeting.listener.accept() else { break };
             let admitted = self.admit(&mut rank, first, targets, session, notes);
-            let (answer, new) = admitted.unwrap_or_else(|why| (Answer::Not(format!("{why:#}")), None));
+            let (answer, mut new) = admitted.unwrap_or_else(|why| (Answer::Not(format!("{why:#}")), None));
             if let Some(new) = &new {
                 count(new.pid);
             }
             let heard = talk::answer(&mut rank, &answer);
+            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| heard));
             match new {
                 Some(new) if heard => self.alive.push(new),
                 Some(new) => forget(&new, session),
@@ -192,6 +197,7 @@ impl<'a> Ranks<'a> {
         if self.alive.is_empty() && self.all_have_come() {
             self.meeting.state.set(State::Over);
         }
+        guards
     }
 
     fn admit(
@@ -204,7 +210,7 @@ impl<'a> Ranks<'a> {
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = talk::peer(rank).context("who it is, is not known")?;
         ensure!(talk::is_trusted(peer.uid()), "the tracer of this node is another user's");
-        let (number, program) = talk::asked(rank, SAYING)?;
+        let Asked { rank: number, program, guard } = talk::asked(rank, SAYING)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
         ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
         let pid = program.unwrap_or(own);
@@ -230,7 +236,12 @@ impl<'a> Ranks<'a> {
             // A worker that failed has said why.
             let _ = notes.send(Note::Events(vec![event]));
         }
-        Ok((Answer::Go, Some(Rank { pid, process, itself })))
+        // Without it, what is missed is counted (`not_held`).
+        let guard = guard.and_then(|fd| {
+            let rank = pidfd_open(Pid::from_raw(peer.pid())?, PidfdFlags::empty()).ok()?;
+            pidfd_getfd(&rank, fd, PidfdGetfdFlags::empty()).ok().map(Guard::taken)
+        });
+        Ok((Answer::Go, Some(Rank { pid, process, itself, guard })))
     }
 
     fn all_have_come(&self) -> bool {

@@ -31,10 +31,10 @@ impl Rotation {
     /// # Errors
     /// When the sizes do not go together.
     pub fn wanted(args: RotateArgs) -> Result<Option<Self>> {
-        let RotateArgs { rotate_time: time, rotate_size, keep_size: keep } = args;
-        if time.is_none() && rotate_size.is_none() && keep.is_none() {
+        if !args.is_wanted() {
             return Ok(None);
         }
+        let RotateArgs { rotate_time: time, rotate_size, keep_size: keep } = args;
         ensure!(
             rotate_size.zip(keep).is_none_or(|(size, keep)| size <= keep / 2),
             "--keep-size must be at least twice --rotate-size: the dataset that is being written is never removed"

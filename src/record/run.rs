@@ -11,18 +11,20 @@ use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
 use super::watching::{self, Watching};
 use super::worker::Note;
-use super::{DUMP, TICK, WRITE, pass_on, wall};
+use super::{DUMP, TICK, WRITE, pass_on, said, wall};
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
 use crate::event::wire::Mapped;
 use crate::export::{self, Why, text};
 use crate::inflight::InFlight;
+use crate::loader::guardian::Guards;
 use crate::loader::kernel;
-use crate::loader::launch::{self, Guardian, Launched};
+use crate::loader::launch::{self, Launched};
 use crate::loader::rings::{Gauges, now};
 use crate::loader::session::{EXCLUDED, Session, UNPLACED};
 use crate::loader::sums::Taker;
+use crate::probes;
 use crate::tui::status::Status;
 use crate::words::Layer;
 use anyhow::{Result, anyhow};
@@ -66,7 +68,10 @@ pub struct Run<'a, 'obj> {
     pub totals: Totals,
     /// Looks at the node, until the trace ends.
     pub sampler: Option<Sampler>,
-    pub guardian: Option<Guardian>,
+    /// Where calls that wait are told.
+    pub sender: Sender<Control>,
+    /// Let calls of the command, or of ranks, go on that wait.
+    pub guards: Guards,
     pub command: Option<Launched>,
     /// The ranks of a job on this node, which start their programs themselves.
     pub ranks: Option<Ranks<'a>>,
@@ -184,7 +189,7 @@ impl Run<'_, '_> {
         let mut shown = Instant::now();
         let mut looked = begun;
         let mut told: Option<Instant> = None;
-        let watching = self.command.is_none() && std::io::stderr().is_terminal() && !self.watching.shows();
+        let watching = self.command.is_none() && self.shows_status();
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
@@ -229,11 +234,13 @@ impl Run<'_, '_> {
             }
             due = Instant::now() + TICK;
             if self.drain.is_finished() {
-                // Nobody reads the rings any more, so nobody would free a target that is stopped.
+                // Nobody reads the rings any more.
+                self.guards.leave();
                 self.session.detach();
                 return Ok(None);
             }
             self.meet();
+            self.session.tidy();
             self.tick();
             self.rotate();
             self.write();
@@ -260,6 +267,10 @@ impl Run<'_, '_> {
     fn hear(&mut self, heard: &Control) -> Option<End> {
         match *heard {
             Control::Mapped(ref m) => self.mapped(m),
+            Control::Waits(ref notice, ref guard) => {
+                let next = self.session.prepare(notice);
+                guard.go_on(notice, next);
+            }
             Control::Signal(Signal::SIGCHLD) => {}
             Control::Signal(DUMP) => self.dump = true,
             Control::Signal(WRITE) => {
@@ -283,8 +294,11 @@ impl Run<'_, '_> {
 
     /// A target mapped a file that was not judged yet.
     fn mapped(&mut self, m: &Mapped) {
-        let new = self.session.judge(m.pid, m.file, m.held);
-        if !m.held {
+        if m.file.is_none() && !self.guards.is_empty() {
+            return; // the first call of a process that was forked waits by itself
+        }
+        let new = self.session.judge(m.pid, m.file, m.moved);
+        if self.guards.is_empty() {
             // It went on while the probes were attached: its first calls may be missing.
             let t_ns = self.relative();
             let loss =
@@ -358,11 +372,16 @@ impl Run<'_, '_> {
                 alarm.with(|alarm| alarm.looked(looked));
             }
             Step::Write(why, in_flight) => {
-                self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+                self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
                 // A worker that failed has said why.
                 let _ = self.notes.send(Note::Write(why, in_flight));
             }
         }
+    }
+
+    /// Is there a terminal for a line that says how the trace goes on?
+    fn shows_status(&self) -> bool {
+        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.tell.quiet
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
@@ -381,15 +400,28 @@ impl Run<'_, '_> {
     fn warn(&self, verdicts: &[Coverage]) {
         if !self.watching.shows() {
             for warning in warnings(verdicts) {
-                let _ = writeln!(std::io::stderr(), "{warning}");
+                said::note(&warning);
             }
         }
+    }
+
+    fn with_reasons(&self, mut verdicts: Vec<Coverage>) -> Vec<Coverage> {
+        if let Some(of) = self.args.wide().filter(|_| self.args.layers.is_empty()) {
+            probes::say_default(&mut verdicts, of);
+        }
+        verdicts
+    }
+
+    /// Verdicts on what was not seen.
+    fn uncovered(&self) -> Vec<Coverage> {
+        self.with_reasons(self.session.uncovered())
     }
 
     /// Verdicts and losses since the last tick.
     fn tick(&mut self) {
         let t_ns = self.relative();
         let verdicts = self.session.verdicts();
+        let verdicts = self.with_reasons(verdicts);
         self.warn(&verdicts);
         self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
         self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
@@ -435,7 +467,7 @@ impl Run<'_, '_> {
     /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
     fn rotate(&mut self) {
         if self.rotation.as_mut().is_some_and(Rotation::due) {
-            self.send(self.session.uncovered().into_iter().map(Row::Coverage).collect());
+            self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
             // A worker that failed has said why.
             let _ = self.notes.send(Note::Rotate);
         }
@@ -444,6 +476,7 @@ impl Run<'_, '_> {
     /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
     pub fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
         let still = self.session.targets();
+        self.guards.leave();
         let detaching = Instant::now();
         let _ = self.notes.send(Note::Events(self.session.detach()));
         for (key, took) in
@@ -458,24 +491,20 @@ impl Run<'_, '_> {
                 Loss { t_ns: self.relative(), layer: None, cpu: None, place: "sums", process_ix: None, count: 1 };
             self.send(vec![Row::Loss(loss)]);
         }
-        self.guardian = None;
         self.tick();
-        let uncovered = self.session.uncovered();
+        let uncovered = self.uncovered();
         self.warn(&uncovered);
         self.send(uncovered.into_iter().map(Row::Coverage).collect());
         self.clock_pair();
         self.meta(&[("end_ns", self.relative().to_string())]);
         stop.store(true, Ordering::Release);
-        if std::io::stderr().is_terminal() && self.command.is_none() && !self.watching.shows() {
+        if self.command.is_none() && self.shows_status() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
         let Some(command) = &mut self.command else { return None };
         if let Ok(Some(status)) = command.ended() {
             if still > 0 && !self.targets.may_come() {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "iotrace-bpf: the command has ended; {still} of its processes go on and are no longer traced"
-                );
+                said::note(&format!("the command has ended; {still} of its processes go on and are no longer traced"));
             }
             return Some(launch::shell_code(status) as u8);
         }
@@ -490,7 +519,7 @@ fn warnings(verdicts: &[Coverage]) -> Vec<String> {
         let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
         let why = c.reason.as_deref().unwrap_or("for an unknown reason");
         let symbol = text::escape(&c.symbol);
-        warnings.push(format!("iotrace-bpf: warning: {symbol}{place} is not traced: {}", text::escape(why)));
+        warnings.push(format!("warning: {symbol}{place} is not traced: {}", text::escape(why)));
     }
     warnings
 }

@@ -2,7 +2,11 @@
 
 use crate::export::text::message;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// `--quiet`: only failures are printed.
+static QUIET: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, Default)]
 struct State {
@@ -31,6 +35,13 @@ impl Said {
         self.with(|state| state.lines.last().cloned())
     }
 
+    /// What is no failure.
+    pub fn note(&self, what: &str) {
+        if !QUIET.load(Ordering::Relaxed) {
+            self.say(what);
+        }
+    }
+
     pub fn say(&self, what: &str) {
         self.with(|state| if state.screen { state.lines.push(what.to_owned()) } else { print(what) });
     }
@@ -41,6 +52,18 @@ impl Said {
             state.screen = false;
             state.lines.drain(..).for_each(|line| print(&line));
         });
+    }
+}
+
+/// From now on [`note`] prints nothing.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// What is no failure: at once, on stderr, unless nobody wants it.
+pub fn note(what: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        print(what);
     }
 }
 

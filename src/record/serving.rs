@@ -1,6 +1,7 @@
 //! `--metrics` of a trace: what is served, and from where that is known.
 
 use super::live::{own_cpu, own_memory};
+use super::said;
 use super::sampler::Board;
 use crate::cli::RecordArgs;
 use crate::loader::rings::Gauges;
@@ -10,7 +11,6 @@ use crate::metrics::page::{Node, Own};
 use crate::metrics::server::Server;
 use crate::words::Layer;
 use anyhow::Result;
-use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ impl Serving {
             (own, of_node)
         };
         let (address, server) = endpoint::serve(listener, Arc::clone(&totals), now)?;
-        let _ = writeln!(std::io::stderr(), "iotrace-bpf: metrics at http://{address}/metrics");
+        said::note(&format!("metrics at http://{address}/metrics"));
         Ok(Self { totals, _server: server })
     }
 

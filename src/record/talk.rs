@@ -11,6 +11,14 @@ use std::time::Duration;
 /// Longer than any question or answer is.
 const LONGEST: usize = 4096;
 
+/// What a rank asks with; see [`ask`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    pub rank: Option<u32>,
+    pub program: Option<u32>,
+    pub guard: Option<i32>,
+}
+
 /// What the tracer answers a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -38,21 +46,24 @@ pub fn is_trusted(uid: u32) -> bool {
     uid.is_root() || uid == geteuid()
 }
 
-/// What a rank says when it comes: its number, and that of its program, where that is a child of it.
-pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>) {
+/// What a rank says when it comes: its number, that of its program, where that is a child of it, and the descriptor that it has as
+/// the connection to the guardian of that.
+pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>, guard: Option<i32>) {
     let said = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     // One that is gone does not answer either.
-    let _ = tracer.write_all(format!("{} {}\n", said(rank), said(program)).as_bytes());
+    let guard = guard.and_then(|fd| u32::try_from(fd).ok());
+    let _ = tracer.write_all(format!("{} {} {}\n", said(rank), said(program), said(guard)).as_bytes());
 }
 
 /// The same as the tracer hears it: a rank that does not say anything for this time is none.
 ///
 /// # Errors
 /// When it says something else, or nothing.
-pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<(Option<u32>, Option<u32>)> {
+pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<Asked> {
     let text = hear(rank, patience)?;
-    let (number, program) = text.trim_end().split_once(' ').context("it does not say who it is")?;
-    Ok((number.parse().ok(), program.parse().ok()))
+    let mut parts = text.trim_end().split(' ');
+    let mut next = || parts.next().context("it does not say who it is");
+    Ok(Asked { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
 }
 
 /// Tells a rank. Has it heard?

@@ -1,11 +1,11 @@
 //! Who is traced: what the command line asked for, the processes that there are already, and what the dataset says of it.
 
+use super::said;
 use super::worker::Note;
 use crate::cli::RecordArgs;
 use crate::loader::existing;
 use crate::loader::session::{Scope, Session};
 use anyhow::{Result, anyhow};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
@@ -101,8 +101,7 @@ impl Targets {
         let pids = self.list()?;
         let over = (pids.len() + first as usize).saturating_sub(reserved as usize + 1);
         if over > 0 {
-            let all = "processes began while the trace did and are not traced";
-            let _ = writeln!(std::io::stderr(), "iotrace-bpf: warning: {over} {all}");
+            said::note(&format!("warning: {over} processes began while the trace did and are not traced"));
         }
         let mut traced = false;
         for (process, pid) in (first..=reserved).zip(pids) {

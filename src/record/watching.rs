@@ -4,6 +4,7 @@ use super::control::Control;
 use super::destination::Destination;
 use super::flight::SharedAlarm;
 use super::live::{Live, Watch};
+use super::report::Report;
 use super::sampler::Board;
 use super::{DUMP, WRITE};
 use crate::batch;
@@ -31,6 +32,8 @@ pub struct Begin<'a> {
     pub left: Sender<Control>,
     /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
     pub alarm: Option<SharedAlarm>,
+    /// Where lines go.
+    pub report: Report,
 }
 
 enum How {
@@ -54,7 +57,7 @@ impl Watching {
         let stop = Arc::new(AtomicBool::new(false));
         let how = if args.show.batch {
             Some(How::Batch(args.show.batch()))
-        } else if args.run.is_empty() && !args.show.no_tui && tui::wanted() {
+        } else if args.run.is_empty() && !args.show.no_tui && !args.tell.quiet && tui::wanted() {
             let filter = args.show.filter.clone().map(Arc::new);
             Some(How::Dashboard(tui::Options { stop: Arc::clone(&stop), filter }))
         } else {
@@ -80,7 +83,7 @@ impl Watching {
     ///
     /// # Errors
     /// When a thread cannot be started.
-    pub fn begin(&mut self, Begin { destination, host, left, alarm }: Begin) -> Result<()> {
+    pub fn begin(&mut self, Begin { destination, host, left, alarm, report }: Begin) -> Result<()> {
         let Some((watch, how)) = self.watch.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
         let mut live =
@@ -98,7 +101,7 @@ impl Watching {
                 How::Dashboard(options) => tui::run(&mut live, &options),
                 How::Batch(batch) => {
                     let wait = |delay| matches!(ends.recv_timeout(delay), Err(RecvTimeoutError::Timeout));
-                    batch::run(&mut live, &batch, &mut std::io::stdout().lock(), wait)
+                    report.write(|out| batch::run(&mut live, &batch, out, wait))
                 }
             };
             // The session may have ended by itself.

@@ -7,7 +7,7 @@ use crate::event::wire::{Decoder, Record};
 use crate::export::{Forgotten, Moment, Why};
 use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
-use crate::loader::{existing, mounts};
+use crate::loader::{existing, limits, mounts};
 use crate::metrics::endpoint::Shared;
 use crate::record::detail::Chooser;
 use crate::record::flight::{Alarm, By, SharedAlarm};
@@ -347,6 +347,7 @@ impl State {
 
     /// The dataset cannot be written any more: what comes is counted in memory, where that is for us to see to.
     fn give_up(&mut self, why: Error) -> Result<()> {
+        let why = limits::explained(why);
         let Some(written) = self.writer.give_up() else { return Err(why) };
         let t_ns = now().saturating_sub(self.t0) as i64;
         let lost = self.memory.begin(t_ns, written);
