@@ -27,7 +27,7 @@ fn help_of_report() {
 
 #[test]
 fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let cases: [(&[&str], &str); 37] = [
+    let cases: [(&[&str], &str); 40] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
         (&["-p", "1", "--batch", "--where", "dur>10"], "expected a time with its unit"),
@@ -62,6 +62,9 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (&["--trigger", "error", "-o", "d", "--", "true"], "--flight <TIME>"),
         (&["--flight", "30s", "-o", "d", "--trigger", "slow", "--", "true"], "triggers are: slow=TIME"),
         (&["--flight", "30s", "-o", "d", "--flight-memory", "1", "--", "true"], "expected 1M to 64G"),
+        (&["--quiet", "--batch", "--", "true"], "cannot be used with"),
+        (&["--report", "r", "--flight", "30s", "-o", "d", "--", "true"], "have no report at the end"),
+        (&["--report", "r", "--rotate-time", "1h", "-o", "d", "--", "true"], "have no report at the end"),
         (&["--detail", "slow", "--aggregate=no", "--", "true"], "with --aggregate=no all are"),
         (&["report"], "<DIR>"),
         (&["probes", "frob"], "frob"),

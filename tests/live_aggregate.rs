@@ -316,7 +316,7 @@ fn the_whole_node_is_summed_up_unless_it_is_recorded() {
             .args(["1", "1000", "0"]);
         let output = tracer.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let said = run(&[]);
     assert!(said.contains("recorded  sums by process") && said.contains("pread64"), "{said}");

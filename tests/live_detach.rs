@@ -113,7 +113,10 @@ fn nothing_is_left_of_a_trace_whatever_ends_it() {
             let data = Data::read(&dataset).lossless();
             let told = data.coverage.iter().filter(|c| Path::new(&c.target) == libc && c.status == "attached");
             let told: BTreeSet<usize> = told.map(|c| c.offset.unwrap() as usize).collect();
-            assert_eq!(probes.iter().map(|(at, _)| *at).collect::<BTreeSet<_>>(), told);
+            let probes: BTreeSet<usize> = probes.iter().map(|(at, _)| *at).collect();
+            assert!(told.is_subset(&probes), "{told:?} {probes:?}");
+            // Those on longjmp and its like record nothing: longjmp, __longjmp_chk, setcontext.
+            assert_eq!(probes.len() - told.len(), 3, "{told:?} {probes:?}");
         }
     }
 

@@ -75,7 +75,7 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
                WHERE told.n IS DISTINCT FROM summed.n";
     assert_eq!(sql::query(&traced.dir, sql), Vec::<Value>::new());
     // The report counts nothing twice, says what was recorded, and shows the call.
-    assert!(traced.stdout.contains("single calls of slow=stdio:250ms"), "{}", traced.stdout);
+    assert!(traced.report.contains("single calls of slow=stdio:250ms"), "{}", traced.report);
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let layer = report["layers"].as_array().unwrap().iter().find(|l| l["layer"] == "stdio").unwrap();

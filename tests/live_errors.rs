@@ -140,7 +140,7 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
     assert!(said.contains(dataset.to_str().unwrap()) && said.contains("No space left"), "{said}");
     assert!(said.contains("only counted in memory") && !said.contains("panicked"), "{said}");
     // The trace went on as well.
-    let counted = String::from_utf8_lossy(&ended.stdout);
+    let counted = &said;
     let line = counted.lines().find(|line| line.starts_with("syscall ")).unwrap_or_else(|| panic!("{counted}"));
     let calls: usize = line.split_whitespace().nth_back(1).unwrap().parse().unwrap();
     assert!(calls > 1000 && counted.contains("in no dataset"), "{counted}");
@@ -155,7 +155,7 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
         let after = text.split(before).nth(1).unwrap_or_else(|| panic!("{before}: {text}"));
         after.split_whitespace().next().unwrap().parse().unwrap()
     };
-    let (unwritten, lost) = (number(&said, "(os error 28); "), number(&counted, "  lost "));
+    let (unwritten, lost) = (number(&said, "(os error 28); "), number(counted, "  lost "));
     assert!(lost >= unwritten && unwritten > 1000, "{lost} {unwritten}");
     assert!((400_000..900_000).contains(&(data.spans.len() + lost + calls)), "{} {lost} {calls}", data.spans.len());
     sql::readable(&dataset);
@@ -201,7 +201,7 @@ fn calls_that_find_no_room_are_counted() {
     assert!(data.losses.iter().all(|l| (l.layer, l.place) == (Some(Layer::Syscall), "ring")), "{:?}", data.losses);
     assert_eq!(recorded + lost, 2 * COUNT, "{recorded} recorded, {lost} lost");
     assert!(lost > 0, "nothing was lost: this test needs a heavier load");
-    assert!(traced.stdout.contains("lost"), "{}", traced.stdout);
+    assert!(traced.report.contains("lost"), "{}", traced.report);
 }
 
 #[test]

@@ -336,7 +336,7 @@ fn the_report_says_which_version_it_was() {
         let libraries = report["header"]["libraries"].as_array().unwrap();
         let said = |l: &&Value| l.as_str().unwrap().starts_with(&format!("HDF5 {version}: /"));
         assert_eq!(libraries.iter().filter(said).count(), 1, "{libraries:?}");
-        let line = mix.traced.stdout.lines().find(|l| l.starts_with("libraries")).unwrap();
+        let line = mix.traced.report.lines().find(|l| l.starts_with("libraries")).unwrap();
         assert!(line.contains(&format!("HDF5 {version}")), "{line}");
         sql::compare(&mix.traced.dir);
     });

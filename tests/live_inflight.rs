@@ -254,7 +254,7 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     assert_eq!(open + unseen, data.block.iter().filter(|b| b.dur_ns.is_none()).count(), "{figures:?}");
     let requests = if open == 1 { "request" } else { "requests" };
     let line = format!(" {open} device {requests} had not completed");
-    assert!(open > 0 && fs::read_to_string(&above).unwrap().contains(&line), "{line}");
+    assert!(open > 0 && fs::read_to_string(&said).unwrap().contains(&line), "{line}");
     // Sums are of what is over, as the kernel's are.
     let query = format!("SELECT writes, bytes_written, unfinished FROM v_devices WHERE dev = {number}");
     let devices = sql::query(&dataset, &query);

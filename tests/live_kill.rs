@@ -91,7 +91,8 @@ fn a_program_that_waits_in_a_call() {
         let [call] = unfinished(&data)[..] else { panic!("{:?}", unfinished(&data)) };
         assert_eq!((call.op, call.layer, call.pid, call.ret), ("fread", Layer::Stdio, pid as i32, None));
         ended_by_signal(&data, pid);
-        assert!(fs::read_to_string(work.path().join("stdout")).unwrap().contains("unfinished"), "the report says so");
+        let report = fs::read_to_string(work.path().join(if attach { "stdout" } else { "stderr" })).unwrap();
+        assert!(report.contains("unfinished"), "{report}");
     }
 }
 

@@ -264,7 +264,7 @@ fn the_node_is_told_at_five_resolutions() {
     let out = command.output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let after = cpu_user();
-    let ticks: Vec<Value> = out.stdout.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
+    let ticks: Vec<Value> = out.stderr.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
     let node = &ticks.last().unwrap()["node"];
     let missing: Vec<&str> = node["missing"].as_array().unwrap().iter().map(|m| m["path"].as_str().unwrap()).collect();
     let absent = ["/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"];

@@ -144,7 +144,7 @@ fn no_call_is_collective_in_a_file_of_one_process() {
 
 #[test]
 fn the_report_agrees_with_sql() {
-    let text = &MIX.traced.stdout;
+    let text = &MIX.traced.report;
     for line in ["  netcdf ", "opened as netcdf", "> hdf5 dataset /numbers", "> netcdf group /results"] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }

@@ -226,7 +226,7 @@ fn the_reports_agree_with_sql() {
         (&PNETCDF, ["  pnetcdf ", "opened as pnetcdf (9)", "ncmpi_wait_all"]),
     ] {
         for line in lines {
-            assert!(job.traced.stdout.contains(line), "{line:?} is not in\n{}", job.traced.stdout);
+            assert!(job.traced.report.contains(line), "{line:?} is not in\n{}", job.traced.report);
         }
         sql::compare(&job.traced.dir);
     }

@@ -15,8 +15,8 @@ use iotrace_bpf::words::Layer;
 use live::{Data, Running};
 use nix::sys::signal::Signal;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
 /// More than the smallest rings hold.
@@ -28,6 +28,8 @@ struct Flood {
     tracer: u32,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
+    /// What the tracer writes.
+    said: PathBuf,
 }
 
 impl Flood {
@@ -36,10 +38,12 @@ impl Flood {
         let mut tracer = live::tracer();
         tracer.args(["--ring-size", "1M", "--layers", layers, "-o"]).arg(work.join("run.iotrace")).arg("--");
         tracer.arg(program).arg(what).arg(file).arg(count.to_string());
+        let said = work.join("said");
+        tracer.stderr(fs::File::create(&said).unwrap());
         let mut running = Running::spawn(tracer.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (to, from) = (running.0.stdin.take().unwrap(), BufReader::new(running.0.stdout.take().unwrap()));
         let tracer = live::child_of(running.pid());
-        let mut flood = Self { running, tracer, to, from };
+        let mut flood = Self { running, tracer, to, from, said };
         assert_eq!(flood.line(), "ready\n");
         flood
     }
@@ -68,12 +72,10 @@ impl Flood {
 
     /// What the tracer says at its end.
     fn end(self) -> String {
-        let Self { mut running, to, mut from, .. } = self;
-        drop(to);
-        let mut said = String::new();
-        from.read_to_string(&mut said).unwrap();
+        let Self { mut running, to, from, said, .. } = self;
+        drop((to, from));
         assert_eq!(running.wait().code(), Some(0));
-        said
+        fs::read_to_string(said).unwrap()
     }
 }
 

@@ -108,7 +108,7 @@ fn phases_of_a_launched_program_enclose_what_it_counts_itself() {
         assert_eq!(syscall["written"]["sum"].as_i64().unwrap_or(0), number(&expected["written"]), "{phase}");
         assert_eq!(syscall["read"]["sum"].as_i64().unwrap_or(0), number(&expected["read"]), "{phase}");
     }
-    assert!(traced.stdout.contains("\nPhases: "), "{}", traced.stdout);
+    assert!(traced.report.contains("\nPhases: "), "{}", traced.report);
     sql::compare(&traced.dir);
 }
 

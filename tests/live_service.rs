@@ -241,7 +241,7 @@ fn a_command_is_traced_with_the_capabilities_of_the_unit_and_gets_none() {
         (data, said, fs::read_to_string(files.join("status")).unwrap())
     };
     let (as_root, ..) = trace(&[], "root.iotrace");
-    let (data, said, status) = trace(&as_service(&["CAP_KILL"]), "run.iotrace");
+    let (data, said, status) = trace(&as_service(&["CAP_SYS_ADMIN"]), "run.iotrace");
     nothing_is_refused(&data, &as_root);
     assert!(!said.contains("without CAP_"), "{said}");
     let line = |key: &str| status.lines().find(|l| l.starts_with(key)).unwrap().split_whitespace().nth(1).unwrap();

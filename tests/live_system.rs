@@ -10,8 +10,8 @@ mod live;
 mod programs;
 
 use group::Group;
-use iotrace_bpf::correlate::rows::{Process, Span};
-use iotrace_bpf::words::flag;
+use iotrace_bpf::correlate::rows::{Coverage, Process, Span};
+use iotrace_bpf::words::{Layer, flag};
 use live::{Data, Running};
 use std::collections::BTreeSet;
 use std::fs;
@@ -326,6 +326,43 @@ fn containers_and_jobs_are_known_by_their_control_groups() {
     let container = format!("docker://{id}");
     let expected = [[Some(&*paths[0]), Some(&*container), None, None], [Some(&*paths[1]), None, Some("7"), Some("3")]];
     assert_eq!(said, expected, "{}", root.display());
+}
+
+#[test]
+fn who_is_not_named_gets_library_probes_only_when_that_is_asked_for() {
+    let members = Group::new("probes");
+    let group = members.0.to_str().unwrap();
+    let program = programs::build("stdio_mix");
+    let warns = |traced: &live::Traced| traced.stderr.starts_with("iotrace-bpf: library probes run in every process ");
+    for wide in [&["--system"][..], &["--cgroup", group]] {
+        let trace = |more: &[&str]| {
+            let work = live::scratch();
+            // Who is not named is not held: it stays until it is looked into.
+            let script = members.script(&format!("{} {}; sleep 2", program.display(), work.path().display()));
+            let traced = live::trace(work.path(), &[wide, more].concat(), &script);
+            let data = traced.data();
+            (traced, data, work)
+        };
+        let (traced, data, _work) = trace(&[]);
+        assert!(!traced.stderr.contains("library probes"), "{}", traced.stderr);
+        let attached: BTreeSet<Layer> =
+            data.coverage.iter().filter(|c| c.status == "attached").map(|c| c.layer).collect();
+        assert_eq!(attached, BTreeSet::from([Layer::Syscall, Layer::Block]));
+        for layer in [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio] {
+            let verdicts: Vec<_> = data.coverage.iter().filter(|c| c.layer == layer).collect();
+            let why = format!("off by default with {}; --layers {},syscall,block turns it on", wide[0], layer.name());
+            let is = |c: &&&Coverage| c.status == "skipped" && c.reason.as_deref() == Some(&*why);
+            assert!(!verdicts.is_empty() && verdicts.iter().filter(is).count() == verdicts.len(), "{verdicts:?}");
+        }
+        let (traced, data, _work) = trace(&["--layers", "stdio,syscall"]);
+        assert!(warns(&traced), "{}", traced.stderr);
+        assert!(data.coverage.iter().any(|c| c.layer == Layer::Stdio && c.status == "attached"));
+        assert!(data.coverage.iter().all(|c| !c.reason.as_deref().is_some_and(|why| why.contains("off by default"))));
+        // A phase is asked for, too.
+        let (traced, data, _work) = trace(&["--phase", "main"]);
+        assert!(!warns(&traced), "{}", traced.stderr);
+        assert!(data.coverage.iter().all(|c| c.layer != Layer::Stdio || c.status == "skipped"));
+    }
 }
 
 #[test]

@@ -53,9 +53,11 @@ pub struct Traced {
     /// The dataset.
     pub dir: PathBuf,
     pub code: Option<i32>,
-    /// What the command and then the tracer wrote.
+    /// What the command wrote.
     pub stdout: String,
+    /// What both wrote.
     pub stderr: String,
+    pub report: String,
 }
 
 impl Traced {
@@ -66,15 +68,25 @@ impl Traced {
     }
 }
 
-/// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`.
+/// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`, the report `work/report`.
 pub fn trace<S: AsRef<OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
     let dir = work.join("run.iotrace");
-    let out = work.join("stdout");
+    let [out, report] = ["stdout", "report"].map(|name| work.join(name));
     let mut tracer = tracer();
-    tracer.args(options).arg("-o").arg(&dir).arg("--").args(command).stdout(fs::File::create(&out).unwrap());
+    tracer
+        .args(options)
+        .arg("-o")
+        .arg(&dir)
+        .arg("--report")
+        .arg(&report)
+        .arg("--")
+        .args(command)
+        .stdout(fs::File::create(&out).unwrap());
     let Output { status, stderr, .. } = tracer.stderr(Stdio::piped()).output().unwrap();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    Traced { dir, code: status.code(), stdout: fs::read_to_string(out).unwrap(), stderr }
+    // A tracer that fails early has made none.
+    let report = fs::read_to_string(report).unwrap_or_default();
+    Traced { dir, code: status.code(), stdout: fs::read_to_string(out).unwrap(), stderr, report }
 }
 
 /// All of a dataset that the tests ask about.

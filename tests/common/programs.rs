@@ -13,8 +13,13 @@ enum Needs {
     Libc,
     /// For 32-bit x86, without any library: the compiler's own are enough for that.
     Short,
+    /// With a sanitizer, which takes the place of many functions of the C library.
+    Asan,
     /// Without the loader, which makes system calls of its own.
     StaticLibc,
+    /// The same, at any address.
+    StaticPie,
+    StaticMusl,
     /// The same, without symbols.
     StrippedLibc,
     /// As distributions compile: calls that could overrun a buffer become others that check.
@@ -53,13 +58,20 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("costs", "costs.c", Needs::Libc),
     ("detailed", "detailed.c", Needs::Libc),
     ("demo", "demo.c", Needs::MpiAndHdf5),
+    ("fibers", "fibers.c", Needs::Libc),
     ("files_go", "files.go", Needs::Go),
     ("first_call", "first_call.c", Needs::Libc),
     ("first_h5", "first_h5.c", Needs::MpiAndHdf5),
     ("flood", "flood.c", Needs::Libc),
     ("flood_h5", "flood.c", Needs::Hdf5),
+    ("forked", "forked.c", Needs::Libc),
     ("fstreams", "fstreams.cc", Needs::Cxx),
     ("halves", "halves.c", Needs::OpenMpi),
+    ("harmless", "harmless.c", Needs::Libc),
+    ("harmless_asan", "harmless.c", Needs::Asan),
+    ("harmless_musl", "harmless.c", Needs::StaticMusl),
+    ("harmless_static", "harmless.c", Needs::StaticLibc),
+    ("harmless_static_pie", "harmless.c", Needs::StaticPie),
     ("hdf5_all", "hdf5_all.c", Needs::Hdf5),
     ("hdf5_mix", "hdf5_mix.c", Needs::Hdf5),
     ("hdf5_mix_mpi", "hdf5_mix.c", Needs::MpiAndHdf5),
@@ -71,6 +83,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("late_h5", "late_h5.c", Needs::Libc),
     ("looper", "looper.c", Needs::Libc),
     ("many_files", "many_files.c", Needs::Libc),
+    ("map_stuck", "map_stuck.c", Needs::Libc),
     ("mapped", "mapped.c", Needs::Libc),
     ("marks", "marks.c", Needs::Libc),
     ("metered", "metered.c", Needs::Libc),
@@ -98,6 +111,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("short32", "short.c", Needs::Short),
     ("soak", "soak.c", Needs::Libc),
     ("soak_musl", "soak.c", Needs::Musl),
+    ("stacks", "stacks.c", Needs::Libc),
     ("std_io", "std_io.rs", Needs::Rust),
     ("stdio_all", "stdio_all.c", Needs::Libc),
     ("stdio_all_static", "stdio_all.c", Needs::StaticLibc),
@@ -108,6 +122,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("streams", "streams.cc", Needs::Cxx),
     ("stuck", "stuck.c", Needs::Libc),
     ("swarm", "swarm.c", Needs::StaticLibc),
+    ("switched", "switched.c", Needs::Libc),
     ("threads", "threads.c", Needs::Libc),
     ("thrown", "thrown.cc", Needs::Cxx),
 ];
@@ -228,9 +243,15 @@ fn compiler(needs: Needs, target: &Path) -> Command {
         command
     };
     let mut command = match needs {
-        Needs::Libc | Needs::StaticLibc | Needs::StrippedLibc | Needs::Hdf5 | Needs::Netcdf => with("cc", C_FLAGS),
+        Needs::Libc
+        | Needs::Asan
+        | Needs::StaticLibc
+        | Needs::StaticPie
+        | Needs::StrippedLibc
+        | Needs::Hdf5
+        | Needs::Netcdf => with("cc", C_FLAGS),
         Needs::Short => with("cc", SHORT_FLAGS),
-        Needs::Musl => with("musl-gcc", C_FLAGS),
+        Needs::Musl | Needs::StaticMusl => with("musl-gcc", C_FLAGS),
         Needs::FortifiedLibc => with("cc", &[C_FLAGS, FORTIFIED].concat()),
         Needs::MpiAndHdf5 | Needs::OpenMpi | Needs::MpiAndNetcdf | Needs::Pnetcdf => with(&openmpi("mpicc"), C_FLAGS),
         Needs::OpenMpi5 => with(&openmpi5_in(target, "mpicc"), C_FLAGS),
@@ -267,7 +288,9 @@ fn last(needs: Needs, source: &Path) -> Result<Vec<String>, String> {
         | Needs::Go
         | Needs::Cgo => {}
         Needs::Hdf5 => last.extend(pkg_config("hdf5-serial")?),
-        Needs::StaticLibc => last.push("-static".into()),
+        Needs::Asan => last.push("-fsanitize=address".into()),
+        Needs::StaticLibc | Needs::StaticMusl => last.push("-static".into()),
+        Needs::StaticPie => last.push("-static-pie".into()),
         Needs::StrippedLibc => last.extend(["-static".into(), "-s".into()]),
         Needs::MpiAndHdf5 => last.extend(pkg_config("hdf5-openmpi")?),
         Needs::MpiAndHdf5Fortran => {

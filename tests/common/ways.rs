@@ -42,6 +42,11 @@ impl Attached {
         Self { guard, dataset }
     }
 
+    /// Is it still there?
+    pub fn goes_on(&mut self) -> bool {
+        self.guard.0.try_wait().unwrap().is_none()
+    }
+
     /// What was recorded until the process ended.
     pub fn data(mut self) -> Data {
         let status = self.guard.wait();

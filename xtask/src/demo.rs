@@ -18,7 +18,7 @@ pub fn run(tree: &Tree) -> Result<()> {
     let dataset = dir.join("run.iotrace");
     fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
     let mut command = as_root.command(&tree.target.join("debug/iotrace-bpf").to_string_lossy());
-    command.arg("-o").arg(&dataset).args(["--force", "--"]);
+    command.arg("-o").arg(&dataset).args(["--force", "--report", "-", "--"]);
     command.args([&programs::openmpi("mpirun"), "--allow-run-as-root", "--oversubscribe", "-np", "4"]);
     command.arg(program).arg(dir.join("out"));
     shell::run(&mut command)?;

@@ -83,15 +83,31 @@ pub const PACKAGES: &[Package] = &[
         Sign::Program("prometheus"),
         "the tests let it scrape the tracer, and ask it",
     ),
+    // Programs that must run with a tracer as they do without.
+    package(
+        "default-jdk-headless",
+        "java-21-openjdk-devel",
+        Sign::Program("javac"),
+        "a traced program is compiled by it",
+    ),
+    package("nodejs", "nodejs", Sign::Program("node"), "the tests trace it"),
+    package("erlang-base", "erlang-erts", Sign::Program("erl"), "the tests trace it"),
+    package("valgrind", "valgrind", Sign::Program("valgrind"), "the tests run it beside a trace"),
+    package("gdb", "gdb", Sign::Program("gdb"), "the tests run it beside a trace"),
+    package("bubblewrap", "bubblewrap", Sign::Program("bwrap"), "the tests trace it"),
+    package("sudo", "sudo", Sign::Program("sudo"), "the tests trace it"),
+    package("chromium", "chromium", Sign::Program("chromium"), "the tests trace it"),
+    package("git", "git", Sign::Program("git"), "the tests trace it"),
+    package("sqlite3", "sqlite", Sign::Program("sqlite3"), "the tests trace it"),
+    PERF,
     package("procps", "procps-ng", Sign::Program("ps"), "the tests look at processes"),
 ];
 
 /// What the benchmark compares with, besides.
-pub const PEERS: &[Package] = &[
-    BPFTOOL,
-    package("bpftrace", "bpftrace", Sign::Program("bpftrace"), "is compared with"),
-    package("linux-perf", "perf", Sign::Program("perf"), "is compared with"),
-];
+pub const PEERS: &[Package] =
+    &[BPFTOOL, package("bpftrace", "bpftrace", Sign::Program("bpftrace"), "is compared with"), PERF];
+
+const PERF: Package = package("linux-perf", "perf", Sign::Program("perf"), "is compared with, and run beside a trace");
 
 /// Needed only to regenerate `vmlinux.h`, and by the benchmark.
 pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftool"), "prints the kernel's types");
