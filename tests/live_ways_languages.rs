@@ -31,7 +31,7 @@ fn run(name: &str) -> (TempDir, PathBuf, String, Data) {
     let traced = live::trace(work.path(), &[], &command(&dir));
     let data = traced.data().lossless();
     ways::as_strace_sees(&data, work.path(), &dir, command);
-    (work, dir, traced.stderr, data)
+    (work, dir, traced.report, data)
 }
 
 /// The bytes of a directory's files.

@@ -256,7 +256,7 @@ fn stdio_mix(work: &Path, program: &str) -> (String, Value, Data) {
     fs::create_dir(&dir).unwrap();
     let traced = live::trace(work, &[], &[programs::build(program).as_path(), &dir]);
     let truth = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
-    (traced.stderr.clone(), truth, traced.data().lossless())
+    (traced.report.clone(), truth, traced.data().lossless())
 }
 
 #[test]
