@@ -46,7 +46,7 @@ use crate::loader::guardian::Guards;
 use crate::loader::launch::{self, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
-use crate::loader::session::{Options, Scope, Session, Stores};
+use crate::loader::session::{self, Options, Scope, Session};
 use crate::loader::sums::Taker;
 use crate::loader::{kernel, limits, mounts, namespace};
 use crate::metrics::endpoint;
@@ -55,9 +55,7 @@ use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use std::io::Write as _;
-use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -123,10 +121,10 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     signals.thread_block().context("blocking signals")?;
 
     kernel::quiet_libbpf();
-    let caps = kernel::try_best().map_err(|e| anyhow!("{e}"))?;
-    if let Err(why) = &caps.tp_btf {
-        return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
-    }
+    // Both take their time, and need nothing of what follows.
+    let trial = std::thread::Builder::new().name("trial".into()).spawn(kernel::try_best).context("trial of the kernel")?;
+    let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
+    let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers))).transpose()?;
 
     // The output before the command: a bad file or directory must not cost a run.
     let report = Report::open(args, of_ranks)?;
@@ -147,19 +145,23 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         aggregate: args.aggregates(),
         detail: detail::plan(&args.detail),
     };
-    let mut stores: Stores = [const { MaybeUninit::uninit() }; _];
+    let mut stores = session::stores();
+    let caps = trial.join().map_err(|_| anyhow!("the trial of the kernel panicked"))?.map_err(|e| anyhow!("{e}"))?;
+    if let Err(why) = &caps.tp_btf {
+        return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
+    }
     let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
 
     let t0 = now();
     let loading = begun.elapsed();
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, stop) = std::io::pipe().context("pipe to end the trace by")?;
     let gauges = Arc::new(Gauges::default());
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
     let (notes, inbox_of_notes) = mpsc::channel();
     let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
     // Whom to listen to is chosen by what comes out of the rings.
     let longest = if options.detail.is_some() { rings::POLL } else { rings::SELDOM };
-    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), longest, Arc::clone(&stop))?;
+    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), longest, stopped)?;
     let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
         &args.rank_vars,
         &args.size_vars,
@@ -215,6 +217,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         sampler: Some(sampler),
         sender: sender.clone(),
         guards: Guards::default(),
+        starting,
         command: None,
         ranks,
         viewer: &viewer,
@@ -238,7 +241,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     run.tell_meta(&host, &caps);
     let outcome = run.trace();
     run.sampler = None;
-    let code = run.end(&stop);
+    let code = run.end(stop);
     let (mut command, ended_by_us, warned) = (run.command.take(), run.told, run.warned);
     drop(run);
     viewer.end();

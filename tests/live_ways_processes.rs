@@ -16,7 +16,9 @@ use iotrace_bpf::words::{Kind, Layer};
 use live::Data;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use ways::Counts;
 
 #[test]
@@ -57,35 +59,60 @@ fn each_thread_has_its_own_calls() {
     }
 }
 
+/// What `seccomp` writes and reads: as many lines.
+const LINES: usize = 200;
+
+fn seccomp(how: &str, file: &Path) -> [PathBuf; 4] {
+    [&programs::build("seccomp"), Path::new(how), file, Path::new("200")].map(Path::to_path_buf)
+}
+
+/// All calls on a program's file are there; where return probes would be its end they are refused, and that is said.
+fn sees_lines(data: &Data, file: &Path, reads: usize) {
+    let text = fs::read_to_string(file).unwrap();
+    assert_eq!(text.lines().count(), LINES);
+    if !data.coverage.iter().any(|c| (c.layer, c.status) == (Layer::Stdio, "attached")) {
+        let refused = data.coverage.iter().find(|c| c.layer == Layer::Stdio && c.status == "skipped").unwrap();
+        assert!(refused.reason.as_deref().unwrap().contains("seccomp"), "{refused:?}");
+        return;
+    }
+    let counts = Counts::of(data);
+    assert_eq!((counts.get("fprintf", file), counts.get("fgets", file)), (LINES, reads));
+    let written = data.layer(Layer::Stdio).filter(|s| s.op == "fprintf").filter_map(|s| s.bytes).sum::<i64>();
+    assert_eq!(written, text.len() as i64);
+}
+
 #[test]
 fn a_seccomp_filter_does_not_end_a_traced_process() {
-    const LINES: usize = 200;
-    for how in ["filter", "strict"] {
-        let work = live::scratch();
-        let file = work.path().join("file");
-        let command = [&programs::build("seccomp"), Path::new(how), &file, Path::new("200")].map(Path::to_path_buf);
-        let traced = live::trace(work.path(), &[], &command);
-        if how == "strict" {
-            // The kernel does not change the mode of a process that has the filter by which it is held.
-            assert_eq!(traced.code, Some(1), "{}", traced.stderr);
-            continue;
-        }
-        let data = traced.data().lossless();
-        let probed = data.coverage.iter().any(|c| (c.layer, c.status) == (Layer::Stdio, "attached"));
-        let counts = Counts::of(&data);
-        let text = fs::read_to_string(&file).unwrap();
-        assert_eq!(text.lines().count(), LINES, "{how}");
-        // Where return probes would be its end they are refused, and that is said.
-        if !probed {
-            let refused = data.coverage.iter().find(|c| c.layer == Layer::Stdio && c.status == "skipped").unwrap();
-            assert!(refused.reason.as_deref().unwrap().contains("seccomp"), "{refused:?}");
-            continue;
-        }
-        assert_eq!(counts.get("fprintf", &file), LINES, "{how}");
-        assert_eq!(counts.get("fgets", &file), LINES + 1, "{how}");
-        let written = data.layer(Layer::Stdio).filter(|s| s.op == "fprintf").filter_map(|s| s.bytes).sum::<i64>();
-        assert_eq!(written, text.len() as i64, "{how}");
+    let work = live::scratch();
+    let file = work.path().join("file");
+    let data = live::trace(work.path(), &[], &seccomp("filter", &file)).data().lossless();
+    sees_lines(&data, &file, LINES + 1);
+}
+
+/// The kernel does not change the mode of a process that has the filter by which it is held.
+#[test]
+fn the_strict_mode_of_seccomp_is_there_where_nothing_is_held() {
+    let work = live::scratch();
+    let [held, free, shell] = ["held", "free", "shell"].map(|name| work.path().join(name));
+    for (dir, options, code) in [(&held, &[][..], 1), (&free, &["--layers", "syscall,block"][..], 0)] {
+        fs::create_dir(dir).unwrap();
+        let traced = live::trace(dir, options, &seccomp("strict", &dir.join("file")));
+        assert_eq!(traced.code, Some(code), "{}", traced.stderr);
     }
+    let bytes = fs::metadata(free.join("file")).unwrap().len() as i64;
+    let data = Data::read(&free.join("run.iotrace"));
+    assert_eq!(data.calls("write").filter_map(|s| s.bytes).sum::<i64>(), bytes);
+
+    fs::create_dir(&shell).unwrap();
+    let file = shell.join("file");
+    let mut shell_of = Command::new("sh");
+    shell_of.args(["-c", "read go; exec \"$0\" \"$@\""]).args(seccomp("strict", &file)).stdin(Stdio::piped());
+    let mut process = live::Running::spawn(&mut shell_of);
+    let attached = ways::Attached::to(&shell, &[], process.pid());
+    process.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let data = attached.data();
+    assert_eq!(process.wait().code(), Some(0));
+    sees_lines(&data, &file, 0);
 }
 
 #[test]

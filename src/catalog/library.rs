@@ -110,6 +110,11 @@ impl Catalog {
         &self.libraries
     }
 
+    /// Is a library of these layers in it?
+    pub fn serves(&self, layers: &[Layer]) -> bool {
+        self.libraries.iter().any(|library| layers.contains(&library.layer))
+    }
+
     /// The library of a row; none for system calls.
     pub fn library(&self, family: Family) -> Option<&Library> {
         self.libraries.iter().find(|library| library.family == family)

@@ -281,10 +281,7 @@ impl Engine {
                 insn: None,
             });
             self.forget(target.process);
-            for thread in self.leaving.drain(..) {
-                // One that panicked has left, too.
-                let _ = thread.join();
-            }
+            self.wait_until_gone();
         }
         true
     }
@@ -451,12 +448,20 @@ impl Engine {
         libraries.chain(self.missing.phases(self.planner.catalog())).collect()
     }
 
-    /// Everything that is attached, for the caller to detach.
-    pub fn take_links(&mut self) -> Vec<Link> {
+    /// Takes everything away that is attached.
+    pub fn take_away(&mut self) {
         let judged = std::mem::take(&mut self.judged).into_values();
         let mut links: Vec<Link> = judged.filter_map(|judged| judged.probes).flat_map(|mut p| p.set.take()).collect();
         links.append(&mut self.others);
-        links
+        self.leave(links);
+    }
+
+    /// Waits for what was taken away.
+    pub fn wait_until_gone(&mut self) {
+        for thread in self.leaving.drain(..) {
+            // One that panicked has left, too.
+            let _ = thread.join();
+        }
     }
 
     fn judge(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {

@@ -9,11 +9,13 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read as _;
 use std::mem::MaybeUninit;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::LazyLock;
 
 /// How library probes are attached, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,16 +58,19 @@ impl Capabilities {
     }
 }
 
-static LIBBPF_LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+thread_local! {
+    /// What libbpf said to this thread.
+    static LIBBPF_LOG: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
+}
 const LOG_LINES: usize = 400;
 
 fn keep(_level: PrintLevel, line: String) {
-    if let Ok(mut log) = LIBBPF_LOG.lock() {
+    LIBBPF_LOG.with_borrow_mut(|log| {
         if log.len() >= LOG_LINES {
-            log.remove(0);
+            log.pop_front();
         }
-        log.push(line);
-    }
+        log.push_back(line);
+    });
 }
 
 /// Makes libbpf write to memory instead of stderr; [`libbpf_said`] gives it back when something failed.
@@ -73,9 +78,9 @@ pub fn quiet_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
 }
 
-/// What libbpf said since it was asked last.
+/// What libbpf said to this thread since it was asked last.
 pub fn libbpf_said() -> String {
-    LIBBPF_LOG.lock().map(|mut log| std::mem::take(&mut *log).concat()).unwrap_or_default()
+    LIBBPF_LOG.with_borrow_mut(|log| log.drain(..).collect())
 }
 
 /// Why something failed, in the kernel's own words: libbpf prints them, and the error alone is often only EINVAL.
@@ -138,17 +143,32 @@ fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
     link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(say)
 }
 
-/// Does the running kernel have a tracepoint of that name? Its types say so.
+/// What the kernel's types say, looked up once: to parse them takes some milliseconds.
+struct Types {
+    /// Tracepoints, of those that are asked for.
+    tracepoints: Vec<&'static str>,
+    word: Option<u32>,
+}
+
+/// Tracepoints that older kernels have under another name, or not at all.
+const ASKED_FOR: [&str; 1] = ["io_uring_submit_req"];
+
+static TYPES: LazyLock<Types> = LazyLock::new(|| {
+    let Ok(types) = Btf::from_vmlinux() else { return Types { tracepoints: Vec::new(), word: None } };
+    let is_there = |name: &&str| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some();
+    let casts = types.type_by_name::<Func<'_>>("bpf_rdonly_cast").is_some();
+    let word = || Some(types.type_by_name::<Struct<'_>>("timespec64")?.type_id().into());
+    Types { tracepoints: ASKED_FOR.into_iter().filter(is_there).collect(), word: casts.then(word).flatten() }
+});
+
+/// Does the running kernel have this tracepoint, one of [`ASKED_FOR`]?
 pub fn has_tracepoint(name: &str) -> bool {
-    let types = Btf::from_vmlinux();
-    types.is_ok_and(|types| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some())
+    TYPES.tracepoints.contains(&name)
 }
 
 /// The number of the type through which programs read words of the kernel's memory, if they may (Linux 6.2).
 pub fn word_type() -> Option<u32> {
-    let types = Btf::from_vmlinux().ok()?;
-    types.type_by_name::<Func<'_>>("bpf_rdonly_cast")?;
-    Some(types.type_by_name::<Struct<'_>>("timespec64")?.type_id().into())
+    TYPES.word
 }
 
 /// As much of an executable as holds its header and those of its segments.
@@ -161,6 +181,7 @@ pub fn try_all() -> Result<Capabilities, String> {
 
 /// Tries what a trace needs: of the kinds of library probes none after the first one that works.
 pub fn try_best() -> Result<Capabilities, String> {
+    LazyLock::force(&TYPES);
     tries(false)
 }
 

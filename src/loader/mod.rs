@@ -17,6 +17,7 @@ pub mod inflight;
 pub mod kernel;
 pub mod launch;
 pub mod limits;
+mod libbpf;
 mod links;
 pub mod maps;
 mod misses;
@@ -36,6 +37,7 @@ pub mod rings;
 pub mod safety;
 pub mod seccomp;
 pub mod session;
+
 mod spec;
 pub mod sums;
 mod unwind;

@@ -4,13 +4,15 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group};
 use crate::loader::kernel::{self, LibTier};
+use crate::loader::libbpf::{self, Sendable};
 use crate::loader::namespace::{self, PidNamespace};
 use crate::loader::rings::Layout;
+
 use crate::loader::sums;
 use crate::skel::types::iot_scope;
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::collections::BTreeSet;
@@ -182,42 +184,138 @@ fn loads(
     open.load().map(drop).map_err(|e| kernel::reason(&e))
 }
 
-/// The object, and why groups are not in it.
-pub type Loaded<'obj> = (IotraceSkel<'obj>, Vec<(Group, String)>);
+/// The programs of a trace, in two objects with the same maps: the kernel checks programs one after the other, and those of
+/// libraries take as long as all others.
+pub struct Loaded<'obj> {
+    pub kernel: IotraceSkel<'obj>,
+    /// Probes of libraries, and what is asked about mapped files.
+    pub library: Option<IotraceSkel<'obj>>,
+    /// Why groups are not in them.
+    pub refused: Vec<(Group, String)>,
+}
 
-/// As many places for the object as there may be attempts to load it.
-pub type Stores = [MaybeUninit<OpenObject>; GROUPS.len()];
+/// As many attempts may be necessary to load the second object: one more than it has groups.
+const LIBRARY: [Group; 2] = [Group::Library, Group::Question];
+const ATTEMPTS: usize = LIBRARY.len() + 1;
 
-/// Loads the programs of all groups at once. Where the kernel refuses a program its group is left out, and the rest is loaded
-/// again; only a refused life cycle is fatal.
-pub fn load<'obj>(
-    stores: &'obj mut Stores,
-    mut groups: BTreeSet<Group>,
-    tier: Option<LibTier>,
-    rows: &[Row],
-    options: &Options,
-    layout: Layout,
-) -> Result<Loaded<'obj>> {
-    let mut refused = Vec::new();
-    for store in stores {
-        let open = open(store, &groups, tier, rows, options, layout)?;
-        kernel::libbpf_said();
-        let error = match open.load() {
-            Ok(skel) => return Ok((skel, refused)),
-            Err(error) => error,
-        };
-        let (program, why) = kernel::refusal(&error);
+/// Where the objects of one attempt are.
+pub struct Store {
+    kernel: MaybeUninit<OpenObject>,
+    library: [MaybeUninit<OpenObject>; ATTEMPTS],
+}
+
+/// As many places for them as there may be attempts.
+pub type Stores = [Store; GROUPS.len()];
+
+/// Places for [`load`].
+pub const fn stores() -> Stores {
+    [const { Store { kernel: MaybeUninit::uninit(), library: [const { MaybeUninit::uninit() }; ATTEMPTS] } }; _]
+}
+
+/// Why an object was not loaded: the group to leave out, and the kernel's reason.
+struct Refusal {
+    group: Group,
+    why: String,
+}
+
+impl Refusal {
+    /// # Errors
+    /// When it is not known what to leave out, or nothing goes without it.
+    fn of(error: &libbpf_rs::Error, groups: &BTreeSet<Group>, tier: Option<LibTier>) -> Result<Self> {
+        let (program, why) = kernel::refusal(error);
         let of = |group: &&Group| program.as_deref().is_some_and(|program| group.programs(tier).contains(&program));
         match groups.iter().find(of).copied() {
             Some(Group::Process) => bail!(
                 "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
             ),
-            Some(group) => {
-                groups.remove(&group);
-                refused.push((group, why));
-            }
+            Some(group) => Ok(Self { group, why }),
             None => bail!("loading the BPF programs: {why}\n`iotrace-bpf doctor` says what this kernel allows"),
         }
     }
+}
+
+/// Loads the programs of all groups, those of libraries beside the others. Where the kernel refuses a program its group is left
+/// out, and the rest is loaded again; only a refused life cycle is fatal.
+pub fn load<'obj>(
+    stores: &'obj mut Stores,
+    groups: BTreeSet<Group>,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<Loaded<'obj>> {
+    let (libraries, mut groups): (BTreeSet<_>, BTreeSet<_>) = groups.into_iter().partition(|g| LIBRARY.contains(g));
+    let mut refused = Vec::new();
+    for store in stores {
+        let open = open(&mut store.kernel, &groups, tier, rows, options, layout)?;
+        kernel::libbpf_said();
+        let maps = match libbpf::prepare(&open) {
+            Ok(maps) => maps,
+            Err(error) => {
+                let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
+                groups.remove(&group);
+                refused.push((group, why));
+                continue;
+            }
+        };
+        let of_library = Sendable(store.library.each_mut());
+        let (loaded, library) = std::thread::scope(|scope| {
+            let (maps, libraries) = (&maps, libraries.clone());
+            let load = move || {
+                let stores = of_library.get();
+                load_library(stores, libraries, maps, tier, rows, options, layout).map(Sendable)
+            };
+            let beside = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
+            let loaded = open.load();
+            let library = beside.context("thread to load programs").and_then(|thread| {
+                thread.join().map_err(|_| anyhow!("the thread that loads programs panicked")).flatten()
+            });
+            (loaded, library)
+        });
+        match loaded {
+            Ok(kernel) => {
+                let (library, of_library) = library?.0;
+                refused.extend(of_library);
+                return Ok(Loaded { kernel, library, refused });
+            }
+            Err(error) => {
+                let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
+                groups.remove(&group);
+                refused.push((group, why));
+            }
+        }
+    }
     bail!("this kernel refuses all programs; `iotrace-bpf doctor` says why")
+}
+
+type OfLibrary<'obj> = (Option<IotraceSkel<'obj>>, Vec<(Group, String)>);
+
+/// The second object.
+fn load_library<'obj>(
+    stores: [&'obj mut MaybeUninit<OpenObject>; ATTEMPTS],
+    mut groups: BTreeSet<Group>,
+    maps: &libbpf::Maps,
+    tier: Option<LibTier>,
+    rows: &[Row],
+    options: &Options,
+    layout: Layout,
+) -> Result<OfLibrary<'obj>> {
+    let mut refused = Vec::new();
+    for store in stores {
+        if groups.is_empty() {
+            break;
+        }
+        let mut open = open(store, &groups, tier, rows, options, layout)?;
+        libbpf::take(&mut open, maps)?;
+        kernel::libbpf_said();
+        match open.load() {
+            Ok(skel) => return Ok((Some(skel), refused)),
+            Err(error) => {
+                let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
+                groups.remove(&group);
+                refused.push((group, why));
+            }
+        }
+    }
+    Ok((None, refused))
 }

@@ -1,15 +1,19 @@
 //! The rings: made to a memory budget, drained by one thread on a timer, passed on in batches.
 
 use crate::event::wire;
+use crate::loader::libbpf;
 use crate::skel::IotraceMaps;
 use anyhow::{Context as _, Result};
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, RingBufferBuilder};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::{Cell, RefCell};
+use std::io::PipeReader;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -93,18 +97,23 @@ impl Layout {
 /// Makes the rings and hangs them into the map of maps. The handles must live as long as the drain.
 pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> {
     let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
-    let mut rings = Vec::new();
+    let (mut rings, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for class in 0..3 {
         for shard in 0..layout.shards {
             let bytes = layout.bytes[class as usize];
             let ring = MapHandle::create(MapType::RingBuf, Some("iot_ring"), 0, 0, bytes, &opts)
                 .with_context(|| format!("ring buffer of {bytes} bytes; --ring-size sets the budget of all"))?;
             let key: u32 = class * layout.shards + shard;
-            let fd = ring.as_fd().as_raw_fd();
-            maps.iot_rings
-                .update(&key.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-                .context("ring buffer into its table")?;
+            keys.extend(key.to_ne_bytes());
+            values.extend(ring.as_fd().as_raw_fd().to_ne_bytes());
             rings.push(ring);
+        }
+    }
+    // All at once: after a change of such a table the kernel waits until no program uses what was there before.
+    let at_once = maps.iot_rings.update_batch(&keys, &values, layout.count(), MapFlags::ANY, MapFlags::ANY);
+    if at_once.is_err() {
+        for (key, value) in keys.chunks(size_of::<u32>()).zip(values.chunks(size_of::<i32>())) {
+            maps.iot_rings.update(key, value, MapFlags::ANY).context("ring buffer into its table")?;
         }
     }
     Ok(rings)
@@ -158,7 +167,7 @@ pub fn now() -> u64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
-/// Starts the thread that empties the rings until `stop` is set and nothing is left in them.
+/// Starts the thread that empties the rings until the other end of `stop` is closed and nothing is left in them.
 ///
 /// Mappings go to `mapped` at once; everything goes to `out`, which is bounded: when the reader is slow this
 /// thread waits and the rings fill, where loss is counted. While little comes it looks less often, at least once in `longest`.
@@ -168,7 +177,7 @@ pub fn drain(
     mapped: Sender<wire::Mapped>,
     gauges: Arc<Gauges>,
     longest: Duration,
-    stop: Arc<AtomicBool>,
+    stop: PipeReader,
 ) -> Result<JoinHandle<Result<()>>> {
     std::thread::Builder::new()
         .name("drain".into())
@@ -203,12 +212,9 @@ pub fn drain(
             let rings = builder.build().context("ring buffers")?;
             let mut wait = POLL;
             loop {
-                let last = stop.load(Ordering::Acquire);
                 let begun = now();
                 // Wakes early when a ring fills; otherwise nothing has signalled and consume() looks at all.
-                if !last {
-                    rings.poll(wait).or_else(interrupted)?;
-                }
+                let last = ends(&rings, &stop, wait)?;
                 rings.consume().or_else(interrupted)?;
                 for (bytes, size) in &emptied {
                     gauges.filled(bytes.take(), *size);
@@ -226,6 +232,17 @@ pub fn drain(
             }
         })
         .context("thread that drains the rings")
+}
+
+/// Waits until a ring fills, the time is over or the trace ends: does it?
+fn ends(rings: &RingBuffer<'_>, stop: &PipeReader, longest: Duration) -> Result<bool> {
+    let timeout = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
+    let mut fds = [libbpf::fills(rings), stop.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+    match poll(&mut fds, timeout) {
+        Ok(_) => Ok(fds[1].any().unwrap_or(true)),
+        Err(Errno::EINTR) => Ok(false),
+        Err(e) => Err(e).context("waiting for the rings"),
+    }
 }
 
 fn interrupted(e: libbpf_rs::Error) -> Result<()> {

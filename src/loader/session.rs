@@ -16,15 +16,15 @@ use crate::loader::kernel::Capabilities;
 use crate::loader::maps;
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
-use crate::loader::programs;
-pub use crate::loader::programs::{Options, Scope, Stores};
+use crate::loader::programs::{self, Loaded};
+pub use crate::loader::programs::{Options, Scope, Stores, stores};
 use crate::loader::real;
 use crate::loader::rings::{self, Layout};
 use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
-use crate::skel::IotraceSkel;
+use crate::skel::{IotraceProgs, IotraceSkel};
 use crate::skel::types::{iot_class, iot_place};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
@@ -60,6 +60,8 @@ pub const UNPLACED: &str = "mapping";
 /// A loaded and attached trace.
 pub struct Session<'obj> {
     skel: IotraceSkel<'obj>,
+    /// The programs of library probes; see [`Loaded`].
+    library: Option<IotraceSkel<'obj>>,
     engine: Engine,
     rows: Vec<Row>,
     layers: Vec<Layer>,
@@ -102,6 +104,11 @@ fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer])
         .context("catalog into the kernel")
 }
 
+/// The programs of library probes. Those that are not loaded are not asked for.
+fn probes<'a, 'obj>(kernel: &'a IotraceSkel<'obj>, library: Option<&'a IotraceSkel<'obj>>) -> &'a IotraceProgs<'obj> {
+    &library.unwrap_or(kernel).progs
+}
+
 impl<'obj> Session<'obj> {
     /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
@@ -114,13 +121,13 @@ impl<'obj> Session<'obj> {
         let tier = caps.lib_tier();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
         let layout = Layout::new(options.ring_bytes, cpus);
-        let libraries = catalog.libraries().iter().any(|l| options.layers.contains(&l.layer));
+        let libraries = catalog.serves(&options.layers);
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
         let (absent, wanted): (BTreeSet<Group>, BTreeSet<Group>) =
             wanted.into_iter().partition(|g| g.absent().is_some());
         let (unused, wanted): (BTreeSet<Group>, _) =
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
-        let (skel, refused) = programs::load(stores, wanted, tier, rows, options, layout)?;
+        let Loaded { kernel: skel, library, refused } = programs::load(stores, wanted, tier, rows, options, layout)?;
         let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         let rings = rings::create(layout, &skel.maps)?;
@@ -146,6 +153,7 @@ impl<'obj> Session<'obj> {
             .collect();
         let mut session = Self {
             skel,
+            library,
             engine,
             rows,
             layers: options.layers.clone(),
@@ -342,7 +350,7 @@ impl<'obj> Session<'obj> {
 
     /// True: nothing has to be done where that file is mapped.
     fn prepare_mapping(&mut self, tid: u32, fd: i32) -> bool {
-        let Some((file, written)) = real::descriptor(&self.skel.progs, tid, fd) else { return false };
+        let Some((file, written)) = real::descriptor(probes(&self.skel, self.library.as_ref()), tid, fd) else { return false };
         let inode = Some((file.dev, file.ino));
         if self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode) {
             return true;
@@ -353,8 +361,8 @@ impl<'obj> Session<'obj> {
         if self.engine.spares(Target { pid, process }) {
             return false;
         }
-        self.attaches(process, |engine, skel| {
-            engine.meet(Target { pid, process }, &Seen::Descriptor(fd, (file.dev, file.ino)), &skel.progs);
+        self.attaches(process, |engine, progs| {
+            engine.meet(Target { pid, process }, &Seen::Descriptor(fd, (file.dev, file.ino)), progs);
             engine.learn(file);
         });
         self.mark(file, true);
@@ -365,7 +373,7 @@ impl<'obj> Session<'obj> {
     fn attach_to(&mut self, pid: u32, asked: Option<FileKey>) -> Vec<(u32, u64)> {
         let Some(process) = self.process_of(pid) else { return Vec::new() };
         let inode = asked.map(|file| (file.dev, file.ino));
-        self.attaches(process, |engine, skel| engine.judge_process(Target { pid, process }, inode, &skel.progs))
+        self.attaches(process, |engine, progs| engine.judge_process(Target { pid, process }, inode, progs))
     }
 
     fn set_several(&mut self, process: u32) {
@@ -375,11 +383,11 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    fn attaches<T>(&mut self, process: u32, set: impl FnOnce(&mut Engine, &IotraceSkel<'_>) -> T) -> T {
+    fn attaches<T>(&mut self, process: u32, set: impl FnOnce(&mut Engine, &IotraceProgs<'_>) -> T) -> T {
         self.set_settled(false);
         self.set_several(process);
         let begun = Instant::now();
-        let done = set(&mut self.engine, &self.skel);
+        let done = set(&mut self.engine, probes(&self.skel, self.library.as_ref()));
         // It may be known by now that stacks are switched.
         self.set_several(process);
         self.share();
@@ -418,7 +426,7 @@ impl<'obj> Session<'obj> {
     fn share(&mut self) {
         if self.engine.has_too_many() {
             self.set_exchanging(true);
-            self.engine.share(&self.skel.progs);
+            self.engine.share(probes(&self.skel, self.library.as_ref()));
         }
     }
 
@@ -435,7 +443,8 @@ impl<'obj> Session<'obj> {
         for pid in std::mem::take(&mut self.looked_into) {
             // Its number may be another process's by now.
             if let Some(process) = self.process_of(pid) {
-                self.engine.judge_process(Target { pid, process }, None, &self.skel.progs);
+                let progs = probes(&self.skel, self.library.as_ref());
+                self.engine.judge_process(Target { pid, process }, None, progs);
             }
         }
     }
@@ -488,18 +497,15 @@ impl<'obj> Session<'obj> {
     /// Ends the trace in the kernel: no hook fires after this. Requests of devices that are not over.
     pub fn detach(&mut self) -> Vec<Event> {
         let before: HashSet<u64> = inflight::requests(&self.skel.maps).iter().map(|r| r.req).collect();
+        let goes_on = self.has_targets();
         // All at once, or what runs on would be seen by some of the hooks only.
         self.forget_targets();
-        let libraries = self.engine.take_links();
-        std::thread::scope(|scope| {
-            // For each of these links the kernel waits until nobody runs in its program any more: for all at once.
-            for link in libraries {
-                // Where there can be no more threads it is detached here.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(link));
-            }
-            // The last ones first: other copies of a program would take what the first one does not see any more.
-            while self.links.pop().is_some() {}
-        });
+        self.engine.take_away();
+        // The last ones first: other copies of a program would take what the first one does not see any more.
+        while self.links.pop().is_some() {}
+        if goes_on {
+            self.engine.wait_until_gone();
+        }
         // Taken out: what is open is told once.
         if let Some(end) = self.iterators.remove(END_CALLS) {
             inflight::run(&end);
@@ -605,7 +611,9 @@ impl<'obj> Session<'obj> {
     }
 
     fn number_programs(&mut self) {
-        for prog in self.skel.object_mut().progs_mut().filter(|p| p.autoload()) {
+        let library = self.library.as_mut().map(|skel| skel.object_mut().progs_mut());
+        let progs = self.skel.object_mut().progs_mut().chain(library.into_iter().flatten());
+        for prog in progs.filter(|p| p.autoload()) {
             let name = prog.name().to_string_lossy();
             let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
             if let Ok(id) = Program::id_from_fd(prog.as_fd()) {
@@ -629,6 +637,7 @@ impl Drop for Session<'_> {
     /// Also when something failed or panicked on the way: nobody keeps a probe.
     fn drop(&mut self) {
         self.detach();
+        self.engine.wait_until_gone();
     }
 }
 

@@ -8,10 +8,36 @@ use crate::event::Event;
 use crate::loader::counters::{Counters, Of};
 use crate::loader::guardian::{self, Guard};
 use crate::loader::rings::now;
-use crate::loader::{launch, privileges};
-use anyhow::{Context as _, Result};
+use crate::loader::launch::{self, Launched};
+use crate::loader::privileges;
+use anyhow::{Context as _, Result, anyhow};
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// A command that waits, and who holds it then.
+pub struct Started {
+    command: Launched,
+    /// Where there is no filter, what is missed is counted (`not_held`).
+    guard: Option<Guard>,
+}
+
+fn start(run: &[OsString], held: bool) -> Result<Started> {
+    let command = launch::launch(run, held)?;
+    let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener)).transpose()?;
+    Ok(Started { command, guard })
+}
+
+/// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of libraries.
+///
+/// # Errors
+/// When there can be no thread for it.
+pub fn starting(run: &[OsString], libraries: bool) -> Result<JoinHandle<Result<Started>>> {
+    let run = run.to_vec();
+    let start = move || start(&run, libraries && privileges::may_hold());
+    std::thread::Builder::new().name("start".into()).spawn(start).context("thread to start the command")
+}
 
 impl Run<'_, '_> {
     /// Makes targets of what is there, starts the command, or takes in the ranks that have come. The exit status of a command
@@ -71,11 +97,12 @@ impl Run<'_, '_> {
     /// Starts the command; its exit status if it could not be started.
     fn launch(&mut self) -> Result<Option<u8>> {
         // Others than the command run already.
-        let holds = matches!(self.targets, Targets::Command(_)) && privileges::may_hold();
-        let mut command = launch::launch(&self.args.run, holds)?;
-        // Where there is no filter, what is missed is counted (`not_held`).
-        if let Ok(listener) = command.listener() {
-            self.hold(guardian::start()?.of(command.pid(), listener)?)?;
+        let Started { mut command, guard } = match self.starting.take() {
+            Some(starting) => starting.join().map_err(|_| anyhow!("the thread that starts the command panicked"))??,
+            None => start(&self.args.run, false)?,
+        };
+        if let Some(guard) = guard {
+            self.hold(guard)?;
         }
         if self.targets.has(command.pid())? {
             let process = Event::Process {

@@ -1,5 +1,6 @@
 //! A trace that is going on: what it is told, what it does at each tick, and how it ends.
 
+use super::begin::Started;
 use super::control::Control;
 use super::flight::{By, Looked, SharedAlarm, Step};
 use super::live::Watch;
@@ -30,9 +31,9 @@ use crate::words::Layer;
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, PipeWriter, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -72,6 +73,8 @@ pub struct Run<'a, 'obj> {
     pub sender: Sender<Control>,
     /// Let calls of the command, or of ranks, go on that wait.
     pub guards: Guards,
+    /// The command while it is started.
+    pub starting: Option<JoinHandle<Result<Started>>>,
     pub command: Option<Launched>,
     /// The ranks of a job on this node, which start their programs themselves.
     pub ranks: Option<Ranks<'a>>,
@@ -474,7 +477,7 @@ impl Run<'_, '_> {
     }
 
     /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
-    pub fn end(&mut self, stop: &AtomicBool) -> Option<u8> {
+    pub fn end(&mut self, stop: PipeWriter) -> Option<u8> {
         let still = self.session.targets();
         self.guards.leave();
         let detaching = Instant::now();
@@ -497,7 +500,7 @@ impl Run<'_, '_> {
         self.send(uncovered.into_iter().map(Row::Coverage).collect());
         self.clock_pair();
         self.meta(&[("end_ns", self.relative().to_string())]);
-        stop.store(true, Ordering::Release);
+        drop(stop);
         if self.command.is_none() && self.shows_status() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
