@@ -122,7 +122,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
 
     kernel::quiet_libbpf();
     // Both take their time, and need nothing of what follows.
-    let trial = std::thread::Builder::new().name("trial".into()).spawn(kernel::try_best).context("trial of the kernel")?;
+    let trial =
+        std::thread::Builder::new().name("trial".into()).spawn(kernel::try_best).context("trial of the kernel")?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
     let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers))).transpose()?;
 

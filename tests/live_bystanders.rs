@@ -6,20 +6,32 @@
 mod live;
 #[path = "common/programs.rs"]
 mod programs;
+#[path = "common/strace.rs"]
+mod strace;
+#[path = "common/ways.rs"]
+mod ways;
 
 use iotrace_bpf::words::Layer;
 use live::{Data, Running};
 use std::fs;
 use std::process::{Command, Stdio};
 
+const LIBC: &str = "/libc.so";
+/// In the wheel of h5py.
+const HDF5: &str = "/libhdf5-";
+
 /// Pages of the C library's code that a process has copies of: a breakpoint makes one, nothing else does.
 fn copied_pages(pid: u32) -> u64 {
+    copied_pages_of(pid, LIBC)
+}
+
+fn copied_pages_of(pid: u32, library: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
     let mut in_code = false;
     let mut copied = 0;
     for line in text.lines() {
         if line.split(' ').next().is_some_and(|range| range.contains('-')) {
-            in_code = line.contains("r-xp") && line.contains("/libc.so");
+            in_code = line.contains("r-xp") && line.contains(library);
         } else if let Some(kib) = line.strip_prefix("Anonymous:").filter(|_| in_code) {
             copied += kib.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() / 4;
         }
@@ -29,11 +41,28 @@ fn copied_pages(pid: u32) -> u64 {
 
 /// A program that uses the C library and does nothing else.
 fn bystander() -> Running {
-    let running = Running::spawn(Command::new("sleep").arg("600"));
+    with(Command::new("sleep").arg("600"), LIBC)
+}
+
+/// A program that has mapped a library.
+fn with(program: &mut Command, library: &str) -> Running {
+    let running = Running::spawn(program);
     live::until("its library", || {
-        fs::read_to_string(format!("/proc/{}/maps", running.pid())).unwrap().contains("/libc.so")
+        fs::read_to_string(format!("/proc/{}/maps", running.pid())).unwrap().contains(library)
     });
     running
+}
+
+#[test]
+fn who_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
+    let work = live::scratch();
+    let import = || with(Command::new(ways::python()).args(["-c", "import h5py, time; time.sleep(600)"]), HDF5);
+    let (before, target) = (import(), import());
+    let mut traced = ways::Attached::to(work.path(), &[], target.pid());
+    let pages = |running: &Running| [HDF5, LIBC].map(|library| copied_pages_of(running.pid(), library));
+    assert!(pages(&target).iter().all(|copied| *copied > 0), "a target has breakpoints: {:?}", pages(&target));
+    assert_eq!((pages(&before), pages(&import())), ([0, 0], [0, 0]));
+    assert!(traced.goes_on());
 }
 
 #[test]

@@ -106,14 +106,27 @@ const TOOLS: [Program; 11] = [
     chatty("fio", &["sh", "-c", FIO], 0),
 ];
 
+/// Runs a command on a terminal; what the terminal shows of its own accord is left out.
+const ON_TERMINAL: &str = "set -o pipefail; script -qec \"$0\" /dev/null | tr -dc '0-9\\n'";
 const PAGE: &str = "data:text/html,<p>hello";
 const CHROMIUM: &str = "export HOME=$(mktemp -d) && cd \"$HOME\" && chromium --headless --disable-gpu --dump-dom \
     'data:text/html,<p>hello'; status=$?; rm -rf \"$HOME\"; exit $status";
 
-const USERS: [Program; 10] = [
+const USERS: [Program; 13] = [
     program("sudo", &["sudo", "-n", "sh", "-c", "id -u; exit 3"], 3),
     program("sudo to another user", &["sudo", "-n", "-u", "nobody", "sh", "-c", "id -u; exit 3"], 3),
     program("su", &["su", "nobody", "-s", "/bin/sh", "-c", "id -u; exit 3"], 3),
+    program("sudo on a terminal", &["bash", "-c", ON_TERMINAL, "sudo -n sh -c 'id -u; test -t 0 && exit 3'"], 3),
+    program(
+        "su on a terminal",
+        &["bash", "-c", ON_TERMINAL, "su nobody -s /bin/sh -c 'id -u; test -t 0 && exit 3'"],
+        3,
+    ),
+    program(
+        "runuser with a terminal of its own",
+        &["bash", "-c", ON_TERMINAL, "runuser --pty -u nobody -- sh -c 'id -u; test -t 0 && exit 3'"],
+        3,
+    ),
     program("runuser", &["runuser", "-u", "nobody", "--", "sh", "-c", "id -u; exit 3"], 3),
     program("nsenter", &["nsenter", "--mount=/proc/self/ns/mnt", "sh", "-c", "echo inside; exit 3"], 3),
     program("unshare", &["unshare", "--fork", "--pid", "--mount-proc", "sh", "-c", "echo $$; exit 3"], 3),

@@ -24,8 +24,8 @@ use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
-use crate::skel::{IotraceProgs, IotraceSkel};
 use crate::skel::types::{iot_class, iot_place};
+use crate::skel::{IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::skel::Skel as _;
@@ -350,7 +350,9 @@ impl<'obj> Session<'obj> {
 
     /// True: nothing has to be done where that file is mapped.
     fn prepare_mapping(&mut self, tid: u32, fd: i32) -> bool {
-        let Some((file, written)) = real::descriptor(probes(&self.skel, self.library.as_ref()), tid, fd) else { return false };
+        let Some((file, written)) = real::descriptor(probes(&self.skel, self.library.as_ref()), tid, fd) else {
+            return false;
+        };
         let inode = Some((file.dev, file.ino));
         if self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode) {
             return true;
