@@ -597,6 +597,18 @@ int iot_uprobe_multi(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Of a catalog without functions of the user's: longjmp and its kind. */
+SEC("?uprobe.multi")
+int iot_uprobe_jump(struct pt_regs *ctx)
+{
+	struct iot_task *t = iot_self();
+	struct iot_spec *s = iot_spec_of(bpf_get_attach_cookie(ctx) & IOT_K_ROW);
+
+	if (t && s && s->jumps)
+		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
+	return 0;
+}
+
 SEC("?uretprobe.multi")
 int iot_uretprobe_multi(struct pt_regs *ctx)
 {

@@ -105,6 +105,9 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     (LIST_THREADS, "task:list_threads", Group::InFlight),
 ];
 
+/// Where returns are probed together with entries: the program for functions of the user's, whose returns are probed in place.
+pub const USERS_ENTRY: &str = "iot_uprobe_multi";
+
 /// The program that finds the functions by which block requests are told apart; it is run once.
 pub const FIND_SYMBOLS: &str = "iot_find_symbols";
 
@@ -190,7 +193,9 @@ impl Group {
     /// Its programs; of libraries those of the best tier that works.
     pub fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
         match (self, tier) {
-            (Self::Library, Some(LibTier::Session)) => return vec!["iot_uprobe_session", "iot_uprobe_multi"],
+            (Self::Library, Some(LibTier::Session)) => {
+                return vec!["iot_uprobe_session", USERS_ENTRY, "iot_uprobe_jump"];
+            }
             (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
             (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],
             (Self::Functions, _) => return functions::PROGRAMS.to_vec(),

@@ -58,7 +58,13 @@ pub fn many(
         for (points, session) in [(points(true), true), (points(false), false)] {
             // A link of a session makes the kernel probe returns in processes that it is not of, too, whatever its program wants. Where
             // there must be no return probe, it would be one in the middle of a function.
-            let prog = if session { &progs.iot_uprobe_session } else { &progs.iot_uprobe_multi };
+            let prog = if session {
+                &progs.iot_uprobe_session
+            } else if progs.iot_uprobe_multi.autoload() {
+                &progs.iot_uprobe_multi
+            } else {
+                &progs.iot_uprobe_jump
+            };
             if !points.is_empty() {
                 let opts = opts(points, false, session);
                 links.push(prog.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);

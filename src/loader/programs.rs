@@ -2,7 +2,7 @@
 
 use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::detail::{self, Plan};
-use crate::loader::hooks::{GROUPS, Group};
+use crate::loader::hooks::{GROUPS, Group, USERS_ENTRY};
 use crate::loader::kernel::{self, LibTier};
 use crate::loader::libbpf::{self, Sendable};
 use crate::loader::namespace::{self, PidNamespace};
@@ -64,7 +64,9 @@ pub fn open<'obj>(
     layout: Layout,
 ) -> Result<OpenIotraceSkel<'obj>> {
     let mut open = IotraceSkelBuilder::default().open(store).context("opening the BPF object")?;
-    let names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
+    let users = tier != Some(LibTier::Session) || rows.iter().any(|row| matches!(row.family, Family::User(_)));
+    let mut names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
+    names.retain(|name| users || *name != USERS_ENTRY);
     for mut prog in open.open_object_mut().progs_mut() {
         let on = names.iter().any(|n| prog.name() == *n);
         prog.set_autoload(on);
@@ -184,24 +186,24 @@ fn loads(
     open.load().map(drop).map_err(|e| kernel::reason(&e))
 }
 
-/// The programs of a trace, in two objects with the same maps: the kernel checks programs one after the other, and those of
-/// libraries take as long as all others.
+/// The programs of a trace, in two objects with the same maps: the kernel checks programs one after the other, and those in the
+/// second one take as long as all others.
 pub struct Loaded<'obj> {
-    pub kernel: IotraceSkel<'obj>,
-    /// Probes of libraries, and what is asked about mapped files.
-    pub library: Option<IotraceSkel<'obj>>,
+    pub first: IotraceSkel<'obj>,
+    /// [`BESIDE`]
+    pub second: Option<IotraceSkel<'obj>>,
     /// Why groups are not in them.
     pub refused: Vec<(Group, String)>,
 }
 
-/// As many attempts may be necessary to load the second object: one more than it has groups.
-const LIBRARY: [Group; 2] = [Group::Library, Group::Question];
-const ATTEMPTS: usize = LIBRARY.len() + 1;
+/// The groups of the second object. As many attempts may be necessary to load it, and one more.
+const BESIDE: [Group; 3] = [Group::Library, Group::Question, Group::Uring];
+const ATTEMPTS: usize = BESIDE.len() + 1;
 
 /// Where the objects of one attempt are.
 pub struct Store {
-    kernel: MaybeUninit<OpenObject>,
-    library: [MaybeUninit<OpenObject>; ATTEMPTS],
+    first: MaybeUninit<OpenObject>,
+    second: [MaybeUninit<OpenObject>; ATTEMPTS],
 }
 
 /// As many places for them as there may be attempts.
@@ -209,7 +211,7 @@ pub type Stores = [Store; GROUPS.len()];
 
 /// Places for [`load`].
 pub const fn stores() -> Stores {
-    [const { Store { kernel: MaybeUninit::uninit(), library: [const { MaybeUninit::uninit() }; ATTEMPTS] } }; _]
+    [const { Store { first: MaybeUninit::uninit(), second: [const { MaybeUninit::uninit() }; ATTEMPTS] } }; _]
 }
 
 /// Why an object was not loaded: the group to leave out, and the kernel's reason.
@@ -234,7 +236,7 @@ impl Refusal {
     }
 }
 
-/// Loads the programs of all groups, those of libraries beside the others. Where the kernel refuses a program its group is left
+/// Loads the programs of all groups, those of [`BESIDE`] beside the others. Where the kernel refuses a program its group is left
 /// out, and the rest is loaded again; only a refused life cycle is fatal.
 pub fn load<'obj>(
     stores: &'obj mut Stores,
@@ -244,10 +246,10 @@ pub fn load<'obj>(
     options: &Options,
     layout: Layout,
 ) -> Result<Loaded<'obj>> {
-    let (libraries, mut groups): (BTreeSet<_>, BTreeSet<_>) = groups.into_iter().partition(|g| LIBRARY.contains(g));
+    let (beside, mut groups): (BTreeSet<_>, BTreeSet<_>) = groups.into_iter().partition(|g| BESIDE.contains(g));
     let mut refused = Vec::new();
     for store in stores {
-        let open = open(&mut store.kernel, &groups, tier, rows, options, layout)?;
+        let open = open(&mut store.first, &groups, tier, rows, options, layout)?;
         kernel::libbpf_said();
         let maps = match libbpf::prepare(&open) {
             Ok(maps) => maps,
@@ -258,25 +260,22 @@ pub fn load<'obj>(
                 continue;
             }
         };
-        let of_library = Sendable(store.library.each_mut());
-        let (loaded, library) = std::thread::scope(|scope| {
-            let (maps, libraries) = (&maps, libraries.clone());
-            let load = move || {
-                let stores = of_library.get();
-                load_library(stores, libraries, maps, tier, rows, options, layout).map(Sendable)
-            };
-            let beside = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
+        let places = Sendable(store.second.each_mut());
+        let (loaded, second) = std::thread::scope(|scope| {
+            let (maps, beside) = (&maps, beside.clone());
+            let load = move || load_beside(places.get(), beside, maps, tier, rows, options, layout).map(Sendable);
+            let thread = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
             let loaded = open.load();
-            let library = beside.context("thread to load programs").and_then(|thread| {
+            let second = thread.context("thread to load programs").and_then(|thread| {
                 thread.join().map_err(|_| anyhow!("the thread that loads programs panicked")).flatten()
             });
-            (loaded, library)
+            (loaded, second)
         });
         match loaded {
-            Ok(kernel) => {
-                let (library, of_library) = library?.0;
-                refused.extend(of_library);
-                return Ok(Loaded { kernel, library, refused });
+            Ok(first) => {
+                let (second, of_second) = second?.0;
+                refused.extend(of_second);
+                return Ok(Loaded { first, second, refused });
             }
             Err(error) => {
                 let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
@@ -288,10 +287,10 @@ pub fn load<'obj>(
     bail!("this kernel refuses all programs; `iotrace-bpf doctor` says why")
 }
 
-type OfLibrary<'obj> = (Option<IotraceSkel<'obj>>, Vec<(Group, String)>);
+type Second<'obj> = (Option<IotraceSkel<'obj>>, Vec<(Group, String)>);
 
 /// The second object.
-fn load_library<'obj>(
+fn load_beside<'obj>(
     stores: [&'obj mut MaybeUninit<OpenObject>; ATTEMPTS],
     mut groups: BTreeSet<Group>,
     maps: &libbpf::Maps,
@@ -299,7 +298,7 @@ fn load_library<'obj>(
     rows: &[Row],
     options: &Options,
     layout: Layout,
-) -> Result<OfLibrary<'obj>> {
+) -> Result<Second<'obj>> {
     let mut refused = Vec::new();
     for store in stores {
         if groups.is_empty() {

@@ -60,8 +60,8 @@ pub const UNPLACED: &str = "mapping";
 /// A loaded and attached trace.
 pub struct Session<'obj> {
     skel: IotraceSkel<'obj>,
-    /// The programs of library probes; see [`Loaded`].
-    library: Option<IotraceSkel<'obj>>,
+    /// Those of library probes among others; see [`Loaded`].
+    second: Option<IotraceSkel<'obj>>,
     engine: Engine,
     rows: Vec<Row>,
     layers: Vec<Layer>,
@@ -105,8 +105,8 @@ fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer])
 }
 
 /// The programs of library probes. Those that are not loaded are not asked for.
-fn probes<'a, 'obj>(kernel: &'a IotraceSkel<'obj>, library: Option<&'a IotraceSkel<'obj>>) -> &'a IotraceProgs<'obj> {
-    &library.unwrap_or(kernel).progs
+fn probes<'a, 'obj>(first: &'a IotraceSkel<'obj>, second: Option<&'a IotraceSkel<'obj>>) -> &'a IotraceProgs<'obj> {
+    &second.unwrap_or(first).progs
 }
 
 impl<'obj> Session<'obj> {
@@ -127,7 +127,7 @@ impl<'obj> Session<'obj> {
             wanted.into_iter().partition(|g| g.absent().is_some());
         let (unused, wanted): (BTreeSet<Group>, _) =
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
-        let Loaded { kernel: skel, library, refused } = programs::load(stores, wanted, tier, rows, options, layout)?;
+        let Loaded { first: skel, second, refused } = programs::load(stores, wanted, tier, rows, options, layout)?;
         let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         let rings = rings::create(layout, &skel.maps)?;
@@ -153,7 +153,7 @@ impl<'obj> Session<'obj> {
             .collect();
         let mut session = Self {
             skel,
-            library,
+            second,
             engine,
             rows,
             layers: options.layers.clone(),
@@ -180,7 +180,8 @@ impl<'obj> Session<'obj> {
     pub fn attach_hooks(&mut self) -> Result<()> {
         let begun = Instant::now();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
-        for prog in self.skel.object_mut().progs_mut() {
+        let second = self.second.as_mut().map(|skel| skel.object_mut().progs_mut());
+        for prog in self.skel.object_mut().progs_mut().chain(second.into_iter().flatten()) {
             let name = prog.name().to_string_lossy();
             let Some((program, hook, group)) = HOOKS.iter().find(|(p, _, _)| *p == name) else { continue };
             if !prog.autoload() {
@@ -350,7 +351,7 @@ impl<'obj> Session<'obj> {
 
     /// True: nothing has to be done where that file is mapped.
     fn prepare_mapping(&mut self, tid: u32, fd: i32) -> bool {
-        let Some((file, written)) = real::descriptor(probes(&self.skel, self.library.as_ref()), tid, fd) else {
+        let Some((file, written)) = real::descriptor(probes(&self.skel, self.second.as_ref()), tid, fd) else {
             return false;
         };
         let inode = Some((file.dev, file.ino));
@@ -389,7 +390,7 @@ impl<'obj> Session<'obj> {
         self.set_settled(false);
         self.set_several(process);
         let begun = Instant::now();
-        let done = set(&mut self.engine, probes(&self.skel, self.library.as_ref()));
+        let done = set(&mut self.engine, probes(&self.skel, self.second.as_ref()));
         // It may be known by now that stacks are switched.
         self.set_several(process);
         self.share();
@@ -428,7 +429,7 @@ impl<'obj> Session<'obj> {
     fn share(&mut self) {
         if self.engine.has_too_many() {
             self.set_exchanging(true);
-            self.engine.share(probes(&self.skel, self.library.as_ref()));
+            self.engine.share(probes(&self.skel, self.second.as_ref()));
         }
     }
 
@@ -445,7 +446,7 @@ impl<'obj> Session<'obj> {
         for pid in std::mem::take(&mut self.looked_into) {
             // Its number may be another process's by now.
             if let Some(process) = self.process_of(pid) {
-                let progs = probes(&self.skel, self.library.as_ref());
+                let progs = probes(&self.skel, self.second.as_ref());
                 self.engine.judge_process(Target { pid, process }, None, progs);
             }
         }
@@ -613,8 +614,8 @@ impl<'obj> Session<'obj> {
     }
 
     fn number_programs(&mut self) {
-        let library = self.library.as_mut().map(|skel| skel.object_mut().progs_mut());
-        let progs = self.skel.object_mut().progs_mut().chain(library.into_iter().flatten());
+        let second = self.second.as_mut().map(|skel| skel.object_mut().progs_mut());
+        let progs = self.skel.object_mut().progs_mut().chain(second.into_iter().flatten());
         for prog in progs.filter(|p| p.autoload()) {
             let name = prog.name().to_string_lossy();
             let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
