@@ -1,8 +1,11 @@
-//! Compiles `bpf/iotrace.bpf.c` and writes its skeleton to `OUT_DIR/iotrace.skel.rs`.
+//! Compiles `bpf/iotrace.bpf.c` and writes its skeleton to `OUT_DIR/iotrace.skel.rs`, and the names of the types in it to
+//! `OUT_DIR/iotrace.types`.
 
 use anyhow::{Context as _, Result};
 use libbpf_cargo::SkeletonBuilder;
-use std::path::PathBuf;
+use libbpf_rs::btf::{Btf, BtfKind, BtfType};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<()> {
     println!("cargo:rerun-if-changed=bpf");
@@ -10,11 +13,28 @@ fn main() -> Result<()> {
     for name in ["iotrace", "trial"] {
         SkeletonBuilder::new()
             .source(format!("bpf/{name}.bpf.c"))
+            .obj(out.join(format!("{name}.bpf.o")))
             .clang_args(["-Ibpf", "-mcpu=v3", "-Wall", "-Werror"])
             .build_and_generate(out.join(format!("{name}.skel.rs")))
             .with_context(|| {
                 format!("bpf/{name}.bpf.c: is clang installed? `cargo xtask setup` installs what is missing")
             })?;
     }
-    Ok(())
+    let types = types(&out.join("iotrace.bpf.o")).context("types of bpf/iotrace.bpf.c")?;
+    std::fs::write(out.join("iotrace.types"), types.join("\n")).context("types of bpf/iotrace.bpf.c")
+}
+
+/// The names of the structures, unions and enumerations that an object knows, as the kernel calls them.
+fn types(object: &Path) -> Result<Vec<String>> {
+    let btf = Btf::from_path(object)?;
+    let mut names = BTreeSet::new();
+    for id in 1..btf.len() as u32 {
+        let Some(of) = btf.type_by_id::<BtfType<'_>>(id.into()) else { continue };
+        let kinds = [BtfKind::Struct, BtfKind::Union, BtfKind::Enum, BtfKind::Enum64];
+        if let Some(name) = of.name().and_then(|name| name.to_str()).filter(|_| kinds.contains(&of.kind())) {
+            // Behind "___" stands which of several definitions it is (libbpf, bpf_core_essential_name_len).
+            names.insert(name.split("___").next().unwrap_or(name).to_owned());
+        }
+    }
+    Ok(names.into_iter().collect())
 }

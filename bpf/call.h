@@ -373,11 +373,11 @@ __noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 
 		*out = src->k;
 		return true;
 	case IOT_CLOEXEC: {
-		struct files_struct *files = bpf_get_current_task_btf()->files;
-		struct fdtable *fdt = files ? files->fdt : NULL;
+		struct fdtable *fdt = iot_fdtable(bpf_get_current_task_btf());
 		u32 fd = src->b ? ret : iot_arg(f, 0);
 
-		if (!fdt || fd >= fdt->max_fds || bpf_probe_read_kernel(&v, sizeof(v), fdt->close_on_exec + fd / 64))
+		if (!fdt || fd >= IOT_OF_FDTABLE(fdt, max_fds) ||
+		    bpf_probe_read_kernel(&v, sizeof(v), IOT_OF_FDTABLE(fdt, close_on_exec) + fd / 64))
 			return false;
 		*out = v >> (fd & 63) & 1;
 		return true;

@@ -30,15 +30,31 @@ struct {
 	__type(value, u64);
 } iot_files SEC(".maps");
 
-/* `task` is the current one as bpf_get_current_task_btf gives it: loads through it are checked and cost no helper. */
+/*
+ * The open files of the current task, as bpf_get_current_task_btf gives it. Without casts loads through it are checked and cost
+ * no helper; with them they are a word's, because the verifier looks for each pointer that is loaded through a task in all
+ * types of the kernel (btf_nested_type_is_trusted), which takes longer than all else that it does for system calls.
+ */
+static __always_inline struct fdtable *iot_fdtable(struct task_struct *task)
+{
+	struct files_struct *files;
+
+	if (iot_word_type)
+		return IOT_READ(task, files, fdt);
+	files = task->files;
+	return files ? files->fdt : NULL;
+}
+
+/* What `member` of these is. */
+#define IOT_OF_FDTABLE(fdt, member) (iot_word_type ? iot_value(fdt, member) : (fdt)->member)
+
 static __always_inline struct file *iot_fd_file(struct task_struct *task, u32 fd)
 {
-	struct files_struct *files = task->files;
-	struct fdtable *fdt = files ? files->fdt : NULL;
+	struct fdtable *fdt = iot_fdtable(task);
 
-	if (!fdt || fd >= fdt->max_fds)
+	if (!fdt || fd >= IOT_OF_FDTABLE(fdt, max_fds))
 		return NULL;
-	return (struct file *)iot_read_word(fdt->fd + fd);
+	return (struct file *)iot_read_word(IOT_OF_FDTABLE(fdt, fd) + fd);
 }
 
 /* A socket or a pipe: nothing in it has an offset. */

@@ -121,7 +121,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     signals.thread_block().context("blocking signals")?;
 
     kernel::quiet_libbpf();
-    // Both take their time, and need nothing of what follows.
+    // They take their time, and need nothing of what follows.
+    std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
     let trial =
         std::thread::Builder::new().name("trial".into()).spawn(kernel::try_best).context("trial of the kernel")?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));

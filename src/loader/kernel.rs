@@ -3,7 +3,7 @@
 //! Kernel versions are never compared. libbpf's own feature probes are not enough: a kernel may load what
 //! it refuses to attach.
 
-use crate::loader::elf;
+use crate::loader::{btf, elf};
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
@@ -161,6 +161,13 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     Types { tracepoints: ASKED_FOR.into_iter().filter(is_there).collect(), word: casts.then(word).flatten() }
 });
 
+static CUT: LazyLock<Option<File>> = LazyLock::new(btf::kernels);
+
+/// The kernel's types, as far as our programs know them; `None`: all of them have to do.
+pub fn types() -> Option<&'static File> {
+    CUT.as_ref()
+}
+
 /// Does the running kernel have this tracepoint, one of [`ASKED_FOR`]?
 pub fn has_tracepoint(name: &str) -> bool {
     TYPES.tracepoints.contains(&name)
@@ -179,9 +186,14 @@ pub fn try_all() -> Result<Capabilities, String> {
     tries(true)
 }
 
+/// Looks up what is needed of the kernel's types, which takes some milliseconds, once.
+pub fn prepare() {
+    LazyLock::force(&CUT);
+    LazyLock::force(&TYPES);
+}
+
 /// Tries what a trace needs: of the kinds of library probes none after the first one that works.
 pub fn try_best() -> Result<Capabilities, String> {
-    LazyLock::force(&TYPES);
     tries(false)
 }
 

@@ -5,6 +5,7 @@
 
 pub mod attach;
 pub mod bounds;
+mod btf;
 pub mod counters;
 pub mod detail;
 pub mod elf;

@@ -1,6 +1,7 @@
 //! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
 
 use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
+use crate::loader::btf;
 use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group, USERS_ENTRY};
 use crate::loader::kernel::{self, LibTier};
@@ -14,8 +15,10 @@ use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::OpenObject;
+use libbpf_rs::libbpf_sys::bpf_object_open_opts;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 
 /// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT` of `bpf/spec.h` (macros do not reach the skeleton).
@@ -63,7 +66,15 @@ pub fn open<'obj>(
     options: &Options,
     layout: Layout,
 ) -> Result<OpenIotraceSkel<'obj>> {
-    let mut open = IotraceSkelBuilder::default().open(store).context("opening the BPF object")?;
+    // The types of modules are not among those of the kernel.
+    let types = kernel::types().filter(|_| !groups.contains(&Group::Nfs)).map(btf::path).map(CString::new);
+    let types = types.transpose().context("path of the kernel's types")?;
+    let opts = bpf_object_open_opts {
+        sz: size_of::<bpf_object_open_opts>() as _,
+        btf_custom_path: types.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
+        ..Default::default()
+    };
+    let mut open = IotraceSkelBuilder::default().open_opts(opts, store).context("opening the BPF object")?;
     let users = tier != Some(LibTier::Session) || rows.iter().any(|row| matches!(row.family, Family::User(_)));
     let mut names: Vec<&str> = groups.iter().flat_map(|g| g.programs(tier)).collect();
     names.retain(|name| users || *name != USERS_ENTRY);
@@ -197,7 +208,7 @@ pub struct Loaded<'obj> {
 }
 
 /// The groups of the second object. As many attempts may be necessary to load it, and one more.
-const BESIDE: [Group; 3] = [Group::Library, Group::Question, Group::Uring];
+const BESIDE: [Group; 4] = [Group::Library, Group::Question, Group::Uring, Group::Block];
 const ATTEMPTS: usize = BESIDE.len() + 1;
 
 /// Where the objects of one attempt are.

@@ -25,7 +25,7 @@ use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
 use crate::skel::types::{iot_class, iot_place};
-use crate::skel::{IotraceProgs, IotraceSkel};
+use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, bail};
 use libbpf_rs::skel::Skel as _;
@@ -86,9 +86,9 @@ pub struct Session<'obj> {
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
-fn find_symbols(skel: &IotraceSkel<'_>) -> Result<Option<Coverage>> {
-    skel.progs.iot_find_symbols.test_run(ProgramInput::default()).context("looking up functions of the kernel")?;
-    let found = skel.maps.bss_data.as_deref().is_some_and(|data| data.iot_symbols.end_bio_bh_io_sync != 0);
+fn find_symbols(progs: &IotraceProgs<'_>, maps: &IotraceMaps<'_>) -> Result<Option<Coverage>> {
+    progs.iot_find_symbols.test_run(ProgramInput::default()).context("looking up functions of the kernel")?;
+    let found = maps.bss_data.as_deref().is_some_and(|data| data.iot_symbols.end_bio_bh_io_sync != 0);
     // kallsyms_show_value, kernel/ksyms_common.c
     let why = "the kernel hides its addresses (sysctl kernel.kptr_restrict=1 shows them): requests of journals are not told from \
                others, and direct ones of io_uring and libaio not linked to their operation";
@@ -104,7 +104,7 @@ fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer])
         .context("catalog into the kernel")
 }
 
-/// The programs of library probes. Those that are not loaded are not asked for.
+/// The programs of the second object. Those that are not loaded are not asked for.
 fn probes<'a, 'obj>(first: &'a IotraceSkel<'obj>, second: Option<&'a IotraceSkel<'obj>>) -> &'a IotraceProgs<'obj> {
     &second.unwrap_or(first).progs
 }
@@ -128,7 +128,8 @@ impl<'obj> Session<'obj> {
         let (unused, wanted): (BTreeSet<Group>, _) =
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
         let Loaded { first: skel, second, refused } = programs::load(stores, wanted, tier, rows, options, layout)?;
-        let symbols = skel.progs.iot_find_symbols.autoload().then(|| find_symbols(&skel)).transpose()?;
+        let progs = probes(&skel, second.as_ref());
+        let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         let rings = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
