@@ -26,6 +26,9 @@ u32 iot_exchanging;
  */
 u32 iot_several;
 
+/* Library probes are in targets only: each mapping of a file with probes is told. */
+u32 iot_scoped;
+
 #define IOT_SAME_CALL 20000 /* ns between two probes of one call */
 
 struct iot_dead {

@@ -104,7 +104,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	iot_begins(child, &new, new.process);
 	/* It has its parent's breakpoints, which run no program in it. One that shares the memory only executes a program. */
-	if (iot_cfg.scoped && new.armed && IOT_READ(child, mm) != IOT_READ(parent, mm))
+	if (iot_scoped && new.armed && IOT_READ(child, mm) != IOT_READ(parent, mm))
 		iot_judge_all(child);
 	/* the child has its parent's pending return probes, too */
 	if (t && (t->dead || t->switched)) {

@@ -220,12 +220,11 @@ struct iot_config {
 	u32 own;      /* our own process, never traced */
 	u32 wakeup;   /* bytes in a ring that wake the reader */
 	u32 rows;     /* of the catalog: the distance of the numbers of two copies of a library */
-	u8 scoped;    /* library probes are in targets only: each mapping of a file with probes is told */
 	u8 sockets;   /* sockets and pipes are recorded */
 	u8 scope;     /* enum iot_scope */
 	u8 aggregate; /* calls and requests are summed up, and not told one by one */
 	u8 detail;    /* IOT_DETAIL_: which calls are told although they are summed up */
-	u8 pad[3];
+	u8 pad[4];
 	u64 group;     /* IOT_ALL_OF_GROUP: its number */
 	u32 pid_level; /* of our PID namespace; 0: the node's own */
 	u32 pid_ns;    /* its inode */

@@ -123,8 +123,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     kernel::quiet_libbpf();
     // They take their time, and need nothing of what follows.
     std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
-    let trial =
-        std::thread::Builder::new().name("trial".into()).spawn(kernel::try_best).context("trial of the kernel")?;
+    let mut trial = kernel::Trial::start()?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
     let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers))).transpose()?;
 
@@ -148,11 +147,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         detail: detail::plan(&args.detail),
     };
     let mut stores = session::stores();
-    let caps = trial.join().map_err(|_| anyhow!("the trial of the kernel panicked"))?.map_err(|e| anyhow!("{e}"))?;
-    if let Err(why) = &caps.tp_btf {
-        return Err(anyhow!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor"));
-    }
-    let (mut session, ring_maps) = Session::load(&mut stores, &caps, catalog, &options)?;
+    let (mut session, ring_maps) = Session::load(&mut stores, &mut trial, catalog, &options)?;
 
     let t0 = now();
     let loading = begun.elapsed();
@@ -240,9 +235,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         warned: false,
         loading,
     };
-    run.tell_meta(&host, &caps);
+    run.tell_meta(&host, trial.found()?);
     let outcome = run.trace();
-    run.sampler = None;
     let code = run.end(stop);
     let (mut command, ended_by_us, warned) = (run.command.take(), run.told, run.warned);
     drop(run);

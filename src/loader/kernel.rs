@@ -5,6 +5,7 @@
 
 use crate::loader::{btf, elf};
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
+use anyhow::{Context as _, anyhow, bail};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
@@ -16,6 +17,7 @@ use std::io::Read as _;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::thread::JoinHandle;
 
 /// How library probes are attached, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,38 +108,38 @@ fn reason_in(error: &libbpf_rs::Error, said: &str) -> String {
 }
 
 #[derive(Clone, Copy)]
-enum Trial {
+enum Attempt {
     Session,
     Multi,
     Single,
     TpBtf,
 }
 
-fn trial(kind: Trial, exe: &Path, entry: usize) -> Result<(), String> {
+fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
     let say = |e| reason(&e);
     libbpf_said();
     let mut store = MaybeUninit::uninit();
     let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(say)?;
     let progs = &mut open.progs;
     match kind {
-        Trial::Session => progs.iot_trial_session.set_autoload(true),
-        Trial::Multi => progs.iot_trial_multi.set_autoload(true),
-        Trial::Single => progs.iot_trial_uprobe.set_autoload(true),
-        Trial::TpBtf => progs.iot_trial_tp_btf.set_autoload(true),
+        Attempt::Session => progs.iot_trial_session.set_autoload(true),
+        Attempt::Multi => progs.iot_trial_multi.set_autoload(true),
+        Attempt::Single => progs.iot_trial_uprobe.set_autoload(true),
+        Attempt::TpBtf => progs.iot_trial_tp_btf.set_autoload(true),
     }
     let skel = open.load().map_err(say)?;
     let progs = &skel.progs;
     let opts = |session| UprobeMultiOpts { offsets: vec![entry], cookies: vec![1], session, ..Default::default() };
     let link = match kind {
-        Trial::Session => progs.iot_trial_session.attach_uprobe_multi_with_opts(-1, exe, "", opts(true)),
-        Trial::Multi => progs.iot_trial_multi.attach_uprobe_multi_with_opts(-1, exe, "", opts(false)),
-        Trial::Single => progs.iot_trial_uprobe.attach_uprobe_with_opts(
+        Attempt::Session => progs.iot_trial_session.attach_uprobe_multi_with_opts(-1, exe, "", opts(true)),
+        Attempt::Multi => progs.iot_trial_multi.attach_uprobe_multi_with_opts(-1, exe, "", opts(false)),
+        Attempt::Single => progs.iot_trial_uprobe.attach_uprobe_with_opts(
             -1,
             exe,
             entry,
             UprobeOpts { cookie: 1, ..Default::default() },
         ),
-        Trial::TpBtf => progs.iot_trial_tp_btf.attach(),
+        Attempt::TpBtf => progs.iot_trial_tp_btf.attach(),
     };
     // The kernel takes its time to detach it, which nobody has to wait for.
     link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(say)
@@ -186,15 +188,43 @@ pub fn try_all() -> Result<Capabilities, String> {
     tries(true)
 }
 
+/// What the kernel allows, found out by a thread of its own.
+pub struct Trial {
+    thread: Option<JoinHandle<Result<Capabilities, String>>>,
+    found: Option<Capabilities>,
+}
+
+impl Trial {
+    /// Tries what a trace needs: of the kinds of library probes none after the first one that works.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub fn start() -> anyhow::Result<Self> {
+        let thread = std::thread::Builder::new().name("trial".into()).spawn(|| tries(false));
+        Ok(Self { thread: Some(thread.context("trial of the kernel")?), found: None })
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// When the kernel does not allow what every trace needs.
+    pub fn found(&mut self) -> anyhow::Result<&Capabilities> {
+        if let Some(thread) = self.thread.take() {
+            let found = thread.join().map_err(|_| anyhow!("the trial of the kernel panicked"))?;
+            let caps = found.map_err(|e| anyhow!("{e}"))?;
+            if let Err(why) = &caps.tp_btf {
+                bail!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor");
+            }
+            self.found = Some(caps);
+        }
+        self.found.as_ref().context("the trial of the kernel has failed")
+    }
+}
+
 /// Looks up what is needed of the kernel's types, which takes some milliseconds, once.
 pub fn prepare() {
     LazyLock::force(&CUT);
     LazyLock::force(&TYPES);
-}
-
-/// Tries what a trace needs: of the kinds of library probes none after the first one that works.
-pub fn try_best() -> Result<Capabilities, String> {
-    tries(false)
 }
 
 fn tries(all: bool) -> Result<Capabilities, String> {
@@ -209,8 +239,8 @@ fn tries(all: bool) -> Result<Capabilities, String> {
         works |= verdict.is_ok();
         verdict
     };
-    let [session, multi, single] = [Trial::Session, Trial::Multi, Trial::Single].map(&mut library);
-    Ok(Capabilities { session, multi, single, tp_btf: trial(Trial::TpBtf, exe, entry) })
+    let [session, multi, single] = [Attempt::Session, Attempt::Multi, Attempt::Single].map(&mut library);
+    Ok(Capabilities { session, multi, single, tp_btf: trial(Attempt::TpBtf, exe, entry) })
 }
 
 /// The file offset of an executable's first instruction.

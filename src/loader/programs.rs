@@ -4,7 +4,7 @@ use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::btf;
 use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group, USERS_ENTRY};
-use crate::loader::kernel::{self, LibTier};
+use crate::loader::kernel::{self, LibTier, Trial};
 use crate::loader::libbpf::{self, Sendable};
 use crate::loader::namespace::{self, PidNamespace};
 use crate::loader::rings::Layout;
@@ -88,7 +88,6 @@ pub fn open<'obj>(
     // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;
     ro.iot_cfg.rows = rows.len() as u32;
-    ro.iot_cfg.scoped = u8::from(options.scoped && tier == Some(LibTier::Session));
     ro.iot_cfg.sockets = u8::from(options.sockets);
     ro.iot_cfg.own = std::process::id();
     (ro.iot_cfg.pid_level, ro.iot_cfg.pid_ns) = (options.namespace.level, options.namespace.inode);
@@ -208,7 +207,7 @@ pub struct Loaded<'obj> {
 }
 
 /// The groups of the second object. As many attempts may be necessary to load it, and one more.
-const BESIDE: [Group; 4] = [Group::Library, Group::Question, Group::Uring, Group::Block];
+const BESIDE: [Group; 3] = [Group::Library, Group::Question, Group::Block];
 const ATTEMPTS: usize = BESIDE.len() + 1;
 
 /// Where the objects of one attempt are.
@@ -252,7 +251,7 @@ impl Refusal {
 pub fn load<'obj>(
     stores: &'obj mut Stores,
     groups: BTreeSet<Group>,
-    tier: Option<LibTier>,
+    trial: &mut Trial,
     rows: &[Row],
     options: &Options,
     layout: Layout,
@@ -260,17 +259,18 @@ pub fn load<'obj>(
     let (beside, mut groups): (BTreeSet<_>, BTreeSet<_>) = groups.into_iter().partition(|g| BESIDE.contains(g));
     let mut refused = Vec::new();
     for store in stores {
-        let open = open(&mut store.first, &groups, tier, rows, options, layout)?;
+        let open = open(&mut store.first, &groups, None, rows, options, layout)?;
         kernel::libbpf_said();
         let maps = match libbpf::prepare(&open) {
             Ok(maps) => maps,
             Err(error) => {
-                let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
+                let Refusal { group, why } = Refusal::of(&error, &groups, None)?;
                 groups.remove(&group);
                 refused.push((group, why));
                 continue;
             }
         };
+        let tier = trial.found()?.lib_tier();
         let places = Sendable(store.second.each_mut());
         let (loaded, second) = std::thread::scope(|scope| {
             let (maps, beside) = (&maps, beside.clone());

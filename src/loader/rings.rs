@@ -94,8 +94,14 @@ impl Layout {
     }
 }
 
-/// Makes the rings and hangs them into the map of maps. The handles must live as long as the drain.
-pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> {
+/// The thread that puts rings into their table.
+pub type Placing = JoinHandle<Result<()>>;
+
+/// Makes the rings and puts them into the map of maps. The handles must live as long as the drain.
+///
+/// After a change of such a table the kernel waits until no program uses what was there before, so a thread does it; all at once,
+/// where the kernel can.
+pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<(Vec<MapHandle>, Placing)> {
     let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
     let (mut rings, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for class in 0..3 {
@@ -109,14 +115,18 @@ pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<Vec<MapHandle>> 
             rings.push(ring);
         }
     }
-    // All at once: after a change of such a table the kernel waits until no program uses what was there before.
-    let at_once = maps.iot_rings.update_batch(&keys, &values, layout.count(), MapFlags::ANY, MapFlags::ANY);
-    if at_once.is_err() {
-        for (key, value) in keys.chunks(size_of::<u32>()).zip(values.chunks(size_of::<i32>())) {
-            maps.iot_rings.update(key, value, MapFlags::ANY).context("ring buffer into its table")?;
+    let table = MapHandle::try_from(&maps.iot_rings).context("table of rings")?;
+    let place = move || {
+        if table.update_batch(&keys, &values, layout.count(), MapFlags::ANY, MapFlags::ANY).is_ok() {
+            return Ok(());
         }
-    }
-    Ok(rings)
+        for (key, value) in keys.chunks(size_of::<u32>()).zip(values.chunks(size_of::<i32>())) {
+            table.update(key, value, MapFlags::ANY).context("ring buffer into its table")?;
+        }
+        Ok(())
+    };
+    let placing = std::thread::Builder::new().name("rings".into()).spawn(place);
+    Ok((rings, placing.context("thread to put rings into their table")?))
 }
 
 /// What rings did, for whoever shows it.

@@ -12,14 +12,14 @@ use crate::loader::functions;
 use crate::loader::guardian::Next;
 use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, verdict};
 use crate::loader::inflight::{self, Look};
-use crate::loader::kernel::Capabilities;
+use crate::loader::kernel::{LibTier, Trial};
 use crate::loader::maps;
 use crate::loader::misses::{Copy, Misses};
 use crate::loader::perf;
 use crate::loader::programs::{self, Loaded};
 pub use crate::loader::programs::{Options, Scope, Stores, stores};
 use crate::loader::real;
-use crate::loader::rings::{self, Layout};
+use crate::loader::rings::{self, Layout, Placing};
 use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
@@ -27,7 +27,7 @@ use crate::loader::version::Library;
 use crate::skel::types::{iot_class, iot_place};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -83,6 +83,8 @@ pub struct Session<'obj> {
     begun: HashSet<u32>,
     /// Calls may meet probes twice.
     exchanging: bool,
+    /// Until the rings are in their table.
+    placing: Option<Placing>,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -113,12 +115,11 @@ impl<'obj> Session<'obj> {
     /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
         stores: &'obj mut Stores,
-        caps: &Capabilities,
+        trial: &mut Trial,
         catalog: Catalog,
         options: &Options,
     ) -> Result<(Self, Vec<MapHandle>)> {
         let rows = catalog.rows();
-        let tier = caps.lib_tier();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
         let layout = Layout::new(options.ring_bytes, cpus);
         let libraries = catalog.serves(&options.layers);
@@ -127,11 +128,13 @@ impl<'obj> Session<'obj> {
             wanted.into_iter().partition(|g| g.absent().is_some());
         let (unused, wanted): (BTreeSet<Group>, _) =
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
-        let Loaded { first: skel, second, refused } = programs::load(stores, wanted, tier, rows, options, layout)?;
+        let Loaded { first: skel, second, refused } = programs::load(stores, wanted, trial, rows, options, layout)?;
+        let tier = trial.found()?.lib_tier();
+        let scoped = options.scoped && tier == Some(LibTier::Session);
         let progs = probes(&skel, second.as_ref());
         let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
-        let rings = rings::create(layout, &skel.maps)?;
+        let (rings, placing) = rings::create(layout, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
         let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
             Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
@@ -169,7 +172,11 @@ impl<'obj> Session<'obj> {
             sources: None,
             begun: HashSet::new(),
             exchanging: false,
+            placing: Some(placing),
         };
+        if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
+            data.iot_scoped = u32::from(scoped);
+        }
         if options.detail.is_some() {
             session.sources = Some(Sources::create(&session.skel.maps)?);
         }
@@ -209,6 +216,9 @@ impl<'obj> Session<'obj> {
             let (links, verdicts) = functions::attach(&self.skel.progs, &self.rows, &self.layers);
             self.links.extend(links);
             self.hooks.extend(verdicts);
+        }
+        if let Some(placing) = self.placing.take() {
+            placing.join().map_err(|_| anyhow!("the thread for rings panicked"))??;
         }
         self.attaching += begun.elapsed();
         let missing: Vec<&Coverage> =

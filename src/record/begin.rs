@@ -21,12 +21,15 @@ pub struct Started {
     command: Launched,
     /// Where there is no filter, what is missed is counted (`not_held`).
     guard: Option<Guard>,
+    /// Of it and of what it begins. The first counter of a node takes the kernel 10 ms.
+    counters: Counters,
 }
 
 fn start(run: &[OsString], held: bool) -> Result<Started> {
     let command = launch::launch(run, held)?;
     let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener)).transpose()?;
-    Ok(Started { command, guard })
+    let counters = Counters::open(Of::Command(command.pid()));
+    Ok(Started { command, guard, counters })
 }
 
 /// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of libraries.
@@ -47,13 +50,16 @@ impl Run<'_, '_> {
     /// When there is nobody to trace, or a probe could not be set.
     pub fn begin_targets(&mut self) -> Result<Option<u8>> {
         self.targets.attach(self.reserved, self.session, &self.notes)?;
-        self.count(match self.targets {
+        let of = match self.targets {
             // Not yet there.
             Targets::Command(_) => None,
             Targets::Listed(pids) => Some(Of::Processes(pids)),
             Targets::Group(directory, _) => Some(Of::Group(directory)),
             Targets::Node => Some(Of::Node),
-        });
+        };
+        if let Some(of) = of {
+            self.count(Counters::open(of));
+        }
         if self.ranks.is_some() {
             self.meet();
             return Ok(None);
@@ -62,9 +68,9 @@ impl Run<'_, '_> {
     }
 
     /// Begins to read what the kernel counts of the targets.
-    fn count(&self, of: Option<Of<'_>>) {
-        if let (Some(of), Some(sampler)) = (of, &self.sampler) {
-            sampler.count(Counters::open(of));
+    fn count(&self, counters: Counters) {
+        if let Some(sampler) = &self.sampler {
+            sampler.count(counters);
         }
     }
 
@@ -97,7 +103,7 @@ impl Run<'_, '_> {
     /// Starts the command; its exit status if it could not be started.
     fn launch(&mut self) -> Result<Option<u8>> {
         // Others than the command run already.
-        let Started { mut command, guard } = match self.starting.take() {
+        let Started { mut command, guard, counters } = match self.starting.take() {
             Some(starting) => starting.join().map_err(|_| anyhow!("the thread that starts the command panicked"))??,
             None => start(&self.args.run, false)?,
         };
@@ -118,7 +124,7 @@ impl Run<'_, '_> {
             self.session.add_target(command.pid(), COMMAND, false)?;
         }
         if matches!(self.targets, Targets::Command(_)) {
-            self.count(Some(Of::Command(command.pid())));
+            self.count(counters);
         }
         // A terminal has sent this to all that were there: the command was not, and would never know.
         if let Some(signal) = self.asked_to_end() {

@@ -482,6 +482,7 @@ impl Run<'_, '_> {
         self.guards.leave();
         let detaching = Instant::now();
         let _ = self.notes.send(Note::Events(self.session.detach()));
+        self.sampler = None;
         for (key, took) in
             [("load_ns", self.loading), ("attach_ns", self.session.attaching()), ("detach_ns", detaching.elapsed())]
         {
