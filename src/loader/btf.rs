@@ -234,6 +234,7 @@ impl Cut<'_> {
 mod tests {
     use super::*;
     use libbpf_rs::btf::Btf;
+    use libbpf_rs::btf::HasSize as _;
     use libbpf_rs::btf::types::Struct;
 
     /// The size of a structure and where its members are, of those with a name.
