@@ -62,7 +62,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 struct Types<'a> {
-    types: &'a [u8],
+    all: &'a [u8],
     strings: &'a [u8],
     /// Where each type begins, by number; the first one has number 1.
     starts: Vec<usize>,
@@ -104,7 +104,7 @@ impl<'a> Types<'a> {
             let info = word(types, at + 4)?;
             at += TYPE + follows(kind_of(info), parts_of(info))?;
         }
-        Some(Self { types, strings, starts })
+        Some(Self { all: types, strings, starts })
     }
 
     /// Where a type begins.
@@ -139,7 +139,7 @@ fn cut(raw: &[u8], wanted: &HashSet<&str, RandomState>) -> Option<Vec<u8>> {
         count: 0,
     };
     for (id, at) in of.starts.iter().enumerate().skip(1) {
-        let (name, info) = (word(of.types, *at)?, word(of.types, at + 4)?);
+        let (name, info) = (word(of.all, *at)?, word(of.all, at + 4)?);
         let kinds = [kind::STRUCT, kind::UNION, kind::ENUM, kind::ENUM64];
         if name != 0 && kinds.contains(&kind_of(info)) && wanted.contains(of.name(name)?) {
             cut.take(u32::try_from(id).ok()?, DEEP)?;
@@ -185,12 +185,12 @@ impl Cut<'_> {
         }
         let (of, depth) = (self.of, depth.checked_sub(1)?);
         let at = of.start(id)?;
-        let [name, info, of_what] = [0, 4, 8].map(|offset| word(of.types, at + offset));
+        let [name, info, of_what] = [0, 4, 8].map(|offset| word(of.all, at + offset));
         let (info, of_what) = (info?, of_what?);
         let name = self.name(name?)?;
         let (kind, parts) = (kind_of(info), parts_of(info));
         let rest: Vec<u32> = of
-            .types
+            .all
             .get(at + TYPE..at + TYPE + follows(kind, parts)?)?
             .chunks_exact(4)
             .filter_map(|chunk| word(chunk, 0))

@@ -170,7 +170,7 @@ pub fn types() -> Option<&'static File> {
     CUT.as_ref()
 }
 
-/// Does the running kernel have this tracepoint, one of [`ASKED_FOR`]?
+/// Does the running kernel have this tracepoint, one of `ASKED_FOR`?
 pub fn has_tracepoint(name: &str) -> bool {
     TYPES.tracepoints.contains(&name)
 }

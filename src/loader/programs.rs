@@ -200,7 +200,7 @@ fn loads(
 /// second one take as long as all others.
 pub struct Loaded<'obj> {
     pub first: IotraceSkel<'obj>,
-    /// [`BESIDE`]
+    /// Those of `BESIDE`.
     pub second: Option<IotraceSkel<'obj>>,
     /// Why groups are not in them.
     pub refused: Vec<(Group, String)>,
@@ -246,7 +246,7 @@ impl Refusal {
     }
 }
 
-/// Loads the programs of all groups, those of [`BESIDE`] beside the others. Where the kernel refuses a program its group is left
+/// Loads the programs of all groups, those of `BESIDE` beside the others. Where the kernel refuses a program its group is left
 /// out, and the rest is loaded again; only a refused life cycle is fatal.
 pub fn load<'obj>(
     stores: &'obj mut Stores,
