@@ -187,7 +187,7 @@ fn only_the_layers_asked_for_are_traced() {
 
 #[test]
 fn calls_that_find_no_room_are_counted() {
-    const COUNT: i64 = 400_000;
+    const COUNT: i64 = 800_000;
     let work = live::scratch();
     let (from, to) = (work.path().join("from"), work.path().join("to"));
     fs::File::create(&from).unwrap().set_len(COUNT as u64).unwrap();
