@@ -5,6 +5,7 @@
 //! The format is described in the kernel's Documentation/bpf/btf.rst.
 
 use ahash::RandomState;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::fs::File;
@@ -13,8 +14,11 @@ use std::os::fd::AsRawFd as _;
 
 /// Of the running kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+const MODULES: &str = "/sys/kernel/btf";
 /// Of our programs, from the build.
 const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/iotrace.types"));
+
+type Names<'a> = HashSet<&'a str, RandomState>;
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER: u32 = 24;
@@ -42,14 +46,37 @@ mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// The types in a file without a name; `None`: they are not there, or not as they were when this was written.
+/// The types in a file without a name; `None`: they are not there, not as they were when this was written, or a module has some.
 pub fn kernels() -> Option<File> {
     let raw = std::fs::read(KERNEL).ok()?;
-    let cut = cut(&raw, &NAMES.lines().collect())?;
-    let file = nix::sys::memfd::memfd_create(c"iotrace-types", nix::sys::memfd::MFdFlags::MFD_CLOEXEC).ok()?;
-    let mut file = File::from(file);
-    file.write_all(&cut).ok()?;
+    let mut names = names();
+    let cut = cut(&raw, &mut names)?;
+    if modules_have(&names) {
+        return None;
+    }
+    in_memory(&cut)
+}
+
+fn in_memory(bytes: &[u8]) -> Option<File> {
+    let mut file = File::from(memfd_create(c"iotrace-types", MFdFlags::MFD_CLOEXEC).ok()?);
+    file.write_all(bytes).ok()?;
     Some(file)
+}
+
+/// Those that may be the kernel's.
+fn names() -> Names<'static> {
+    NAMES.lines().filter(|name| !name.starts_with("iot_")).collect()
+}
+
+/// Has a module a type of one of these names? They are looked for in its strings.
+fn modules_have(names: &Names<'_>) -> bool {
+    let modules =
+        std::fs::read_dir(MODULES).into_iter().flatten().flatten().filter(|file| file.file_name() != "vmlinux");
+    let has = |raw: &[u8]| {
+        let strings = part(raw, 16, 20).unwrap_or_default();
+        strings.split(|byte| *byte == 0).any(|name| std::str::from_utf8(name).is_ok_and(|name| names.contains(name)))
+    };
+    modules.map(|file| std::fs::read(file.path()).unwrap_or_default()).any(|raw| has(&raw))
 }
 
 /// A path to it, as long as it is open.
@@ -59,6 +86,12 @@ pub fn path(file: &File) -> String {
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_ne_bytes(*b))
+}
+
+/// A part of BTF: its offset behind the header and its length stand there.
+fn part(raw: &[u8], offset: usize, length: usize) -> Option<&[u8]> {
+    let from = word(raw, 4)? as usize + word(raw, offset)? as usize;
+    raw.get(from..from.checked_add(word(raw, length)? as usize)?)
 }
 
 struct Types<'a> {
@@ -93,11 +126,7 @@ impl<'a> Types<'a> {
         if raw.first_chunk().map(|b| u16::from_ne_bytes(*b))? != MAGIC || raw.get(2) != Some(&1) {
             return None;
         }
-        let part = |offset: usize, length: usize| {
-            let from = word(raw, 4)? as usize + word(raw, offset)? as usize;
-            raw.get(from..from.checked_add(word(raw, length)? as usize)?)
-        };
-        let (types, strings) = (part(8, 12)?, part(16, 20)?);
+        let (types, strings) = (part(raw, 8, 12)?, part(raw, 16, 20)?);
         let (mut starts, mut at) = (vec![0], 0);
         while at < types.len() {
             starts.push(at);
@@ -127,9 +156,11 @@ struct Cut<'a> {
     count: u32,
 }
 
-/// The types of these names, and what they consist of. Pointers lead nowhere: what they point to has its own name.
-fn cut(raw: &[u8], wanted: &HashSet<&str, RandomState>) -> Option<Vec<u8>> {
+/// The types of these names, and what they consist of. Pointers lead nowhere: what they point to has its own name. Left in `names` are
+/// those that no type has.
+fn cut(raw: &[u8], names: &mut Names<'_>) -> Option<Vec<u8>> {
     let of = Types::parse(raw)?;
+    let mut found = Names::default();
     let mut cut = Cut {
         of: &of,
         ids: HashMap::default(),
@@ -141,10 +172,15 @@ fn cut(raw: &[u8], wanted: &HashSet<&str, RandomState>) -> Option<Vec<u8>> {
     for (id, at) in of.starts.iter().enumerate().skip(1) {
         let (name, info) = (word(of.all, *at)?, word(of.all, at + 4)?);
         let kinds = [kind::STRUCT, kind::UNION, kind::ENUM, kind::ENUM64];
-        if name != 0 && kinds.contains(&kind_of(info)) && wanted.contains(of.name(name)?) {
-            cut.take(u32::try_from(id).ok()?, DEEP)?;
+        if name != 0 && kinds.contains(&kind_of(info)) {
+            let name = of.name(name)?;
+            if names.contains(name) {
+                cut.take(u32::try_from(id).ok()?, DEEP)?;
+                found.insert(name);
+            }
         }
     }
+    names.retain(|name| !found.contains(name));
     let mut all = MAGIC.to_ne_bytes().to_vec();
     all.extend([1, 0]);
     let lengths = [cut.types.len(), cut.strings.len()].map(|length| length as u32);
@@ -246,7 +282,8 @@ mod tests {
 
     #[test]
     fn what_our_programs_know_is_as_in_the_kernel() {
-        let file = kernels().unwrap();
+        let types = super::cut(&std::fs::read(KERNEL).unwrap(), &mut names()).unwrap();
+        let file = in_memory(&types).unwrap();
         let (cut, whole) = (Btf::from_path(path(&file)).unwrap(), Btf::from_vmlinux().unwrap());
         assert!(cut.len() * 4 < whole.len(), "{} of {}", cut.len(), whole.len());
         let known: Vec<&str> = NAMES.lines().filter(|name| layout(&whole, name).is_some()).collect();
@@ -257,15 +294,24 @@ mod tests {
     }
 
     #[test]
+    fn types_that_only_a_module_has_are_noticed() {
+        let raw = std::fs::read(KERNEL).unwrap();
+        let mut names = Names::from_iter(["task_struct", "no_such_type"]);
+        assert!(cut(&raw, &mut names).is_some());
+        assert_eq!(names, Names::from_iter(["no_such_type"]));
+        assert!(!modules_have(&names));
+    }
+
+    #[test]
     fn damaged_types_are_refused() {
         let raw = std::fs::read(KERNEL).unwrap();
-        let wanted = HashSet::from_iter(["task_struct"]);
-        assert!(cut(&raw, &wanted).is_some());
+        let cut = |raw: &[u8]| super::cut(raw, &mut Names::from_iter(["task_struct", "no_such_type"]));
+        assert!(cut(&raw).is_some());
         for length in [0, 3, 23, 24, 1000, raw.len() / 2] {
-            assert!(cut(&raw[..length], &wanted).is_none(), "{length}");
+            assert!(cut(&raw[..length]).is_none(), "{length}");
         }
         let mut other = raw;
         other[2] = 2;
-        assert!(cut(&other, &wanted).is_none());
+        assert!(cut(&other).is_none());
     }
 }

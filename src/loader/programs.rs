@@ -66,8 +66,7 @@ pub fn open<'obj>(
     options: &Options,
     layout: Layout,
 ) -> Result<OpenIotraceSkel<'obj>> {
-    // The types of modules are not among those of the kernel.
-    let types = kernel::types().filter(|_| !groups.contains(&Group::Nfs)).map(btf::path).map(CString::new);
+    let types = kernel::types().map(btf::path).map(CString::new);
     let types = types.transpose().context("path of the kernel's types")?;
     let opts = bpf_object_open_opts {
         sz: size_of::<bpf_object_open_opts>() as _,
