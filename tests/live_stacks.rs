@@ -1,5 +1,5 @@
-//! Programs with several stacks: coroutines, signal stacks, greenlets, which copy slices of one stack away and back. No traced
-//! call ends them, whatever the order in which calls return, and what is not recorded is counted.
+//! Programs with several stacks: coroutines, signal stacks, greenlets, which copy slices of one stack away and back. No
+//! traced call ends them, whatever the order in which calls return, and what is not recorded is counted.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
@@ -27,8 +27,8 @@ fn run(how: &str) -> Data {
     traced.data()
 }
 
-/// Calls that are not recorded because another one may be open on another stack, by layer (of phases there is none). Nothing else
-/// is lost.
+/// Calls that are not recorded because another one may be open on another stack, by layer (of phases there is none).
+/// Nothing else is lost.
 fn other_stack(data: &Data) -> Vec<(Option<Layer>, i64)> {
     data.lost().iter().map(|l| (l.place == "other_stack").then_some((l.layer, l.count)).unwrap()).collect()
 }

@@ -1,8 +1,8 @@
 //! How much of a part is decoded: a few bytes of a Parquet file can stand for gigabytes, and datasets come from others.
 //!
-//! Before anything of a part is decoded its pages' headers are read, which are not compressed. What is beyond a bound makes the
-//! part unreadable. Each bound is many times what this program writes: row groups of 65 536 rows, pages and dictionaries of
-//! one MiB, paths of at most 4095 bytes, parts of 8 million rows.
+//! Before anything of a part is decoded its pages' headers are read, which are not compressed. What is beyond a bound
+//! makes the part unreadable. Each bound is many times what this program writes: row groups of 65 536 rows, pages and
+//! dictionaries of one MiB, paths of at most 4095 bytes, parts of 8 million rows.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

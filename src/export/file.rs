@@ -1,5 +1,5 @@
-//! One file that is written where the user says: never through a link that somebody else may have placed, and never one that
-//! somebody else has made there.
+//! One file that is written where the user says: never through a link that somebody else may have placed, and never one
+//! that somebody else has made there.
 
 use super::reach::{is_link, is_trusted, no_parent, walk, with_rights_of};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -31,7 +31,8 @@ pub fn create_file(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> 
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path);
         return file.with_context(what);
     }
-    // What the caller may do itself is done with its rights: the kernel checks them at each step, whatever is exchanged.
+    // What the caller may do itself is done with its rights: the kernel checks them at each step, whatever is
+    // exchanged.
     if let Some((uid, gid)) = owner
         && let Ok(file) = with_rights_of(uid, gid, || Ok(open(AT_FDCWD, path, None)?))
     {

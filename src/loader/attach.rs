@@ -1,8 +1,9 @@
 //! Carries out the plan: sets the probes of each file that a target maps, and keeps the verdicts.
 //!
-//! Where the kernel can, a file's probes are set in each target by itself (a link of the kernel with a process): the breakpoints are
-//! in no other process then. That costs each call some 90 ns for each further process that has probes on the file, and each process
-//! its setting; where it is too much they are set in all processes that map the file, and a verdict says so.
+//! Where the kernel can, a file's probes are set in each target by itself (a link of the kernel with a process): the
+//! breakpoints are in no other process then. That costs each call some 90 ns for each further process that has probes
+//! on the file, and each process its setting; where it is too much they are set in all processes that map the file, and
+//! a verdict says so.
 
 use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
@@ -34,8 +35,8 @@ const MAX_SINGLE: usize = 60;
 /// So that the first library does not take them all.
 const MAX_SINGLE_PER_FILE: usize = 20;
 
-/// As many processes have probes of their own on one file: each makes a call of all others some 90 ns slower (measured: 1.65 us
-/// with one, 2.3 with 8, 4.6 with 32, 13 with 128).
+/// As many processes have probes of their own on one file: each makes a call of all others some 90 ns slower (measured:
+/// 1.65 us with one, 2.3 with 8, 4.6 with 32, 13 with 128).
 const MAX_EACH: usize = 16;
 /// To set probes in one process after the other may take this long, and this share of the time since the first.
 const MAX_SETTING: Duration = Duration::from_millis(150);
@@ -187,8 +188,8 @@ pub struct Engine {
     libraries: Vec<version::Library>,
     /// There was a program that could not be looked into.
     opaque: bool,
-    /// A target may switch stacks. A return probe must not be set where the kernel could drop it (`bpf/stack.h`), and the kernel sets one
-    /// when any link's program wants it, or is of another process: so there is one link only.
+    /// A target may switch stacks. A return probe must not be set where the kernel could drop it (`bpf/stack.h`), and
+    /// the kernel sets one when any link's program wants it, or is of another process: so there is one link only.
     switches: bool,
     /// There was a link of a process before another one was set.
     several: bool,
@@ -201,8 +202,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// `layers` are the ones to trace; `tier` is the best one this kernel allows, or why there is none; with `scoped` probes are set in
-    /// targets only, where the kernel can.
+    /// `layers` are the ones to trace; `tier` is the best one this kernel allows, or why there is none; with `scoped`
+    /// probes are set in targets only, which takes the best tier.
     pub fn new(
         catalog: Catalog,
         layers: Vec<Layer>,
@@ -217,7 +218,7 @@ impl Engine {
             missing,
             planner,
             layers,
-            scoped: scoped && tier == Ok(LibTier::Session),
+            scoped,
             tier,
             kernel_release,
             judged: HashMap::new(),
@@ -244,8 +245,8 @@ impl Engine {
     }
 
     /// Judges every executable file that a process maps now, or as far as the library that was asked about, where that is found:
-    /// of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes that are settled;
-    /// nothing where there is no such process.
+    /// of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes that are
+    /// settled; nothing where there is no such process.
     pub fn judge_process(&mut self, target: Target, asked: Option<Inode>, progs: &IotraceProgs<'_>) -> Vec<Inode> {
         let mut settled = Vec::new();
         if self.spares(target) {
@@ -321,8 +322,8 @@ impl Engine {
         false
     }
 
-    /// May a file have links of several processes, from now on, when this one gets its own, or from before? Not where a target may
-    /// switch stacks.
+    /// May a file have links of several processes, from now on, when this one gets its own, or from before? Not where a
+    /// target may switch stacks.
     pub fn may_have_several(&mut self, process: u32) -> bool {
         let others = |probes: &Probes| matches!(&probes.set, Set::Each(links) if links.keys().any(|of| *of != process));
         self.several |= self.judged.values().any(|judged| judged.probes.as_ref().is_some_and(others));
@@ -562,8 +563,8 @@ impl Engine {
         }
     }
 
-    /// A file that may be a library and cannot be read is a gap, and said so. So is one that is too large to judge, whatever
-    /// its name.
+    /// A file that may be a library and cannot be read is a gap, and said so. So is one that is too large to judge,
+    /// whatever its name.
     fn unreadable(&mut self, name: &str, why: &Unread) {
         let reason = why.to_string();
         self.missing.unreadable(name, &reason, self.planner.catalog());
@@ -667,8 +668,9 @@ const DEBUGGERS: [&str; 5] = ["gdb", "gdbserver", "lldb", "lldb-server", "rr"];
 
 /// Why a process must not get breakpoints.
 ///
-/// Valgrind's tools read the code of their program, breakpoints included, make other code of it, and end it by SIGTRAP. A debugger
-/// may set a breakpoint of its own where one of ours is: the kernel takes it for ours, and the program does not stop.
+/// Valgrind's tools read the code of their program, breakpoints included, make other code of it, and end it by SIGTRAP.
+/// A debugger may set a breakpoint of its own where one of ours is: the kernel takes it for ours, and the program does
+/// not stop.
 fn harmed(pid: u32) -> Option<String> {
     let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let name = exe.file_name().unwrap_or_default().as_encoded_bytes();

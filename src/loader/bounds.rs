@@ -1,9 +1,9 @@
-//! How much of a file the tracer looks at: any user of a node can map any file, and a tracer that runs as root must not spend
-//! its memory or its time on it.
+//! How much of a file the tracer looks at: any user of a node can map any file, and a tracer that runs as root must not
+//! spend its memory or its time on it.
 //!
-//! What is beyond a bound is not judged, and its verdict names the bound. Each is several times what the largest programs and
-//! libraries have that are in use: a compiler with all its symbols (`librustc_driver`: 186 000 symbols, 22 MB of names), Node.js
-//! (100 000, 13 MB), a browser with all its symbols (a million, 150 MB).
+//! What is beyond a bound is not judged, and its verdict names the bound. Each is several times what the largest
+//! programs and libraries have that are in use: a compiler with all its symbols (`librustc_driver`: 186 000 symbols, 22
+//! MB of names), Node.js (100 000, 13 MB), a browser with all its symbols (a million, 150 MB).
 
 use std::time::Duration;
 
@@ -27,13 +27,14 @@ pub const CONTENT: usize = 512 << 20;
 /// Symbols that are kept while a file is read, and bytes of their names.
 pub const KEPT: usize = 1 << 20;
 pub const KEPT_NAMES: usize = 128 << 20;
-/// Of them, those with a name that the catalog has. All libraries in one static program come to some thousands; a phase that
-/// is a C++ template can have thousands of instances.
+/// Of them, those with a name that the catalog has. All libraries in one static program come to some thousands; a phase
+/// that is a C++ template can have thousands of instances.
 pub const WANTED: usize = 1 << 13;
-/// Bytes of machine code that are decoded to find where a file's functions can be probed. Those of MPI and HDF5 together have
-/// less than one million.
+/// Bytes of machine code that are decoded to find where a file's functions can be probed. Those of MPI and HDF5
+/// together have less than one million.
 pub const CODE: u64 = 32 << 20;
-/// For one file, from its first byte to its symbols: what no bound above foresees. Those named above take half a second.
+/// For one file, from its first byte to its symbols: what no bound above foresees. Those named above take half a
+/// second.
 pub const TIME: Duration = Duration::from_secs(10);
 
 /// How a bound is named.

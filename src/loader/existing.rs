@@ -101,7 +101,8 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
     Ok((directory, number))
 }
 
-/// Does a process map code of something that copies stacks away and back? By name, as `iot_copies_stacks` of `bpf/stack.h`.
+/// Does a process map code of something that copies stacks away and back? By name, as `iot_copies_stacks` of
+/// `bpf/stack.h`.
 pub fn copies_stacks(pid: u32) -> bool {
     let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return false };
     let name = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or_default().to_vec();

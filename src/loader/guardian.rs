@@ -1,8 +1,9 @@
-//! The guardian: a process between a held command and the tracer, so that no call waits for ever whatever becomes of the tracer.
+//! The guardian: a process between a held command and the tracer, so that no call waits for ever whatever becomes of
+//! the tracer.
 //!
-//! It alone has the listener of the command's seccomp filter. Each call that waits is passed on to the tracer and goes on when the
-//! tracer says so, when that takes too long, or when the tracer has ended. It lives as long as there is a process under the
-//! filter: from the end of the trace on it lets every call go on at once.
+//! It alone has the listener of the command's seccomp filter. Each call that waits is passed on to the tracer and goes
+//! on when the tracer says so, when that takes too long, or when the tracer has ended. It lives as long as there is a
+//! process under the filter: from the end of the trace on it lets every call go on at once.
 
 use crate::loader::maps;
 use crate::loader::seccomp::{self, Call, Notice};
@@ -22,13 +23,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// First argument of the guardian: then which of its two processes this is. Its standard input is the connection to the tracer.
+/// First argument of the guardian: then which of its two processes this is. Its standard input is the connection to the
+/// tracer.
 pub const GUARDIAN: &str = "__guardian";
 /// The first one only starts the second, which is then nobody's child: a rank's program must not find it among its own.
 const STARTS: &str = "1";
 const GUARDS: &str = "2";
 
-/// How long a call waits for the tracer. To attach takes milliseconds; an emulated processor takes a hundred times as long.
+/// How long a call waits for the tracer. To attach takes milliseconds; an emulated processor takes a hundred times as
+/// long.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How long the tracer may leave what it is sent unread.
 const FULL: Duration = Duration::from_secs(1);
@@ -247,7 +250,8 @@ type Version = (u32, u32, u64, i64, u32);
 const STARTED: usize = 64;
 const KNOWN: usize = 65536;
 
-/// The file that a call is about. The file system is not asked, which may not answer: what the kernel remembers of the file is enough.
+/// The file that a call is about. The file system is not asked, which may not answer: what the kernel remembers of the
+/// file is enough.
 fn version(notice: &Notice) -> Option<Version> {
     let path = match notice.call {
         Call::Map(fd) => format!("/proc/{}/fd/{fd}", notice.tid),
@@ -331,7 +335,8 @@ impl Guarding<'_> {
         Ok(())
     }
 
-    /// Is it a call after a fork that the tracer need not know of: nobody has to do anything, or it is not one after a fork?
+    /// Is it a call after a fork that the tracer need not know of: nobody has to do anything, or it is not one after a
+    /// fork?
     fn knows_fork(&mut self, notice: &Notice) -> bool {
         match notice.call {
             Call::Map(_) => false,

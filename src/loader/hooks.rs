@@ -105,7 +105,8 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     (LIST_THREADS, "task:list_threads", Group::InFlight),
 ];
 
-/// Where returns are probed together with entries: the program for functions of the user's, whose returns are probed in place.
+/// Where returns are probed together with entries: the program for functions of the user's, whose returns are probed in
+/// place.
 pub const USERS_ENTRY: &str = "iot_uprobe_multi";
 
 /// The program that finds the functions by which block requests are told apart; it is run once.

@@ -16,8 +16,8 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
 
-/// First argument of the launcher: then the numbers of the gate and error pipes, whether the command is held, the caller's limits,
-/// the command.
+/// First argument of the launcher: then the numbers of the gate and error pipes, whether the command is held, the
+/// caller's limits, the command.
 pub const LAUNCHER: &str = "__launch";
 const HELD: &str = "held";
 const FREE: &str = "free";

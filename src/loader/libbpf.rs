@@ -1,25 +1,46 @@
-//! What libbpf can do and libbpf-rs has no names for: two objects with the same maps, loaded at the same time, and waiting for rings
-//! and something else.
+//! What libbpf can do and libbpf-rs has no names for: two objects with the same maps, loaded at the same time, and
+//! waiting for rings and something else.
 #![allow(unsafe_code)]
 
-use crate::skel::OpenIotraceSkel;
+use crate::skel::{IotraceSkel, OpenIotraceSkel};
 use libbpf_rs::skel::OpenSkel as _;
-use libbpf_rs::{AsRawLibbpf as _, RingBuffer, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf as _, OpenObject, RingBuffer, libbpf_sys};
 use std::ffi::OsString;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// The maps of an object by name.
 pub type Maps = Vec<(OsString, OwnedFd)>;
 
-/// What is made by one thread and used by another one, which no other thread has meanwhile.
-pub struct Sendable<T>(pub T);
+/// Empty places for objects, on their way to the thread that opens them.
+pub struct Places<'obj, const N: usize>([&'obj mut MaybeUninit<OpenObject>; N]);
 
-// SAFETY: libbpf's objects have no tie to a thread (libbpf README, "thread safety": none of its own, so one thread at a time).
-unsafe impl<T> Send for Sendable<T> {}
+// SAFETY: nothing is in them yet, and no other thread has them.
+unsafe impl<const N: usize> Send for Places<'_, N> {}
 
-impl<T> Sendable<T> {
-    /// Moves all of it into a closure.
-    pub fn get(self) -> T {
+impl<'obj, const N: usize> Places<'obj, N> {
+    pub const fn new(places: [&'obj mut MaybeUninit<OpenObject>; N]) -> Self {
+        Self(places)
+    }
+
+    pub fn take(self) -> [&'obj mut MaybeUninit<OpenObject>; N] {
+        self.0
+    }
+}
+
+/// A loaded object, on its way from the thread that loaded it.
+pub struct Object<'obj>(Option<IotraceSkel<'obj>>);
+
+// SAFETY: one thread after the other has it. Of a thread libbpf keeps no more than the text of an error
+// (libbpf_utils.c).
+unsafe impl Send for Object<'_> {}
+
+impl<'obj> Object<'obj> {
+    pub const fn new(loaded: Option<IotraceSkel<'obj>>) -> Self {
+        Self(loaded)
+    }
+
+    pub fn take(self) -> Option<IotraceSkel<'obj>> {
         self.0
     }
 }

@@ -1,5 +1,5 @@
-//! Limits of resources that the caller has set: the tracer raises its own as far as it may, the command keeps the caller's, and
-//! one that is in the way is named.
+//! Limits of resources that the caller has set: the tracer raises its own as far as it may, the command keeps the
+//! caller's, and one that is in the way is named.
 
 use anyhow::Error;
 use nix::sys::signal::{SigSet, Signal};
@@ -21,8 +21,8 @@ const NONE: &str = "-";
 /// What the caller had set, where that was changed, for the command.
 static CALLERS: OnceLock<Vec<(Resource, Rlimit)>> = OnceLock::new();
 
-/// Raises the limits of this process, and blocks the signal that would end it at the limit on the size of files: the write fails
-/// instead. Before there are other threads.
+/// Raises the limits of this process, and blocks the signal that would end it at the limit on the size of files: the
+/// write fails instead. Before there are other threads.
 pub fn prepare() {
     ignore_size();
     CALLERS.get_or_init(|| RAISED.into_iter().filter_map(|(resource, wanted, _)| raise(resource, wanted)).collect());

@@ -18,7 +18,8 @@ mod cookie {
     pub const JUMP: u64 = 1 << 27;
 }
 
-/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe has.
+/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe
+/// has.
 fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
     let whole = probe.cookie();
     let mut points = BTreeMap::from([(probe.offset, whole)]);
@@ -56,8 +57,8 @@ pub fn many(
     let mut links = Vec::new();
     if tier == LibTier::Session {
         for (points, session) in [(points(true), true), (points(false), false)] {
-            // A link of a session makes the kernel probe returns in processes that it is not of, too, whatever its program wants. Where
-            // there must be no return probe, it would be one in the middle of a function.
+            // A link of a session makes the kernel probe returns in processes that it is not of, too, whatever its
+            // program wants. Where there must be no return probe, it would be one in the middle of a function.
             let prog = if session {
                 &progs.iot_uprobe_session
             } else if progs.iot_uprobe_multi.autoload() {

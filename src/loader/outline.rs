@@ -69,7 +69,8 @@ fn length(file: &File) -> Result<usize, Unread> {
     usize::try_from(length).ok().filter(|_| length <= bounds::FILE).ok_or_else(too_large)
 }
 
-/// An error where a file tells of more segments, sections or symbols than are looked at: as much as is known of it by now.
+/// An error where a file tells of more segments, sections or symbols than are looked at: as much as is known of it by
+/// now.
 fn bounded(data: &[u8]) -> Result<(), Unread> {
     let Ok(header) = Header::parse(data) else { return Ok(()) };
     let within = |number: usize, bound: usize, of: &str| {
@@ -91,8 +92,8 @@ fn range((at, size): Part, length: usize) -> Range<usize> {
     place(at)..place(at.saturating_add(size))
 }
 
-/// A file in which all is zero but what can be needed of it: what tells its symbols, and what a program has of it in memory.
-/// Debug information, most of a large file, is not.
+/// A file in which all is zero but what can be needed of it: what tells its symbols, and what a program has of it in
+/// memory. Debug information, most of a large file, is not.
 ///
 /// # Errors
 /// When it cannot be read, or that is too much.

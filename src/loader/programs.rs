@@ -5,7 +5,7 @@ use crate::loader::btf;
 use crate::loader::detail::{self, Plan};
 use crate::loader::hooks::{GROUPS, Group, USERS_ENTRY};
 use crate::loader::kernel::{self, LibTier, Trial};
-use crate::loader::libbpf::{self, Sendable};
+use crate::loader::libbpf::{self, Object, Places};
 use crate::loader::namespace::{self, PidNamespace};
 use crate::loader::rings::Layout;
 
@@ -33,8 +33,6 @@ pub struct Options {
     pub ring_bytes: u64,
     /// Sockets and pipes, too.
     pub sockets: bool,
-    /// Library probes are set in targets only, where the kernel can do that.
-    pub scoped: bool,
     /// Numbers of processes kept for targets that exist already.
     pub reserved: u32,
     pub scope: Scope,
@@ -167,7 +165,6 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
     let options = Options {
         layers: LAYERS.to_vec(),
         ring_bytes: 0,
-        scoped: false,
         reserved: 0,
         sockets: false,
         scope: Scope::Listed,
@@ -195,8 +192,8 @@ fn loads(
     open.load().map(drop).map_err(|e| kernel::reason(&e))
 }
 
-/// The programs of a trace, in two objects with the same maps: the kernel checks programs one after the other, and those in the
-/// second one take as long as all others.
+/// The programs of a trace, in two objects with the same maps: the kernel checks programs one after the other, and
+/// those in the second one take as long as all others.
 pub struct Loaded<'obj> {
     pub first: IotraceSkel<'obj>,
     /// Those of `BESIDE`.
@@ -245,8 +242,8 @@ impl Refusal {
     }
 }
 
-/// Loads the programs of all groups, those of `BESIDE` beside the others. Where the kernel refuses a program its group is left
-/// out, and the rest is loaded again; only a refused life cycle is fatal.
+/// Loads the programs of all groups, those of `BESIDE` beside the others. Where the kernel refuses a program its group
+/// is left out, and the rest is loaded again; only a refused life cycle is fatal.
 pub fn load<'obj>(
     stores: &'obj mut Stores,
     groups: BTreeSet<Group>,
@@ -270,10 +267,10 @@ pub fn load<'obj>(
             }
         };
         let tier = trial.found()?.lib_tier();
-        let places = Sendable(store.second.each_mut());
+        let places = Places::new(store.second.each_mut());
         let (loaded, second) = std::thread::scope(|scope| {
             let (maps, beside) = (&maps, beside.clone());
-            let load = move || load_beside(places.get(), beside, maps, tier, rows, options, layout).map(Sendable);
+            let load = move || load_beside(places.take(), beside, maps, tier, rows, options, layout);
             let thread = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
             let loaded = open.load();
             let second = thread.context("thread to load programs").and_then(|thread| {
@@ -283,9 +280,9 @@ pub fn load<'obj>(
         });
         match loaded {
             Ok(first) => {
-                let (second, of_second) = second?.0;
+                let (second, of_second) = second?;
                 refused.extend(of_second);
-                return Ok(Loaded { first, second, refused });
+                return Ok(Loaded { first, second: second.take(), refused });
             }
             Err(error) => {
                 let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
@@ -297,7 +294,7 @@ pub fn load<'obj>(
     bail!("this kernel refuses all programs; `iotrace-bpf doctor` says why")
 }
 
-type Second<'obj> = (Option<IotraceSkel<'obj>>, Vec<(Group, String)>);
+type Second<'obj> = (Object<'obj>, Vec<(Group, String)>);
 
 /// The second object.
 fn load_beside<'obj>(
@@ -318,7 +315,7 @@ fn load_beside<'obj>(
         libbpf::take(&mut open, maps)?;
         kernel::libbpf_said();
         match open.load() {
-            Ok(skel) => return Ok((Some(skel), refused)),
+            Ok(skel) => return Ok((Object::new(Some(skel)), refused)),
             Err(error) => {
                 let Refusal { group, why } = Refusal::of(&error, &groups, tier)?;
                 groups.remove(&group);
@@ -326,5 +323,5 @@ fn load_beside<'obj>(
             }
         }
     }
-    Ok((None, refused))
+    Ok((Object::new(None), refused))
 }

@@ -16,8 +16,8 @@ pub fn file(progs: &IotraceProgs<'_>, pid: u32, seen: &Seen) -> FileKey {
     answer.map_or(told, |(file, _)| file)
 }
 
-/// The file that a thread has open as this descriptor, and when it was last written. Nothing of the file system is asked, which may
-/// not answer.
+/// The file that a thread has open as this descriptor, and when it was last written. Nothing of the file system is
+/// asked, which may not answer.
 pub fn descriptor(progs: &IotraceProgs<'_>, tid: u32, fd: i32) -> Option<(FileKey, Written)> {
     ask(progs, &iot_real { pid: tid, fd, ..Default::default() })
 }

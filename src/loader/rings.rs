@@ -99,8 +99,8 @@ pub type Placing = JoinHandle<Result<()>>;
 
 /// Makes the rings and puts them into the map of maps. The handles must live as long as the drain.
 ///
-/// After a change of such a table the kernel waits until no program uses what was there before, so a thread does it; all at once,
-/// where the kernel can.
+/// After a change of such a table the kernel waits until no program uses what was there before, so a thread does it;
+/// all at once, where the kernel can.
 pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<(Vec<MapHandle>, Placing)> {
     let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
     let (mut rings, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());

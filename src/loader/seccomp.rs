@@ -1,7 +1,7 @@
 //! Seccomp user notification: system calls of a command that wait until somebody lets them go on.
 //!
-//! See `seccomp_unotify(2)`. A call that waits is neither stopped nor traced in the sense of ptrace(2): its parent, a debugger and
-//! a shell's job control see a process in a system call that takes a moment.
+//! See `seccomp_unotify(2)`. A call that waits is neither stopped nor traced in the sense of ptrace(2): its parent, a
+//! debugger and a shell's job control see a process in a system call that takes a moment.
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
@@ -53,8 +53,8 @@ const EQUAL: u32 = libc::BPF_JEQ | libc::BPF_K;
 const BITS: u32 = libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// `mmap` of a descriptor with `PROT_EXEC`, `set_tid_address` (C libraries call it when a program starts; musl also after a fork)
-/// and `set_robust_list` (the GNU C library calls it then, and after a fork).
+/// `mmap` of a descriptor with `PROT_EXEC`, `set_tid_address` (C libraries call it when a program starts; musl also
+/// after a fork) and `set_robust_list` (the GNU C library calls it then, and after a fork).
 fn filter() -> [libc::sock_filter; 13] {
     [
         statement(LOAD, ARCH),
@@ -74,14 +74,15 @@ fn filter() -> [libc::sock_filter; 13] {
     ]
 }
 
-/// From now on such calls of this thread, and of all that it begins, wait for whoever has the descriptor. It is closed when the
-/// thread executes a program.
+/// From now on such calls of this thread, and of all that it begins, wait for whoever has the descriptor. It is closed
+/// when the thread executes a program.
 ///
-/// Without `CAP_SYS_ADMIN` the kernel wants `no_new_privs`, which would take their rights from `sudo` and its kind: refused then.
+/// Without `CAP_SYS_ADMIN` the kernel wants `no_new_privs`, which would take their rights from `sudo` and its kind:
+/// refused then.
 ///
 /// # Errors
-/// `EACCES` without the capability; `EBUSY` when a filter with a listener is there already (a container's, for example); `EINVAL`
-/// before Linux 5.19.
+/// `EACCES` without the capability; `EBUSY` when a filter with a listener is there already (a container's, for
+/// example); `EINVAL` before Linux 5.19.
 pub fn install() -> io::Result<OwnedFd> {
     let mut filter = filter();
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
@@ -123,7 +124,8 @@ pub fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notice>> {
     Ok(Some(Notice { id: notice.id, tid: notice.pid, call }))
 }
 
-/// Has a call that waits and whoever looks at it wake each other on one processor, which takes a fraction of the time (Linux 6.6).
+/// Has a call that waits and whoever looks at it wake each other on one processor, which takes a fraction of the time
+/// (Linux 6.6).
 pub fn wake_at_once(listener: BorrowedFd<'_>) {
     /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `include/uapi/linux/seccomp.h`.
     const SET_FLAGS: libc::c_ulong = nix::request_code_write!(b'!', 4, size_of::<u64>());

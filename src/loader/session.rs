@@ -130,7 +130,6 @@ impl<'obj> Session<'obj> {
             wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
         let Loaded { first: skel, second, refused } = programs::load(stores, wanted, trial, rows, options, layout)?;
         let tier = trial.found()?.lib_tier();
-        let scoped = options.scoped && tier == Some(LibTier::Session);
         let progs = probes(&skel, second.as_ref());
         let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
@@ -141,7 +140,9 @@ impl<'obj> Session<'obj> {
             None => tier.ok_or_else(|| "this kernel allows no user probes (see iotrace-bpf doctor)".to_owned()),
         };
         let rows = rows.to_vec();
-        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), options.scoped);
+        // Where the kernel can do that and targets are known, probes are set in these only.
+        let scoped = options.scope == Scope::Listed && tier == Ok(LibTier::Session);
+        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), scoped);
         let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
         let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
         let hooks = refused
@@ -306,8 +307,8 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Attaches to every library that a process maps, if it is a target. The layers that have new probes. `moved`: its first
-    /// thread is another one by now.
+    /// Attaches to every library that a process maps, if it is a target. The layers that have new probes. `moved`: its
+    /// first thread is another one by now.
     pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, moved: bool) -> BTreeSet<Layer> {
         let before = self.engine.verdicts();
         if moved && let Some(process) = self.process_of(pid) {
@@ -332,8 +333,8 @@ impl<'obj> Session<'obj> {
         self.new_layers(before)
     }
 
-    /// Before a call of a held command goes on: the probes that its process needs from then on. Nothing is lost meanwhile. What need
-    /// not be asked again.
+    /// Before a call of a held command goes on: the probes that its process needs from then on. Nothing is lost
+    /// meanwhile. What need not be asked again.
     pub fn prepare(&mut self, notice: &Notice) -> Next {
         let before = self.engine.verdicts();
         let knows_file = match notice.call {

@@ -1,5 +1,5 @@
-//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow is sent away, and at once
-//! when somebody else comes and there is no room.
+//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow is sent away, and at
+//! once when somebody else comes and there is no room.
 
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -110,8 +110,9 @@ struct Clients {
 }
 
 impl Clients {
-    /// Makes room for one more: who needs the connection least has none any more. Of those that have not asked for anything the
-    /// one is dropped that has been there for longest, so that one that asks at once has its answer whatever others do.
+    /// Makes room for one more: who needs the connection least has none any more. Of those that have not asked for
+    /// anything the one is dropped that has been there for longest, so that one that asks at once has its answer
+    /// whatever others do.
     fn make_room(&mut self) -> bool {
         if self.all.len() < CONNECTIONS {
             return true;

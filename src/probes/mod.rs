@@ -25,8 +25,8 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user adds is
-/// wanted, whatever `--layers` says.
+/// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user
+/// adds is wanted, whatever `--layers` says.
 pub fn layers(asked: &[Layer], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let added = || catalog.user_rows().map(|row| row.layer);
     let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.to_vec() };
@@ -64,7 +64,8 @@ pub fn slows(layers: &[Layer]) -> Option<String> {
     })
 }
 
-/// Gives the verdicts on layers that nobody has named their reason, where these are left out for what they would do to others.
+/// Gives the verdicts on layers that nobody has named their reason, where these are left out for what they would do to
+/// others.
 pub fn say_default(verdicts: &mut [Coverage], of: &'static str) {
     for c in verdicts.iter_mut().filter(|c| c.status == "skipped" && has_breakpoints(c.layer)) {
         if c.reason.as_deref() == Some(NOT_SELECTED) {

@@ -32,7 +32,8 @@ fn start(run: &[OsString], held: bool) -> Result<Started> {
     Ok(Started { command, guard, counters })
 }
 
-/// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of libraries.
+/// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of
+/// libraries.
 ///
 /// # Errors
 /// When there can be no thread for it.

@@ -46,8 +46,8 @@ pub fn is_trusted(uid: u32) -> bool {
     uid.is_root() || uid == geteuid()
 }
 
-/// What a rank says when it comes: its number, that of its program, where that is a child of it, and the descriptor that it has as
-/// the connection to the guardian of that.
+/// What a rank says when it comes: its number, that of its program, where that is a child of it, and the descriptor
+/// that it has as the connection to the guardian of that.
 pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>, guard: Option<i32>) {
     let said = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     // One that is gone does not answer either.
