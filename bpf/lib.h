@@ -364,6 +364,17 @@ static long iot_find_step(u64 i, struct iot_find *x)
 	return 1;
 }
 
+/* The innermost open call gets a note, in this place. */
+static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spec *wants, u32 i, u64 site, u64 value)
+{
+	outer->note[i] = value;
+	outer->noted |= 1 << i;
+	if (wants->len.how == IOT_ROUNDS) {
+		outer->site[i] = site;
+		iot_round(wants, outer);
+	}
+}
+
 /* Hands what a call told to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
@@ -374,18 +385,61 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 
 	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
 		return;
-	if (!wants->every && iot_eval(&s->got, f, ret, &value)) {
-		outer->note[i] = value;
-		outer->noted |= 1 << i;
-		if (wants->len.how == IOT_ROUNDS) {
-			outer->site[i] = f->site[0];
-			iot_round(wants, outer);
-		}
-	}
+	if (!wants->every && iot_eval(&s->got, f, ret, &value))
+		iot_put_note(outer, wants, i, f->site[0], value);
 	if (s->more & IOT_M_RETURN) {
 		t->now = now;
 		iot_words(t, s, f, ret, outer->seq, IOT_W_RETURN);
 	}
+}
+
+/* The note that an accessor of the library would return of the structure at `at`. */
+static __always_inline void iot_note_field(struct iot_task *t, u8 note, u64 at, u64 cookie, u64 site)
+{
+	u32 i = iot_note_place(t, t->depth, note, site);
+	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	struct iot_spec *wants = iot_spec_of(outer->spec);
+	u64 value;
+
+	if (!wants || wants->every || i >= IOT_NOTES_PER_CALL)
+		return;
+	at += cookie >> IOT_K_FIRST & 0xffff;
+	if (bpf_probe_read_user(&value, sizeof(value), (void *)at))
+		return;
+	at = value + (cookie >> IOT_K_THEN & 0xffff);
+	if ((cookie & IOT_K_LEADS) && bpf_probe_read_user(&value, sizeof(value), (void *)at))
+		return;
+	iot_put_note(outer, wants, i, site, value);
+}
+
+/* Does the innermost open call take two notes of this kind, as its last ones? */
+static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
+{
+	struct iot_spec *s = iot_spec_of(iot_frame_at(t, t->depth - 1)->spec);
+
+	return s && s->takes[1] == note && s->takes[2] == note;
+}
+
+/* The library has pointers to structures in its arguments, with a field that the open call may want to know. */
+static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
+{
+	struct iot_task *t = iot_self();
+	struct iot_spec *s;
+	u64 site = PT_REGS_IP(ctx);
+
+	if (!t || !t->depth)
+		return;
+	s = iot_spec_of(cookie & IOT_K_ROW);
+	if (!s)
+		return;
+	if ((cookie & IOT_K_BOTH) && iot_in_rounds(t))
+		bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
+	/* two types are asked about for other reasons than to convert what a call moves, too */
+	if ((cookie & IOT_K_BOTH) && !iot_takes_two(t, s->note))
+		return;
+	iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site);
+	if (cookie & IOT_K_BOTH)
+		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
 }
 
 /* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
@@ -573,6 +627,10 @@ static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
 {
 	int unwanted = 1;
 
+	if (cookie & IOT_K_FIELD) {
+		iot_lib_field(ctx, cookie);
+		return unwanted;
+	}
 	/* a function of one instruction is both */
 	if ((cookie & IOT_K_PLACES) || !(cookie & (IOT_K_LEAVE | IOT_K_JUMP)))
 		unwanted = iot_lib_enter(ctx, cookie);
@@ -600,13 +658,20 @@ int iot_uprobe_multi(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Of a catalog without functions of the user's: longjmp and its kind. */
+/* Of a catalog without functions of the user's: fields of structures, longjmp and its kind. */
 SEC("?uprobe.multi")
-int iot_uprobe_jump(struct pt_regs *ctx)
+int iot_uprobe_entry(struct pt_regs *ctx)
 {
-	struct iot_task *t = iot_self();
-	struct iot_spec *s = iot_spec_of(bpf_get_attach_cookie(ctx) & IOT_K_ROW);
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct iot_task *t;
+	struct iot_spec *s;
 
+	if (cookie & IOT_K_FIELD) {
+		iot_lib_field(ctx, cookie);
+		return 0;
+	}
+	t = iot_self();
+	s = iot_spec_of(cookie & IOT_K_ROW);
 	if (t && s && s->jumps)
 		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
 	return 0;

@@ -187,13 +187,19 @@ struct iot_spec {
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
-#define IOT_K_ROW	 0xffff
-#define IOT_K_COPY	 16	   /* 8 bits from here on: which copy of the library */
-#define IOT_K_INDIRECT	 (1 << 24) /* the variable's address stands where the distance leads */
-#define IOT_K_PLACES	 (1 << 25) /* entry of a function without return probe: its return instructions have probes */
-#define IOT_K_LEAVE	 (1 << 26) /* a return instruction of such a function */
-#define IOT_K_JUMP	 (1 << 27) /* a jump out of one: it may go on in another function */
-#define IOT_K_DISTANCE	 28	   /* from here on: from the breakpoint to a variable; 0: there is none */
+#define IOT_K_ROW      0xffff
+#define IOT_K_COPY     16	 /* 8 bits from here on: which copy of the library */
+#define IOT_K_INDIRECT (1 << 24) /* the variable's address stands where the distance leads */
+#define IOT_K_PLACES   (1 << 25) /* entry of a function without return probe: its return instructions have probes */
+#define IOT_K_LEAVE    (1 << 26) /* a return instruction of such a function */
+#define IOT_K_JUMP     (1 << 27) /* a jump out of one: it may go on in another function */
+#define IOT_K_FIELD    (1 << 28) /* no call: the library has a pointer to a structure with a field that is a note */
+#define IOT_K_DISTANCE 29	 /* from here on: from the breakpoint to a variable; 0: there is none */
+/* With IOT_K_FIELD: where the field is, seen from the first argument. */
+#define IOT_K_FIRST	 29	      /* 16 bits from here on: bytes to the field, or to a pointer */
+#define IOT_K_THEN	 45	      /* 16 bits: bytes from where that pointer leads to the field */
+#define IOT_K_LEADS	 (1ULL << 61) /* it is a pointer */
+#define IOT_K_BOTH	 (1ULL << 62) /* the second argument leads to another one */
 
 #define IOT_MAX_SPECS	 4096
 #define IOT_MAX_SYSCALLS 1024 /* 64-bit and x32 */

@@ -1,7 +1,7 @@
 //! The command line, and nothing behind it.
 
 use crate::batch::Batch;
-use crate::catalog::{LIBRARY_LAYERS, Phase};
+use crate::catalog::{self, LIBRARY_LAYERS, Phase};
 use crate::record::detail::Detail;
 use crate::record::trigger::Trigger;
 use crate::summary::filter::Filter;
@@ -71,9 +71,9 @@ pub struct RecordArgs {
     /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
     /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
     /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
-    /// of --probes files are added
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer)]
-    pub layers: Vec<Layer>,
+    /// of --probes files are added. hdf5=all: also the selection calls of dataspaces
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice)]
+    pub layers: Vec<LayerChoice>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
     /// without --output; no: record every call
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
@@ -325,6 +325,31 @@ fn phase(text: &str) -> Result<Phase, String> {
         phase.binary = Some(path.to_string_lossy().into_owned());
     }
     Ok(phase)
+}
+
+/// A layer to trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerChoice {
+    pub layer: Layer,
+    /// With the functions that are left out otherwise.
+    pub all: bool,
+}
+
+impl From<Layer> for LayerChoice {
+    fn from(layer: Layer) -> Self {
+        Self { layer, all: false }
+    }
+}
+
+fn layer_choice(text: &str) -> Result<LayerChoice, String> {
+    let (name, what) = text.split_once('=').map_or((text, None), |(name, what)| (name, Some(what)));
+    let layer = layer(name)?;
+    match what {
+        None => Ok(layer.into()),
+        Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
+        Some("all") => Err(format!("nothing of layer {layer} is left out: leave \"=all\" out")),
+        Some(_) => Err(format!("expected {name} or {name}=all")),
+    }
 }
 
 fn layer(name: &str) -> Result<Layer, String> {

@@ -213,6 +213,7 @@ impl Options<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::cli::LayerChoice;
     use crate::words::Layer;
     use proptest::prelude::*;
     use std::time::Duration;
@@ -236,7 +237,7 @@ mod tests {
                     output = 'out dir'\npid = [17, 0x12]\nprobes = ['a.toml']\nphase = ['step', 'flush@libstore.so']\n\
                     rank-vars = 'MY_RANK'\naggregate = false\n";
         let args = parsed(&[], text).unwrap().record;
-        assert_eq!(args.layers, [Layer::Syscall, Layer::Block]);
+        assert_eq!(args.layers, [Layer::Syscall, Layer::Block].map(LayerChoice::from));
         assert_eq!((args.ring_size, args.duration), (128 << 20, Some(Duration::from_secs(90))));
         assert_eq!((args.sockets, args.force, args.aggregate), (true, false, Some(false)));
         assert_eq!(parsed(&[], "aggregate = true\npid = 1").unwrap().record.aggregate, Some(true));
@@ -251,7 +252,7 @@ mod tests {
     fn the_command_line_wins() {
         let text = "layers = ['syscall', 'block']\nduration = '90s'\npid = 17\nring-size = '32M'\n";
         let args = parsed(&["--layers", "stdio", "--duration=1s"], text).unwrap().record;
-        assert_eq!((args.layers, args.duration), (vec![Layer::Stdio], Some(Duration::from_secs(1))));
+        assert_eq!((args.layers, args.duration), (vec![Layer::Stdio.into()], Some(Duration::from_secs(1))));
         assert_eq!((args.pid, args.ring_size), (vec![17], 32 << 20));
         // Also over what it cannot be used with.
         let args = parsed(&["--", "true", "--duration=2s"], text).unwrap().record;

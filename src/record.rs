@@ -97,8 +97,9 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         said::be_quiet();
     }
     limits::prepare();
-    let catalog = probes::catalog(&args.added)?;
+    let mut catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog, args.wide().is_some())?;
+    catalog.ask_for_all(args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer));
     if let Some(whom) = args.wide().and_then(|_| probes::slows(&layers)) {
         said::note(&whom);
     }

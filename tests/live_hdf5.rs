@@ -24,6 +24,9 @@ use tempfile::TempDir;
 
 type Counts = BTreeMap<String, i64>;
 
+/// Selections of dataspaces, too.
+const EVERY: &[&str] = &["--layers", "netcdf,pnetcdf,hdf5=all,mpiio,mpi,stdio,syscall,block"];
+
 fn counts(truth: &Value) -> Counts {
     truth.as_object().unwrap().iter().map(|(name, n)| (name.clone(), n.as_i64().unwrap())).collect()
 }
@@ -49,7 +52,7 @@ fn called(data: &Data, truth: &Value) {
 
 fn python(script: &str, work: &Path) -> (Value, live::Traced) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(script);
-    let traced = live::trace(work, &[], &[sql::python().as_path(), &script, work]);
+    let traced = live::trace(work, EVERY, &[sql::python().as_path(), &script, work]);
     let first = traced.stdout.lines().next().unwrap_or_default();
     (serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {}{}", traced.stdout, traced.stderr)), traced)
 }
@@ -64,7 +67,7 @@ fn versions(data: &Data) -> Vec<&str> {
 fn every_function_is_seen_as_often_as_it_is_called() {
     let work = live::scratch();
     let program = programs::build("hdf5_all");
-    let traced = live::trace(work.path(), &[], &[program.as_path(), work.path()]);
+    let traced = live::trace(work.path(), EVERY, &[program.as_path(), work.path()]);
     let truth: Value = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
     let data = traced.data();
     called(&data, &truth);
@@ -230,7 +233,7 @@ fn mix(ranks: i32) -> Mix {
     let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", &number].map(OsStr::new);
     let command = [program.as_os_str(), work.path().as_os_str()];
     let command = [if ranks == 1 { &[] } else { &mpirun[..] }, &command].concat();
-    let traced = live::trace(work.path(), &[], &command);
+    let traced = live::trace(work.path(), EVERY, &command);
     let data = traced.data();
     Mix { work, traced, data, ranks }
 }

@@ -75,6 +75,8 @@ impl Library {
 pub struct Catalog {
     rows: Vec<Row>,
     libraries: Vec<Library>,
+    /// Layers of which secondary rows are traced, too.
+    whole: Vec<Layer>,
 }
 
 impl Catalog {
@@ -88,7 +90,7 @@ impl Catalog {
             file: None,
             program: false,
         };
-        Self { rows: rows(), libraries: Family::LIBRARIES.map(library).to_vec() }
+        Self { rows: rows(), libraries: Family::LIBRARIES.map(library).to_vec(), whole: Vec::new() }
     }
 
     /// The built-in libraries with other rows.
@@ -100,6 +102,16 @@ impl Catalog {
     /// Adds the rows of a catalog file, whose name is for messages.
     pub fn add_file(&mut self, name: &str, text: &str) -> Result<()> {
         user::read(name, text, self)
+    }
+
+    /// Asks for all rows of these layers, also for secondary ones.
+    pub fn ask_for_all(&mut self, layers: impl IntoIterator<Item = Layer>) {
+        self.whole.extend(layers);
+    }
+
+    /// Is the row one that nobody has asked for?
+    pub fn leaves_out(&self, row: &Row) -> bool {
+        row.secondary && !self.whole.contains(&row.layer)
     }
 
     pub fn rows(&self) -> &[Row] {

@@ -300,8 +300,8 @@ pub enum Src {
 }
 
 impl Src {
-    /// The highest argument it looks at.
-    fn highest(self) -> u8 {
+    /// The arguments that it looks at.
+    fn arguments(self) -> [Option<u8>; 2] {
         match self {
             Self::Arg(a)
             | Self::Int(a)
@@ -324,7 +324,7 @@ impl Src {
             | Self::Rounds(a, ..)
             | Self::Behind(a, _)
             | Self::BehindInt(a, _)
-            | Self::PairNote(a, _) => a,
+            | Self::PairNote(a, _) => [Some(a), None],
             Self::Mul(a, b)
             | Self::Typed(a, b)
             | Self::TypedLong(a, b)
@@ -332,7 +332,7 @@ impl Src {
             | Self::MpiSize(a, b)
             | Self::Pair(a, b)
             | Self::PairOut(a, b)
-            | Self::Iov(a, b) => a.max(b),
+            | Self::Iov(a, b) => [Some(a), Some(b)],
             Self::None
             | Self::Ret
             | Self::RetInt
@@ -347,7 +347,7 @@ impl Src {
             | Self::StreamPos
             | Self::StreamEnd
             | Self::StreamMoved
-            | Self::Cloexec => 0,
+            | Self::Cloexec => [None; 2],
         }
     }
 }
@@ -472,6 +472,28 @@ pub enum Note {
     Shape,
     /// Elements of an attribute.
     Length,
+}
+
+/// Where the field of a structure is read that an accessor returns, which cannot be probed cheaply itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldAt {
+    /// At the entry of this function, of its first two arguments.
+    Entry(&'static str),
+    /// At calls of the accessor in these functions.
+    CallsIn(&'static [&'static str]),
+    /// At calls of the accessor everywhere in its file but in functions that call this one.
+    CallsWithout(&'static str),
+}
+
+impl FieldAt {
+    /// The functions that it names.
+    pub fn symbols(self) -> impl Iterator<Item = &'static str> {
+        let (one, several) = match self {
+            Self::Entry(name) | Self::CallsWithout(name) => (Some(name), &[][..]),
+            Self::CallsIn(names) => (None, names),
+        };
+        one.into_iter().chain(several.iter().copied())
+    }
 }
 
 /// How a call says that it failed.
@@ -625,6 +647,8 @@ pub struct Row {
     pub stat: Option<(u8, bool)>,
     /// The call makes no span: its `got` is told to the innermost open call, if that takes such a note.
     pub note: Option<Note>,
+    /// The function returns a field of its first argument's structure: where that is read instead.
+    pub fields: &'static [FieldAt],
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
     /// It takes the arrays of all such notes, and no values.
@@ -663,6 +687,8 @@ pub struct Row {
     pub sockets: bool,
     /// Not recorded: it leaves calls without a return, by setting the stack pointer to `got`.
     pub jumps: bool,
+    /// Does no I/O, and is called often: probed only where all of its layer is asked for (`--layers hdf5=all`).
+    pub secondary: bool,
 }
 
 /// What the arguments of a call that copies are.
@@ -702,6 +728,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         only: None,
         stat: None,
         note: None,
+        fields: &[],
         takes: [None; 3],
         every: false,
         words: [None; 4],
@@ -721,6 +748,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         copies: Copies::Nothing,
         sockets: false,
         jumps: false,
+        secondary: false,
     }
 }
 
@@ -805,6 +833,10 @@ impl Row {
         self.got = value;
         self
     }
+    const fn fields(mut self, at: &'static [FieldAt]) -> Self {
+        self.fields = at;
+        self
+    }
     const fn takes(mut self, at: usize, note: Note) -> Self {
         self.takes[at] = Some(note);
         self
@@ -871,6 +903,10 @@ impl Row {
         self.copies = what;
         self
     }
+    const fn secondary(mut self) -> Self {
+        self.secondary = true;
+        self
+    }
     const fn sockets(mut self) -> Self {
         self.sockets = true;
         self
@@ -886,18 +922,24 @@ impl Row {
         [self.layer, if completes { Layer::Mpiio } else { self.layer }]
     }
 
-    /// Does it look at arguments beyond the six in registers?
-    pub fn stack_arguments(&self) -> bool {
-        let sources = [self.handle, self.len, self.off, self.got].into_iter().map(Src::highest);
-        let texts = [self.path, self.path2].into_iter().flatten();
+    /// The arguments that are looked at, as bits.
+    pub fn arguments(&self) -> u16 {
+        let sources = [self.handle, self.len, self.off, self.got].into_iter().flat_map(Src::arguments);
+        let whole = [self.path, self.path2, self.base, self.base2, self.only.map(|o| o.0), self.stat.map(|s| s.0)];
         let words = self.words.into_iter().flatten().flat_map(|w| {
             let count = match w.count {
-                Count::Arg(a) | Count::At(a) => a,
-                Count::Const(_) | Count::Ret | Count::Rank => 0,
+                Count::Arg(a) | Count::At(a) => Some(a),
+                Count::Const(_) | Count::Ret | Count::Rank => None,
             };
-            [w.arg, count]
+            [Some(w.arg), count]
         });
-        sources.chain(texts).chain(words).any(|arg| arg >= 6)
+        let first = self.jumps.then_some(0);
+        sources.chain(whole).chain(words).chain([first]).flatten().fold(0, |bits, arg| bits | 1 << arg)
+    }
+
+    /// Does it look at arguments beyond the six in registers?
+    pub fn stack_arguments(&self) -> bool {
+        self.arguments() >> 6 != 0
     }
 }
 
@@ -908,6 +950,11 @@ pub fn rows() -> Vec<Row> {
     let libraries = [netcdf, pnetcdf, hdf5, mpiio, mpi].concat();
     let kernel = [syscall::ROWS, operation::ROWS, vfs::ROWS, fault::ROWS].concat();
     [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), jump::ROWS, &kernel].concat()
+}
+
+/// Are there secondary rows of a layer?
+pub fn has_secondary(layer: Layer) -> bool {
+    rows().iter().any(|row| row.layer == layer && row.secondary)
 }
 
 /// The number of a system call on this machine, by name.

@@ -212,7 +212,9 @@ impl Engine {
         scoped: bool,
     ) -> Self {
         let missing = Missing::new(&catalog);
-        let planner = Arc::new(Planner::new(catalog));
+        let mut planner = Planner::new(catalog);
+        planner.fields = tier != Ok(LibTier::Single);
+        let planner = Arc::new(planner);
         Self {
             examiner: Examiner::new(Arc::clone(&planner), layers.clone()),
             missing,

@@ -9,6 +9,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 
+use crate::catalog::hdf5::CALLS_LOOKED_FOR;
 use crate::loader::bounds::{self, more_than};
 
 type Header = FileHeader64<LittleEndian>;
@@ -83,7 +84,8 @@ pub struct Elf {
     /// The defined symbols that were asked for, without their version suffix. A name has one entry per address.
     pub symbols: BTreeMap<String, Vec<Symbol>>,
     /// Of those that are data: the address of the word in which the file's own code looks up where the variable is.
-    /// A program may have its own copy of a library's variable, and then that is the one that counts.
+    /// A program may have its own copy of a library's variable, and then that is the one that counts. Of functions whose
+    /// calls are looked for: the word that the file's own calls go through.
     pub slots: BTreeMap<String, u64>,
     pub build_id: Option<Vec<u8>>,
     /// A Go program or library.
@@ -366,22 +368,26 @@ fn collect(
     Ok(())
 }
 
-/// The entries of the global offset table for the variables among the symbols.
+/// The entries of the global offset table for the variables among the symbols, and for functions whose calls are looked
+/// for.
 fn slots(
     data: &[u8],
     sections: &SectionTable<'_, Header>,
     symbols: &BTreeMap<String, Vec<Symbol>>,
     work: &mut Work,
 ) -> Result<BTreeMap<String, u64>, ElfError> {
-    if !symbols.values().flatten().any(|s| s.target == Target::Data) {
+    let has_slot = |name: &str, found: &[Symbol]| {
+        found.iter().any(|s| s.target == Target::Data) || CALLS_LOOKED_FOR.contains(&name)
+    };
+    if !symbols.iter().any(|(name, found)| has_slot(name, found)) {
         return Ok(BTreeMap::new());
     }
-    let is_data = |name: &str| symbols.get(name).is_some_and(|found| found.iter().any(|s| s.target == Target::Data));
+    let is_wanted = |name: &str| symbols.get(name).is_some_and(|found| has_slot(name, found));
     let dynamic = Table::of(data, sections, elf::SHT_DYNSYM, work)?;
     let mut numbers = BTreeMap::new();
     for (number, symbol) in dynamic.symbols.enumerate() {
         let name = dynamic.name(symbol, work)?;
-        if let Some(name) = std::str::from_utf8(name).ok().filter(|name| is_data(name)) {
+        if let Some(name) = std::str::from_utf8(name).ok().filter(|name| is_wanted(name)) {
             numbers.insert(number.0 as u32, name);
         }
     }
@@ -393,7 +399,8 @@ fn slots(
         // Any number of sections may share their relocations.
         searched += relocations.len();
         within(searched, bounds::RELOCATIONS, "relocations")?;
-        for relocation in relocations.iter().filter(|r| r.r_type(LittleEndian, false) == elf::R_X86_64_GLOB_DAT) {
+        let of_symbol = |kind| kind == elf::R_X86_64_GLOB_DAT || kind == elf::R_X86_64_JUMP_SLOT;
+        for relocation in relocations.iter().filter(|r| of_symbol(r.r_type(LittleEndian, false))) {
             if let Some(name) = numbers.get(&relocation.r_sym(LittleEndian, false)) {
                 slots.insert((*name).to_owned(), relocation.r_offset(LittleEndian));
             }
@@ -421,7 +428,44 @@ pub fn content(data: &[u8], vaddr: u64) -> Option<&[u8]> {
     })
 }
 
+/// The code that a file holds, each part with its address.
+pub fn code(data: &[u8]) -> Vec<(&[u8], u64)> {
+    let executable =
+        |s: &&Segment| s.p_type(LittleEndian) == elf::PT_LOAD && s.p_flags(LittleEndian).0 & elf::PF_X.0 != 0;
+    let segments =
+        header(data).and_then(|header| header.program_headers(LittleEndian, data).map_err(damaged("program headers")));
+    let code = segments.unwrap_or_default().iter().filter(executable);
+    code.filter_map(|s| Some((s.data(LittleEndian, data).ok()?, s.p_vaddr(LittleEndian)))).collect()
+}
+
+/// Where the functions of a file begin, in order, by the table that stack unwinders look them up in (`.eh_frame_hdr`,
+/// Linux Standard Base 5.0, 10.6.2). It has those that no symbol names. Nothing where the linker made none.
+pub fn function_starts(data: &[u8]) -> Vec<u64> {
+    /// Version 1; a pointer of 4 bytes from here; their number, 4 bytes; pairs of 4 bytes from the table's beginning.
+    const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+    let Ok(header) = header(data) else { return Vec::new() };
+    let Ok(segments) = header.program_headers(LittleEndian, data) else { return Vec::new() };
+    let Some(table) = segments.iter().find(|s| s.p_type(LittleEndian) == elf::PT_GNU_EH_FRAME) else {
+        return Vec::new();
+    };
+    let content = table.data(LittleEndian, data).unwrap_or_default();
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i32::from_le_bytes(*bytes));
+    let Some(count) = content.get(8..).filter(|_| content.starts_with(&USUAL)).and_then(number) else {
+        return Vec::new();
+    };
+    let entries = content.get(12..).unwrap_or_default().chunks_exact(8).take(usize::try_from(count).unwrap_or(0));
+    let start = |entry: &[u8]| Some(table.p_vaddr(LittleEndian).wrapping_add_signed(number(entry)?.into()));
+    let mut starts: Vec<u64> = entries.filter_map(start).collect();
+    starts.sort_unstable();
+    starts
+}
+
 /// Where in the file the code at an address is.
+pub fn file_offset_of_code(data: &[u8], vaddr: u64) -> Option<u64> {
+    let segments = header(data).ok()?.program_headers(LittleEndian, data).ok()?;
+    file_offset(segments, vaddr)
+}
+
 fn file_offset(segments: &[Segment], vaddr: u64) -> Option<u64> {
     let within = |s: &Segment| {
         let into = vaddr.checked_sub(s.p_vaddr(LittleEndian))?;

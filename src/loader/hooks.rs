@@ -195,7 +195,7 @@ impl Group {
     pub fn programs(self, tier: Option<LibTier>) -> Vec<&'static str> {
         match (self, tier) {
             (Self::Library, Some(LibTier::Session)) => {
-                return vec!["iot_uprobe_session", USERS_ENTRY, "iot_uprobe_jump"];
+                return vec!["iot_uprobe_session", USERS_ENTRY, "iot_uprobe_entry"];
             }
             (Self::Library, Some(LibTier::Multi)) => return vec!["iot_uprobe_multi", "iot_uretprobe_multi"],
             (Self::Library, Some(LibTier::Single)) => return vec!["iot_uprobe", "iot_uretprobe"],

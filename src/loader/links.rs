@@ -64,7 +64,7 @@ pub fn many(
             } else if progs.iot_uprobe_multi.autoload() {
                 &progs.iot_uprobe_multi
             } else {
-                &progs.iot_uprobe_jump
+                &progs.iot_uprobe_entry
             };
             if !points.is_empty() {
                 let opts = opts(points, false, session);

@@ -1,9 +1,10 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table;
+//! `accessor`, `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table;
 //! `misses` counts;
 //! `attach`, `counters`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
+pub mod accessor;
 pub mod attach;
 pub mod bounds;
 mod btf;

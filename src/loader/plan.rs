@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::catalog::symbol::{Names, cold_part_of};
-use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
+use crate::catalog::{Catalog, Family, FieldAt, Library, Row, Src, Version};
 use crate::correlate::rows::Coverage;
+use crate::loader::accessor::{self, Callee, Field};
 use crate::loader::bounds;
-use crate::loader::elf::{Binding, Elf, Symbol, Target};
+use crate::loader::elf::{self, Binding, Elf, Symbol, Target};
 use crate::loader::prologue::{self, InsnClass};
 use crate::loader::returns::{self, Place};
 use crate::words::Layer;
@@ -33,6 +34,24 @@ pub struct PlannedProbe {
     pub text: String,
     /// Where its end is seen, when it must not have a return probe.
     pub places: Option<Vec<Place>>,
+    /// It is no call: the field is read there.
+    pub field: Option<FieldProbe>,
+}
+
+/// What is read at a place where a library has pointers to structures in its first arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldProbe {
+    pub field: Field,
+    /// Of the second argument, too.
+    pub both: bool,
+}
+
+impl FieldProbe {
+    /// `IOT_K_FIELD` and what follows it, of `bpf/spec.h`.
+    fn cookie(self) -> u64 {
+        let then = self.field.then.map_or(0, |then| u64::from(then) << 45 | 1 << 61);
+        1 << 28 | u64::from(self.field.first) << 29 | then | u64::from(self.both) << 62
+    }
 }
 
 /// Where a variable of the probed file is.
@@ -47,8 +66,9 @@ pub struct Variable {
 impl PlannedProbe {
     /// What the kernel side gets to see with the probe: `IOT_K_` of `bpf/spec.h` say how.
     pub fn cookie(&self) -> u64 {
-        let variable = self.variable.map_or(0, |v| v.distance << 28 | i64::from(v.indirect) << 24);
-        variable as u64 | u64::from(self.copy) << 16 | u64::from(self.spec)
+        let variable = self.variable.map_or(0, |v| v.distance << 29 | i64::from(v.indirect) << 24);
+        let field = self.field.map_or(0, FieldProbe::cookie);
+        variable as u64 | field | u64::from(self.copy) << 16 | u64::from(self.spec)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
@@ -105,6 +125,8 @@ pub struct Planner {
     /// Bytes of the longest of them.
     longest: usize,
     user: Names,
+    /// Fields of structures are read where that is cheap. It takes many probes.
+    pub fields: bool,
 }
 
 impl Planner {
@@ -116,11 +138,12 @@ impl Planner {
         });
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
-        let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)]).flatten();
+        let fields = |row: &Row| row.fields.iter().flat_map(|at| at.symbols());
+        let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)].into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
         let user = Names::new(catalog.user_rows().map(|r| r.symbol));
-        Self { catalog, exact, longest, user }
+        Self { catalog, exact, longest, user, fields: true }
     }
 
     pub fn catalog(&self) -> &Catalog {
@@ -181,11 +204,19 @@ impl Planner {
                 settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
                 continue;
             }
+            if self.catalog.leaves_out(row) {
+                settle("skipped", format!("many calls that do no I/O: --layers {}=all records them", row.layer), None);
+                continue;
+            }
             if found.is_empty() {
                 settle("absent", "the file does not define it".into(), None);
             }
+            if let Some(probes) = fields(spec, row, elf, bytes).filter(|_| self.fields) {
+                plan.probes.extend(probes);
+                continue;
+            }
             for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
-                let planned = place(symbol, bytes, row.symbol, &mut taken, &mut code).and_then(|(offset, probe)| {
+                let planned = place(symbol, bytes, row, &mut taken, &mut code).and_then(|(offset, probe)| {
                     let cold = cold.get(name).map(Vec::as_slice).unwrap_or_default();
                     let places = if row.jumps {
                         Some(Vec::new())
@@ -205,6 +236,7 @@ impl Planner {
                         class: probe.class,
                         text: probe.text,
                         places,
+                        field: None,
                     })
                 });
                 match planned {
@@ -226,6 +258,61 @@ impl Planner {
         }
         names
     }
+}
+
+/// Probes where the field is read that a row's function returns. `None`: the function does something else, or there are
+/// no such places.
+fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
+    if row.fields.is_empty() {
+        return None;
+    }
+    let function = |name: &str| {
+        let [symbol] = elf.symbols.get(name)?.as_slice() else { return None };
+        let Target::Code(offset) = symbol.target else { return None };
+        let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED);
+        let code = bytes.get(usize::try_from(offset).ok()?..)?;
+        Some((symbol, offset, &code[..size.min(code.len())]))
+    };
+    let callee = |name: &str| Some(Callee { vaddr: function(name)?.0.vaddr, slot: elf.slots.get(name).copied() });
+    let field = accessor::field(function(row.symbol)?.2)?;
+    let probe = |offset, text, both| PlannedProbe {
+        spec,
+        copy: 0,
+        layer: row.layer,
+        symbol: row.symbol,
+        offset,
+        variable: None,
+        class: InsnClass::Emulated,
+        text,
+        places: Some(Vec::new()),
+        field: Some(FieldProbe { field, both }),
+    };
+    let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
+        let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));
+        offsets.map(|offset| Some(probe(offset?, "call".to_owned(), false))).collect()
+    };
+    let mut probes = Vec::new();
+    for at in row.fields {
+        match at {
+            FieldAt::Entry(name) => {
+                let (symbol, offset, code) = function(name)?;
+                let chosen = prologue::choose(code, symbol.size, 0b11).ok()?;
+                let offset = offset + u64::from(chosen.skip);
+                probes.push((chosen.class == InsnClass::Emulated).then(|| probe(offset, chosen.text, true))?);
+            }
+            FieldAt::CallsIn(names) => {
+                for name in *names {
+                    let (symbol, _, code) = function(name)?;
+                    let calls = accessor::calls(bytes, callee(row.symbol)?, code, symbol.vaddr);
+                    probes.extend(at_calls(calls).filter(|probes| !probes.is_empty())?);
+                }
+            }
+            FieldAt::CallsWithout(other) => {
+                probes.extend(at_calls(accessor::calls_without(bytes, callee(row.symbol)?, callee(other)?))?);
+            }
+        }
+    }
+    Some(probes)
 }
 
 /// Of machine code, what may still be decoded of a file: any number of its functions can be as large as it is (bytes).
@@ -315,7 +402,7 @@ struct No {
 fn place(
     symbol: &Symbol,
     bytes: &[u8],
-    name: &'static str,
+    row: &Row,
     taken: &mut BTreeMap<u64, &'static str>,
     looked_at: &mut Code,
 ) -> Result<(u64, prologue::Probe), No> {
@@ -338,14 +425,15 @@ fn place(
     }
     let code = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
     looked_at.take(symbol.size.min(prologue::SEARCHED as u64), start)?;
-    let probe = prologue::choose(code, symbol.size).map_err(|why| refused(why.to_string(), Some(start)))?;
+    let probe =
+        prologue::choose(code, symbol.size, row.arguments()).map_err(|why| refused(why.to_string(), Some(start)))?;
     let offset = start + u64::from(probe.skip);
     // Also where an entry in the middle of another function has a name.
     if let Some(other) = taken.get(&offset) {
         return Err(alias(other, offset));
     }
-    taken.insert(start, name);
-    taken.insert(offset, name);
+    taken.insert(start, row.symbol);
+    taken.insert(offset, row.symbol);
     Ok((offset, probe))
 }
 

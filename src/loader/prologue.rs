@@ -3,8 +3,8 @@
 //! At a breakpoint the kernel emulates only a few instructions (`arch/x86/kernel/uprobes.c`: `branch_setup_xol_ops`,
 //! `push_setup_xol_ops`) and steps all others out of line, at about ten times the cost. `endbr64`, the first
 //! instruction of every function of a CET build, is among the others; the `push` behind it is not.
-//! A probe may lie behind an instruction only when that one leaves the arguments and the stack pointer as they were:
-//! otherwise the arguments are lost, or the return probe replaces something that is not the return address.
+//! A probe may lie behind an instruction only when that one leaves the stack pointer and the arguments that are looked at
+//! as they were: otherwise these are lost, or the return probe replaces something that is not the return address.
 
 use iced_x86::{
     Code, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind,
@@ -57,9 +57,9 @@ const MOVES: usize = 4;
 pub const SEARCHED: usize = 1 << 16;
 /// The longest instruction.
 const INSN_MAX: usize = 15;
-/// The integer argument registers of the `x86_64` calling convention, and the stack pointer.
-const KEPT: [Register; 7] =
-    [Register::RSP, Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+/// The integer argument registers of the `x86_64` calling convention (System V ABI, AMD64, 3.2.3).
+const ARGUMENTS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 /// The kernel's own multi-byte nops (`arch/x86/include/asm/nops.h`), up to the longest without a prefix that it refuses.
 const NOPS: [&[u8]; 7] = [
     &[0x66, 0x90],
@@ -82,8 +82,8 @@ enum Emulation {
 }
 
 /// Chooses the probe of a function. `code` starts at its first byte and `size` is the symbol's size (0: unknown, then
-/// the probe stays at the start).
-pub fn choose(code: &[u8], size: u64) -> Result<Probe, PrologueError> {
+/// the probe stays at the start). `arguments` are those that are looked at, as bits.
+pub fn choose(code: &[u8], size: u64, arguments: u16) -> Result<Probe, PrologueError> {
     let length = if size == 0 { INSN_MAX } else { usize::try_from(size).unwrap_or(usize::MAX) };
     let body = &code[..code.len().min(length)];
     let mut decoder = decoder(body);
@@ -99,7 +99,7 @@ pub fn choose(code: &[u8], size: u64) -> Result<Probe, PrologueError> {
     if first.code() == Code::Int3 {
         return Err(PrologueError::Breakpoint);
     }
-    let best = if size == 0 || body.len() > SEARCHED { first } else { walk(body).unwrap_or(first) };
+    let best = if size == 0 || body.len() > SEARCHED { first } else { walk(body, arguments).unwrap_or(first) };
     let insn = if jumped_over(body, best.ip()) { first } else { best };
     let class = if emulation(&insn, body) == Emulation::Never { InsnClass::Stepped } else { InsnClass::Emulated };
     // At most MOVES instructions of at most INSN_MAX bytes: below 256.
@@ -111,7 +111,7 @@ fn decoder(body: &[u8]) -> Decoder<'_> {
 }
 
 /// The first instruction in reach that every kernel emulates, else the first that newer ones do.
-fn walk(body: &[u8]) -> Option<Instruction> {
+fn walk(body: &[u8], arguments: u16) -> Option<Instruction> {
     let mut infos = InstructionInfoFactory::new();
     let mut newer = None;
     for insn in decoder(body).iter().take(MOVES + 1) {
@@ -123,7 +123,7 @@ fn walk(body: &[u8]) -> Option<Instruction> {
             Emulation::Newer => newer = newer.or(Some(insn)),
             Emulation::Never => {}
         }
-        if !may_pass(&mut infos, &insn) {
+        if !may_pass(&mut infos, &insn, arguments) {
             break;
         }
     }
@@ -146,10 +146,14 @@ fn emulation(insn: &Instruction, body: &[u8]) -> Emulation {
 }
 
 /// Whether the call looks the same behind an instruction as before it.
-fn may_pass(infos: &mut InstructionInfoFactory, insn: &Instruction) -> bool {
+fn may_pass(infos: &mut InstructionInfoFactory, insn: &Instruction, arguments: u16) -> bool {
     let info = infos.info(insn);
+    let kept = |register: Register| {
+        let argument = ARGUMENTS.iter().position(|r| *r == register);
+        register == Register::RSP || argument.is_some_and(|n| arguments & 1 << n != 0)
+    };
     insn.flow_control() == FlowControl::Next
-        && !info.used_registers().iter().any(|r| writes(r.access()) && KEPT.contains(&r.register().full_register()))
+        && !info.used_registers().iter().any(|r| writes(r.access()) && kept(r.register().full_register()))
         // What an argument points at, or the return address.
         && !info.used_memory().iter().any(|m| writes(m.access()))
 }
@@ -180,10 +184,11 @@ mod tests {
     use proptest::prelude::*;
 
     const RET: u8 = 0xc3;
+    const ALL: u16 = 0x3f;
 
     /// The probe on a function of exactly these bytes.
     fn probe(code: &[u8]) -> (u8, InsnClass, String) {
-        let p = choose(code, code.len() as u64).unwrap();
+        let p = choose(code, code.len() as u64, ALL).unwrap();
         (p.skip, p.class, p.text)
     }
 
@@ -256,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn arguments_that_are_not_looked_at_may_be_written() {
+        // mov $6,%r9d; jmp
+        let wrapper = [0x41, 0xb9, 6, 0, 0, 0, 0xe9, 1, 2, 3, 4];
+        let probed = |arguments| choose(&wrapper, wrapper.len() as u64, arguments).unwrap();
+        assert_eq!((probed(0x1f).skip, probed(0x1f).class), (6, InsnClass::Emulated));
+        assert_eq!((probed(ALL).skip, probed(ALL).class), (0, InsnClass::Stepped));
+        // sub $8,%rsp; push %rbp
+        assert_eq!(choose(&[0x48, 0x83, 0xec, 8, 0x55, RET], 6, 0).unwrap().class, InsnClass::Stepped);
+    }
+
+    #[test]
     fn harmless_instructions_are_passed_over_but_not_more_than_four() {
         // mov %rsp,%rax; cmpb $0,(%rip); mov %rdi,%r10; then jne
         let start = [0x48, 0x89, 0xe0, 0x80, 0x3d, 1, 2, 3, 4, 0, 0x49, 0x89, 0xfa];
@@ -278,12 +294,12 @@ mod tests {
     fn the_function_ends_the_walk() {
         assert_eq!(probe(&[RET]), stepped("ret"));
         // The push belongs to the next function.
-        let p = choose(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, RET], 4).unwrap();
+        let p = choose(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, RET], 4, ALL).unwrap();
         assert_eq!((p.skip, p.class), (0, InsnClass::Stepped));
         // The size is not known.
-        let p = choose(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, RET], 0).unwrap();
+        let p = choose(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, RET], 0, ALL).unwrap();
         assert_eq!((p.skip, p.class), (0, InsnClass::Stepped));
-        assert_eq!(choose(&[0x55, 0x06], 0).unwrap().skip, 0);
+        assert_eq!(choose(&[0x55, 0x06], 0, ALL).unwrap().skip, 0);
     }
 
     #[test]
@@ -320,17 +336,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_probed_says_why() {
-        assert_eq!(choose(&[], 10), Err(PrologueError::Truncated));
-        assert_eq!(choose(&[0x48, 0x83], 9), Err(PrologueError::Truncated));
-        assert_eq!(choose(&[0x48, 0x83, 0xec, 8], 2), Err(PrologueError::Truncated));
-        assert_eq!(choose(&[0xcc, 0x55], 2), Err(PrologueError::Breakpoint));
-        assert_eq!(choose(&[0x06, 0x55], 2), Err(PrologueError::Undecodable("06 55".into())));
+        assert_eq!(choose(&[], 10, ALL), Err(PrologueError::Truncated));
+        assert_eq!(choose(&[0x48, 0x83], 9, ALL), Err(PrologueError::Truncated));
+        assert_eq!(choose(&[0x48, 0x83, 0xec, 8], 2, ALL), Err(PrologueError::Truncated));
+        assert_eq!(choose(&[0xcc, 0x55], 2, ALL), Err(PrologueError::Breakpoint));
+        assert_eq!(choose(&[0x06, 0x55], 2, ALL), Err(PrologueError::Undecodable("06 55".into())));
     }
 
     proptest! {
         #[test]
         fn any_bytes_give_a_place_within_the_function(code in prop::collection::vec(any::<u8>(), 0..200), size in 0..300_u64) {
-            if let Ok(p) = choose(&code, size) {
+            if let Ok(p) = choose(&code, size, ALL) {
                 prop_assert!(usize::from(p.skip) < code.len());
                 prop_assert!(p.skip == 0 || u64::from(p.skip) < size);
                 prop_assert!(p.skip == 0 || p.class == InsnClass::Emulated);

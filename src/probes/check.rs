@@ -6,6 +6,7 @@ use crate::export::text::{Column, Set, escape, table};
 use crate::loader::elf::{Elf, ElfError};
 use crate::loader::outline::{self, Outline};
 use crate::loader::plan::{PlannedProbe, Planner};
+use crate::loader::prologue::InsnClass;
 use crate::loader::{examine, existing, maps, safety};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Serialize;
@@ -37,12 +38,17 @@ struct Function {
     instruction: Option<String>,
     /// `emulated` by the kernel, or `stepped`, which costs about ten times as much.
     cost: Option<&'static str>,
-    /// How its end is seen: by a return `probe`, or in `place` by probes on this many instructions.
+    /// How its end is seen: by a return `probe`, in `place` by probes on this many instructions, or `none`: it is no
+    /// call, but a value is read there.
     returns: Option<&'static str>,
     places: Option<usize>,
     /// Why not.
     reason: Option<String>,
 }
+
+const STEPPED: &str = InsnClass::Stepped.name();
+/// What the kernel takes to step an instruction, measured on a virtual machine; less where nothing is virtual.
+const STEP_US: u8 = 8;
 
 /// The way out for a file without symbols.
 const ADVICE: &str = "use a build with symbols, or trace it with --layers syscall,block";
@@ -136,8 +142,12 @@ impl Function {
             offset: Some(probe.offset as i64),
             instruction: Some(probe.text.clone()),
             cost: Some(probe.class.name()),
-            returns: Some(if probe.places.is_some() { "place" } else { "probe" }),
-            places: probe.places.as_ref().map(Vec::len),
+            returns: Some(match (&probe.field, &probe.places) {
+                (Some(_), _) => "none",
+                (None, Some(_)) => "place",
+                (None, None) => "probe",
+            }),
+            places: probe.places.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
             reason: None,
             ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())
         }
@@ -193,7 +203,7 @@ fn functions(functions: &[Function]) -> String {
             escape(&f.symbol),
             dash(f.offset.map(|at| format!("{at:#x}"))),
             dash(f.instruction.clone()),
-            dash(f.cost.map(str::to_owned)),
+            dash(f.cost.map(|cost| if cost == STEPPED { format!("{cost} (+{STEP_US} us)") } else { cost.to_owned() })),
             dash(f.places.map(|n| format!("in place: {n}")).or_else(|| f.returns.map(str::to_owned))),
             f.status.to_owned(),
             f.reason.as_deref().map(escape).unwrap_or_default(),

@@ -4,7 +4,7 @@ mod check;
 mod generate;
 
 use crate::catalog::{Catalog, LIBRARY_LAYERS};
-use crate::cli::{AddedArgs, ProbesAction, TRACEABLE, USUAL};
+use crate::cli::{AddedArgs, LayerChoice, ProbesAction, TRACEABLE, USUAL};
 use crate::correlate::rows::Coverage;
 use crate::export::text::{Column, Set, escape, table};
 use crate::loader::plan::NOT_SELECTED;
@@ -27,9 +27,10 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
 
 /// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user
 /// adds is wanted, whatever `--layers` says.
-pub fn layers(asked: &[Layer], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
+pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
+    let asked: Vec<Layer> = asked.iter().map(|choice| choice.layer).collect();
     let added = || catalog.user_rows().map(|row| row.layer);
-    let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.to_vec() };
+    let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.clone() };
     if asked.is_empty() && wide {
         layers.retain(|layer| !has_breakpoints(*layer));
     }
@@ -143,7 +144,7 @@ mod tests {
         let mut catalog = Catalog::built_in();
         assert_eq!(layers(&[], &catalog, true).unwrap(), [Syscall, Block]);
         assert_eq!(layers(&[], &catalog, false).unwrap().len(), USUAL.len());
-        assert_eq!(layers(&[Hdf5, Vfs], &catalog, true).unwrap(), [Hdf5, Syscall, Vfs]);
+        assert_eq!(layers(&[Hdf5.into(), Vfs.into()], &catalog, true).unwrap(), [Hdf5, Syscall, Vfs]);
         catalog.add_phase(&"step".parse().unwrap()).unwrap();
         assert_eq!(layers(&[], &catalog, true).unwrap(), [App, Syscall, Block]);
         assert_eq!(slows(&[App, Syscall, Block]), None);

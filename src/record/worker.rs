@@ -301,6 +301,17 @@ impl State {
             new.extend(mounts::of(std::process::id()));
         }
         new.retain(|m| !known(m));
+        if new.iter().chain(&self.mounts).all(|m| (m.mount_id, m.dev) != mount) {
+            // Its process has ended, so that only another mount of its file system can be looked at.
+            let like = self.mounts.iter().find(|m| m.dev == mount.1).cloned();
+            new.extend(like.map(|like| Mount {
+                mount_id: mount.0,
+                mount_ns: 0,
+                path: String::new(),
+                root: String::new(),
+                ..like
+            }));
+        }
         if new.is_empty() {
             return;
         }

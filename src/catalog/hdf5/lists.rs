@@ -31,7 +31,7 @@ const fn ask_filter(symbol: &'static str) -> Row {
 }
 /// `herr_t f(dataspace, ...)`: selects; which points, the call that moves them says.
 const fn select(symbol: &'static str) -> Row {
-    plain(symbol, Kind::Meta)
+    plain(symbol, Kind::Meta).secondary()
 }
 const fn space(symbol: &'static str, says: Space) -> Row {
     plain(symbol, Kind::Meta).off(Arg(0)).tells(Tells::Space(says))

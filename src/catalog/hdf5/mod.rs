@@ -9,7 +9,7 @@ mod lists;
 mod names;
 
 use super::Src::{Arg, Ret, RetInt};
-use super::{Count, Fails, Family, Note, Role, Row, When, Words, row};
+use super::{Count, Fails, Family, FieldAt, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// What a call says of property lists, dataspaces and the shapes of objects (`correlate/hdf5.rs` listens).
@@ -188,10 +188,15 @@ const fn block(symbol: &'static str) -> Row {
     note(symbol, Note::Block, Arg(3)).only(1, RAW_DATA, RAW_DATA).fails(Fails::NegativeInt)
 }
 
+/// `H5T_path_find(source, destination)`: each transfer asks how to convert one type into the other.
+const PATH_FIND: &str = "H5T_path_find";
+/// Functions whose calls in the library itself are looked for (`FieldAt`).
+pub const CALLS_LOOKED_FOR: [&str; 3] = ["H5S_get_select_npoints", "H5T_get_size", PATH_FIND];
+
 const NOTES: &[Row] = &[
-    note("H5S_get_select_npoints", Note::Points, Ret),
+    note("H5S_get_select_npoints", Note::Points, Ret).fields(&[FieldAt::CallsIn(&["H5D__read", "H5D__write"])]),
     note("H5S_get_simple_extent_npoints", Note::Extent, Ret),
-    note("H5T_get_size", Note::TypeSize, Ret),
+    note("H5T_get_size", Note::TypeSize, Ret).fields(&[FieldAt::Entry(PATH_FIND), FieldAt::CallsWithout(PATH_FIND)]),
     // `int f(dataspace, dims, maxdims)`.
     note("H5S_get_simple_extent_dims", Note::Dims, RetInt)
         .fails(Fails::NegativeInt)
