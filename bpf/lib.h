@@ -315,8 +315,11 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		if (iot_note_place(t, t->depth, s->note, site) == IOT_NOTES_PER_CALL)
 			return 1;
 	}
-	if ((s->more & IOT_M_OUTER) && t->depth && (iot_frame_at(t, t->depth - 1)->inside & 1 << s->layer))
-		return 1;
+	if ((s->more & IOT_M_OUTER) && t->depth) {
+		f = iot_frame_at(t, t->depth - 1);
+		if ((f->inside | f->layers) & 1 << s->layer)
+			return 1;
+	}
 	if (!(cookie & IOT_K_PLACES) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
 		iot_lost(IOT_P_ELSEWHERE, s->layer);
 		return 1;

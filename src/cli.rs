@@ -71,7 +71,8 @@ pub struct RecordArgs {
     /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
     /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
     /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
-    /// of --probes files are added. hdf5=all: also the selection calls of dataspaces
+    /// of --probes files are added. hdf5=all: also the selection calls of dataspaces;
+    /// mpi=all: also communication that is part of other communication
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice)]
     pub layers: Vec<LayerChoice>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system

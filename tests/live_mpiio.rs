@@ -46,6 +46,10 @@ fn mpich(ranks: i32) -> Vec<String> {
 
 /// Traces a program that leaves its truth in a directory, its first argument.
 fn run(name: &'static str, launcher: &[String], program: &str, more: &[&str]) -> Run {
+    run_with(name, &[], launcher, program, more)
+}
+
+fn run_with(name: &'static str, options: &[&str], launcher: &[String], program: &str, more: &[&str]) -> Run {
     let work = live::scratch();
     let out = work.path().join("out");
     fs::create_dir(&out).unwrap();
@@ -53,7 +57,7 @@ fn run(name: &'static str, launcher: &[String], program: &str, more: &[&str]) ->
     command.push(programs::build(program).display().to_string());
     command.push(out.display().to_string());
     command.extend(more.iter().map(ToString::to_string));
-    let traced = live::trace(work.path(), &[], &command);
+    let traced = live::trace(work.path(), options, &command);
     let data = traced.data().lossless();
     Run { name, out, dataset: traced.dir, data, _work: work }
 }
@@ -251,6 +255,23 @@ fn the_view_of_collective_calls_agrees_with_the_calls() {
             assert_eq!((&row["syscall_bytes"], &row["asked"]), (&written.into(), &written.into()), "{}", run.name);
         }
     }
+}
+
+/// Communication inside communication.
+fn nested(run: &Run) -> usize {
+    let outer = |span: &&Span| run.data.ancestors(span).any(|a| a.layer == Layer::Mpi);
+    run.data.layer(Layer::Mpi).filter(outer).count()
+}
+
+#[test]
+fn communication_inside_communication_is_seen_when_all_of_it_is_asked_for() {
+    for run in RUNS.iter() {
+        assert_eq!(nested(run), 0, "{}", run.name);
+    }
+    let all = run_with("all", &["--layers", "mpiio,mpi=all,syscall"], &openmpi(RANKS, &[]), "mpiio_mix", &[]);
+    assert!(nested(&all) > 0);
+    let outermost = |run: &Run| run.data.layer(Layer::Mpi).filter(|s| s.layer_top).count();
+    assert!(outermost(&all) > 0 && outermost(&RUNS[0]) > 0);
 }
 
 #[test]

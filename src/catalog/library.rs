@@ -104,9 +104,14 @@ impl Catalog {
         user::read(name, text, self)
     }
 
-    /// Asks for all rows of these layers, also for secondary ones.
+    /// Asks for all calls of these layers, also for those of secondary rows, and for communication inside communication.
     pub fn ask_for_all(&mut self, layers: impl IntoIterator<Item = Layer>) {
         self.whole.extend(layers);
+        if self.whole.contains(&Layer::Mpi) {
+            for row in self.rows.iter_mut().filter(|row| row.layer == Layer::Mpi) {
+                row.outermost = false;
+            }
+        }
     }
 
     /// Is the row one that nobody has asked for?

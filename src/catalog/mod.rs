@@ -952,9 +952,9 @@ pub fn rows() -> Vec<Row> {
     [&libraries, stdio::ROWS, aio::ROWS.as_flattened(), jump::ROWS, &kernel].concat()
 }
 
-/// Are there secondary rows of a layer?
+/// Are there calls of a layer that are left out unless all are asked for?
 pub fn has_secondary(layer: Layer) -> bool {
-    rows().iter().any(|row| row.layer == layer && row.secondary)
+    layer == Layer::Mpi || rows().iter().any(|row| row.layer == layer && row.secondary)
 }
 
 /// The number of a system call on this machine, by name.

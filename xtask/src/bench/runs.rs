@@ -44,7 +44,7 @@ struct Run {
     strace: bool,
 }
 
-/// `CHECKPOINT`, `DEMO`, `RECORDS`: our own programs; `MPIRUN`: two processes.
+/// `CHECKPOINT`, `DEMO`, `H5LOOP`, `RECORDS`: our own programs; `MPIRUN`: two processes.
 const RUNS: &[Run] = &[
     Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed, on the disk of `--dir`",
@@ -68,6 +68,14 @@ const RUNS: &[Run] = &[
         prepare: "",
         before: "rm -rf out; sync",
         command: "MPIRUN DEMO out 20",
+        strace: false,
+    },
+    Run {
+        what: "serial HDF5, 20 000 H5Dwrite and H5Dread of 16 KiB",
+        on: On::Memory,
+        prepare: "",
+        before: "rm -f loop.h5; sync",
+        command: "H5LOOP loop.h5 20000",
         strace: false,
     },
     Run {
@@ -121,6 +129,7 @@ const COLUMNS: [(Way, &str); 3] =
 pub fn run(bench: &Bench) -> Result<String> {
     let own = [
         ("CHECKPOINT", bench.compile("checkpoint", &programs::openmpi("mpicc"), &["hdf5-openmpi"])?),
+        ("H5LOOP", bench.compile("h5_loop", "cc", &["hdf5-serial"])?),
         ("RECORDS", bench.compile("records", "cc", &[])?),
         ("DEMO", bench.program("demo")?),
         ("MPIRUN", format!("{} --allow-run-as-root --oversubscribe -np 2", programs::openmpi("mpirun"))),

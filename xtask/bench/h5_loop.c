@@ -1,0 +1,45 @@
+/*
+ * One process, HDF5: `h5_loop FILE CALLS` writes so many blocks of 16 KiB into a contiguous dataset and reads them back, each
+ * with a selection of its own.
+ */
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	BLOCK = 2048
+};
+
+static void check(int ok, const char *what)
+{
+	if (!ok) {
+		fprintf(stderr, "%s failed\n", what);
+		exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static double data[BLOCK];
+	hsize_t calls = argc == 3 ? strtoull(argv[2], NULL, 10) : 0, all = calls * BLOCK, one = BLOCK;
+
+	if (!calls)
+		return 2;
+	hid_t file = H5Fcreate(argv[1], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t space = H5Screate_simple(1, &all, NULL), memory = H5Screate_simple(1, &one, NULL);
+	hid_t set = H5Dcreate2(file, "blocks", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	check(set >= 0, "H5Dcreate2");
+	for (int writes = 1; writes >= 0; writes--)
+		for (hsize_t i = 0; i < calls; i++) {
+			hsize_t at = i * BLOCK;
+			herr_t done;
+
+			check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL) >= 0,
+			      "H5Sselect_hyperslab");
+			done = writes ? H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data)
+				      : H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data);
+			check(done >= 0, writes ? "H5Dwrite" : "H5Dread");
+		}
+	check(H5Dclose(set) >= 0 && H5Fclose(file) >= 0, "H5Fclose");
+	return 0;
+}
