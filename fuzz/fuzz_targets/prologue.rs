@@ -1,16 +1,21 @@
-//! Machine code: where a function is probed, and where it can be left. The first two bytes are its size.
+//! Machine code: where a function is probed, where it can be left, which field it returns, and what it calls. The first
+//! two bytes are its size.
 #![no_main]
 
+use iotrace_bpf::loader::accessor::{self, Callee};
 use iotrace_bpf::loader::{prologue, returns};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((size, code)) = data.split_first_chunk() else { return };
     let size = u64::from(u16::from_le_bytes(*size));
-    if let Ok(probe) = prologue::choose(code, size) {
+    if let Ok(probe) = prologue::choose(code, size, size as u16) {
         assert!(usize::from(probe.skip) < code.len(), "{probe:?}");
         assert!(size == 0 && probe.skip == 0 || u64::from(probe.skip) < size, "{probe:?}");
     }
+    accessor::field(code);
+    let calls = accessor::calls(code, Callee { vaddr: size, slot: None }, code, 0);
+    assert!(calls.is_sorted() && calls.iter().all(|at| *at < code.len() as u64), "{calls:?}");
     // In one part, and with what is rarely executed moved elsewhere.
     let half = size / 2;
     for parts in [&[(0, size)][..], &[(half, size - half), (0, half)]] {

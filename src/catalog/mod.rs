@@ -30,7 +30,7 @@ pub use phase::Phase;
 pub use syscall::COPIES;
 pub use user::LIBRARY_LAYERS;
 
-use self::hdf5::Tells;
+use self::hdf5::{Accessor, Tells};
 pub use self::number::Layout;
 use self::variables::Meaning;
 use crate::words::{Kind, Layer};
@@ -647,8 +647,8 @@ pub struct Row {
     pub stat: Option<(u8, bool)>,
     /// The call makes no span: its `got` is told to the innermost open call, if that takes such a note.
     pub note: Option<Note>,
-    /// The function returns a field of its first argument's structure: where that is read instead.
-    pub fields: &'static [FieldAt],
+    /// The function returns a field of its first argument's structure, which is read elsewhere instead.
+    pub accessor: Option<Accessor>,
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
     /// It takes the arrays of all such notes, and no values.
@@ -728,7 +728,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         only: None,
         stat: None,
         note: None,
-        fields: &[],
+        accessor: None,
         takes: [None; 3],
         every: false,
         words: [None; 4],
@@ -833,8 +833,8 @@ impl Row {
         self.got = value;
         self
     }
-    const fn fields(mut self, at: &'static [FieldAt]) -> Self {
-        self.fields = at;
+    const fn accessor(mut self, what: Accessor) -> Self {
+        self.accessor = Some(what);
         self
     }
     const fn takes(mut self, at: usize, note: Note) -> Self {

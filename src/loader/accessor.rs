@@ -81,14 +81,14 @@ impl Callee {
 pub fn calls(file: &[u8], callee: Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
     let mut targets = BTreeSet::new();
     let mut tables = false;
-    for insn in decoder(code, vaddr).iter() {
+    for insn in &mut decoder(code, vaddr) {
         if insn.op0_kind() == OpKind::NearBranch64 && insn.flow_control() != FlowControl::Call {
             targets.insert(insn.near_branch_target());
         }
         tables |= insn.flow_control() == FlowControl::IndirectBranch;
     }
     let (mut found, mut covered) = (Vec::new(), false);
-    for insn in decoder(code, vaddr).iter() {
+    for insn in &mut decoder(code, vaddr) {
         covered &= !tables && !targets.contains(&insn.ip());
         if is_call(&insn) && callee.is_at(file, insn.near_branch_target()) {
             if !covered {
@@ -214,12 +214,11 @@ mod tests {
     fn body(parts: &[Option<&[u8]>]) -> Vec<u8> {
         let mut code = Vec::new();
         for part in parts {
-            match part {
-                Some(bytes) => code.extend_from_slice(bytes),
-                None => {
-                    code.push(CALL);
-                    code.extend((0x1000 - code.len() as i32 - 4).to_le_bytes());
-                }
+            if let Some(bytes) = part {
+                code.extend_from_slice(bytes);
+            } else {
+                code.push(CALL);
+                code.extend((0x1000 - code.len() as i32 - 4).to_le_bytes());
             }
         }
         code

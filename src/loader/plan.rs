@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::catalog::hdf5::Accessor;
 use crate::catalog::symbol::{Names, cold_part_of};
 use crate::catalog::{Catalog, Family, FieldAt, Library, Row, Src, Version};
 use crate::correlate::rows::Coverage;
@@ -138,7 +139,7 @@ impl Planner {
         });
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
-        let fields = |row: &Row| row.fields.iter().flat_map(|at| at.symbols());
+        let fields = |row: &Row| row.accessor.into_iter().flat_map(Accessor::places).flat_map(|at| at.symbols());
         let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)].into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
@@ -200,12 +201,8 @@ impl Planner {
                 plan.missing.push(spec);
                 continue;
             }
-            if elf.go {
-                settle("skipped", "Go program: return probes would corrupt its stacks".into(), None);
-                continue;
-            }
-            if self.catalog.leaves_out(row) {
-                settle("skipped", format!("many calls that do no I/O: --layers {}=all records them", row.layer), None);
+            if let Some(why) = self.leaves_out(row, elf) {
+                settle("skipped", why, None);
                 continue;
             }
             if found.is_empty() {
@@ -248,6 +245,15 @@ impl Planner {
         plan
     }
 
+    /// Why a row is not probed in a file that may have its function.
+    fn leaves_out(&self, row: &Row, elf: &Elf) -> Option<String> {
+        if elf.go {
+            return Some("Go program: return probes would corrupt its stacks".to_owned());
+        }
+        let all = || format!("many calls that do no I/O: --layers {}=all records them", row.layer);
+        self.catalog.leaves_out(row).then(all)
+    }
+
     /// The symbols of a file that each name of the user stands for.
     fn by_meaning<'a>(&self, elf: &'a Elf) -> HashMap<&'static str, Vec<&'a str>> {
         let mut names: HashMap<&'static str, Vec<&str>> = HashMap::new();
@@ -263,9 +269,7 @@ impl Planner {
 /// Probes where the field is read that a row's function returns. `None`: the function does something else, or there are
 /// no such places.
 fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
-    if row.fields.is_empty() {
-        return None;
-    }
+    let accessor = row.accessor?;
     let function = |name: &str| {
         let [symbol] = elf.symbols.get(name)?.as_slice() else { return None };
         let Target::Code(offset) = symbol.target else { return None };
@@ -292,7 +296,7 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
         offsets.map(|offset| Some(probe(offset?, "call".to_owned(), false))).collect()
     };
     let mut probes = Vec::new();
-    for at in row.fields {
+    for at in accessor.places() {
         match at {
             FieldAt::Entry(name) => {
                 let (symbol, offset, code) = function(name)?;

@@ -188,15 +188,34 @@ const fn block(symbol: &'static str) -> Row {
     note(symbol, Note::Block, Arg(3)).only(1, RAW_DATA, RAW_DATA).fails(Fails::NegativeInt)
 }
 
+/// Functions that return a field of a structure, and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accessor {
+    /// Of a dataspace: how many points are selected.
+    Points,
+    /// Of a datatype: bytes of an element.
+    TypeSize,
+}
+
+impl Accessor {
+    /// Where the field is read.
+    pub const fn places(self) -> &'static [FieldAt] {
+        match self {
+            Self::Points => &[FieldAt::CallsIn(&["H5D__read", "H5D__write"])],
+            Self::TypeSize => &[FieldAt::Entry(PATH_FIND), FieldAt::CallsWithout(PATH_FIND)],
+        }
+    }
+}
+
 /// `H5T_path_find(source, destination)`: each transfer asks how to convert one type into the other.
 const PATH_FIND: &str = "H5T_path_find";
 /// Functions whose calls in the library itself are looked for (`FieldAt`).
 pub const CALLS_LOOKED_FOR: [&str; 3] = ["H5S_get_select_npoints", "H5T_get_size", PATH_FIND];
 
 const NOTES: &[Row] = &[
-    note("H5S_get_select_npoints", Note::Points, Ret).fields(&[FieldAt::CallsIn(&["H5D__read", "H5D__write"])]),
+    note("H5S_get_select_npoints", Note::Points, Ret).accessor(Accessor::Points),
     note("H5S_get_simple_extent_npoints", Note::Extent, Ret),
-    note("H5T_get_size", Note::TypeSize, Ret).fields(&[FieldAt::Entry(PATH_FIND), FieldAt::CallsWithout(PATH_FIND)]),
+    note("H5T_get_size", Note::TypeSize, Ret).accessor(Accessor::TypeSize),
     // `int f(dataspace, dims, maxdims)`.
     note("H5S_get_simple_extent_dims", Note::Dims, RetInt)
         .fails(Fails::NegativeInt)
