@@ -397,7 +397,7 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 }
 
 /* The note that an accessor of the library would return of the structure at `at`. */
-static __always_inline void iot_note_field(struct iot_task *t, u8 note, u64 at, u64 cookie, u64 site)
+static __always_inline bool iot_note_field(struct iot_task *t, u8 note, u64 at, u64 cookie, u64 site)
 {
 	u32 i = iot_note_place(t, t->depth, note, site);
 	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
@@ -405,14 +405,15 @@ static __always_inline void iot_note_field(struct iot_task *t, u8 note, u64 at, 
 	u64 value;
 
 	if (!wants || wants->every || i >= IOT_NOTES_PER_CALL)
-		return;
+		return false;
 	at += cookie >> IOT_K_FIRST & 0xffff;
 	if (bpf_probe_read_user(&value, sizeof(value), (void *)at))
-		return;
+		return false;
 	at = value + (cookie >> IOT_K_THEN & 0xffff);
 	if ((cookie & IOT_K_LEADS) && bpf_probe_read_user(&value, sizeof(value), (void *)at))
-		return;
+		return false;
 	iot_put_note(outer, wants, i, site, value);
+	return true;
 }
 
 /* Does the innermost open call take two notes of this kind, as its last ones? */
@@ -421,6 +422,17 @@ static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
 	struct iot_spec *s = iot_spec_of(iot_frame_at(t, t->depth - 1)->spec);
 
 	return s && s->takes[1] == note && s->takes[2] == note;
+}
+
+/* While probes are exchanged: was this place met a moment ago? Both links have a probe there. */
+static __always_inline bool iot_met_already(struct iot_task *t, u64 place)
+{
+	u64 now = bpf_ktime_get_ns();
+	bool met = t->field_at == place && now - t->field_time < IOT_SAME_CALL;
+
+	t->field_at = place;
+	t->field_time = now;
+	return met;
 }
 
 /* The library has pointers to structures in its arguments, with a field that the open call may want to know. */
@@ -440,8 +452,9 @@ static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
 	/* two types are asked about for other reasons than to convert what a call moves, too */
 	if ((cookie & IOT_K_BOTH) && !iot_takes_two(t, s->note))
 		return;
-	iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site);
-	if (cookie & IOT_K_BOTH)
+	if (iot_exchanging && iot_met_already(t, PT_REGS_IP(ctx)))
+		return;
+	if (iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && (cookie & IOT_K_BOTH))
 		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
 }
 

@@ -141,10 +141,12 @@ struct iot_task {
 	u64 switched; /* the stack pointer of a call with a return probe, open or left, that the thread was above of */
 	u64 now;      /* end of the call whose record is being made; its texts and files carry it too */
 	u64 serves;   /* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
-	u32 kept;     /* calls that are remembered: see bpf/detail.h */
-	u32 unkept;   /* and those for which there was no room */
-	u32 marks;    /* of the system call that returns now: see iot_marks */
-	u32 keep;     /* return probes that the one of the call that enters now does not drop */
+	u64 field_at; /* where a field was read last, while probes are exchanged */
+	u64 field_time;
+	u32 kept;   /* calls that are remembered: see bpf/detail.h */
+	u32 unkept; /* and those for which there was no room */
+	u32 marks;  /* of the system call that returns now: see iot_marks */
+	u32 keep;   /* return probes that the one of the call that enters now does not drop */
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */

@@ -349,7 +349,8 @@ fn layer_choice(text: &str) -> Result<LayerChoice, String> {
         None => Ok(layer.into()),
         Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
         Some("all") => Err(format!("nothing of layer {layer} is left out: leave \"=all\" out")),
-        Some(_) => Err(format!("expected {name} or {name}=all")),
+        Some(_) if catalog::has_secondary(layer) => Err(format!("expected {name} or {name}=all")),
+        Some(_) => Err(format!("expected {name}")),
     }
 }
 

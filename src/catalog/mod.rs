@@ -481,15 +481,15 @@ pub enum FieldAt {
     Entry(&'static str),
     /// At calls of the accessor in these functions.
     CallsIn(&'static [&'static str]),
-    /// At calls of the accessor everywhere in its file but in functions that call this one.
-    CallsWithout(&'static str),
+    /// At calls of the accessor everywhere in its file but behind a call of this function in the same one.
+    CallsNotAfter(&'static str),
 }
 
 impl FieldAt {
     /// The functions that it names.
     pub fn symbols(self) -> impl Iterator<Item = &'static str> {
         let (one, several) = match self {
-            Self::Entry(name) | Self::CallsWithout(name) => (Some(name), &[][..]),
+            Self::Entry(name) | Self::CallsNotAfter(name) => (Some(name), &[][..]),
             Self::CallsIn(names) => (None, names),
         };
         one.into_iter().chain(several.iter().copied())

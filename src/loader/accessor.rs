@@ -9,7 +9,7 @@ use crate::loader::bounds;
 use crate::loader::elf;
 use crate::loader::prologue::SEARCHED;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Where a field is, seen from the pointer that an accessor gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +22,17 @@ pub struct Field {
 
 /// Instructions of an accessor.
 const LONGEST: usize = 4;
-/// A `call` with a distance of 32 bits.
-const CALL: u8 = 0xe8;
-const CALL_LENGTH: usize = 5;
+/// Opcodes before a distance of 32 bits: to code, or to a word that holds an address.
+const CALL: [u8; 1] = [0xe8];
+const JUMP: [u8; 1] = [0xe9];
+const CALL_BY_WORD: [u8; 2] = [0xff, 0x15];
+const JUMP_BY_WORD: [u8; 2] = [0xff, 0x25];
+/// What stands before the jump of a stub where the linker marks targets of indirect jumps, or bounds are kept.
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+const BOUND: u8 = 0xf2;
 /// Calls of one function. HDF5 has some 150 of `H5T_get_size`.
 const MOST: usize = 1 << 10;
+const STUBS: usize = 16;
 
 /// The field that a function returns, if it does nothing else. `code` starts at its first byte.
 pub fn field(code: &[u8]) -> Option<Field> {
@@ -56,31 +62,69 @@ fn offset(insn: &Instruction, base: Register) -> Option<u16> {
     u16::try_from(insn.memory_displacement64()).ok().filter(|_| plain)
 }
 
-/// A function, by its address.
-#[derive(Debug, Clone, Copy)]
+/// A function that a file defines, as its own code calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callee {
-    pub vaddr: u64,
-    /// The word of the global offset table that calls of it from the file itself may go through.
-    pub slot: Option<u64>,
+    /// Itself, and the stubs for it in the procedure linkage table.
+    addresses: Vec<u64>,
+    /// The word of the global offset table that these jump through.
+    slot: Option<u64>,
 }
 
 impl Callee {
-    /// Does code at this address lead to it: is it the function, or a stub for it in the procedure linkage table?
-    fn is_at(self, file: &[u8], address: u64) -> bool {
-        if address == self.vaddr {
-            return true;
+    /// `None` where that would take too long.
+    pub fn new(file: &[u8], vaddr: u64, slot: Option<u64>) -> Option<Self> {
+        let mut addresses = vec![vaddr];
+        for (code, start) in code(file)? {
+            let Some(slot) = slot else { break };
+            for jump in distances(code, start, &JUMP_BY_WORD).filter(|d| d.target == slot) {
+                let before = &code[..jump.index];
+                let prefix = usize::from(before.ends_with(&[BOUND]));
+                let marked = before[..before.len() - prefix].ends_with(&ENDBR64);
+                let length = prefix + if marked { ENDBR64.len() } else { 0 };
+                addresses.push(jump.address - length as u64);
+            }
+            if addresses.len() > STUBS {
+                return None;
+            }
         }
-        let (Some(slot), Some(code)) = (self.slot, elf::content(file, address)) else { return false };
-        let jump = decoder(code, address).iter().take(2).find(|insn| insn.code() != Code::Endbr64);
-        jump.is_some_and(|jump| jump.code() == Code::Jmp_rm64 && jump.ip_rel_memory_address() == slot)
+        Some(Self { addresses, slot })
     }
+
+    fn is_at(&self, address: u64) -> bool {
+        self.addresses.contains(&address)
+    }
+}
+
+/// The code of a file, each part with its address; `None`: too much to look through.
+fn code(file: &[u8]) -> Option<Vec<(&[u8], u64)>> {
+    let parts = elf::code(file);
+    let size = parts.iter().fold(0, |sum: u64, (code, _)| sum.saturating_add(code.len() as u64));
+    (size <= bounds::CODE).then_some(parts)
+}
+
+/// Where bytes are an opcode, and the address that the 32-bit distance behind it leads to.
+struct Distance {
+    index: usize,
+    address: u64,
+    target: u64,
+}
+
+fn distances<'a>(code: &'a [u8], vaddr: u64, opcode: &'static [u8]) -> impl Iterator<Item = Distance> + 'a {
+    memchr::memmem::find_iter(code, opcode).filter_map(move |index| {
+        let (distance, _) = code[index + opcode.len()..].split_first_chunk()?;
+        let address = vaddr.wrapping_add(index as u64);
+        let end = address.wrapping_add((opcode.len() + distance.len()) as u64);
+        let target = end.wrapping_add_signed(i32::from_le_bytes(*distance).into());
+        Some(Distance { index, address, target })
+    })
 }
 
 /// The addresses of the calls of a function in another one, whose code starts at `vaddr`. One that cannot be reached
 /// without one before it is left out.
-pub fn calls(file: &[u8], callee: Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
+pub fn calls(callee: &Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
     let mut targets = BTreeSet::new();
-    let mut tables = false;
+    let mut tables = code.len() >= SEARCHED;
     for insn in &mut decoder(code, vaddr) {
         if insn.op0_kind() == OpKind::NearBranch64 && insn.flow_control() != FlowControl::Call {
             targets.insert(insn.near_branch_target());
@@ -90,7 +134,7 @@ pub fn calls(file: &[u8], callee: Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
     let (mut found, mut covered) = (Vec::new(), false);
     for insn in &mut decoder(code, vaddr) {
         covered &= !tables && !targets.contains(&insn.ip());
-        if is_call(&insn) && callee.is_at(file, insn.near_branch_target()) {
+        if is_call(&insn) && callee.is_at(insn.near_branch_target()) {
             if !covered {
                 found.push(insn.ip());
             }
@@ -106,61 +150,52 @@ pub fn calls(file: &[u8], callee: Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
 }
 
 fn is_call(insn: &Instruction) -> bool {
-    insn.code() == Code::Call_rel32_64 && insn.len() == CALL_LENGTH
+    insn.code() == Code::Call_rel32_64 && insn.len() == CALL.len() + size_of::<i32>()
 }
 
-/// The addresses of all calls of a function in a file, but for those in functions that also call `other`. None where
-/// that would take too long.
-pub fn calls_without(file: &[u8], callee: Callee, other: Callee) -> Vec<u64> {
+/// The addresses of all calls of a function in a file, but for those behind a call of `other` in the same function.
+/// `None`: there may be calls that cannot be found, or to find them would take too long.
+pub fn calls_not_after(file: &[u8], callee: &Callee, other: &Callee) -> Option<Vec<u64>> {
     let starts = elf::function_starts(file);
-    let mut found = Vec::new();
-    for (code, vaddr) in elf::code(file) {
-        if code.len() as u64 > bounds::CODE {
-            return Vec::new();
+    let (mut found, mut decoded) = (Vec::new(), 0);
+    let mut any = false;
+    for (code, vaddr) in code(file)? {
+        let through_word = |opcode| distances(code, vaddr, opcode).any(|d| Some(d.target) == callee.slot);
+        let jumps = distances(code, vaddr, &JUMP).any(|d| callee.is_at(d.target));
+        if jumps || through_word(&CALL_BY_WORD) {
+            return None;
         }
-        let (of, others) = (near_calls(file, callee, code, vaddr), near_calls(file, other, code, vaddr));
-        if of.len().max(others.len()) > MOST {
-            return Vec::new();
-        }
-        for (function, call) in of.into_iter().filter_map(|at| Some((enclosing(&starts, at)?, at))) {
-            let end = starts.get(function + 1).copied().unwrap_or(u64::MAX);
-            let start = starts[function];
-            let with_other = others.iter().any(|at| (start..end).contains(at));
-            if !with_other && begins_instruction(code, vaddr, start, call) {
+        let others = calls_of(other, code, vaddr)?;
+        for call in calls_of(callee, code, vaddr)? {
+            any = true;
+            let start = starts[..starts.partition_point(|start| *start <= call)].last().copied()?;
+            decoded += call - start;
+            if decoded > bounds::CODE || !begins_instruction(code, vaddr, start, call) {
+                return None;
+            }
+            let before = others.partition_point(|at| *at < call);
+            if others[..before].last().is_none_or(|at| *at < start) {
                 found.push(call);
             }
         }
     }
-    found
+    any.then_some(found)
 }
 
-/// The number of the function that an address is in.
-fn enclosing(starts: &[u64], at: u64) -> Option<usize> {
-    starts.partition_point(|start| *start <= at).checked_sub(1)
+/// Where bytes look like a call of a function, in order; `None`: too often.
+fn calls_of(callee: &Callee, code: &[u8], vaddr: u64) -> Option<Vec<u64>> {
+    let calls = distances(code, vaddr, &CALL).filter(|d| callee.is_at(d.target));
+    let found: Vec<u64> = calls.map(|d| d.address).take(MOST + 1).collect();
+    (found.len() <= MOST).then_some(found)
 }
 
-/// Is there an instruction at an address, going by the start of its function?
+/// Is there a call at an address, going by the start of its function?
 fn begins_instruction(code: &[u8], vaddr: u64, start: u64, at: u64) -> bool {
     let from = start.checked_sub(vaddr).and_then(|from| usize::try_from(from).ok());
     let Some(body) = from.and_then(|from| code.get(from..)) else { return false };
     let body = &body[..body.len().min(SEARCHED)];
     let reached = decoder(body, start).iter().find(|insn| insn.is_invalid() || insn.ip() >= at);
     reached.is_some_and(|insn| insn.ip() == at && is_call(&insn))
-}
-
-/// Where bytes look like a call of a function.
-fn near_calls(file: &[u8], callee: Callee, code: &[u8], vaddr: u64) -> Vec<u64> {
-    let at = |n: usize| vaddr.wrapping_add(n as u64);
-    let target = |n: usize, bytes: &[u8]| {
-        let distance = i32::from_le_bytes(bytes.get(1..)?.try_into().ok()?);
-        Some(at(n + CALL_LENGTH).wrapping_add_signed(distance.into()))
-    };
-    let mut stubs = BTreeMap::new();
-    let windows = code.windows(CALL_LENGTH).enumerate().filter(|(_, bytes)| bytes[0] == CALL);
-    let calls = windows.filter(|(n, bytes)| {
-        target(*n, bytes).is_some_and(|to| *stubs.entry(to).or_insert_with(|| callee.is_at(file, to)))
-    });
-    calls.map(|(n, _)| at(n)).collect()
 }
 
 fn decoder(code: &[u8], vaddr: u64) -> Decoder<'_> {
@@ -217,7 +252,7 @@ mod tests {
             if let Some(bytes) = part {
                 code.extend_from_slice(bytes);
             } else {
-                code.push(CALL);
+                code.extend(CALL);
                 code.extend((0x1000 - code.len() as i32 - 4).to_le_bytes());
             }
         }
@@ -226,11 +261,11 @@ mod tests {
 
     #[test]
     fn a_call_that_follows_another_one_is_left_out() {
-        const CALLEE: Callee = Callee { vaddr: 0x1000, slot: None };
         // test %rax,%rax
         const TEST: &[u8] = &[0x48, 0x85, 0xc0];
         const RET: &[u8] = &[0xc3];
-        let found = |parts: &[Option<&[u8]>]| calls(&[], CALLEE, &body(parts), 0);
+        let callee = Callee { addresses: vec![0x1000], slot: None };
+        let found = |parts: &[Option<&[u8]>]| calls(&callee, &body(parts), 0);
         assert_eq!(found(&[None, Some(TEST), None, Some(RET)]), [0]);
         // js to the end: on the way to the second one lies the first.
         assert_eq!(found(&[None, Some(&[0x78, 5]), None, Some(RET)]), [0]);
@@ -246,10 +281,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read(file in proptest::collection::vec(any::<u8>(), 0..400), vaddr in any::<u64>()) {
-            let callee = Callee { vaddr, slot: Some(vaddr) };
             field(&file);
-            calls(&file, callee, &file, vaddr);
-            calls_without(&file, callee, callee);
+            if let Some(callee) = Callee::new(&file, vaddr, Some(vaddr)) {
+                calls(&callee, &file, vaddr);
+                calls_not_after(&file, &callee, &callee);
+            }
             begins_instruction(&file, vaddr, vaddr, vaddr.wrapping_add(7));
         }
     }

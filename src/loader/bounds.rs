@@ -30,6 +30,8 @@ pub const KEPT_NAMES: usize = 128 << 20;
 /// Of them, those with a name that the catalog has. All libraries in one static program come to some thousands; a phase
 /// that is a C++ template can have thousands of instances.
 pub const WANTED: usize = 1 << 13;
+/// Functions in the table that stack unwinders use.
+pub const FUNCTIONS: usize = 1 << 20;
 /// Bytes of machine code that are decoded to find where a file's functions can be probed. Those of MPI and HDF5
 /// together have less than one million.
 pub const CODE: u64 = 32 << 20;

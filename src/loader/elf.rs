@@ -439,7 +439,7 @@ pub fn code(data: &[u8]) -> Vec<(&[u8], u64)> {
 }
 
 /// Where the functions of a file begin, in order, by the table that stack unwinders look them up in (`.eh_frame_hdr`,
-/// Linux Standard Base 5.0, 10.6.2). It has those that no symbol names. Nothing where the linker made none.
+/// Linux Standard Base 5.0, 10.6.2). It has those that no symbol names. Nothing where the linker made none, or too many.
 pub fn function_starts(data: &[u8]) -> Vec<u64> {
     /// Version 1; a pointer of 4 bytes from here; their number, 4 bytes; pairs of 4 bytes from the table's beginning.
     const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -453,7 +453,8 @@ pub fn function_starts(data: &[u8]) -> Vec<u64> {
     let Some(count) = content.get(8..).filter(|_| content.starts_with(&USUAL)).and_then(number) else {
         return Vec::new();
     };
-    let entries = content.get(12..).unwrap_or_default().chunks_exact(8).take(usize::try_from(count).unwrap_or(0));
+    let count = usize::try_from(count).ok().filter(|count| *count <= bounds::FUNCTIONS).unwrap_or(0);
+    let entries = content.get(12..).unwrap_or_default().chunks_exact(8).take(count);
     let start = |entry: &[u8]| Some(table.p_vaddr(LittleEndian).wrapping_add_signed(number(entry)?.into()));
     let mut starts: Vec<u64> = entries.filter_map(start).collect();
     starts.sort_unstable();

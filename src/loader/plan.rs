@@ -201,7 +201,7 @@ impl Planner {
                 plan.missing.push(spec);
                 continue;
             }
-            if let Some(why) = self.leaves_out(row, elf) {
+            if let Some(why) = self.leaves_out(row, elf, found.is_empty()) {
                 settle("skipped", why, None);
                 continue;
             }
@@ -245,13 +245,13 @@ impl Planner {
         plan
     }
 
-    /// Why a row is not probed in a file that may have its function.
-    fn leaves_out(&self, row: &Row, elf: &Elf) -> Option<String> {
+    /// Why a row is not probed in a file, which may not have its function.
+    fn leaves_out(&self, row: &Row, elf: &Elf, absent: bool) -> Option<String> {
         if elf.go {
             return Some("Go program: return probes would corrupt its stacks".to_owned());
         }
         let all = || format!("many calls that do no I/O: --layers {}=all records them", row.layer);
-        self.catalog.leaves_out(row).then(all)
+        (!absent && self.catalog.leaves_out(row)).then(all)
     }
 
     /// The symbols of a file that each name of the user stands for.
@@ -266,19 +266,18 @@ impl Planner {
     }
 }
 
-/// Probes where the field is read that a row's function returns. `None`: the function does something else, or there are
-/// no such places.
+/// Probes where the field is read that a row's function returns. `None`: the function does something else, or not all of
+/// these places can be found.
 fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
     let accessor = row.accessor?;
     let function = |name: &str| {
         let [symbol] = elf.symbols.get(name)?.as_slice() else { return None };
         let Target::Code(offset) = symbol.target else { return None };
-        let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED);
-        let code = bytes.get(usize::try_from(offset).ok()?..)?;
-        Some((symbol, offset, &code[..size.min(code.len())]))
+        Some((symbol, offset, bytes.get(usize::try_from(offset).ok()?..)?))
     };
-    let callee = |name: &str| Some(Callee { vaddr: function(name)?.0.vaddr, slot: elf.slots.get(name).copied() });
+    let callee = |name: &str| Callee::new(bytes, function(name)?.0.vaddr, elf.slots.get(name).copied());
     let field = accessor::field(function(row.symbol)?.2)?;
+    let itself = callee(row.symbol)?;
     let probe = |offset, text, both| PlannedProbe {
         spec,
         copy: 0,
@@ -307,12 +306,13 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
             FieldAt::CallsIn(names) => {
                 for name in *names {
                     let (symbol, _, code) = function(name)?;
-                    let calls = accessor::calls(bytes, callee(row.symbol)?, code, symbol.vaddr);
+                    let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED).min(code.len());
+                    let calls = accessor::calls(&itself, &code[..size], symbol.vaddr);
                     probes.extend(at_calls(calls).filter(|probes| !probes.is_empty())?);
                 }
             }
-            FieldAt::CallsWithout(other) => {
-                probes.extend(at_calls(accessor::calls_without(bytes, callee(row.symbol)?, callee(other)?))?);
+            FieldAt::CallsNotAfter(other) => {
+                probes.extend(at_calls(accessor::calls_not_after(bytes, &itself, &callee(other)?)?)?);
             }
         }
     }

@@ -294,7 +294,9 @@ impl State {
         if mount.0 == 0 || !self.sought.insert(mount) {
             return;
         }
-        let known = |m: &Mount| self.mounts.iter().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
+        // A made-up one gives way to what is known of it.
+        let real = self.mounts.iter().filter(|m| m.mount_ns != 0);
+        let known = |m: &Mount| real.clone().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
         let mut new = mounts::of(pid);
         // The host's view of it, if it has one.
         if new.iter().all(|m| m.mount_ns != self.host) {
@@ -302,8 +304,8 @@ impl State {
         }
         new.retain(|m| !known(m));
         if new.iter().chain(&self.mounts).all(|m| (m.mount_id, m.dev) != mount) {
-            // Its process has ended, so that only another mount of its file system can be looked at.
-            let like = self.mounts.iter().find(|m| m.dev == mount.1).cloned();
+            // Its process has ended, or cannot reach it: only another mount of its file system can be looked at.
+            let like = new.iter().chain(&self.mounts).find(|m| m.dev == mount.1).cloned();
             new.extend(like.map(|like| Mount {
                 mount_id: mount.0,
                 mount_ns: 0,

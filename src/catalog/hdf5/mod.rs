@@ -202,7 +202,7 @@ impl Accessor {
     pub const fn places(self) -> &'static [FieldAt] {
         match self {
             Self::Points => &[FieldAt::CallsIn(&["H5D__read", "H5D__write"])],
-            Self::TypeSize => &[FieldAt::Entry(PATH_FIND), FieldAt::CallsWithout(PATH_FIND)],
+            Self::TypeSize => &[FieldAt::Entry(PATH_FIND), FieldAt::CallsNotAfter(PATH_FIND)],
         }
     }
 }
@@ -230,4 +230,21 @@ pub(super) fn rows() -> Vec<Row> {
     let later = later::rows(&rows);
     rows.extend(later);
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_looked_for_of_what_accessors_are_read_at() {
+        for row in rows() {
+            let Some(accessor) = row.accessor else { continue };
+            let others = accessor.places().iter().filter_map(|at| match at {
+                FieldAt::CallsNotAfter(other) => Some(*other),
+                FieldAt::Entry(_) | FieldAt::CallsIn(_) => None,
+            });
+            assert!(others.chain([row.symbol]).all(|name| CALLS_LOOKED_FOR.contains(&name)), "{}", row.symbol);
+        }
+    }
 }

@@ -44,7 +44,7 @@ struct Run {
     strace: bool,
 }
 
-/// `CHECKPOINT`, `DEMO`, `H5LOOP`, `RECORDS`: our own programs; `MPIRUN`: two processes.
+/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `H5LOOP`, `RECORDS`: our own programs; `MPIRUN`: two processes.
 const RUNS: &[Run] = &[
     Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed, on the disk of `--dir`",
@@ -76,6 +76,14 @@ const RUNS: &[Run] = &[
         prepare: "",
         before: "rm -f loop.h5; sync",
         command: "H5LOOP loop.h5 20000",
+        strace: false,
+    },
+    Run {
+        what: "PnetCDF, 2 ranks, 20 000 collective writes of 512 bytes",
+        on: On::Memory,
+        prepare: "",
+        before: "rm -f collective.nc; sync",
+        command: "MPIRUN COLLECTIVES collective.nc 20000",
         strace: false,
     },
     Run {
@@ -129,6 +137,7 @@ const COLUMNS: [(Way, &str); 3] =
 pub fn run(bench: &Bench) -> Result<String> {
     let own = [
         ("CHECKPOINT", bench.compile("checkpoint", &programs::openmpi("mpicc"), &["hdf5-openmpi"])?),
+        ("COLLECTIVES", bench.compile("collectives", &programs::openmpi("mpicc"), &["pnetcdf"])?),
         ("H5LOOP", bench.compile("h5_loop", "cc", &["hdf5-serial"])?),
         ("RECORDS", bench.compile("records", "cc", &[])?),
         ("DEMO", bench.program("demo")?),
