@@ -6,6 +6,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
+use super::accessor::{self, Callee};
 use super::elf::{Binding, Elf, ElfError, Symbol, Target};
 use super::outline::Outline;
 use super::plan::{Plan, Planner};
@@ -194,6 +195,35 @@ fn hdf5_and_mpi_are_probed_whole() {
         assert_eq!(probed, has, "{path}");
         assert!(has.len() > 20, "{path}");
     }
+}
+
+/// An accessor, a function that calls it, and one that calls another function before it.
+const ACCESSOR: &str = "
+    unsigned long H5T_get_size(unsigned long *t) { return t[2]; }
+    __attribute__((noinline)) void *H5T_path_find(void *a, void *b) { __asm__ volatile(\"\"); return a ? a : b; }
+    unsigned long opens(unsigned long *t) { return H5T_get_size(t) + 1; }
+    unsigned long moves(unsigned long *t) { return H5T_path_find(t, 0) ? H5T_get_size(t) + 1 : 0; }
+";
+
+#[test]
+fn all_calls_of_an_accessor_are_found_or_none() {
+    let work = tempfile::tempdir().unwrap();
+    let found = |options: &[&str]| {
+        let bytes = read(build(&work, ACCESSOR, &[&["-shared", "-fPIC", "-fno-inline"], options].concat()));
+        let elf = Elf::parse(&bytes, |name| name.starts_with("H5T_") || name == "opens").unwrap();
+        let callee =
+            |name: &str| Callee::new(&bytes, elf.symbols[name][0].vaddr, elf.slots.get(name).copied()).unwrap();
+        let opens = elf.symbols["opens"][0];
+        let calls = accessor::calls_not_after(&bytes, &callee("H5T_get_size"), &callee("H5T_path_find"))?;
+        assert!(calls.iter().all(|at| (opens.vaddr..opens.vaddr + opens.size).contains(at)), "{calls:x?}");
+        Some(calls.len())
+    };
+    assert_eq!(found(&[]), Some(1));
+    assert_eq!(found(&["-Wl,-Bsymbolic"]), Some(1));
+    assert_eq!(found(&["-fcf-protection=full", "-Wl,-z,ibtplt"]), Some(1));
+    // Through the global offset table, and without a table of where functions begin.
+    assert_eq!(found(&["-fno-plt"]), None);
+    assert_eq!(found(&["-Wl,--no-eh-frame-hdr"]), None);
 }
 
 /// What only turns a handle into a number or back, which the Fortran bindings do at each call.
