@@ -167,7 +167,9 @@ impl Planner {
         };
         let libraries: Vec<_> = self.catalog.libraries().iter().filter(is).collect();
         let mut plan = Plan { families: libraries.iter().map(|l| l.family).collect(), ..Plan::default() };
-        if self.catalog.libraries().iter().any(|l| layers(l.layer)) {
+        // Whatever has return probes needs to know what jumps.
+        let traced = self.catalog.libraries().iter().any(|l| layers(l.layer));
+        if traced {
             plan.settled.extend(opaque(path, elf));
         }
         let by_meaning = self.by_meaning(elf);
@@ -179,20 +181,9 @@ impl Planner {
             let users = matches!(row.family, Family::User(_));
             let names = if users { by_meaning.get(row.symbol).cloned().unwrap_or_default() } else { vec![row.symbol] };
             let found: Vec<_> = names.iter().filter_map(|name| Some((*name, elf.symbols.get(*name)?))).collect();
-            let mut settle = |status, reason: String, offset: Option<u64>| {
-                plan.settled.push(Coverage {
-                    layer: row.layer,
-                    target: path.to_owned(),
-                    symbol: row.symbol.to_owned(),
-                    tier: None,
-                    status,
-                    reason: Some(reason),
-                    offset: offset.map(|o| o as i64),
-                    insn: None,
-                });
+            let mut settle = |status, reason: String, offset| {
+                plan.settled.push(unprobed(path, row, No { status, reason, offset }));
             };
-            // Whatever has return probes needs to know.
-            let traced = self.catalog.libraries().iter().any(|l| layers(l.layer));
             if !(row.layers().into_iter().any(layers) || (row.jumps && traced)) {
                 settle("skipped", NOT_SELECTED.into(), None);
                 continue;
@@ -208,7 +199,7 @@ impl Planner {
             if found.is_empty() {
                 settle("absent", "the file does not define it".into(), None);
             }
-            if let Some(probes) = fields(spec, row, elf, bytes).filter(|_| self.fields) {
+            if let Some(probes) = self.fields.then(|| fields(spec, row, elf, bytes)).flatten() {
                 plan.probes.extend(probes);
                 continue;
             }
@@ -399,6 +390,20 @@ struct No {
     status: &'static str,
     reason: String,
     offset: Option<u64>,
+}
+
+/// The verdict on a row that gets no probe in a file.
+fn unprobed(path: &str, row: &Row, No { status, reason, offset }: No) -> Coverage {
+    Coverage {
+        layer: row.layer,
+        target: path.to_owned(),
+        symbol: row.symbol.to_owned(),
+        tier: None,
+        status,
+        reason: Some(reason),
+        offset: offset.map(|o| o as i64),
+        insn: None,
+    }
 }
 
 /// The file offset and the kind of the probe on one definition of a symbol. `taken` holds the places probed so far:
