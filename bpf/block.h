@@ -370,7 +370,7 @@ struct {
 } iot_issuings SEC(".maps");
 
 struct iot_chain {
-	struct bio *bio;
+	u64 bio;
 	struct iot_issuing *s;
 };
 
@@ -380,17 +380,21 @@ static __always_inline void iot_chain_flush(struct iot_bio *part, bool wanted)
 	part->bytes = 0;
 }
 
-static __noinline long iot_chain_step(u64 i, struct iot_chain *c)
+/* Adds a bio to the request that is being issued; the next one of it. */
+__noinline u64 iot_chain_one(struct iot_issuing *s, u64 key)
 {
-	struct iot_inflight *r = &c->s->r;
-	struct iot_bio *part = &c->s->part;
-	struct iot_bio e = {.type = IOT_T_BIO, .req = r->req, .time = r->issued};
-	struct bio *bio = c->bio; /* a local: CO-RE would relocate c's own members */
-	u64 key = (u64)bio;
+	struct iot_bio e = {.type = IOT_T_BIO};
+	struct bio *bio = (void *)key;
+	struct iot_inflight *r;
 	struct iot_queued *q;
+	struct iot_bio *part;
 
-	if (!bio)
-		return 1;
+	if (!s || !bio)
+		return 0;
+	r = &s->r;
+	part = &s->part;
+	e.req = r->req;
+	e.time = r->issued;
 	q = bpf_map_lookup_elem(&iot_bios, &key);
 	e.queued = r->issued; /* unless it was seen */
 	if (q && q->time) {
@@ -420,7 +424,14 @@ static __noinline long iot_chain_step(u64 i, struct iot_chain *c)
 		iot_chain_flush(part, r->wanted);
 		*part = e;
 	}
-	c->bio = IOT_READ(bio, bi_next);
+	return (u64)IOT_READ(bio, bi_next);
+}
+
+static long iot_chain_step(u64 i, struct iot_chain *c)
+{
+	if (!c->bio)
+		return 1;
+	c->bio = iot_chain_one(c->s, c->bio);
 	return 0;
 }
 
@@ -480,7 +491,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	c.s = bpf_map_lookup_elem(&iot_issuings, &copy);
 	if (!c.s)
 		return 0;
-	c.bio = IOT_READ(rq, bio);
+	c.bio = (u64)IOT_READ(rq, bio);
 	r = &c.s->r;
 	__builtin_memset(c.s, 0, sizeof(*c.s));
 	r->issued = now;

@@ -567,19 +567,25 @@ static __always_inline u32 iot_left_marks(struct iot_task *t, struct iot_frame *
 static __always_inline void iot_passes(struct iot_task *t, struct iot_frame *f);
 
 /* Sends the innermost open call as one that will never return, unless it is a phase that was left by a jump. */
-static __always_inline void iot_give_up(struct iot_task *t, u64 now)
+__noinline int iot_give_up(struct iot_task *t, u64 now)
 {
-	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
-	struct iot_spec *s = iot_spec_of(f->spec);
-	bool left = f->left && s && (s->more & IOT_M_PHASE);
-	struct iot_call *c = &t->made.call; /* no other record is being made */
+	struct iot_frame *f;
+	struct iot_spec *s;
+	struct iot_call *c;
+	bool left;
 
+	if (!t)
+		return 0;
+	f = iot_frame_at(t, t->depth - 1);
+	s = iot_spec_of(f->spec);
+	left = f->left && s && (s->more & IOT_M_PHASE);
+	c = &t->made.call; /* no other record is being made */
 	if (left)
 		now = f->left;
 	iot_pop(t, now);
 	if (!s || s->note != IOT_NO_NOTE) {
 		iot_passes(t, f);
-		return;
+		return 0;
 	}
 	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
 	if (!left)
@@ -587,6 +593,7 @@ static __always_inline void iot_give_up(struct iot_task *t, u64 now)
 	if (iot_cfg.detail)
 		c->type |= iot_left_marks(t, f, now);
 	iot_send_call(t, s, c);
+	return 0;
 }
 
 struct iot_flush {

@@ -535,15 +535,18 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
  * A return from this place of the stack ends every function without return probe that was entered there: tail calls. No
  * bpf_loop: with one function more the stack is too small on Linux 6.1.
  */
-static __always_inline void iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
+__noinline int iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
 {
+	if (!t)
+		return 0;
 	for (u32 i = 0; i < IOT_DEPTH; i++) {
 		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
 		if (!t->depth || f->sp != sp || !(f->bits & IOT_B_PLACES))
-			return;
+			break;
 		iot_finish(t, ret, now);
 	}
+	return 0;
 }
 
 static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)

@@ -231,8 +231,9 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 }
 
 /* Sends an operation and takes it out. Of several that do so at a time one succeeds. */
-static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
+__noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 {
+	struct iot_op_key of = {}; /* Linux 6.1 takes no other memory for a key */
 	struct iot_operation *e;
 	struct iot_spec *s;
 	struct iot_op *op;
@@ -240,21 +241,22 @@ static __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 
 	if (!key || !end)
 		return -1;
-	op = bpf_map_lookup_elem(&iot_ops, key);
+	of = *key;
+	op = bpf_map_lookup_elem(&iot_ops, &of);
 	s = op ? iot_spec_of(op->spec) : NULL;
 	if (!s)
 		return -1;
 	if (iot_cfg.aggregate && s->sums)
-		return iot_op_sum(key, op, s, end);
+		return iot_op_sum(&of, op, s, end);
 	ring = iot_ring_of(iot_call_class(s));
 	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
 	if (!e) {
-		if (!bpf_map_delete_elem(&iot_ops, key))
+		if (!bpf_map_delete_elem(&iot_ops, &of))
 			iot_lost(IOT_P_RING, s->layer);
 		return -1;
 	}
 	iot_op_record(e, op, s, end);
-	if (bpf_map_delete_elem(&iot_ops, key)) {
+	if (bpf_map_delete_elem(&iot_ops, &of)) {
 		bpf_ringbuf_discard(e, 0);
 		return -1;
 	}

@@ -99,18 +99,11 @@ static __always_inline u64 iot_root_of(struct task_struct *task)
 	return (u64)iot_mount_of(IOT_READ(task, fs, root.mnt)) << 32 ^ IOT_READ(task, fs, root.dentry, d_inode, i_ino);
 }
 
-struct iot_walk {
-	struct dentry *dentry;
-	struct vfsmount *mnt;
-	struct iot_scratch *out;
-	u32 pos;
-	u32 cut;
-};
-
 /* Writes the name of a dentry. */
-static __always_inline long iot_walk_name(struct iot_walk *w, struct dentry *dentry)
+static __always_inline long iot_walk_name(struct iot_scratch *out, struct dentry *dentry)
 {
 	const unsigned char *name = IOT_READ(dentry, d_name.name);
+	struct iot_walk *w = &out->walk;
 	u32 pos = w->pos;
 	long n;
 
@@ -119,7 +112,7 @@ static __always_inline long iot_walk_name(struct iot_walk *w, struct dentry *den
 		return 1;
 	}
 	barrier_var(pos); /* or the mask, which tells Linux 6.1 the bounds, would be left out */
-	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], 256, name);
+	n = bpf_probe_read_kernel_str(&out->bytes[pos & (IOT_TEXT_MAX - 1)], 256, name);
 	if (n < 0) {
 		w->cut = 1;
 		return 1;
@@ -129,72 +122,81 @@ static __always_inline long iot_walk_name(struct iot_walk *w, struct dentry *den
 }
 
 /* One step towards the root: writes a component, or crosses from a mount to what it is mounted on. */
-static long iot_walk_step(u64 i, struct iot_walk *w)
+static long iot_walk_step(u64 i, struct iot_scratch **of)
 {
-	struct dentry *dentry = w->dentry, *parent;
-	struct vfsmount *mnt = w->mnt; /* a local: CO-RE would relocate w's own members */
+	struct iot_scratch *out = *of;
+	struct iot_walk *w = &out->walk;
+	struct dentry *dentry = (void *)w->dentry, *parent;
+	struct vfsmount *mnt = (void *)w->mnt;
 
-	if ((u64)dentry == w->out->root && (u64)mnt == w->out->root_mnt)
+	if (w->dentry == out->root && w->mnt == out->root_mnt)
 		return 1;
 	if (dentry == IOT_READ(mnt, mnt_root)) {
 		struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *up = IOT_READ(m, mnt_parent);
 
-		if (!w->out->mnt_root) {
-			w->out->mnt_root = (u64)dentry;
-			w->out->file.within = w->pos;
+		if (!out->mnt_root) {
+			out->mnt_root = w->dentry;
+			out->file.within = w->pos;
 		}
 		if (up == m)
 			return 1;
-		w->dentry = IOT_READ(m, mnt_mountpoint);
-		w->mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
+		w->dentry = (u64)IOT_READ(m, mnt_mountpoint);
+		w->mnt = (u64)up + bpf_core_field_offset(struct mount, mnt);
 		return 0;
 	}
 	parent = IOT_READ(dentry, d_parent);
-	if (iot_walk_name(w, dentry) || parent == dentry) /* in no directory: memfd_create */
+	if (iot_walk_name(out, dentry) || parent == dentry) /* in no directory: memfd_create */
 		return 1;
-	w->dentry = parent;
+	w->dentry = (u64)parent;
 	return 0;
 }
 
 /* One step towards the root of the file system. */
-static long iot_walk_on(u64 i, struct iot_walk *w)
+static long iot_walk_on(u64 i, struct iot_scratch **out)
 {
-	struct dentry *dentry = w->dentry, *parent = IOT_READ(dentry, d_parent);
+	struct iot_walk *w = &(*out)->walk;
+	struct dentry *dentry = (void *)w->dentry, *parent = IOT_READ(dentry, d_parent);
 
-	if (parent == dentry || iot_walk_name(w, dentry))
+	if (parent == dentry || iot_walk_name(*out, dentry))
 		return 1;
-	w->dentry = parent;
+	w->dentry = (u64)parent;
 	return 0;
 }
 
-/* Paths end at the root directory of the current task. */
-static __always_inline void iot_walk_ends(struct iot_scratch *out)
+/*
+ * Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first. It ends at the root
+ * directory of the task.
+ */
+__noinline int iot_walk_path(struct iot_scratch *out, u64 dentry, u64 mnt)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
+	if (!out)
+		return 0;
 	out->root = (u64)IOT_READ(task, fs, root.dentry);
 	out->root_mnt = (u64)IOT_READ(task, fs, root.mnt);
+	out->mnt_root = 0;
+	out->walk.dentry = dentry;
+	out->walk.mnt = mnt;
+	out->walk.pos = out->walk.cut = 0;
+	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &out, 0) == IOT_PATH_PARTS)
+		out->walk.cut = 1;
+	return 0;
 }
 
-/* Writes the path of a dentry, as the current task sees it, into out->bytes, innermost component first; its length. */
-static __always_inline u32 iot_walk_path(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt, u8 *cut)
+/*
+ * Sends what stands in out->bytes as a text of call (thread, seq). When it is lost, no call is. The kernel checks a function that
+ * is not static once, and a static one for each call of it.
+ */
+__noinline int iot_send_as(struct iot_scratch *out, struct iot_task *t, u32 seq, u32 as, u32 len)
 {
-	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
+	u8 class = as >> 16, cut = as >> 8, what = as;
+	struct iot_text *e;
 
-	iot_walk_ends(out);
-	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
-		w.cut = 1;
-	*cut = w.cut;
-	return w.pos;
-}
-
-/* Sends what stands in out->bytes as a text of call (thread, seq). When it is lost, no call is. */
-static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, struct iot_task *t, u32 seq, u8 what,
-					   u32 len, u8 cut)
-{
-	struct iot_text *e = (void *)out->bytes - sizeof(*e);
-
+	if (!out || !t)
+		return 0;
+	e = (void *)out->bytes - sizeof(*e);
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;
 	e->type = IOT_T_TEXT;
@@ -209,6 +211,12 @@ static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, s
 	return iot_send(class, 0, e, sizeof(*e) + len);
 }
 
+static __always_inline long iot_send_bytes(struct iot_scratch *out, u32 class, struct iot_task *t, u32 seq, u8 what,
+					   u32 len, u8 cut)
+{
+	return iot_send_as(out, t, seq, class << 16 | !!cut << 8 | what, len);
+}
+
 /* A text that must not be lost: a name. */
 static __always_inline void iot_send_text(struct iot_scratch *out, struct iot_task *t, u32 seq, u8 what, u32 len,
 					  u8 cut)
@@ -220,15 +228,13 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
 					    struct vfsmount *mnt)
 {
 	struct iot_scratch *out = iot_scratch();
-	u32 len;
-	u8 cut;
 
 	if (!out) {
 		iot_lost(IOT_P_TEXT, 0);
 		return;
 	}
-	len = iot_walk_path(out, dentry, mnt, &cut);
-	iot_send_text(out, t, seq, what, len, cut);
+	iot_walk_path(out, (u64)dentry, (u64)mnt);
+	iot_send_text(out, t, seq, what, out->walk.pos, out->walk.cut);
 }
 
 /*
@@ -238,25 +244,22 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
 static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry *dentry, struct vfsmount *mnt)
 {
 	struct iot_file *e = &out->file;
-	struct iot_walk w = {.dentry = dentry, .mnt = mnt, .out = out};
+	struct iot_walk *w = &out->walk;
 	u32 len;
 
-	iot_walk_ends(out);
-	out->mnt_root = 0;
-	if (bpf_loop(IOT_PATH_PARTS, iot_walk_step, &w, 0) == IOT_PATH_PARTS)
-		w.cut = 1;
-	e->cut = w.cut;
-	len = w.pos;
+	iot_walk_path(out, (u64)dentry, (u64)mnt);
+	e->cut = w->cut;
+	len = w->pos;
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;
 	e->len = len;
 	if (out->mnt_root)
-		w.dentry = (void *)out->mnt_root;
+		w->dentry = out->mnt_root;
 	else
 		e->within = len;
-	bpf_loop(IOT_PATH_PARTS, iot_walk_on, &w, 0);
-	e->more = w.pos - len;
-	if (e->more > IOT_TEXT_MAX - len || w.cut) {
+	bpf_loop(IOT_PATH_PARTS, iot_walk_on, &out, 0);
+	e->more = w->pos - len;
+	if (e->more > IOT_TEXT_MAX - len || w->cut) {
 		e->more = 0;
 		e->within = IOT_NOT_KNOWN;
 	}
@@ -309,7 +312,6 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	}
 	e = &out->file;
-	iot_walk_file(out, dentry, IOT_READ(file, f_path.mnt));
 	e->type = IOT_T_FILE;
 	e->mode = IOT_READ(inode, i_mode);
 	e->time = t->now;
@@ -329,6 +331,8 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	e->data_ino = data ? IOT_READ(data, i_ino) : 0;
 	e->data_dev = data ? IOT_READ(data, i_sb, s_dev) : 0;
 	e->data_generation = data ? IOT_READ(data, i_generation) : 0;
+	/* the last, or more would have to be kept than the stack has room for on Linux 6.1 */
+	iot_walk_file(out, dentry, IOT_READ(file, f_path.mnt));
 	len = e->len + e->more;
 	if (len > IOT_TEXT_MAX)
 		len = IOT_TEXT_MAX;

@@ -307,7 +307,8 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 	u64 bytes = 0, time;
 	bool known;
 
-	if (!m || !s || !c)
+	/* Where nothing is summed up the kernel need not check the rest: it checks such functions whether they are called or not. */
+	if (!iot_cfg.aggregate || !m || !s || !c)
 		return 0;
 	key = m->key;
 	sum = iot_sum_of(&key);
@@ -379,7 +380,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	struct iot_syscall *e;
 	u64 time;
 
-	if (!t || !s || !f)
+	if (!iot_cfg.aggregate || !t || !s || !f)
 		return 0;
 	m = &t->sum;
 	e = &t->made;

@@ -182,6 +182,14 @@ struct {
  * Room for one text and one C stream, per task: per CPU they could be overwritten by whatever preempts us. On the stack, whose
  * 512 bytes all functions of a chain of calls share on kernels before 6.13, there is none.
  */
+/* A path that is being written, innermost component first: where the walk is, and what stands in `bytes`. */
+struct iot_walk {
+	u64 dentry;
+	u64 mnt;
+	u32 pos;
+	u32 cut;
+};
+
 struct iot_scratch {
 	struct iot_file file; /* the longest header; texts use its place too */
 	u8 bytes[IOT_TEXT_MAX + 256];
@@ -191,6 +199,7 @@ struct iot_scratch {
 	u64 mnt_root; /* where the path of a file left its mount */
 	u64 root;     /* where paths end: dentry and mount */
 	u64 root_mnt;
+	struct iot_walk walk;
 };
 
 struct {
@@ -215,19 +224,20 @@ static __always_inline struct iot_scratch *iot_scratch(void)
 }
 
 /* Tells the reader who the thread is; repeated until there is room, so that it is never unknown. */
-static __always_inline void iot_announce(struct iot_task *t)
+__noinline int iot_announce(struct iot_task *t)
 {
-	struct iot_thread e = {
-		.type = IOT_T_THREAD,
-		.thread = t->thread,
-		.time = bpf_ktime_get_ns(),
-		.process = t->process,
-		.tgid = t->tgid,
-		.tid = t->tid,
-	};
+	struct iot_thread e = {.type = IOT_T_THREAD};
 
+	if (!t)
+		return 0;
+	e.thread = t->thread;
+	e.time = bpf_ktime_get_ns();
+	e.process = t->process;
+	e.tgid = t->tgid;
+	e.tid = t->tid;
 	bpf_get_current_comm(e.comm, sizeof(e.comm));
 	t->known = iot_send(IOT_C_LIFE, 0, &e, sizeof(e)) ? 0 : iot_targets_at;
+	return 0;
 }
 
 /* Makes the state of a thread of this process. Which task it is must be known to be what it is: the verifier asks. */

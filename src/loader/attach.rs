@@ -324,6 +324,15 @@ impl Engine {
         false
     }
 
+    /// Was this file judged, and does this process have its probes, if it has any?
+    pub fn has_set(&self, process: u32, file: FileKey) -> bool {
+        let judged = self.judged.get(&(file.dev, file.ino)).filter(|judged| judged.generation == file.generation);
+        judged.is_some_and(|judged| match &judged.probes {
+            Some(Probes { set: Set::Each(links), .. }) => links.contains_key(&process),
+            Some(Probes { set: Set::All(_), .. }) | None => true,
+        })
+    }
+
     /// May a file have links of several processes, from now on, when this one gets its own, or from before? Not where a
     /// target may switch stacks.
     pub fn may_have_several(&mut self, process: u32) -> bool {

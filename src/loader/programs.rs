@@ -55,6 +55,12 @@ pub enum Scope {
     Node,
 }
 
+/// How many requests, or operations, may be in flight at once. The kernel makes such tables whole at the start: 2 ms for
+/// each 65536 entries (measured).
+fn in_flight(cpus: u32) -> u32 {
+    (cpus * 8192).clamp(16384, 65536)
+}
+
 /// Opens the object for one trace; only the programs of these groups are to be loaded.
 pub fn open<'obj>(
     store: &'obj mut MaybeUninit<OpenObject>,
@@ -135,6 +141,18 @@ pub fn open<'obj>(
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
     data.iot_next_process = options.reserved + 1;
     open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
+    let maps = &mut open.maps;
+    for map in [
+        &mut maps.iot_bios,
+        &mut maps.iot_requests,
+        &mut maps.iot_inserts,
+        &mut maps.iot_ops,
+        &mut maps.iot_submitters,
+        &mut maps.iot_promises,
+    ] {
+        map.set_max_entries(in_flight(cpus)).context("table of what is in flight")?;
+    }
     if options.aggregate {
         let entries = rows.len() as u32 + sums::BLOCK_OPS;
         open.maps.iot_rests.set_max_entries(entries).context("table of sums")?;

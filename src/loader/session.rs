@@ -315,6 +315,10 @@ impl<'obj> Session<'obj> {
             self.engine.forget(process);
         }
         if let Some(file) = asked
+            && self.is_prepared(pid, file)
+        {
+            self.mark(file, true);
+        } else if let Some(file) = asked
             && self.engine.is_judged(pid, file)
         {
             self.mark(file, true);
@@ -331,6 +335,12 @@ impl<'obj> Session<'obj> {
             }
         }
         self.new_layers(before)
+    }
+
+    /// Did a process wait for the probes of this file before it mapped it?
+    fn is_prepared(&self, pid: u32, file: FileKey) -> bool {
+        let begun = self.process_of(pid).filter(|process| self.begun.contains(process));
+        begun.is_some_and(|process| self.engine.has_set(process, file))
     }
 
     /// Before a call of a held command goes on: the probes that its process needs from then on. Nothing is lost

@@ -40,8 +40,8 @@ pub fn of(family: Family, elf: &Elf, bytes: &[u8]) -> Option<String> {
 }
 
 fn between(bytes: &[u8], before: &[u8], after: &[u8]) -> Option<String> {
-    let starts = bytes.windows(before.len()).enumerate().filter(|(_, w)| *w == before).map(|(at, _)| at + before.len());
-    starts.into_iter().find_map(|at| {
+    memchr::memmem::find_iter(bytes, before).find_map(|at| {
+        let at = at + before.len();
         let rest = bytes.get(at..)?;
         let rest = rest.get(..LONGEST).unwrap_or(rest);
         let end = rest.windows(after.len()).position(|w| w == after)?;
