@@ -9,6 +9,7 @@ use arrow_array::types::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type}
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray,
 };
+use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field};
 
 use crate::correlate::HashMap;
@@ -69,17 +70,21 @@ pub fn array<'a, C: Cell + 'a>(cells: impl Iterator<Item = &'a C>) -> Result<Arr
 
 /// A column of a batch, ready to be read cell by cell.
 pub struct Reading<C: Cell> {
-    array: ArrayRef,
+    nulls: Option<NullBuffer>,
     view: <C::Value as Value>::View,
 }
 
 impl<C: Cell> Reading<C> {
     pub fn new(array: &ArrayRef) -> Result<Self> {
-        Ok(Self { array: Arc::clone(array), view: C::Value::view(array)? })
+        Ok(Self { nulls: array.nulls().cloned(), view: C::Value::view(array)? })
     }
 
     pub fn get(&self, row: usize) -> Result<C> {
-        let value = if self.array.is_null(row) { None } else { Some(C::Value::get(&self.view, row)?) };
+        let value = if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            None
+        } else {
+            Some(C::Value::get(&self.view, row)?)
+        };
         C::from_value(value).context("null where a value must be")
     }
 }

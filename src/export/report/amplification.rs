@@ -1,6 +1,6 @@
 //! Bytes from the program's own calls down to the device: what each layer makes of what it was asked.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use super::layers::{Bytes, is_data};
 use super::own::{Place, Places, is_phase};
 use super::source::Source;
 use crate::catalog::COPIES;
+use crate::correlate::HashMap;
 use crate::correlate::rows::{Block, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
@@ -209,7 +210,7 @@ impl Chains {
         // Opaque calls that are reached from the program's own calls through opaque calls only.
         let mut reached = HashSet::new();
         let mut fresh: Vec<i64> = opaque.iter().filter(|(_, o)| o.parent.is_none()).map(|(id, _)| *id).collect();
-        let mut children = HashMap::<i64, Vec<i64>>::new();
+        let mut children = HashMap::<i64, Vec<i64>>::default();
         for (id, parent) in opaque.iter().filter_map(|(id, o)| o.parent.map(|p| (*id, p))) {
             children.entry(parent).or_default().push(id);
         }
@@ -223,7 +224,7 @@ impl Chains {
         }
         let mut places = Places::default();
         // Calls that copy and count: their halves that read do, too.
-        let mut copies = HashMap::new();
+        let mut copies = HashMap::default();
         source.spans(&mut |span| {
             let called = places.of(span).call.map_or(span.layer, |(_, layer)| layer);
             let above = span.parent_id.filter(|parent| reached.contains(parent)).and_then(|parent| opaque.get(&parent));

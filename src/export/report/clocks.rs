@@ -1,9 +1,10 @@
 //! How far the clocks of nodes are apart, from calls that no process can leave before all have entered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::correlate::HashMap;
 use crate::correlate::rows::Span;
 use crate::words::flag;
 
@@ -132,7 +133,7 @@ impl Meetings {
     /// Who met whom, given the node of a call.
     pub fn attendances(mut self, host_of: impl Fn(i64) -> Option<usize>) -> Vec<Attendance> {
         self.seen.sort_by_key(|m| m.begin);
-        let mut times = HashMap::<(usize, i64), HashMap<i64, usize>>::new();
+        let mut times = HashMap::<(usize, i64), HashMap<i64, usize>>::default();
         let mut met = Vec::new();
         for m in &self.seen {
             let Some(host) = host_of(m.span_id) else { continue };

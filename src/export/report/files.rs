@@ -1,6 +1,6 @@
 //! The files that took the most time, the layers that touched them and the handles they were used through.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use roaring::RoaringBitmap;
@@ -10,6 +10,7 @@ use super::header::{Header, Quality};
 use super::heavy::Heavy;
 use super::layers::{Bytes, is_data};
 use super::source::Source;
+use crate::correlate::HashMap;
 use crate::correlate::rows::{File, FileRollup, Handle, Span};
 use crate::words::{KINDS, Kind, Layer, flag};
 
@@ -110,7 +111,7 @@ impl Files {
             let _ = if is_library(file.role) { libraries.insert(id) } else { libraries.remove(id) };
             Ok(())
         })?;
-        Ok(Self { figures: Heavy::new(room), all: RoaringBitmap::new(), libraries, of_libraries: HashMap::new() })
+        Ok(Self { figures: Heavy::new(room), all: RoaringBitmap::new(), libraries, of_libraries: HashMap::default() })
     }
 
     /// The figures of a file in a layer, where a call takes so long; none of files that are not counted.
@@ -194,7 +195,7 @@ impl Files {
             Some(row(id, layers?, quality))
         };
         let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
-        let mut handles = HashMap::<i32, Handle>::new();
+        let mut handles = HashMap::<i32, Handle>::default();
         source.handles(&mut |handle| {
             handles.remove(&handle.handle_id);
             if handle.file_id.is_some_and(|id| rows.iter().any(|row| row.file_id == id)) {

@@ -1,7 +1,7 @@
 //! What weighs most of more things than there is room for. Pure.
 
+use crate::correlate::HashMap;
 use roaring::RoaringBitmap;
-use std::collections::HashMap;
 
 /// Values of things by id, of which those stay that weigh most: when there is no room left, the middle one of all weights is
 /// taken off each of them, and those that have nothing left are let go (Misra and Gries, "Finding repeated elements", Science
@@ -21,7 +21,7 @@ pub struct Heavy<T> {
 
 impl<T: Default> Heavy<T> {
     pub fn new(room: usize) -> Self {
-        Self { room, kept: HashMap::new(), gone: RoaringBitmap::new(), off: 0, partial: false, closed: false }
+        Self { room, kept: HashMap::default(), gone: RoaringBitmap::new(), off: 0, partial: false, closed: false }
     }
 
     /// The value of a thing that is so much heavier now. None, when it is not one of those counted.

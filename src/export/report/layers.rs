@@ -1,10 +1,9 @@
 //! Calls, times, bytes and errors per layer and per function.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
 use super::header::Quality;
+use crate::correlate::HashMap;
 use crate::correlate::hist::{Histogram, REPORT_BITS, bucket_bounds};
 use crate::correlate::rows::{Block, FileRollup, Hist, Span};
 use crate::words::{Kind, LAYERS, Layer};

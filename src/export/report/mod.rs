@@ -18,7 +18,7 @@ mod slowest;
 mod source;
 mod union;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -37,6 +37,7 @@ pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Origin, Source, Thing};
 pub use union::Union;
 
+use crate::correlate::HashMap;
 use crate::export::text;
 use crate::words::flag;
 use header::Quality;
@@ -173,7 +174,7 @@ pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
 /// Fills in the names of the files and objects that the report shows.
 fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]) -> Result<()> {
     let mut wanted: HashSet<i32> = files.iter().map(|file| file.file_id).collect();
-    let mut objects = HashMap::<i32, Option<String>>::new();
+    let mut objects = HashMap::<i32, Option<String>>::default();
     for call in slowest.iter_mut() {
         call.tree.each(&mut |node| {
             wanted.extend(node.file_id);

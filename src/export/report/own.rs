@@ -1,8 +1,7 @@
 //! Which call of the program's own a span is part of, and which phase: phases are around the program's calls, and not
 //! calls that the program makes of a layer.
 
-use std::collections::HashMap;
-
+use crate::correlate::HashMap;
 use crate::correlate::rows::{SEQ_BITS, Span};
 use crate::words::{Kind, Layer, flag};
 

@@ -1,12 +1,13 @@
 //! What happened inside each phase, layer by layer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::header::Quality;
 use super::layers::{Bytes, is_data};
 use super::own::{Place, is_phase};
+use crate::correlate::HashMap;
 use crate::correlate::rows::Span;
 use crate::words::{Kind, LAYERS, Layer, flag};
 

@@ -1,6 +1,6 @@
 //! What each rank, or each process without one, did and how unevenly the work was spread.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use super::header::{Header, Quality};
 use super::layers::is_data;
 use super::own::Place;
 use super::source::{Source, Thing};
+use crate::correlate::HashMap;
 use crate::correlate::rows::{FileRollup, Process, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
@@ -118,7 +119,7 @@ impl Works {
 
     /// Ranks in order, then processes without a rank; also counts both in the header.
     pub fn finish(self, source: &mut dyn Source, quality: &Quality, header: &mut Header) -> Result<Ranks> {
-        let mut known = HashMap::<i32, (Option<i32>, i32, Option<String>)>::new();
+        let mut known = HashMap::<i32, (Option<i32>, i32, Option<String>)>::default();
         source.processes(&mut |p: &Process| {
             known.insert(p.process_ix, (p.rank, p.pid, p.exe.clone()));
             Ok(())

@@ -1,13 +1,14 @@
 //! The slowest calls, each as a tree from the program's call down to its block requests.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use anyhow::Result;
 use serde::Serialize;
 
 use super::own::Place;
 use super::source::Source;
+use crate::correlate::HashMap;
 use crate::correlate::rows::{Block, BlockLink, SEQ_BITS, Span};
 use crate::words::flag;
 
@@ -120,9 +121,13 @@ impl Slowest {
         }
         let heap = self.by_op.entry(span.op).or_default();
         let Span { dur_ns, span_id: id, root_id, start_ns, .. } = *span;
-        heap.push(Reverse(Slow { dur_ns, id, root_id, start_ns }));
-        if heap.len() > TOP_OF_OP {
-            heap.pop();
+        let slow = Slow { dur_ns, id, root_id, start_ns };
+        if heap.len() < TOP_OF_OP {
+            heap.push(Reverse(slow));
+        } else if let Some(mut least) = heap.peek_mut()
+            && slow > least.0
+        {
+            *least = Reverse(slow);
         }
     }
 
@@ -157,7 +162,7 @@ impl Trees {
             return Ok(trees);
         }
         let roots = calls.iter().map(|call| call.root_id).collect();
-        let mut inside = HashMap::<i64, i64>::new();
+        let mut inside = HashMap::<i64, i64>::default();
         source.spans_of_roots(&roots, &mut |span| {
             let Some(call) = calls.iter().find(|call| call.holds(span)) else { return Ok(()) };
             let kept = trees.spans.entry(call.id).or_default();
@@ -210,7 +215,7 @@ impl Trees {
             let mut spans = self.spans.remove(&root).unwrap_or_default();
             spans.sort_by_key(|s| (s.start_ns, s.span_id));
             let calls = spans.len() + self.left_out.get(&root).copied().unwrap_or(0);
-            let mut below = HashMap::<i64, Vec<Span>>::new();
+            let mut below = HashMap::<i64, Vec<Span>>::default();
             let mut top = None;
             for span in spans {
                 match span.parent_id {

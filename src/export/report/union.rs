@@ -1,12 +1,13 @@
 //! Several datasets as one source: ids of things and times are made distinct and comparable, and found back at the end.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
 use super::source::{Each, Origin, Source, Thing};
 use super::{Clock, NodeRow};
+use crate::correlate::HashMap;
 use crate::correlate::rows::{
     Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
 };
@@ -364,9 +365,9 @@ impl Source for Union {
 
     /// Totals go on from one dataset to the next.
     fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
-        let mut totals = HashMap::<(&'static str, Option<String>), f64>::new();
+        let mut totals = HashMap::<(&'static str, Option<String>), f64>::default();
         for part in &self.parts {
-            let mut now = HashMap::new();
+            let mut now = HashMap::default();
             part.dataset.rows(|mut row: Metric| {
                 let key = (row.name, row.label.clone());
                 now.insert(key.clone(), row.value);
