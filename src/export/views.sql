@@ -18,6 +18,9 @@
 -- Datasets of --flight of one trace have rows in common: look at one at a time.
 -- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
 
+-- Views lead to the same parts again and again: what their ends say of them is read once, and again when they have changed.
+SET parquet_metadata_cache = true;
+
 -- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 
 -- The datasets, by their directory: whose they are, of which run (the beginning of its trace), and when they began on the two

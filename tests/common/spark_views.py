@@ -94,7 +94,7 @@ def views(text):
     plain = re.sub(r"--[^\n]*", "", text)
     layers = RANK.search(plain)[1]
     statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
-    translated = [spark(s, layers) for s in statements if not RANK.match(s)]
+    translated = [spark(s, layers) for s in statements if not RANK.match(s) and not s.startswith("SET ")]
     return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)
 
 
