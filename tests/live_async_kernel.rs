@@ -275,8 +275,8 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
 fn operations_that_find_no_room_in_the_kernels_table_are_counted() {
     // More than `iot_ops` of bpf/operation.h holds, and some when it is empty again.
     const AT_ONCE: usize = 70_000;
-    let room = (libbpf_rs::num_possible_cpus().unwrap() * 8192).clamp(16_384, 65_536);
     const LATER: usize = 100;
+    let room = (libbpf_rs::num_possible_cpus().unwrap() * 8192).clamp(16_384, 65_536);
     let work = live::scratch();
     let program = programs::build("pending");
     let file = work.path().join("file");

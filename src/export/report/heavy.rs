@@ -90,7 +90,7 @@ mod tests {
         fn what_weighs_much_stays_and_is_counted(
             things in proptest::collection::vec((0..60, 0..1000_i64), 1..2000), room in 2..20_usize,
         ) {
-            let mut exact = HashMap::<i32, i64>::new();
+            let mut exact = HashMap::<i32, i64>::default();
             let mut heavy = Heavy::<i64>::new(room);
             let count = |heavy: &mut Heavy<i64>| {
                 for (id, weight) in &things {
@@ -116,7 +116,7 @@ mod tests {
             if partial {
                 count(&mut heavy);
             }
-            let mut sums = HashMap::<i32, i64>::new();
+            let mut sums = HashMap::<i32, i64>::default();
             for (id, weight) in &things {
                 *sums.entry(*id).or_default() += weight;
             }

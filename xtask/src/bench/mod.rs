@@ -3,6 +3,7 @@
 mod calls;
 mod capacity;
 mod memory;
+mod other;
 mod parts;
 mod phases;
 mod runs;

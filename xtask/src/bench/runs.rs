@@ -1,12 +1,14 @@
 //! What tracing adds to whole runs of programs: how long they take untraced, traced, and under strace.
 
 use anyhow::{Context, Result, bail};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use super::memory::Disk;
+use super::other::Other;
 use super::turns::{Turns, table};
-use super::{Bench, calls_and_losses, said};
+use super::{Bench, calls_and_losses, number, said};
 use crate::programs;
 
 /// How a program runs.
@@ -16,6 +18,8 @@ enum Way {
     Traced,
     /// `--aggregate`.
     Summed,
+    /// Another process with the same libraries is traced.
+    Beside,
     Strace,
     /// Not a time: bytes of the dataset for each call in it.
     Bytes,
@@ -30,6 +34,8 @@ enum On {
     Disk,
     /// A disk in memory, as fast in each run: what differs is what tracing adds.
     Memory,
+    /// A file system in memory without a disk: of loops of one call, which would wait for the disk most of the time.
+    Pages,
 }
 
 /// A program, as lines for a shell in an empty directory.
@@ -40,82 +46,128 @@ struct Run {
     prepare: &'static str,
     before: &'static str,
     command: &'static str,
+    /// By its own clock: what a call takes, in ns, which it prints behind these words, and how many calls there are of each.
+    /// Otherwise by the clock of the shell that starts it.
+    own: Option<(&'static [&'static str], f64)>,
+    /// The program whose libraries another process has that is traced.
+    beside: Option<&'static str>,
     /// strace is worth a comparison, and can be waited for.
     strace: bool,
+    /// How many times as long as untraced it may take.
+    goals: &'static [(Way, f64)],
 }
 
-/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `H5LOOP`, `RECORDS`: our own programs; `MPIRUN`: two processes.
+/// What most are.
+const PLAIN: Run = Run {
+    what: "",
+    on: On::Memory,
+    prepare: "",
+    before: "",
+    command: "",
+    own: None,
+    beside: None,
+    strace: false,
+    goals: &[],
+};
+
+/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `FGETC`, `H5LOOP`, `IORLIKE`, `RECORDS`: our own programs; `MPIRUN`: two processes,
+/// `MPIRUN4`: four.
 const RUNS: &[Run] = &[
     Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed, on the disk of `--dir`",
         on: On::Disk,
-        prepare: "",
         before: "rm -f data.h5; sync",
         command: "MPIRUN CHECKPOINT data.h5 128",
-        strace: false,
+        ..PLAIN
     },
     Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed",
-        on: On::Memory,
-        prepare: "",
         before: "rm -f data.h5; sync",
         command: "MPIRUN CHECKPOINT data.h5 128",
-        strace: false,
+        ..PLAIN
     },
     Run {
         what: "parallel HDF5, MPI-IO, POSIX and stdio, 2 ranks, small calls",
-        on: On::Memory,
-        prepare: "",
         before: "rm -rf out; sync",
         command: "MPIRUN DEMO out 20",
-        strace: false,
+        ..PLAIN
     },
     Run {
         what: "serial HDF5, 20 000 H5Dwrite and H5Dread of 16 KiB",
-        on: On::Memory,
-        prepare: "",
+        on: On::Pages,
         before: "rm -f loop.h5; sync",
         command: "H5LOOP loop.h5 20000",
-        strace: false,
+        own: Some((&["write", "read"], 20_000.0)),
+        beside: Some("H5LOOP"),
+        goals: &[(Way::Traced, 1.8), (Way::Beside, 1.1)],
+        ..PLAIN
     },
     Run {
         what: "PnetCDF, 2 ranks, 20 000 collective writes of 512 bytes",
-        on: On::Memory,
-        prepare: "",
+        on: On::Pages,
         before: "rm -f collective.nc; sync",
         command: "MPIRUN COLLECTIVES collective.nc 20000",
-        strace: false,
+        own: Some((&["put"], 20_000.0)),
+        beside: Some("COLLECTIVES"),
+        goals: &[(Way::Traced, 1.5), (Way::Beside, 1.1)],
+        ..PLAIN
+    },
+    Run {
+        what: "MPI-IO as IOR does it, 4 ranks, 5000 writes and reads of 4 KiB each",
+        on: On::Pages,
+        before: "rm -f ior.data; sync",
+        command: "MPIRUN4 IORLIKE mpiio ior.data 5000",
+        own: Some((&["write", "read"], 5000.0)),
+        beside: Some("IORLIKE"),
+        goals: &[(Way::Beside, 1.1)],
+        ..PLAIN
+    },
+    Run {
+        what: "HDF5 as IOR does it, 4 ranks, 3000 writes and reads of 16 KiB each",
+        on: On::Pages,
+        before: "rm -f ior.h5; sync",
+        command: "MPIRUN4 IORLIKE hdf5 ior.h5 3000",
+        own: Some((&["write", "read"], 3000.0)),
+        beside: Some("IORLIKE"),
+        goals: &[(Way::Traced, 1.45), (Way::Beside, 1.1)],
+        ..PLAIN
+    },
+    Run {
+        what: "fgetc, 2 million bytes",
+        on: On::Pages,
+        prepare: "head -c 2000000 /dev/zero > bytes.data",
+        command: "FGETC bytes.data 1",
+        own: Some((&["fgetc"], 2_000_001.0)),
+        beside: Some("FGETC"),
+        goals: &[(Way::Traced, 1.1), (Way::Beside, 1.1)],
+        ..PLAIN
     },
     Run {
         what: "2 million records of 64 bytes through stdio",
-        on: On::Memory,
-        prepare: "",
         before: "rm -f records.data; sync",
         command: "RECORDS records.data",
-        strace: false,
+        goals: &[(Way::Traced, 1.3)],
+        ..PLAIN
     },
     Run {
         what: "fio, 4 KiB random reads, direct, depth 16, 1 GiB",
-        on: On::Memory,
         prepare: "fio --name=a --size=256m --rw=write --bs=1m --end_fsync=1 --filename=fio.data",
-        before: "",
         command: "fio --name=a --ioengine=libaio --direct=1 --bs=4k --rw=randread --iodepth=16 --norandommap \
                   --size=256m --io_size=1g --filename=fio.data",
-        strace: false,
+        goals: &[(Way::Traced, 1.5)],
+        ..PLAIN
     },
     Run {
         what: "tar x of /usr/include",
-        on: On::Memory,
         prepare: "tar -C /usr -cf include.tar include",
         before: "rm -rf include; sync",
         command: "tar -xf include.tar",
+        goals: &[(Way::Traced, 1.05)],
         strace: true,
+        ..PLAIN
     },
     Run {
         what: "python3 imports 60 modules, 10 times",
-        on: On::Memory,
-        prepare: "",
-        before: "",
         command: "for i in 1 2 3 4 5 6 7 8 9 10; do python3 -c 'import argparse, ast, asyncio, base64, bz2, calendar, \
                   cmd, code, codecs, collections, concurrent.futures, configparser, csv, ctypes, datetime, decimal, \
                   difflib, dis, doctest, email.message, fileinput, fractions, ftplib, functools, getpass, gettext, glob, \
@@ -123,7 +175,9 @@ const RUNS: &[Run] = &[
                   lzma, mailbox, mimetypes, multiprocessing.pool, optparse, pathlib, pdb, pickletools, platform, \
                   plistlib, pprint, random, shelve, smtplib, sqlite3, ssl, statistics, tarfile, tempfile, timeit, \
                   unittest, urllib.request, uuid, xml.dom.minidom, xml.etree.ElementTree, zipfile'; done",
+        goals: &[(Way::Traced, 1.1)],
         strace: true,
+        ..PLAIN
     },
 ];
 
@@ -131,21 +185,33 @@ const RUNS: &[Run] = &[
 const TIMED: &str = "a=$EPOCHREALTIME; { COMMAND; } >command.out; s=$?; b=$EPOCHREALTIME; echo took $(( (${b/./} - ${a/./}) * 1000 )); exit $s";
 
 /// The columns: a way, its name, the way whose times it is compared with.
-const COLUMNS: [(Way, &str); 3] =
-    [(Way::Traced, "traced"), (Way::Summed, "with --aggregate"), (Way::Strace, "strace -f")];
+const COLUMNS: [(Way, &str); 4] = [
+    (Way::Traced, "traced"),
+    (Way::Summed, "with --aggregate"),
+    (Way::Beside, "beside a traced process"),
+    (Way::Strace, "strace -f"),
+];
 
 pub fn run(bench: &Bench) -> Result<String> {
     let own = [
         ("CHECKPOINT", bench.compile("checkpoint", &programs::openmpi("mpicc"), &["hdf5-openmpi"])?),
         ("COLLECTIVES", bench.compile("collectives", &programs::openmpi("mpicc"), &["pnetcdf"])?),
         ("H5LOOP", bench.compile("h5_loop", "cc", &["hdf5-serial"])?),
+        ("IORLIKE", bench.compile("ior_like", &programs::openmpi("mpicc"), &["hdf5-openmpi"])?),
+        ("FGETC", bench.compile("fgetc", "cc", &[])?),
         ("RECORDS", bench.compile("records", "cc", &[])?),
         ("DEMO", bench.program("demo")?),
+        // Before the shorter name.
+        ("MPIRUN4", format!("{} --allow-run-as-root --oversubscribe -np 4", programs::openmpi("mpirun"))),
         ("MPIRUN", format!("{} --allow-run-as-root --oversubscribe -np 2", programs::openmpi("mpirun"))),
     ];
     let script = |line: &str| own.iter().fold(line.to_owned(), |line, (name, is)| line.replace(name, is));
     let memory = Disk::make(&bench.work)?;
-    let dir = |run: &Run| if run.on == On::Disk { bench.work.clone() } else { memory.dir.clone() };
+    let dir = |run: &Run| match run.on {
+        On::Disk => bench.work.clone(),
+        On::Memory => memory.dir.clone(),
+        On::Pages => memory.pages.clone(),
+    };
     for run in RUNS {
         shell(&dir(run), run.prepare)?;
         // The first run of all finds its files and libraries, and its place on the disk, as none after it does.
@@ -153,8 +219,11 @@ pub fn run(bench: &Bench) -> Result<String> {
         shell(&dir(run), &script(run.command))?;
     }
     let ways = |row: usize| {
-        let strace = RUNS.get(row).is_some_and(|run| run.strace).then_some(Way::Strace);
-        [Way::Alone, Way::Traced, Way::Bytes, Way::Lost, Way::Summed].into_iter().chain(strace).collect()
+        let run = RUNS.get(row);
+        let strace = run.is_some_and(|run| run.strace).then_some(Way::Strace);
+        let beside = run.and_then(|run| run.beside).map(|_| Way::Beside);
+        let always = [Way::Alone, Way::Traced, Way::Bytes, Way::Lost, Way::Summed];
+        always.into_iter().chain(beside).chain(strace).collect()
     };
     let turns = Turns::measure(bench.rounds, RUNS.len(), ways, |row, way| {
         let run = RUNS.get(row).context("no such run")?;
@@ -165,40 +234,66 @@ pub fn run(bench: &Bench) -> Result<String> {
             _ => {}
         }
         shell(&dir(run), run.before)?;
+        let other = run.beside.filter(|_| way == Way::Beside);
+        let _other = other.map(|program| Other::with_libraries(bench, &script(program))).transpose()?;
         let timed = script(&TIMED.replace("COMMAND", run.command));
         let line = ["bash", "-c", &timed];
         let mut command = match way {
-            Way::Alone => Command::new("env"),
             Way::Traced => bench.recording(&["--"]),
             Way::Summed => bench.recording(&["--aggregate", "--"]),
-            _ => Command::new("strace"),
+            Way::Strace => Command::new("strace"),
+            _ => Command::new("env"),
         };
         if way == Way::Strace {
             command.args(["-f", "-o", "/dev/null"]);
         }
-        said(command.args(line).current_dir(dir(run)), "took")
+        let took = said(command.args(line).current_dir(dir(run)), "took")?;
+        let Some((words, calls)) = run.own else { return Ok(took) };
+        let out = dir(run).join("command.out");
+        let out = fs::read_to_string(&out).with_context(|| out.display().to_string())?;
+        let each = words.iter().map(|word| number(&out, word).with_context(|| format!("no '{word}' in {out:?}")));
+        Ok(each.sum::<Result<f64>>()? * calls)
     })?;
-    let rows: Vec<Vec<String>> = RUNS
-        .iter()
-        .enumerate()
-        .map(|(row, run)| {
-            let times = COLUMNS.map(|(way, _)| {
-                let (ns, ratio) = turns.against(row, way, Way::Alone);
-                if turns.has(row, way) { format!("{:+.0} ({ratio:.3})", ns / 1e6) } else { String::new() }
-            });
-            let alone = format!("{:.0}", turns.median(row, Way::Alone) / 1e6);
-            let rest =
-                [format!("{:.1}", turns.median(row, Way::Bytes)), format!("{:.0}", turns.median(row, Way::Lost))];
-            [run.what.to_owned(), alone].into_iter().chain(times).chain(rest).collect()
-        })
-        .collect();
+    Ok(added(&turns) + &goals(&turns))
+}
+
+fn added(turns: &Turns<Way>) -> String {
+    let row = |(row, run): (usize, &Run)| -> Vec<String> {
+        let times = COLUMNS.map(|(way, _)| {
+            let (ns, ratio) = turns.against(row, way, Way::Alone);
+            if turns.has(row, way) { format!("{:+.0} ({ratio:.3})", ns / 1e6) } else { String::new() }
+        });
+        let alone = format!("{:.0}", turns.median(row, Way::Alone) / 1e6);
+        let rest = [format!("{:.1}", turns.median(row, Way::Bytes)), format!("{:.0}", turns.median(row, Way::Lost))];
+        [run.what.to_owned(), alone].into_iter().chain(times).chain(rest).collect()
+    };
+    let rows: Vec<Vec<String>> = RUNS.iter().enumerate().map(row).collect();
     let heads: Vec<&str> = ["run", "untraced"]
         .into_iter()
         .chain(COLUMNS.map(|(_, name)| name))
         .chain(["bytes per call on disk", "lost"])
         .collect();
-    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians. Files are on a disk in memory but where `--dir` is said";
-    Ok(table(title, &heads, &rows))
+    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians. Of loops of one call, the time of the loop by the program's own clock. Files are on a disk in memory but where `--dir` is said, those of such loops in memory without a disk";
+    table(title, &heads, &rows)
+}
+
+fn goals(turns: &Turns<Way>) -> String {
+    let row = |(row, run): (usize, &Run)| -> Vec<Vec<String>> {
+        let goal = |(way, goal): &(Way, f64)| {
+            let name = COLUMNS.iter().find(|(of, _)| of == way).map_or("", |(_, name)| name);
+            let (_, ratio) = turns.against(row, *way, Way::Alone);
+            [run.what, name, &format!("{goal}"), &format!("{ratio:.3}"), verdict(ratio, *goal)]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        run.goals.iter().map(goal).collect()
+    };
+    let rows: Vec<Vec<String>> = RUNS.iter().enumerate().flat_map(row).collect();
+    table("Goals: how many times as long as untraced, at most", &["run", "way", "goal", "ratio", ""], &rows)
+}
+
+fn verdict(ratio: f64, goal: f64) -> &'static str {
+    if ratio <= goal { "met" } else { "**missed**" }
 }
 
 fn shell(dir: &Path, line: &str) -> Result<()> {
@@ -212,6 +307,21 @@ fn shell(dir: &Path, line: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_goal_that_was_not_measured_is_missed() {
+        assert_eq!(
+            [1.0, 1.1, 1.2, f64::NAN].map(|ratio| verdict(ratio, 1.1)),
+            ["met", "met", "**missed**", "**missed**"]
+        );
+    }
+
+    #[test]
+    fn what_runs_beside_a_traced_process_has_a_goal() {
+        for run in RUNS {
+            assert_eq!(run.beside.is_some(), run.goals.iter().any(|(way, _)| *way == Way::Beside), "{}", run.what);
+        }
+    }
 
     #[test]
     fn the_time_is_said_without_the_output_of_the_command() {

@@ -1,11 +1,12 @@
 //! The ways in which a program is run: untraced, traced, and under what others would measure it with.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use super::calls::Cost;
+use super::other::Other;
 use super::{Bench, said};
 use crate::shell;
 
@@ -103,7 +104,7 @@ impl<'a> Ways<'a> {
             Way::Traced => said(&mut traced(&[])),
             Way::Summed => said(&mut traced(&["--aggregate"])),
             Way::Beside => {
-                let _other = Other::start(self.bench, cost.layers)?;
+                let _other = Other::start(self.bench, &["--layers", cost.layers], None)?;
                 said(&mut alone())
             }
             Way::Floor => said(&mut floor("it")),
@@ -116,44 +117,6 @@ impl<'a> Ways<'a> {
             Way::PerfTrace => said(Command::new("perf").args(["trace", "-o", "/dev/null", "--"]).args(args)),
             Way::Strace => said(Command::new("strace").args(["-f", "-o", "/dev/null"]).args(args)),
         }
-    }
-}
-
-/// A traced process that does nothing, and its tracer.
-struct Other {
-    sleeper: Child,
-    tracer: Child,
-}
-
-impl Other {
-    fn start(bench: &Bench, layers: &str) -> Result<Self> {
-        let sleeper = Command::new("sleep").arg("1000").spawn().context("cannot start sleep")?;
-        let output = bench.work.join("beside");
-        let _ = fs::remove_dir_all(&output);
-        let mut command = bench.tracer();
-        command.args(["--layers", layers, "-p", &sleeper.id().to_string(), "-o"]).arg(&output);
-        let tracer = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start the tracer")?;
-        let mut other = Self { sleeper, tracer };
-        // It has attached everything when the first parts are closed, 5 s after its start.
-        for _ in 0..600 {
-            if output.join("coverage-00002.parquet").exists() {
-                return Ok(other);
-            }
-            if let Some(status) = other.tracer.try_wait().context("waiting for the tracer")? {
-                bail!("the tracer of another process ended: {status}");
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        bail!("the tracer of another process did not begin within a minute")
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        // The tracer ends with the last process that it traces.
-        let _ = self.sleeper.kill();
-        let _ = self.sleeper.wait();
-        let _ = self.tracer.wait();
     }
 }
 
