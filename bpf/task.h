@@ -178,10 +178,6 @@ struct {
 	__type(value, struct iot_task);
 } iot_tasks SEC(".maps");
 
-/*
- * Room for one text and one C stream, per task: per CPU they could be overwritten by whatever preempts us. On the stack, whose
- * 512 bytes all functions of a chain of calls share on kernels before 6.13, there is none.
- */
 /* A path that is being written, innermost component first: where the walk is, and what stands in `bytes`. */
 struct iot_walk {
 	u64 dentry;
@@ -190,6 +186,10 @@ struct iot_walk {
 	u32 cut;
 };
 
+/*
+ * Room for one text and one C stream, per task: per CPU they could be overwritten by whatever preempts us. On the stack, whose
+ * 512 bytes all functions of a chain of calls share on kernels before 6.13, there is none.
+ */
 struct iot_scratch {
 	struct iot_file file; /* the longest header; texts use its place too */
 	u8 bytes[IOT_TEXT_MAX + 256];
