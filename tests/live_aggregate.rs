@@ -313,7 +313,8 @@ fn the_whole_node_is_summed_up_unless_it_is_recorded() {
             .arg("--")
             .arg(&program)
             .arg(&dir)
-            .args(["1", "1000", "0"]);
+            // So many that no other process of the node comes before it among the functions that are shown.
+            .args(["1", "100000", "0"]);
         let output = tracer.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stderr).into_owned()
