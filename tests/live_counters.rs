@@ -113,9 +113,9 @@ fn are_close(counted: &BTreeMap<String, f64>, done: &BTreeMap<&str, f64>, progra
         let close = (truth - less * programs..=truth + more * programs).contains(&figure);
         assert!(close, "{figure}, {truth}: {counted:?}");
     }
-    // The program's clock ticks more coarsely, and its start, which is counted, takes longer on a busy machine.
+    // The program's clock ticks more coarsely.
     let ratio = counted["target_cpu_seconds"] / done["cpu"];
-    assert!((0.9..1.6).contains(&ratio), "{ratio}");
+    assert!((0.9..1.3).contains(&ratio), "{ratio}");
     assert!(counted.contains_key("target_cpu_migrations"), "{counted:?}");
     assert!(done["minor"] >= 14_000.0 && done["switches"] >= 1400.0, "{done:?}");
 }
