@@ -219,6 +219,9 @@ struct iot_map {
 	u64 ino;
 	u32 dev;
 	u32 generation;
+	u64 sec; /* when the file was last written */
+	u32 nsec;
+	u32 pad2;
 };
 
 /* iot_bio.flags */

@@ -95,7 +95,7 @@ _Static_assert(sizeof(struct iot_file) == 112, "header of a file");
 _Static_assert(sizeof(struct iot_thread) == 48, "thread");
 _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_group) == 32, "header of a control group");
-_Static_assert(sizeof(struct iot_map) == 32, "map");
+_Static_assert(sizeof(struct iot_map) == 48, "map");
 _Static_assert(sizeof(struct iot_real) == 48, "question");
 _Static_assert(sizeof(struct iot_bio) == 80, "bio");
 _Static_assert(sizeof(struct iot_req) == 88, "request");

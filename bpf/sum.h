@@ -307,7 +307,7 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 	u64 bytes = 0, time;
 	bool known;
 
-	/* Where nothing is summed up the kernel need not check the rest: it checks such functions whether they are called or not. */
+	/* the kernel checks such functions whether they are called or not: nothing is left of it where nothing is summed up */
 	if (!iot_cfg.aggregate || !m || !s || !c)
 		return 0;
 	key = m->key;

@@ -92,6 +92,8 @@ static __noinline void iot_mapped(struct file *file, bool moved)
 	e->ino = key.ino;
 	e->dev = key.dev;
 	e->generation = key.generation;
+	e->sec = pending.sec;
+	e->nsec = pending.nsec;
 	bpf_ringbuf_submit(e, BPF_RB_FORCE_WAKEUP);
 }
 

@@ -7,6 +7,9 @@ pub mod wire;
 
 pub use sum::{About, BUCKETS, Counts, Figures, SIZES, Sum, TIMES};
 
+/// When a file was last written: seconds and nanoseconds since 1970.
+pub type Written = (i64, i64);
+
 /// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
 ///
 /// A generation of 0 is unknown (`stat` does not tell it): it stands for whatever is known of (device, inode).

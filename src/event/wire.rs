@@ -6,7 +6,7 @@
 
 use super::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Kept, Message,
-    Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted,
+    Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted, Written,
 };
 use crate::skel::types as t;
 use plain::Plain;
@@ -169,7 +169,7 @@ const _: () = assert!(size_of::<t::iot_text>() == 32);
 const _: () = assert!(size_of::<t::iot_file>() == 112);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
-const _: () = assert!(size_of::<t::iot_map>() == 32);
+const _: () = assert!(size_of::<t::iot_map>() == 48);
 const _: () = assert!(size_of::<t::iot_group>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 80);
 const _: () = assert!(size_of::<t::iot_disk>() == 48);
@@ -243,8 +243,8 @@ pub enum WireError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapped {
     pub pid: u32,
-    /// None: a process that is to be looked at whole.
-    pub file: Option<FileKey>,
+    /// The file, and when it was last written. None: a process that is to be looked at whole.
+    pub file: Option<(FileKey, Written)>,
     /// A thread that was not its first has executed a program: what is attached to the process before is gone.
     pub moved: bool,
 }
@@ -512,9 +512,10 @@ impl Decoder {
             }
             t::iot_type::IOT_T_MAP => {
                 let m: &t::iot_map = get(kind, bytes)?;
+                let key = FileKey { dev: m.dev, generation: m.generation, ino: m.ino };
                 return Ok(Record::Mapped(Mapped {
                     pid: m.tgid,
-                    file: (m.ino != 0).then_some(FileKey { dev: m.dev, generation: m.generation, ino: m.ino }),
+                    file: (m.ino != 0).then_some((key, (m.sec as i64, i64::from(m.nsec)))),
                     moved: m.moved != 0,
                 }));
             }

@@ -7,8 +7,8 @@
 
 use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
-use crate::event::FileKey;
-use crate::loader::examine::{self, Examined, Examiner, Inode, Seen, Unreadable, Written};
+use crate::event::{FileKey, Written};
+use crate::loader::examine::{self, Examined, Examiner, Inode, Seen, Unreadable};
 use crate::loader::existing;
 use crate::loader::kernel::LibTier;
 use crate::loader::links::{self, ALL};
@@ -300,23 +300,13 @@ impl Engine {
         }
     }
 
-    /// Was this file, which a process has mapped, judged as it is now? An inode that came back with another generation
+    /// Was this file, which was last written then, judged as it is now? An inode that came back with another generation
     /// is another file, and so is one that was written since.
-    pub fn is_judged(&mut self, pid: u32, file: FileKey) -> bool {
-        let inode = (file.dev, file.ino);
-        self.is_current(file, || examine::last_written(pid, inode))
-    }
-
-    /// The same of a file that was last written then.
-    pub fn is_judged_since(&mut self, file: FileKey, written: Written) -> bool {
-        self.is_current(file, || Some(written))
-    }
-
-    fn is_current(&mut self, file: FileKey, written: impl FnOnce() -> Option<Written>) -> bool {
+    pub fn is_judged(&mut self, file: FileKey, written: Written) -> bool {
         let inode = (file.dev, file.ino);
         let Some(known) = self.judged.get_mut(&inode) else { return false };
         let same = known.generation == 0 || known.generation == file.generation;
-        if same && (known.written.is_none() || written().is_none_or(|now| known.written == Some(now))) {
+        if same && known.written.is_none_or(|then| then == written) {
             known.generation = file.generation;
             return true;
         }
@@ -324,13 +314,10 @@ impl Engine {
         false
     }
 
-    /// Was this file judged, and does this process have its probes, if it has any?
-    pub fn has_set(&self, process: u32, file: FileKey) -> bool {
-        let judged = self.judged.get(&(file.dev, file.ino)).filter(|judged| judged.generation == file.generation);
-        judged.is_some_and(|judged| match &judged.probes {
-            Some(Probes { set: Set::Each(links), .. }) => links.contains_key(&process),
-            Some(Probes { set: Set::All(_), .. }) | None => true,
-        })
+    /// Is this process to get probes of its own on this file, and does not have them?
+    pub fn lacks(&self, process: u32, inode: Inode) -> bool {
+        let probes = self.judged.get(&inode).and_then(|judged| judged.probes.as_ref());
+        probes.is_some_and(|probes| matches!(&probes.set, Set::Each(links) if !links.contains_key(&process)))
     }
 
     /// May a file have links of several processes, from now on, when this one gets its own, or from before? Not where a

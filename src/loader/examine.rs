@@ -1,5 +1,6 @@
 //! Looks into files that processes map, on a thread of its own: a file system may answer late or never.
 
+use crate::event::Written;
 use crate::loader::elf::Elf;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::outline::{self, Outline, Unread};
@@ -21,9 +22,6 @@ const AVOIDED: Duration = Duration::from_secs(30);
 
 /// A file by device (kernel encoding) and inode.
 pub type Inode = (u32, u64);
-
-/// When a file was last written: seconds, nanoseconds.
-pub type Written = (i64, i64);
 
 /// A file that a process maps, or is about to map.
 #[derive(Debug, Clone)]
@@ -182,12 +180,6 @@ pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
         return Err("its name stands for another file now".into());
     }
     Ok(file)
-}
-
-/// When a file that a process has mapped was last written. `None`: it is not to be seen there.
-pub fn last_written(pid: u32, inode: Inode) -> Option<Written> {
-    let mapping = code(pid)?.into_iter().find(|m| (m.dev, m.inode) == inode)?;
-    within(LIMIT, move || written(&open(pid, &mapping).ok()?)).flatten()
 }
 
 fn written(file: &File) -> Option<Written> {

@@ -55,12 +55,6 @@ pub enum Scope {
     Node,
 }
 
-/// How many requests, or operations, may be in flight at once. The kernel makes such tables whole at the start: 2 ms for
-/// each 65536 entries (measured).
-fn in_flight(cpus: u32) -> u32 {
-    (cpus * 8192).clamp(16384, 65536)
-}
-
 /// Opens the object for one trace; only the programs of these groups are to be loaded.
 pub fn open<'obj>(
     store: &'obj mut MaybeUninit<OpenObject>,
@@ -140,31 +134,35 @@ pub fn open<'obj>(
     }
     let data = open.maps.data_data.as_deref_mut().context("the BPF object has no data section")?;
     data.iot_next_process = options.reserved + 1;
-    open.maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    size_tables(&mut open, rows, options, layout)?;
+    Ok(open)
+}
+
+/// How many requests may be in flight at once. The kernel makes such tables whole at the start: 2 ms for each that has
+/// 65536 entries (measured).
+fn in_flight(cpus: u32) -> u32 {
+    cpus.saturating_mul(8192).clamp(16384, 65536)
+}
+
+/// Makes tables as large as this trace needs them.
+fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, layout: Layout) -> Result<()> {
     let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
+    let ops = rows.len() as u32 + sums::BLOCK_OPS;
     let maps = &mut open.maps;
-    for map in [
-        &mut maps.iot_bios,
-        &mut maps.iot_requests,
-        &mut maps.iot_inserts,
-        &mut maps.iot_ops,
-        &mut maps.iot_submitters,
-        &mut maps.iot_promises,
-    ] {
-        map.set_max_entries(in_flight(cpus)).context("table of what is in flight")?;
+    maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
+    for map in [&mut maps.iot_bios, &mut maps.iot_requests, &mut maps.iot_inserts] {
+        map.set_max_entries(in_flight(cpus)).context("table of requests")?;
     }
     if options.aggregate {
-        let entries = rows.len() as u32 + sums::BLOCK_OPS;
-        open.maps.iot_rests.set_max_entries(entries).context("table of sums")?;
-        open.maps.iot_hists.set_max_entries(entries).context("table of histograms")?;
+        maps.iot_rests.set_max_entries(ops).context("table of sums")?;
+        maps.iot_hists.set_max_entries(ops).context("table of histograms")?;
     } else {
-        for map in [&mut open.maps.iot_accesses, &mut open.maps.iot_openers] {
+        for map in [&mut maps.iot_accesses, &mut maps.iot_openers] {
             map.set_max_entries(1).context("table of sums")?;
         }
     }
     if options.detail.is_some() {
-        open.maps.iot_slow.set_max_entries(rows.len() as u32 + sums::BLOCK_OPS).context("table of limits")?;
-        let maps = &mut open.maps;
+        maps.iot_slow.set_max_entries(ops).context("table of limits")?;
         for map in [
             &mut maps.iot_sources,
             &mut maps.iot_wholes,
@@ -175,7 +173,7 @@ pub fn open<'obj>(
             map.set_max_entries(detail::ENTRIES).context("table of what is told")?;
         }
     }
-    Ok(open)
+    Ok(())
 }
 
 /// Loads each group by itself: why those that this kernel refuses are refused. Nothing is attached.

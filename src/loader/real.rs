@@ -1,8 +1,8 @@
 //! Asks the kernel which file a mapping really shows. A path of overlayfs leads to an inode of its own, and probes go to
 //! the one below it, which other paths may lead to as well.
 
-use crate::event::{FileKey, wire};
-use crate::loader::examine::{Seen, Written};
+use crate::event::{FileKey, Written, wire};
+use crate::loader::examine::Seen;
 use crate::skel::IotraceProgs;
 use crate::skel::types::iot_real;
 use libbpf_rs::ProgramInput;

@@ -3,10 +3,10 @@
 use crate::catalog::{Catalog, Row};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
-use crate::event::{Event, FileKey, wire};
+use crate::event::{Event, FileKey, Written, wire};
 use crate::loader::attach::{Engine, Target};
 use crate::loader::detail::{Choice, Plan, Slow, Sources};
-use crate::loader::examine::Seen;
+use crate::loader::examine::{Inode, Seen};
 use crate::loader::existing;
 use crate::loader::functions;
 use crate::loader::guardian::Next;
@@ -309,38 +309,30 @@ impl<'obj> Session<'obj> {
 
     /// Attaches to every library that a process maps, if it is a target. The layers that have new probes. `moved`: its
     /// first thread is another one by now.
-    pub fn judge(&mut self, pid: u32, asked: Option<FileKey>, moved: bool) -> BTreeSet<Layer> {
+    pub fn judge(&mut self, pid: u32, asked: Option<(FileKey, Written)>, moved: bool) -> BTreeSet<Layer> {
         let before = self.engine.verdicts();
         if moved && let Some(process) = self.process_of(pid) {
             self.engine.forget(process);
         }
-        if let Some(file) = asked
-            && self.is_prepared(pid, file)
+        if let Some((file, written)) = asked
+            && self.engine.is_judged(file, written)
         {
             self.mark(file, true);
-        } else if let Some(file) = asked
-            && self.engine.is_judged(pid, file)
-        {
-            self.mark(file, true);
-            if self.engine.sets_in_each(Some((file.dev, file.ino))) {
-                self.attach_to(pid, asked);
+            // Who waited for its probes has them.
+            let inode = (file.dev, file.ino);
+            if self.process_of(pid).is_some_and(|process| self.engine.lacks(process, inode)) {
+                self.attach_to(pid, Some(inode));
             }
         } else {
             // A process that is gone takes its mappings along; the next one that maps the file is asked again.
-            let settled = self.attach_to(pid, asked);
-            if let Some(file) = asked {
+            let settled = self.attach_to(pid, asked.map(|(file, _)| (file.dev, file.ino)));
+            if let Some((file, _)) = asked {
                 self.looked_into.insert(pid);
                 self.mark(file, settled.contains(&(file.dev, file.ino)));
                 self.engine.learn(file);
             }
         }
         self.new_layers(before)
-    }
-
-    /// Did a process wait for the probes of this file before it mapped it?
-    fn is_prepared(&self, pid: u32, file: FileKey) -> bool {
-        let begun = self.process_of(pid).filter(|process| self.begun.contains(process));
-        begun.is_some_and(|process| self.engine.has_set(process, file))
     }
 
     /// Before a call of a held command goes on: the probes that its process needs from then on. Nothing is lost
@@ -377,7 +369,7 @@ impl<'obj> Session<'obj> {
             return false;
         };
         let inode = Some((file.dev, file.ino));
-        if self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode) {
+        if self.engine.is_judged(file, written) && !self.engine.sets_in_each(inode) {
             return true;
         }
         let status = std::fs::read(format!("/proc/{tid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
@@ -391,14 +383,13 @@ impl<'obj> Session<'obj> {
             engine.learn(file);
         });
         self.mark(file, true);
-        self.engine.is_judged_since(file, written) && !self.engine.sets_in_each(inode)
+        self.engine.is_judged(file, written) && !self.engine.sets_in_each(inode)
     }
 
     /// Sets the probes of what a process maps; see [`Engine::judge_process`].
-    fn attach_to(&mut self, pid: u32, asked: Option<FileKey>) -> Vec<(u32, u64)> {
+    fn attach_to(&mut self, pid: u32, asked: Option<Inode>) -> Vec<Inode> {
         let Some(process) = self.process_of(pid) else { return Vec::new() };
-        let inode = asked.map(|file| (file.dev, file.ino));
-        self.attaches(process, |engine, progs| engine.judge_process(Target { pid, process }, inode, progs))
+        self.attaches(process, |engine, progs| engine.judge_process(Target { pid, process }, asked, progs))
     }
 
     fn set_several(&mut self, process: u32) {
