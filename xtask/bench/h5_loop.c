@@ -2,7 +2,7 @@
  * One process, HDF5: `h5_loop FILE CALLS` writes so many blocks of 16 KiB into a contiguous dataset and reads them back, each
  * with a selection of its own. Prints what a call took by its own clock: `write NANOSECONDS`, `read NANOSECONDS`.
  */
-#include <hdf5.h>
+#include "blocks.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -41,14 +41,9 @@ int main(int argc, char **argv)
 		long long start = now();
 
 		for (hsize_t i = 0; i < calls; i++) {
-			hsize_t at = i * BLOCK;
-			herr_t done;
+			const char *failed = block(set, memory, space, i * BLOCK, one, data, writes);
 
-			check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL) >= 0,
-			      "H5Sselect_hyperslab");
-			done = writes ? H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data)
-				      : H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data);
-			check(done >= 0, writes ? "H5Dwrite" : "H5Dread");
+			check(!failed, failed);
 		}
 		printf("%s %lld\n", writes ? "write" : "read", (now() - start) / (long long)calls);
 	}

@@ -3,7 +3,7 @@
  * own, one after the other, and reads them back: 4 KiB by MPI-IO, or 16 KiB by HDF5 on MPI-IO, independent of other ranks.
  * Prints what a call of the first rank took by its own clock: `write NANOSECONDS`, `read NANOSECONDS`.
  */
-#include <hdf5.h>
+#include "blocks.h"
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,13 +72,9 @@ static void hdf5(const char *path)
 
 		for (long long i = 0; i < calls; i++) {
 			hsize_t at = (rank * calls + i) * HDF5_BLOCK;
-			herr_t done;
+			const char *failed = block(set, memory, space, at, one, data, writes);
 
-			check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &at, NULL, &one, NULL) >= 0,
-			      "H5Sselect_hyperslab");
-			done = writes ? H5Dwrite(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data)
-				      : H5Dread(set, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, data);
-			check(done >= 0, writes ? "H5Dwrite" : "H5Dread");
+			check(!failed, failed);
 		}
 		say(writes, start);
 	}
