@@ -117,7 +117,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	/* what is only summed up is no call to those who look at records, unless it may be told later */
 	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
-	f->bits = 0;
+	f->bits = s->brief && s->brief != IOT_BRIEF_SLOW ? IOT_B_BRIEF : 0;
 	f->noted = 0;
 	f->left = 0;
 	f->in = 0;
@@ -583,7 +583,8 @@ __noinline int iot_give_up(struct iot_task *t, u64 now)
 	if (left)
 		now = f->left;
 	iot_pop(t, now);
-	if (!s || s->note != IOT_NO_NOTE) {
+	/* the probe for the return of a demoted function goes while calls of it are open: they are among the estimated ones */
+	if (!s || s->note != IOT_NO_NOTE || s->brief == IOT_BRIEF_DEMOTED) {
 		iot_passes(t, f);
 		return 0;
 	}

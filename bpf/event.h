@@ -30,6 +30,7 @@ enum iot_type {
 	IOT_T_GROUP,	  /* the control group of a process, and its user */
 	IOT_T_INNER,	  /* aggregate mode: how long calls inside a call took; goes before it */
 	IOT_T_KEPT,	  /* aggregate mode: a call that is in the sums */
+	IOT_T_BUSY,	  /* calls of a function are shorter than their probe, and many */
 };
 
 enum iot_text_kind {
@@ -222,6 +223,17 @@ struct iot_map {
 	u64 sec; /* when the file was last written */
 	u32 nsec;
 	u32 pad2;
+};
+
+/* For user space, which may demote the function. */
+struct iot_busy {
+	u8 type;
+	u8 pad[3];
+	u32 spec; /* as in iot_call */
+	u64 time;
+	u64 elapsed; /* ns in which a thread made */
+	u32 calls;   /* so many calls */
+	u32 took;    /* that took so many ns together */
 };
 
 /* iot_bio.flags */

@@ -28,6 +28,7 @@
 #include "words.h"
 #include "mapping.h"
 #include "stack.h"
+#include "brief.h"
 #include "lib.h"
 #include "operation.h"
 #include "uring.h"
@@ -73,6 +74,8 @@ const struct iot_counts *iot_unused_counts __attribute__((unused));
 const enum iot_about_what *iot_unused_about_what __attribute__((unused));
 const enum iot_kind *iot_unused_kind __attribute__((unused));
 const enum iot_sums_how *iot_unused_sums_how __attribute__((unused));
+const enum iot_brief_state *iot_unused_brief_state __attribute__((unused));
+const struct iot_busy *iot_unused_busy __attribute__((unused));
 const struct iot_rpc *iot_unused_rpc __attribute__((unused));
 const struct iot_reply *iot_unused_reply __attribute__((unused));
 const struct iot_real *iot_unused_real __attribute__((unused));
@@ -97,6 +100,7 @@ _Static_assert(sizeof(struct iot_process) == 40, "process");
 _Static_assert(sizeof(struct iot_group) == 32, "header of a control group");
 _Static_assert(sizeof(struct iot_map) == 48, "map");
 _Static_assert(sizeof(struct iot_real) == 48, "question");
+_Static_assert(sizeof(struct iot_busy) == 32, "many brief calls");
 _Static_assert(sizeof(struct iot_bio) == 80, "bio");
 _Static_assert(sizeof(struct iot_req) == 88, "request");
 _Static_assert(sizeof(struct iot_disk) == 48, "disk");

@@ -31,6 +31,9 @@ u32 iot_scoped;
 
 #define IOT_SAME_CALL 20000 /* ns between two probes of one call */
 
+/* Functions have been demoted: returns of their calls may never be seen. */
+u32 iot_demoting;
+
 struct iot_dead {
 	struct iot_task *t;
 	u64 sp;
@@ -134,13 +137,21 @@ __noinline int iot_lib_jumps(struct iot_task *t, u64 from, u64 sp)
 	return 0;
 }
 
-/* The same before a system call, where only phases and functions without return probe are looked at. */
+/*
+ * The same before a system call, where only phases and functions without return probe are looked at, and those that may have
+ * lost theirs.
+ */
 static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (!t->depth || !f->sp || !(f->bits & (IOT_B_PLACES | IOT_B_PHASE)))
+	if (!t->depth || !f->sp || !(f->bits & (IOT_B_PLACES | IOT_B_PHASE | IOT_B_BRIEF)))
 		return;
+	if (f->bits & IOT_B_BRIEF) {
+		if (iot_demoting)
+			iot_drop_dead(t, sp, IOT_MAX_SPECS);
+		return;
+	}
 	if (!(f->bits & IOT_B_PLACES) || !iot_places_open(f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
@@ -285,6 +296,14 @@ static __always_inline bool iot_entered_already(struct iot_task *t, u64 sp, u64 
 	       bpf_ktime_get_ns() - f->start < IOT_SAME_CALL;
 }
 
+/* Is the call one of a demoted function that will not be summed up? */
+static __always_inline bool iot_is_dropped(struct iot_frame *f)
+{
+	struct iot_spec *s = f->summed ? iot_spec_of(f->spec) : NULL;
+
+	return s && s->brief == IOT_BRIEF_DEMOTED;
+}
+
 /* Returns 0 when the call is recorded and its return wanted. */
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
@@ -317,7 +336,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	}
 	if ((s->more & IOT_M_OUTER) && t->depth) {
 		f = iot_frame_at(t, t->depth - 1);
-		if ((f->inside | f->layers) & 1 << s->layer)
+		if ((f->inside | f->layers) & 1 << s->layer && !(s->brief == IOT_BRIEF_SLOW && iot_is_dropped(f)))
 			return 1;
 	}
 	if (!(cookie & IOT_K_PLACES) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
@@ -492,6 +511,12 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
+	/* from its demotion on where streams stand tells what its calls moved: not twice */
+	if (f->summed && s->brief == IOT_BRIEF_DEMOTED) {
+		iot_passes(t, f);
+		iot_spent(t, f->inner);
+		return 0;
+	}
 	if (s->quiet && (u32)ret == s->quiet) {
 		iot_passes(t, f);
 		iot_spent(t, f->inner);
@@ -500,6 +525,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		return 0;
 	}
 	iot_spent(t, now - f->start);
+	iot_brief(t, s, f, now);
 	if (s->bits & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
@@ -576,7 +602,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
 			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
-			    !iot_inherited() && iot_settled)
+			    !iot_inherited() && iot_settled && s->brief != IOT_BRIEF_DEMOTED)
 				iot_lost(IOT_P_RETURN, s->layer);
 			return 0;
 		}

@@ -183,7 +183,15 @@ struct iot_spec {
 	u8 sums;  /* enum iot_sums_how */
 	u8 opens; /* a call of a library that makes a handle */
 	u8 jumps; /* it sets the stack pointer to the word `got.k` bytes behind its first argument: longjmp */
-	u8 pad;
+	u8 brief; /* enum iot_brief_state */
+};
+
+/* May probes of this row go, while the trace runs, because its calls cost less than their probe? */
+enum iot_brief_state {
+	IOT_BRIEF_NO = 0,
+	IOT_BRIEF_MAY,
+	IOT_BRIEF_DEMOTED, /* they have gone, but for short windows */
+	IOT_BRIEF_SLOW,	   /* it is probed in their place */
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */
@@ -222,15 +230,15 @@ enum iot_scope {
 #define IOT_DETAIL_FILES     0x04
 
 struct iot_config {
-	u32 shards;   /* rings of one class */
-	u32 own;      /* our own process, never traced */
-	u32 wakeup;   /* bytes in a ring that wake the reader */
-	u32 rows;     /* of the catalog: the distance of the numbers of two copies of a library */
-	u8 sockets;   /* sockets and pipes are recorded */
-	u8 scope;     /* enum iot_scope */
-	u8 aggregate; /* calls and requests are summed up, and not told one by one */
-	u8 detail;    /* IOT_DETAIL_: which calls are told although they are summed up */
-	u8 pad[4];
+	u32 shards;    /* rings of one class */
+	u32 own;       /* our own process, never traced */
+	u32 wakeup;    /* bytes in a ring that wake the reader */
+	u32 rows;      /* of the catalog: the distance of the numbers of two copies of a library */
+	u8 sockets;    /* sockets and pipes are recorded */
+	u8 scope;      /* enum iot_scope */
+	u8 aggregate;  /* calls and requests are summed up, and not told one by one */
+	u8 detail;     /* IOT_DETAIL_: which calls are told although they are summed up */
+	u32 every;     /* ns: a function whose calls come more often in a thread is demoted; 0: none is */
 	u64 group;     /* IOT_ALL_OF_GROUP: its number */
 	u32 pid_level; /* of our PID namespace; 0: the node's own */
 	u32 pid_ns;    /* its inode */

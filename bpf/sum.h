@@ -338,8 +338,8 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 		known = true;
 		bytes = c->len;
 	}
-	/* what copies has no length of its own */
-	if (!(s->call & IOT_Y_COPIES))
+	/* what copies has no length of its own, and where a stream stands is none */
+	if (!(s->call & IOT_Y_COPIES) && s->len.how != IOT_STREAM_POS)
 		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0));
 	if (known)
 		iot_sum_size(sum, key.row, bytes);

@@ -18,6 +18,7 @@
 #define IOT_B_PLACES	 0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
 #define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
 #define IOT_B_PHASE	 0x04
+#define IOT_B_BRIEF	 0x08 /* its probe may go while it is open */
 
 /* iot_frame.range */
 enum {
@@ -121,6 +122,15 @@ struct iot_summing {
 	u32 pad;
 };
 
+/* How often a thread makes calls that may be shorter than their probe; see bpf/brief.h. */
+struct iot_brief {
+	u32 calls; /* of all such functions, in this window */
+	u32 same;  /* of them, those of one of them */
+	u32 row;   /* that one: as iot_call.spec, plus 1 */
+	u32 took;  /* what these took, in ns */
+	u64 since;
+};
+
 struct iot_task {
 	u32 thread; /* dense index, never reused */
 	u32 process;
@@ -147,6 +157,7 @@ struct iot_task {
 	u32 unkept; /* and those for which there was no room */
 	u32 marks;  /* of the system call that returns now: see iot_marks */
 	u32 keep;   /* return probes that the one of the call that enters now does not drop */
+	struct iot_brief brief;
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */

@@ -83,6 +83,11 @@ pub struct RecordArgs {
     /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
     pub detail: Vec<Detail>,
+    /// Demote library functions whose calls are shorter than their probe (fgetc, fwrite into a buffer) where these probes
+    /// take more than this share of a thread's time: their bytes stay exact, their number is estimated. 10%, 0.1; none: keep
+    /// every call
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget)]
+    pub max_overhead: Budget,
     /// Record calls on sockets and pipes, too
     #[arg(long)]
     pub sockets: bool,
@@ -414,6 +419,32 @@ fn seconds(text: &str) -> Result<Duration, String> {
     if (0.1..=86_400.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(expected()) }
 }
 
+/// What share of a thread's time probes of brief calls may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget(Option<f64>);
+
+impl Budget {
+    /// From 0 to 1; nothing: every call is kept.
+    pub const fn share(self) -> Option<f64> {
+        self.0
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Some(0.1))
+    }
+}
+
+fn budget(text: &str) -> Result<Budget, String> {
+    if text == "none" {
+        return Ok(Budget(None));
+    }
+    let (number, percent) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().map(|n| n / percent).filter(|share| (0.001..=1.0).contains(share));
+    share.map(|share| Budget(Some(share))).ok_or_else(|| "expected 0.1% to 100%, 0.001 to 1, or none".to_owned())
+}
+
 fn size(text: &str) -> Result<u64, String> {
     let bytes = bytes(text)?;
     if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
@@ -446,6 +477,16 @@ mod tests {
     fn the_definition_is_sound() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn budgets() {
+        for (text, share) in [("10%", Some(0.1)), ("0.25", Some(0.25)), ("100%", Some(1.0)), ("none", None)] {
+            assert_eq!(budget(text), Ok(Budget(share)), "{text}");
+        }
+        for bad in ["", "%", "0", "101%", "1.5", "-5%", "NaN", "all"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -145,6 +145,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         namespace: namespace::own().map_err(|e| anyhow!("{e}"))?,
         aggregate: args.aggregates(),
         detail: detail::plan(&args.detail),
+        max_overhead: args.max_overhead.share(),
     };
     let mut stores = session::stores();
     let (mut session, ring_maps) = Session::load(&mut stores, &mut trial, catalog, &options)?;
@@ -155,10 +156,10 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let gauges = Arc::new(Gauges::default());
     let (batches, inbox) = mpsc::sync_channel(QUEUE);
     let (notes, inbox_of_notes) = mpsc::channel();
-    let control::Channel { mapped, sender, receiver: control } = control::channel(&signals)?;
+    let control::Channel { records, sender, receiver: control } = control::channel(&signals)?;
     // Whom to listen to is chosen by what comes out of the rings.
     let longest = if options.detail.is_some() { rings::POLL } else { rings::SELDOM };
-    let drain = rings::drain(ring_maps, batches, mapped, Arc::clone(&gauges), longest, stopped)?;
+    let drain = rings::drain(ring_maps, batches, records, Arc::clone(&gauges), longest, stopped)?;
     let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
         &args.rank_vars,
         &args.size_vars,

@@ -302,6 +302,7 @@ fn sample() -> Sample {
                 device: some.then(|| "vda".to_owned()),
                 other: !some,
                 calls: 6,
+                calls_error: some.then_some(5),
                 nested_calls: 7,
                 errors: 8,
                 unknown_calls: 9,

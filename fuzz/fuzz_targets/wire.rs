@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             _ => {
-                wire::is_mapped(&item);
+                wire::is_for_engine(&item);
                 if let Ok(Record::Event(event)) = decoder.decode(&item) {
                     correlator.push(event);
                 }

@@ -689,6 +689,11 @@ pub struct Row {
     pub jumps: bool,
     /// Does no I/O, and is called often: probed only where all of its layer is asked for (`--layers hdf5=all`).
     pub secondary: bool,
+    /// Most calls only touch a stream's buffer and are shorter than their probe, which goes while the trace runs where they come
+    /// often: where the stream stands tells what they moved.
+    pub brief: bool,
+    /// Probed only in the place of brief functions: fills a stream's buffer (read), empties it (write), or ends it.
+    pub slow_path: Option<Kind>,
 }
 
 /// What the arguments of a call that copies are.
@@ -749,6 +754,8 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         sockets: false,
         jumps: false,
         secondary: false,
+        brief: false,
+        slow_path: None,
     }
 }
 
@@ -901,6 +908,14 @@ impl Row {
     }
     const fn copies(mut self, what: Copies) -> Self {
         self.copies = what;
+        self
+    }
+    const fn brief(mut self) -> Self {
+        self.brief = true;
+        self
+    }
+    const fn slow_path(mut self, does: Kind) -> Self {
+        self.slow_path = Some(does);
         self
     }
     const fn secondary(mut self) -> Self {

@@ -24,15 +24,15 @@ const fn reopen(symbol: &'static str) -> Row {
 }
 /// `int f(FILE*)`
 const fn close(symbol: &'static str) -> Row {
-    c(symbol, Kind::Close).role(Role::Close).handle(Arg(0))
+    c(symbol, Kind::Close).role(Role::Close).handle(Arg(0)).len(StreamPos)
 }
 
 /// A read or write from where the stream stands.
 const fn read(symbol: &'static str, stream: Src) -> Row {
-    c(symbol, Kind::Read).handle(stream).off(StreamPos)
+    c(symbol, Kind::Read).handle(stream).off(StreamPos).brief()
 }
 const fn write(symbol: &'static str, stream: Src) -> Row {
-    c(symbol, Kind::Write).handle(stream).off(StreamPos)
+    c(symbol, Kind::Write).handle(stream).off(StreamPos).brief()
 }
 /// `size_t f(buf, size, n, FILE*)`
 const fn fread(symbol: &'static str) -> Row {
@@ -100,7 +100,7 @@ const fn putwc(symbol: &'static str, stream: Src) -> Row {
 
 /// `int f(FILE*, ...)`: its offset is where the stream stands afterwards.
 const fn seek(symbol: &'static str) -> Row {
-    c(symbol, Kind::Seek).handle(Arg(0)).off(StreamEnd)
+    c(symbol, Kind::Seek).handle(Arg(0)).len(StreamPos).off(StreamEnd)
 }
 /// `long f(FILE*)`: where it stands.
 const fn tell(symbol: &'static str) -> Row {
@@ -108,7 +108,13 @@ const fn tell(symbol: &'static str) -> Row {
 }
 /// `int f(FILE*, ...)` that moves nothing.
 const fn on(symbol: &'static str, kind: Kind) -> Row {
-    c(symbol, kind).handle(Arg(0))
+    c(symbol, kind).handle(Arg(0)).len(StreamPos)
+}
+/// What the functions above call when a stream's buffer is empty or full, and what `exit` calls for each stream that is open
+/// (glibc, libio/fileops.c; others have no such functions). They go through a table of pointers, so that their probes are met
+/// from inside the library, too.
+const fn slow(symbol: &'static str, does: Kind) -> Row {
+    sure(on(symbol, Kind::Other)).outermost().slow_path(does)
 }
 /// `void f(FILE*, ...)`
 const fn sure(row: Row) -> Row {
@@ -256,8 +262,11 @@ pub(super) const ROWS: &[Row] = &[
     sure(on("setbuf", Kind::Other)),
     sure(on("setbuffer", Kind::Other).len(Arg(2))),
     sure(on("setlinebuf", Kind::Other)),
-    c("ungetc", Kind::Other).handle(Arg(1)),
+    c("ungetc", Kind::Other).handle(Arg(1)).len(StreamPos).off(StreamEnd),
     c("ungetwc", Kind::Other).handle(Arg(1)),
     on("fileno", Kind::Other),
     on("fileno_unlocked", Kind::Other),
+    slow("_IO_file_underflow", Kind::Read),
+    slow("_IO_file_overflow", Kind::Write),
+    slow("_IO_file_setbuf", Kind::Other),
 ];

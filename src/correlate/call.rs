@@ -29,7 +29,9 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     let asynchronous = row.asynchronous != Async::No;
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
-    let len = len.filter(|_| (submits || !asynchronous) && row.hints != Hints::Len);
+    // Where a stream stood is no number of bytes.
+    let counts = row.hints != Hints::Len && row.len != Src::StreamPos;
+    let len = len.filter(|_| (submits || !asynchronous) && counts);
     let told = call.got.map(count).filter(|_| ok && plain);
     let got = told.filter(|_| !asynchronous);
     // What is said of shapes and variables is no offset and no number of bytes.

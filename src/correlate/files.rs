@@ -355,6 +355,11 @@ impl Files {
         }
     }
 
+    /// Its size, as far as it was told.
+    pub fn size(&self, id: i32) -> Option<i64> {
+        self.get(id)?.row.size_last
+    }
+
     pub fn resize(&mut self, id: i32, size: i64) {
         if let Some(state) = self.state(id).filter(|state| state.row.size_last != Some(size)) {
             state.row.size_last = Some(size);

@@ -7,6 +7,7 @@ mod cache;
 mod call;
 mod class;
 mod collectives;
+mod demoted;
 mod dirty;
 mod files;
 mod handles;
@@ -45,6 +46,7 @@ use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
 pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
+use self::demoted::{Demoted, Estimate, OnStream};
 use self::losses::Losses;
 use self::operations::{Operations, Over};
 use self::order::Order;
@@ -55,7 +57,7 @@ use self::rollup::Rollups;
 use self::rows::{BlockBytes, Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
 use self::stack::{Above, Node, Stack, Tree, WANTED};
-use self::sums::{Opened, Subject, Sums};
+use self::sums::{Opened, Owned, Subject, Sums};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use crate::catalog::{self, Copies, Role};
@@ -147,6 +149,9 @@ pub struct Correlator {
     rollups: Rollups,
     /// Aggregate mode.
     sums: Option<Sums>,
+    demoted: Demoted,
+    /// What their calls come to, where no other sums are written.
+    estimates: Sums,
     /// Nodes on their way out; kept for its capacity.
     leaving: Vec<(Node, Tree)>,
     /// Spans on their way out, when they were asynchronous; kept for its capacity.
@@ -178,6 +183,8 @@ impl Correlator {
             over: Vec::new(),
             rollups: Rollups::new(&config.specs),
             sums: config.aggregate.then(Sums::default),
+            demoted: Demoted::default(),
+            estimates: Sums::default(),
             leaving: Vec::new(),
             specs: config.specs,
             waiting: 0,
@@ -205,10 +212,12 @@ impl Correlator {
     /// Every event earlier than `watermark` has been pushed: works them off.
     pub fn advance(&mut self, watermark: u64, out: &mut Vec<Row>) {
         self.release(Some(watermark), out);
+        self.settle_estimates(false);
         if let Some(sums) = &mut self.sums {
             sums.write(relative(watermark, self.t0), false, self.t0, out);
             self.things.write(out);
         }
+        self.estimates.write(relative(watermark, self.t0), false, self.t0, out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
         self.unknown.report(self.since_t0(watermark), out);
@@ -245,10 +254,20 @@ impl Correlator {
         self.unknown.report(self.since_t0(now), out);
     }
 
+    fn settle_estimates(&mut self, last: bool) {
+        for (pending, estimates) in self.demoted.settle(last) {
+            let sums = self.sums.as_mut().unwrap_or(&mut self.estimates);
+            let of = (pending.until, &pending.subject);
+            add_estimates(&mut self.rollups, sums, &self.specs, self.t0, of, &estimates);
+        }
+    }
+
     fn write_sums(&mut self, now: u64, out: &mut Vec<Row>) {
+        self.settle_estimates(true);
         if let Some(sums) = &mut self.sums {
             sums.write(relative(now, self.t0), true, self.t0, out);
         }
+        self.estimates.write(relative(now, self.t0), true, self.t0, out);
     }
 
     /// Whoever gets the rows has forgotten those of these files, objects and handles: they are told again when a call is about
@@ -302,6 +321,8 @@ impl Correlator {
                     self.rollups.counts(from, (layer, op, kind), counts.row, [&counts.durations, &counts.sizes]);
                 }
             }
+            Event::Demoted { row, .. } => self.demoted.demote(row, self.sums.is_some()),
+            Event::Sampled { .. } => self.demoted.sampled(),
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
                 if let Some(parent) = parent {
@@ -413,6 +434,9 @@ impl Correlator {
     fn sum(&mut self, sum: &Sum) {
         let Some(op) = self.summed(sum.row) else { return };
         let Some(sums) = &mut self.sums else { return };
+        if let Some(row) = self.specs.get(sum.row as usize).filter(|row| row.brief) {
+            self.demoted.summed(sum.row as u16, row.kind == Kind::Write, &sum.figures);
+        }
         let process = sum.process.map(|p| sums.was(p).unwrap_or_else(|| self.processes.owned(p)));
         let mut subject = Subject { process, rest: sum.rest, ..Subject::default() };
         match sum.about {
@@ -520,6 +544,18 @@ impl Correlator {
             None => self.collectives.call(&seen, found.handle, &self.things.handles, &caller),
             Some(_) => None,
         };
+        if let Some(handle) = found.handle.filter(|_| spec.layer == Layer::Stdio && !past) {
+            let opened = found.opened.then(|| opened_at(&self.things, &seen, found.file));
+            let on = OnStream { row: spec, number: row as u16, call, handle, bytes: facts.bytes, opened };
+            let process_ix = thread.owner.process_ix();
+            let process = (process_ix >= 0).then_some(Owned { process_ix, pid: thread.pid, rank: thread.rank });
+            let subject = Subject { process, file: found.file, ..Subject::default() };
+            let estimates = self.demoted.call(&on, || subject.clone());
+            if !estimates.is_empty() {
+                let sums = self.sums.as_mut().unwrap_or(&mut self.estimates);
+                add_estimates(&mut self.rollups, sums, &self.specs, self.t0, (call.start, &subject), &estimates);
+            }
+        }
         let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
         let first = self.operations.first((call.thread, call.seq)).filter(|_| spec.kind == Kind::Wait);
         if let (Layer::Hdf5, Kind::Read | Kind::Write, None, true) =
@@ -935,6 +971,46 @@ fn current(things: &Things, opened: &Opened) -> Opened {
         object: row.object_id.or(opened.object),
     })
 }
+
+/// Adds what calls came to, before this time, that are not told.
+fn add_estimates(
+    rollups: &mut Rollups,
+    sums: &mut Sums,
+    specs: &[catalog::Row],
+    t0: u64,
+    (until, subject): (u64, &Subject),
+    estimates: &[Estimate],
+) {
+    for estimate in estimates {
+        let Some(row) = specs.get(usize::from(estimate.row)) else { continue };
+        let (op, figures) = ((row.layer, row.op, row.kind), sums::estimated(estimate, until));
+        rollups.sum(relative(until, t0), op, u32::from(estimate.row), subject.process, &figures);
+        sums.add(op, subject.clone(), &figures);
+    }
+}
+
+/// How a call opened a stream that it has made.
+fn opened_at(things: &Things, seen: &Seen<'_>, file: Option<i32>) -> demoted::Opened {
+    let inner = seen.below.iter().find(|node| node.opened && node.span.layer == Layer::Syscall);
+    let Some(mode) = inner.and_then(|node| things.handles.row(node.span.handle_id?)?.mode) else {
+        return demoted::Opened::default();
+    };
+    let size = || file.and_then(|id| things.files.size(id)).and_then(|size| u64::try_from(size).ok());
+    demoted::Opened {
+        stands: if mode & O_APPEND == 0 { Some(0) } else { size() },
+        writes: match mode & O_ACCMODE {
+            O_RDONLY => Some(false),
+            O_WRONLY => Some(true),
+            _ => None,
+        },
+    }
+}
+
+/// include/uapi/asm-generic/fcntl.h
+const O_ACCMODE: i32 = 3;
+const O_RDONLY: i32 = 0;
+const O_WRONLY: i32 = 1;
+const O_APPEND: i32 = 0o2000;
 
 /// The call that waits for all files of a file system.
 const SYNCFS: &str = "syncfs";

@@ -130,6 +130,8 @@ fn key(event: &Event) -> Key {
         Event::Kept(k) if !k.past() => (8, pair(k.call.thread, u32::MAX - k.call.seq), 0),
         // Of those that are told together the one that ended first.
         Event::Kept(k) => (7, k.call.start.saturating_add(k.call.dur), pair(k.call.thread, u32::MAX - k.call.seq)),
+        Event::Demoted { row, .. } => (0, u64::from(*row), 1),
+        Event::Sampled { .. } => (0, 0, 2),
         Event::Disk { dev, .. } => (3, u64::from(*dev), 0),
         Event::Bio(_, bio) => (9, bio.req, bio.off),
         Event::Dirty(d) => (9, pair(d.thread, d.seq.unwrap_or(0)), d.off),

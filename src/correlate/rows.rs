@@ -354,6 +354,8 @@ pub struct FileRollup {
     /// Of all processes and files for which the kernel's table had no room.
     pub other: bool,
     pub calls: i64,
+    /// Standard error of `calls`, where some of them are estimated.
+    pub calls_error: Option<i64>,
     pub nested_calls: i64,
     pub errors: i64,
     /// Successful reads and writes of which it is not known how much they moved.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::HashMap;
+use super::demoted::Estimate;
 use super::rows::{FileRollup, Row, Span};
 use crate::event::{Figures, SIZES, TIMES};
 use crate::words::{Kind, Layer};
@@ -192,6 +193,22 @@ fn figures(span: &Span, t0: u64) -> Figures {
     f
 }
 
+/// What calls come to that were not told: they ended before `until`.
+pub fn estimated(estimate: &Estimate, until: u64) -> Figures {
+    let Estimate { calls, error, bytes, alike, .. } = *estimate;
+    let mut f =
+        Figures { calls, bytes, asked: bytes, first: until, last: until, error: Some(error), ..Figures::default() };
+    if let Some(each) = bytes.checked_div(calls) {
+        f.by_size[size_class(each)] = calls;
+        if alike {
+            f.sizes.push((each, calls));
+        } else {
+            f.other_sizes = calls;
+        }
+    }
+    f
+}
+
 /// The bins of Darshan (darshan-common.h, `DARSHAN_BUCKET_INC`).
 fn size_class(bytes: u64) -> usize {
     const ENDS: [u64; SIZES - 1] = [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30];
@@ -208,6 +225,7 @@ fn merge(to: &mut Figures, f: &Figures) {
     to.last = to.last.max(f.last);
     to.end = to.end.max(f.end);
     to.counters(f, u64::saturating_add);
+    to.error = f.error.map_or(to.error, |error| Some(to.error.unwrap_or(0).saturating_add(error)));
     let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
     let bins = to.by_size.iter_mut().chain(&mut to.by_time).zip(f.by_size.iter().chain(&f.by_time));
     bins.for_each(|(to, n)| add(to, *n));
@@ -260,6 +278,7 @@ fn row([from_ns, to_ns]: [i64; 2], (layer, op, kind): Op, subject: Subject, f: F
         device: subject.device,
         other: subject.rest,
         calls: number(f.calls),
+        calls_error: f.error.map(number),
         nested_calls: number(f.nested),
         errors: number(f.errors),
         unknown_calls: number(f.unknown),

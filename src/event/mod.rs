@@ -368,6 +368,10 @@ pub enum Event {
     Sum(Box<Sum>),
     /// How they were distributed.
     Counts(Box<Counts>),
+    /// Calls of this row of the catalog are no longer told, but for a moment now and then.
+    Demoted { time: u64, row: u16 },
+    /// Such a moment begins.
+    Sampled { time: u64 },
 }
 
 impl Event {
@@ -389,6 +393,8 @@ impl Event {
             | Self::Preopened { time, .. }
             | Self::Stream { time, .. }
             | Self::Disk { time, .. }
+            | Self::Demoted { time, .. }
+            | Self::Sampled { time }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
             Self::Kept(k) => k.told,

@@ -76,6 +76,8 @@ pub struct Figures {
     pub other_strides: u64,
     pub by_size: [u64; SIZES],
     pub by_time: [u64; TIMES],
+    /// Standard error of `calls` where they are estimated, or some of them are.
+    pub error: Option<u64>,
 }
 
 /// Durations and sizes of the calls of one row in a period, by bucket of the `hist` table.

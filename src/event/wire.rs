@@ -30,6 +30,8 @@ unsafe impl Plain for t::iot_process {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_map {}
 // SAFETY: as above.
+unsafe impl Plain for t::iot_busy {}
+// SAFETY: as above.
 unsafe impl Plain for t::iot_group {}
 // SAFETY: as above.
 unsafe impl Plain for t::iot_bio {}
@@ -146,6 +148,7 @@ pub fn figures(bytes: &[u8]) -> Option<Figures> {
         other_strides: s.strides.others,
         by_size: s.by_size.map(u64::from),
         by_time: s.by_time.map(u64::from),
+        error: None,
     })
 }
 
@@ -170,6 +173,7 @@ const _: () = assert!(size_of::<t::iot_file>() == 112);
 const _: () = assert!(size_of::<t::iot_thread>() == 48);
 const _: () = assert!(size_of::<t::iot_process>() == 40);
 const _: () = assert!(size_of::<t::iot_map>() == 48);
+const _: () = assert!(size_of::<t::iot_busy>() == 32);
 const _: () = assert!(size_of::<t::iot_group>() == 32);
 const _: () = assert!(size_of::<t::iot_bio>() == 80);
 const _: () = assert!(size_of::<t::iot_disk>() == 48);
@@ -249,6 +253,17 @@ pub struct Mapped {
     pub moved: bool,
 }
 
+/// A thread makes many calls of a function that are shorter than their probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy {
+    /// As in [`Call`].
+    pub spec: u16,
+    /// It made so many of them in this time (ns), and they took so long together, as the probe measures it.
+    pub calls: u32,
+    pub elapsed: u64,
+    pub took: u32,
+}
+
 /// What a record is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -256,13 +271,16 @@ pub enum Record {
     Event(Event),
     /// For the attach engine.
     Mapped(Mapped),
+    /// For the same.
+    Busy(Busy),
     /// A piece of something whose last piece is still to come.
     Partial,
 }
 
-/// Is this the record of a mapping? Cheap, for the thread that drains the rings.
-pub fn is_mapped(bytes: &[u8]) -> bool {
-    bytes.first().is_some_and(|b| u32::from(*b) == t::iot_type::IOT_T_MAP.0)
+/// Is this a record for the attach engine? Cheap, for the thread that drains the rings.
+pub fn is_for_engine(bytes: &[u8]) -> bool {
+    let kinds = [t::iot_type::IOT_T_MAP, t::iot_type::IOT_T_BUSY];
+    bytes.first().is_some_and(|b| kinds.iter().any(|kind| kind.0 == u32::from(*b)))
 }
 
 #[derive(Default)]
@@ -518,6 +536,11 @@ impl Decoder {
                     file: (m.ino != 0).then_some((key, (m.sec as i64, i64::from(m.nsec)))),
                     moved: m.moved != 0,
                 }));
+            }
+            t::iot_type::IOT_T_BUSY => {
+                let b: &t::iot_busy = get(kind, bytes)?;
+                let spec = u16::try_from(b.spec).unwrap_or(u16::MAX);
+                return Ok(Record::Busy(Busy { spec, calls: b.calls, elapsed: b.elapsed, took: b.took }));
             }
             t::iot_type::IOT_T_BIO => {
                 let b: &t::iot_bio = get(kind, bytes)?;

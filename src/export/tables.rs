@@ -246,6 +246,7 @@ table!("file_rollup", FileRollup {
     device: Option<String> => Dict,
     other: bool => Dict,
     calls: i64 => Dict,
+    calls_error: Option<i64> => Dict,
     nested_calls: i64 => Dict,
     errors: i64 => Dict,
     unknown_calls: i64 => Dict,

@@ -540,6 +540,7 @@ pub(crate) fn sums(layer: Layer, op: &'static str, kind: Kind) -> FileRollup {
         object_id: None,
         device: None,
         other: false,
+        calls_error: None,
         calls: 0,
         nested_calls: 0,
         errors: 0,

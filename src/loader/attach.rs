@@ -5,6 +5,8 @@
 //! on the file, and each process its setting; where it is too much they are set in all processes that map the file, and
 //! a verdict says so.
 
+mod demote;
+
 use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
 use crate::event::{FileKey, Written};
@@ -79,19 +81,28 @@ struct Probes {
     refused: bool,
     /// One more process is to have them, where stacks are switched.
     crowded: bool,
+    /// What is set in the place of functions that are demoted, and those that are; see [`demote`].
+    slow_paths: Vec<PlannedProbe>,
+    demoted: Vec<PlannedProbe>,
+}
+
+/// The probes of a file in one process.
+struct Own {
+    pid: u32,
+    links: Vec<Link>,
 }
 
 /// In which processes probes are set.
 enum Set {
     /// By number of the process.
-    Each(HashMap<u32, Vec<Link>>),
+    Each(HashMap<u32, Own>),
     All(Vec<Link>),
 }
 
 impl Set {
     fn take(&mut self) -> Vec<Link> {
         match self {
-            Self::Each(links) => links.drain().flat_map(|(_, links)| links).collect(),
+            Self::Each(links) => links.drain().flat_map(|(_, own)| own.links).collect(),
             Self::All(links) => std::mem::take(links),
         }
     }
@@ -123,7 +134,7 @@ impl Probes {
             let new = self.links(progs, target.pid as i32);
             self.took += begun.elapsed();
             if let (Set::Each(links), false) = (&mut self.set, new.is_empty()) {
-                links.insert(target.process, new);
+                links.insert(target.process, Own { pid: target.pid, links: new });
             }
         }
     }
@@ -197,6 +208,8 @@ pub struct Engine {
     spared: HashSet<u32>,
     /// Threads that take probes away, which takes its time.
     leaving: Vec<JoinHandle<()>>,
+    /// Rows that are demoted: also in files that are met later.
+    demoted: BTreeSet<u16>,
     /// Filters of system calls that a target has by us and by those around us.
     filters: u32,
 }
@@ -237,6 +250,7 @@ impl Engine {
             several: false,
             spared: HashSet::new(),
             leaving: Vec::new(),
+            demoted: BTreeSet::new(),
             filters: 0,
         }
     }
@@ -345,7 +359,7 @@ impl Engine {
         for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
             if let Set::Each(links) = &mut probes.set {
                 let over: Vec<u32> = links.keys().copied().filter(|process| !alive(*process)).collect();
-                gone.extend(over.iter().filter_map(|process| links.remove(process)).flatten());
+                gone.extend(over.iter().filter_map(|process| links.remove(process)).flat_map(|own| own.links));
             }
         }
         self.leave(gone);
@@ -379,8 +393,9 @@ impl Engine {
         self.leaving.is_empty()
     }
 
-    /// The kernel waits until nobody runs in a probe's program any more: for each link, so each has a thread.
-    fn leave(&mut self, links: Vec<Link>) {
+    /// Takes probes away. The kernel waits until nobody runs in a probe's program any more: for each link, so each has a
+    /// thread.
+    pub fn leave(&mut self, links: Vec<Link>) {
         for link in links {
             // Where there can be no more threads it is detached here.
             self.leaving.extend(std::thread::Builder::new().name("detach".into()).spawn(move || drop(link)).ok());
@@ -595,10 +610,12 @@ impl Engine {
         let tier = match &self.tier {
             Ok(tier) => *tier,
             Err(why) => {
-                self.coverage.extend(probes.iter().map(|p| p.verdict(name, Err(why.clone()))));
+                let probes = probes.iter().filter(|probe| !probe.slow_path);
+                self.coverage.extend(probes.map(|p| p.verdict(name, Err(why.clone()))));
                 return None;
             }
         };
+        let (slow_paths, probes): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.slow_path);
         let (set, begun) = (Set::All(Vec::new()), Instant::now());
         let mut all = Probes {
             name: name.to_owned(),
@@ -610,6 +627,8 @@ impl Engine {
             took: Duration::ZERO,
             refused: false,
             crowded: false,
+            slow_paths,
+            demoted: Vec::new(),
         };
         if tier == LibTier::Single {
             all.set = Set::All(self.attach_singles(&all, probes, progs));
@@ -617,8 +636,13 @@ impl Engine {
         }
         let whom = if self.scoped { target.pid as i32 } else { ALL };
         let mut links = Vec::new();
+        all.parts.push(probes);
+        for row in &self.demoted {
+            self.coverage
+                .extend(all.demote(*row, demote::BEFORE).into_iter().flatten().filter(|c| c.status == "demoted"));
+        }
         // One refused probe fails the whole link: halve until it stands alone.
-        let mut todo = vec![probes];
+        let mut todo = std::mem::take(&mut all.parts);
         while let Some(mut part) = todo.pop() {
             match links::many(progs, &all.path(), &part, tier, whom) {
                 Ok(new) => {
@@ -636,7 +660,11 @@ impl Engine {
                 },
             }
         }
-        all.set = if self.scoped { Set::Each(HashMap::from([(target.process, links)])) } else { Set::All(links) };
+        all.set = if self.scoped {
+            Set::Each(HashMap::from([(target.process, Own { pid: target.pid, links })]))
+        } else {
+            Set::All(links)
+        };
         Some(all)
     }
 

@@ -37,6 +37,8 @@ pub struct PlannedProbe {
     pub places: Option<Vec<Place>>,
     /// It is no call: the field is read there.
     pub field: Option<FieldProbe>,
+    /// Set only in the place of functions that were demoted.
+    pub slow_path: bool,
 }
 
 /// What is read at a place where a library has pointers to structures in its first arguments.
@@ -225,6 +227,7 @@ impl Planner {
                         text: probe.text,
                         places,
                         field: None,
+                        slow_path: row.slow_path.is_some(),
                     })
                 });
                 match planned {
@@ -280,6 +283,7 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
         text,
         places: Some(Vec::new()),
         field: Some(FieldProbe { field, both }),
+        slow_path: false,
     };
     let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
         let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));

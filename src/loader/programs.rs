@@ -42,6 +42,8 @@ pub struct Options {
     pub aggregate: bool,
     /// Which of them are told all the same.
     pub detail: Option<Plan>,
+    /// The share of a thread's time that probes of brief library calls may take; beyond it they are demoted. Nothing: none is.
+    pub max_overhead: Option<f64>,
 }
 
 /// Who becomes a target without being the child of one.
@@ -94,6 +96,7 @@ pub fn open<'obj>(
         Scope::Node => (iot_scope::IOT_ALL_OF_NODE, 0),
     };
     (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
+    ro.iot_cfg.every = options.max_overhead.map_or(0, |share| (PROBE_NS / share.max(0.001)) as u32);
     ro.iot_cfg.aggregate = u8::from(options.aggregate);
     if let Some(plan) = &options.detail {
         ro.iot_cfg.detail = plan.bits();
@@ -137,6 +140,9 @@ pub fn open<'obj>(
     size_tables(&mut open, rows, options, layout)?;
     Ok(open)
 }
+
+/// What the probe of a library call costs, in ns: with its return 1.1 to 1.4 us (docs/performance.md).
+const PROBE_NS: f64 = 1300.0;
 
 /// How many requests may be in flight at once. The kernel makes such tables whole at the start: 2 ms for each that has
 /// 65536 entries (measured).
@@ -188,6 +194,7 @@ pub fn try_groups(tier: Option<LibTier>, rows: &[Row]) -> Vec<(Group, Result<(),
         namespace: namespace::own().unwrap_or_default(),
         aggregate: false,
         detail: None,
+        max_overhead: None,
     };
     let layout = Layout::new(options.ring_bytes, 1);
     let loads = |group| loads(&BTreeSet::from([group]), tier, rows, &options, layout);

@@ -179,12 +179,12 @@ pub fn now() -> u64 {
 
 /// Starts the thread that empties the rings until the other end of `stop` is closed and nothing is left in them.
 ///
-/// Mappings go to `mapped` at once; everything goes to `out`, which is bounded: when the reader is slow this
+/// What is for the attach engine goes to `engine` at once; everything goes to `out`, which is bounded: when the reader is slow this
 /// thread waits and the rings fill, where loss is counted. While little comes it looks less often, at least once in `longest`.
 pub fn drain(
     rings: Vec<MapHandle>,
     out: SyncSender<Drained>,
-    mapped: Sender<wire::Mapped>,
+    engine: Sender<wire::Record>,
     gauges: Arc<Gauges>,
     longest: Duration,
     stop: PipeReader,
@@ -197,14 +197,14 @@ pub fn drain(
             let emptied: Vec<(Rc<Cell<u64>>, u32)> = rings.iter().map(|r| (Rc::default(), r.max_entries())).collect();
             let mut builder = RingBufferBuilder::new();
             for (ring, (bytes, _)) in rings.iter().zip(&emptied) {
-                let (batch, out, mapped) = (Rc::clone(&batch), out.clone(), mapped.clone());
+                let (batch, out, engine) = (Rc::clone(&batch), out.clone(), engine.clone());
                 let bytes = Rc::clone(bytes);
                 builder.add(ring, move |record: &[u8]| {
                     bytes.set(bytes.get() + taken(record));
-                    if wire::is_mapped(record) {
-                        if let Ok(wire::Record::Mapped(m)) = wire::Decoder::default().decode(record) {
+                    if wire::is_for_engine(record) {
+                        if let Ok(record) = wire::Decoder::default().decode(record) {
                             // The session may have ended; then nobody attaches any more.
-                            let _ = mapped.send(m);
+                            let _ = engine.send(record);
                         }
                         return 0;
                     }

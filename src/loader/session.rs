@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Row};
 use crate::correlate::Watched;
 use crate::correlate::rows::{Coverage, Loss};
+use crate::event::wire::Busy;
 use crate::event::{Event, FileKey, Written, wire};
 use crate::loader::attach::{Engine, Target};
 use crate::loader::detail::{Choice, Plan, Slow, Sources};
@@ -24,7 +25,7 @@ use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
-use crate::skel::types::{iot_class, iot_place};
+use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_place};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -43,6 +44,12 @@ const COPIES_STACKS: u8 = 2;
 
 /// How long after probes were set calls return whose entry was before them: that is no loss.
 const SETTLE: Duration = Duration::from_secs(1);
+
+/// How long the probes of demoted functions are back, how long after a function was demoted, and at most how rarely. It takes
+/// some 10 ms besides to take them away.
+const WINDOW: Duration = Duration::from_millis(3);
+const FIRST_WINDOW: Duration = Duration::from_millis(250);
+const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 
 /// How often the table of targets is emptied at the end.
 const FORGET_ROUNDS: u32 = 4;
@@ -85,6 +92,10 @@ pub struct Session<'obj> {
     exchanging: bool,
     /// Until the rings are in their table.
     placing: Option<Placing>,
+    /// Calls are summed up: those of a window would count twice.
+    summing: bool,
+    /// When the calls of demoted functions are looked at next, and how long after the last time that is.
+    window: Option<(Instant, Duration)>,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -174,6 +185,8 @@ impl<'obj> Session<'obj> {
             begun: HashSet::new(),
             exchanging: false,
             placing: Some(placing),
+            summing: options.aggregate,
+            window: None,
         };
         if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
             data.iot_scoped = u32::from(scoped);
@@ -436,6 +449,51 @@ impl<'obj> Session<'obj> {
         if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
             data.iot_exchanging = u32::from(on);
         }
+    }
+
+    /// Takes the probes of a function away whose calls are shorter and more than they should be; what tells the reader of the
+    /// records, if they go.
+    pub fn demote(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
+        let row = busy.spec % u16::try_from(self.rows.len()).ok().filter(|rows| *rows > 0)?;
+        if self.engine.is_demoted(row) {
+            return None;
+        }
+        if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
+            data.iot_demoting = 1;
+        }
+        self.set_exchanging(true);
+        let Some(gone) = self.engine.demote(row, busy, t_ns, probes(&self.skel, self.second.as_ref())) else {
+            self.set_brief(row, iot_brief_state::IOT_BRIEF_NO);
+            return None;
+        };
+        // What takes its place is there before it goes.
+        let time = rings::now();
+        self.set_brief(row, iot_brief_state::IOT_BRIEF_DEMOTED);
+        self.engine.leave(gone);
+        if !self.summing {
+            self.window = Some((Instant::now() + FIRST_WINDOW, FIRST_WINDOW));
+        }
+        Some(Event::Demoted { time, row })
+    }
+
+    fn set_brief(&self, row: u16, state: iot_brief_state) {
+        let Some(row_of) = self.rows.get(usize::from(row)) else { return };
+        let told = t::iot_spec { brief: state.0 as u8, ..spec(row_of, &self.layers) };
+        // The table has a place for every row.
+        let _ =
+            self.skel.maps.iot_specs.update(&u32::from(row).to_ne_bytes(), wire::spec_bytes(&told), MapFlags::EXIST);
+    }
+
+    /// When it is time to, looks for a moment at each call of what is demoted: what tells the reader of the records.
+    pub fn sample(&mut self) -> Option<Event> {
+        let (_, after) = self.window.filter(|(due, _)| Instant::now() >= *due)?;
+        let time = rings::now();
+        let links = self.engine.open_window(probes(&self.skel, self.second.as_ref()));
+        std::thread::sleep(WINDOW);
+        self.engine.leave(links);
+        let after = (after * 2).min(LONGEST_BETWEEN);
+        self.window = Some((Instant::now() + after, after));
+        Some(Event::Sampled { time })
     }
 
     /// Sets those probes in all processes that are too many for each.

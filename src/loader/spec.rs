@@ -167,8 +167,12 @@ fn sums(row: &Row) -> t::iot_sums_how {
     let plain = matches!(row.role, Role::Use | Role::None);
     let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing || row.hints != Hints::None;
     let library = !matches!(row.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
-    let needs_more =
-        !plain || says || row.asynchronous != Async::No || row.submits || row.words.iter().any(Option::is_some);
+    let needs_more = !plain
+        || says
+        || row.asynchronous != Async::No
+        || row.submits
+        || row.slow_path.is_some()
+        || row.words.iter().any(Option::is_some);
     // What a file is called from now on must be known.
     let renames = row.role == Role::Rename;
     match (renames || library && (needs_more || row.is_phase()), plain) {
@@ -266,7 +270,12 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         sums: sums(row).0 as u8,
         opens: u8::from(!syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
         jumps: u8::from(row.jumps),
-        ..Default::default()
+        brief: match (row.brief, row.slow_path) {
+            (true, _) => t::iot_brief_state::IOT_BRIEF_MAY,
+            (false, Some(_)) => t::iot_brief_state::IOT_BRIEF_SLOW,
+            (false, None) => t::iot_brief_state::IOT_BRIEF_NO,
+        }
+        .0 as u8,
     }
 }
 

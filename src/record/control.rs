@@ -1,6 +1,6 @@
-//! What wakes the session: mappings from the rings, signals, the dashboard.
+//! What wakes the session: mappings and busy functions from the rings, signals, the dashboard.
 
-use crate::event::wire::Mapped;
+use crate::event::wire::{Busy, Mapped, Record};
 use crate::loader::guardian::Guard;
 use crate::loader::seccomp::Notice;
 use anyhow::{Context as _, Result};
@@ -12,6 +12,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 pub enum Control {
     Signal(Signal),
     Mapped(Mapped),
+    /// Calls of a function are shorter than their probe, and many.
+    Busy(Busy),
     /// A call of a held command waits, until its guard lets it go on.
     Waits(Notice, Arc<Guard>),
     /// The user has left the dashboard.
@@ -20,7 +22,8 @@ pub enum Control {
 
 /// One channel for everything that wakes the session.
 pub struct Channel {
-    pub mapped: Sender<Mapped>,
+    /// For records that are not for the worker.
+    pub records: Sender<Record>,
     pub sender: Sender<Control>,
     pub receiver: Receiver<Control>,
 }
@@ -31,16 +34,22 @@ pub struct Channel {
 /// When the threads cannot be started.
 pub fn channel(signals: &SigSet) -> Result<Channel> {
     let (sender, receiver) = mpsc::channel();
-    let (mapped, mappings) = mpsc::channel();
+    let (records, told) = mpsc::channel();
     let to_session = sender.clone();
     std::thread::Builder::new()
         .name("mappings".into())
-        .spawn(move || mappings.into_iter().try_for_each(|m| to_session.send(Control::Mapped(m))))
+        .spawn(move || {
+            told.into_iter().try_for_each(|record| match record {
+                Record::Mapped(mapped) => to_session.send(Control::Mapped(mapped)),
+                Record::Busy(busy) => to_session.send(Control::Busy(busy)),
+                Record::Event(_) | Record::Partial => Ok(()),
+            })
+        })
         .context("thread for mappings")?;
     let (signals, to_session) = (*signals, sender.clone());
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || while signals.wait().is_ok_and(|s| to_session.send(Control::Signal(s)).is_ok()) {})
         .context("thread for signals")?;
-    Ok(Channel { mapped, sender, receiver })
+    Ok(Channel { records, sender, receiver })
 }

@@ -16,6 +16,7 @@ use super::{DUMP, TICK, WRITE, pass_on, said, wall};
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
 use crate::correlate::rows::{Coverage, Loss, Meta, Metric, Row};
+use crate::event::Event;
 use crate::event::wire::Mapped;
 use crate::export::{self, Why, text};
 use crate::inflight::InFlight;
@@ -116,6 +117,12 @@ impl Run<'_, '_> {
     fn send(&self, rows: Vec<Row>) {
         // A worker that failed has said why; the end of the trace reports it.
         let _ = self.notes.send(Note::Rows(rows));
+    }
+
+    fn tell_events(&self, events: Option<Event>) {
+        if let Some(event) = events {
+            let _ = self.notes.send(Note::Events(vec![event]));
+        }
     }
 
     fn meta(&self, facts: &[(&str, String)]) {
@@ -244,6 +251,8 @@ impl Run<'_, '_> {
             }
             self.meet();
             self.session.tidy();
+            let sampled = self.session.sample();
+            self.tell_events(sampled);
             self.tick();
             self.rotate();
             self.write();
@@ -270,6 +279,10 @@ impl Run<'_, '_> {
     fn hear(&mut self, heard: &Control) -> Option<End> {
         match *heard {
             Control::Mapped(ref m) => self.mapped(m),
+            Control::Busy(ref busy) => {
+                let told = self.session.demote(busy, self.relative());
+                self.tell_events(told);
+            }
             Control::Waits(ref notice, ref guard) => {
                 let next = self.session.prepare(notice);
                 guard.go_on(notice, next);

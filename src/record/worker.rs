@@ -234,7 +234,7 @@ impl State {
         for record in batch.records() {
             match self.decoder.decode(record) {
                 Ok(Record::Event(event)) => self.event(event),
-                Ok(Record::Mapped(_) | Record::Partial) => {}
+                Ok(Record::Mapped(_) | Record::Busy(_) | Record::Partial) => {}
                 Err(_) => self.undecoded += 1,
             }
         }

@@ -339,7 +339,9 @@ impl Summary {
             let path = row.file_id.and_then(|id| self.dims.files.get(&id)).map(|f| &*f.path);
             filter.is_of_sums() && filter.matches(&facts_of_sums(row, path))
         });
-        if self.from != From::Sums || !self.within(row.from_ns) || !wanted {
+        // Calls of demoted functions are nowhere else.
+        let only_here = self.from == From::Spans && row.calls_error.is_some();
+        if !(self.from == From::Sums || only_here) || !self.within(row.from_ns) || !wanted {
             return;
         }
         let sums = of_rollup(row);

@@ -88,6 +88,11 @@ impl Summary {
         note(self.dims.forgotten, "files, processes or other things are not known by name: there are too many");
         note(self.ops.lost, "calls are in no distribution: there are too many different functions");
         note(self.tree.other.rows, "calls found no room in the call tree");
+        if !self.dims.demoted.is_empty() {
+            let names: Vec<&str> = self.dims.demoted.iter().map(String::as_str).collect();
+            let names = names.join(", ");
+            notes.push(format!("the number of calls of {names} is estimated: they are shorter than their probe"));
+        }
         if focus.window.is_some() && self.window != focus.window && matches!(focus.screen, Screen::Files | Screen::Tree)
         {
             notes.push("files and the call tree are over all that was seen, not over the window".to_owned());

@@ -1,6 +1,6 @@
 //! What ids stand for: files, handles, objects, processes, mounts; and the facts, verdicts and losses of the run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::bins::{Bins, Merge as _};
@@ -40,6 +40,8 @@ pub struct Dims {
     more_refused: u64,
     losses: BTreeMap<(Option<Layer>, &'static str), LossRow>,
     pub lost: Bins<i64>,
+    /// Functions that were demoted.
+    pub demoted: BTreeSet<String>,
     metrics: BTreeMap<(&'static str, String), f64>,
     /// Things that found no room.
     pub forgotten: u64,
@@ -70,6 +72,7 @@ impl Dims {
             more_refused: 0,
             losses: BTreeMap::new(),
             lost: Bins::new(width_ns, max),
+            demoted: BTreeSet::new(),
             metrics: BTreeMap::new(),
             forgotten: 0,
         }
@@ -178,6 +181,11 @@ impl Dims {
             "attached" => group.attached += 1,
             "absent" => group.absent += 1,
             "refused" => group.refused += 1,
+            "demoted" => {
+                // It has a verdict from when it was attached.
+                self.demoted.insert(row.symbol.clone());
+                return;
+            }
             _ => group.skipped += 1,
         }
         group.stepped += usize::from(row.insn == Some("stepped"));

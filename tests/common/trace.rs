@@ -347,6 +347,7 @@ pub fn sums(process_ix: i32, from_ns: i64) -> Row {
         object_id: None,
         device: None,
         other: false,
+        calls_error: None,
         calls: 10,
         nested_calls: 0,
         errors: 0,

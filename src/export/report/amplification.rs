@@ -11,7 +11,7 @@ use super::own::{Place, Places, is_phase};
 use super::source::Source;
 use crate::catalog::COPIES;
 use crate::correlate::HashMap;
-use crate::correlate::rows::{Block, Span};
+use crate::correlate::rows::{Block, FileRollup, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Both directions, apart.
@@ -176,6 +176,21 @@ impl Chains {
         let sum = self.asked.entry((span.kind, called)).or_default();
         sum.calls += 1;
         sum.bytes.add(asked(span), span.errno != 0);
+    }
+
+    /// Calls that were not told, of a function that was demoted: whether the program made them itself or a library did is not
+    /// known, so it counts for the program, which makes most of them.
+    pub fn sums(&mut self, row: &FileRollup) {
+        if row.calls_error.is_none() || !DIRECTIONS.contains(&row.kind) {
+            return;
+        }
+        let add = |sum: &mut Sum, bytes| {
+            sum.calls = sum.calls.saturating_add(row.calls);
+            sum.bytes.add_sum(bytes, row.calls, 0);
+        };
+        add(self.asked.entry((row.kind, row.layer)).or_default(), row.req_bytes);
+        add(self.layers.entry((row.kind, row.layer)).or_default(), row.bytes);
+        self.moved.entry((row.kind, row.layer, row.layer)).or_default().add_sum(row.bytes, row.calls, 0);
     }
 
     /// A device request that is over counts once, however many calls caused it and on however many stacked devices. A failed

@@ -91,6 +91,10 @@ pub struct LayerCoverage {
     pub tiers: BTreeMap<&'static str, usize>,
     /// Why probes were not attached, with their number.
     pub refused: BTreeMap<String, usize>,
+    /// Functions whose calls were shorter than their probe and lost it while the trace ran, and why: their bytes are exact,
+    /// the number of their calls is estimated.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub demoted: BTreeMap<String, String>,
     /// Set when no probe is attached: why nothing can be known about the layer.
     pub not_covered: Option<String>,
 }
@@ -234,12 +238,17 @@ pub fn coverage(source: &mut dyn Source) -> Result<(Vec<LayerCoverage>, Vec<Opaq
 impl LayerCoverage {
     fn new(layer: Layer) -> Self {
         let (tiers, refused) = (BTreeMap::new(), BTreeMap::new());
-        Self { layer: layer.name(), attached: 0, probes: 0, absent: 0, tiers, refused, not_covered: None }
+        let demoted = BTreeMap::new();
+        Self { layer: layer.name(), attached: 0, probes: 0, absent: 0, tiers, refused, demoted, not_covered: None }
     }
 
     fn add(&mut self, row: &Coverage) {
         if row.status == "absent" && !row.symbol.is_empty() {
             self.absent += 1;
+            return;
+        }
+        if row.status == "demoted" {
+            self.demoted.entry(row.symbol.clone()).or_insert_with(|| row.reason.clone().unwrap_or_default());
             return;
         }
         self.probes += 1;

@@ -73,6 +73,9 @@ pub struct OpRow {
     pub op: &'static str,
     pub kind: &'static str,
     pub calls: i64,
+    /// So many of `calls` are estimated, and their standard error: the function was demoted. They have no durations.
+    pub estimated_calls: i64,
+    pub calls_error: Option<i64>,
     pub nested_calls: i64,
     pub unfinished_calls: i64,
     /// Outermost calls only.
@@ -111,6 +114,9 @@ struct Op {
     /// Sum of squared differences from the mean (Welford).
     squares: f64,
     hist: Histogram<REPORT_BITS>,
+    /// Calls of it that were not told.
+    estimated: i64,
+    calls_error: i64,
     /// Its calls were summed up: no less than this, as far as the buckets tell.
     summed: bool,
     least: Option<i64>,
@@ -136,7 +142,9 @@ impl Op {
         OpRow {
             op,
             kind: self.kind.map_or("other", Kind::name),
-            calls: self.calls,
+            calls: self.calls.saturating_add(self.estimated),
+            estimated_calls: self.estimated,
+            calls_error: (self.estimated > 0).then_some(self.calls_error),
             nested_calls: self.nested,
             unfinished_calls: self.unfinished,
             inclusive_ns: self.inclusive,
@@ -196,6 +204,15 @@ impl Layers {
     pub fn sums(&mut self, row: &FileRollup) {
         let op = self.ops.entry((row.layer, row.op)).or_default();
         op.kind = Some(row.kind);
+        if matches!(row.kind, Kind::Read | Kind::Write) {
+            op.asked.add_sum(row.req_bytes, row.calls, 0);
+            op.moved.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
+        }
+        if let Some(error) = row.calls_error.filter(|_| row.dur_ns == 0) {
+            op.estimated = op.estimated.saturating_add(row.calls);
+            op.calls_error = op.calls_error.saturating_add(error);
+            return;
+        }
         let calls = row.calls.saturating_add(row.nested_calls);
         op.calls = op.calls.saturating_add(calls);
         op.nested = op.nested.saturating_add(row.nested_calls);
@@ -205,10 +222,6 @@ impl Layers {
         op.outer_errors = op.outer_errors.saturating_add(row.errors);
         op.max = op.max.max(row.max_ns);
         op.summed = true;
-        if matches!(row.kind, Kind::Read | Kind::Write) {
-            op.asked.add_sum(row.req_bytes, row.calls, 0);
-            op.moved.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
-        }
     }
 
     /// How long calls that were summed up took.
@@ -262,7 +275,7 @@ impl Layers {
             let exclusive = sum(|op| op.exclusive);
             rows.push(LayerRow {
                 layer: layer.name(),
-                calls: sum(|op| op.calls.saturating_sub(op.nested)),
+                calls: sum(|op| op.calls.saturating_add(op.estimated).saturating_sub(op.nested)),
                 nested_calls: sum(|op| op.nested),
                 inclusive_ns: sum(|op| op.inclusive),
                 exclusive_ns: has_exclusive.then_some(exclusive),

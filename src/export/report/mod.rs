@@ -112,6 +112,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })?;
     source.sums(&mut |row| {
         layers.sums(row);
+        chains.sums(row);
         files.sums(row);
         works.sums(row);
         last = last.max(row.last_ns.unwrap_or(0));

@@ -106,8 +106,15 @@ impl Works {
         work.pid = row.pid.unwrap_or(work.pid);
         work.rank = row.rank.or(work.rank);
         add(&mut work.exclusive[row.layer as usize], row.self_ns);
-        if row.layer == Layer::Syscall && matches!(row.kind, Kind::Read | Kind::Write) {
+        if !matches!(row.kind, Kind::Read | Kind::Write) {
+            return;
+        }
+        if row.layer == Layer::Syscall {
             add(&mut work.syscall[usize::from(row.kind == Kind::Write)], row.bytes);
+        }
+        // As in `amplification`.
+        if row.calls_error.is_some() {
+            add(&mut work.asked[usize::from(row.kind == Kind::Write)], row.req_bytes);
         }
     }
 

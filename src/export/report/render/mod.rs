@@ -166,6 +166,15 @@ impl Report {
                 line(format!("  lost {:>10}  {layer:<9}  {}", row.count, escape(row.place)));
             }
         }
+        let demoted: Vec<&str> = self.coverage.iter().flat_map(|l| l.demoted.keys()).map(String::as_str).collect();
+        if !demoted.is_empty() {
+            line(String::new());
+            line(format!(
+                "ESTIMATED: the number of calls of {} (marked ~), which were shorter than their probe. Their bytes are exact.",
+                escape(demoted.join(", "))
+            ));
+            line("  --max-overhead none records each of them.".to_owned());
+        }
         for warning in &self.warnings {
             line(format!("WARNING: {}", escape(warning)));
         }
@@ -183,6 +192,9 @@ impl Report {
                 without.extend(Some(layer.layer).filter(|layer| *layer != Layer::App.name()));
             } else {
                 *out += &format!("  {:<9} {}\n", layer.layer, layer_coverage(layer, seen));
+                for (function, reason) in &layer.demoted {
+                    *out += &format!("            {} demoted: {}\n", escape(function), escape(reason));
+                }
             }
         }
         if !without.is_empty() {
@@ -220,7 +232,7 @@ impl Report {
             let e = |text| mark(l.exclusive_complete, text);
             vec![
                 l.layer.to_owned(),
-                m(l.calls.to_string()),
+                mark(l.complete && l.ops.iter().all(|op| op.estimated_calls == 0), l.calls.to_string()),
                 m(count(l.nested_calls)),
                 m(time(l.inclusive_ns)),
                 e(l.exclusive_ns.map_or("-".to_owned(), time)),
@@ -261,7 +273,7 @@ impl Report {
             let m = |text| mark(layer.complete, text);
             vec![
                 escape(op.op),
-                m(op.calls.to_string()),
+                mark(layer.complete && op.estimated_calls == 0, op.calls.to_string()),
                 m(time(op.inclusive_ns)),
                 mark(layer.exclusive_complete, op.exclusive_ns.map_or("-".to_owned(), time)),
                 mark(self.complete, op.exclusive_share.map_or("-".to_owned(), percent)),
