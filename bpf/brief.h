@@ -3,8 +3,8 @@
 #ifndef IOT_BRIEF_H
 #define IOT_BRIEF_H
 
-#define IOT_BRIEF_CALLS 256
-#define IOT_BRIEF_SAME	16   /* so many of them are of the one that is looked at */
+#define IOT_BRIEF_CALLS 4096
+#define IOT_BRIEF_SAME	256  /* so many of them are of the one that is looked at */
 #define IOT_BRIEF_NS	1500 /* as its probe measures a call that does next to nothing it takes 0.3 to 0.7 us */
 
 /*

@@ -335,14 +335,19 @@ impl Shared {
     fn read_calls(&self, path: &Path) -> Result<()> {
         let dataset = Dataset::open(path)?;
         self.rows.store(
-            dataset.count::<Span>() + dataset.count::<Block>() + dataset.count::<BlockLink>(),
+            dataset.count::<Span>()
+                + dataset.count::<Block>()
+                + dataset.count::<BlockLink>()
+                + dataset.count::<FileRollup>(),
             Ordering::Relaxed,
         );
         let done = self
             .table(&dataset, Some("issue_ns"), Row::Block)
             .and_then(|()| self.table(&dataset, None, Row::BlockBytes))
             .and_then(|()| self.table(&dataset, None, Row::BlockLink))
-            .and_then(|()| self.table(&dataset, Some("start_ns"), |row| Row::Span(Box::new(row))));
+            .and_then(|()| self.table(&dataset, Some("start_ns"), |row| Row::Span(Box::new(row))))
+            // Calls of demoted functions.
+            .and_then(|()| self.table(&dataset, Some("from_ns"), |row| Row::FileRollup(Box::new(row))));
         lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
         done
     }

@@ -7,6 +7,8 @@
 mod live;
 #[path = "common/programs.rs"]
 mod programs;
+#[path = "common/sql.rs"]
+mod sql;
 
 use iotrace_bpf::correlate::rows::FileRollup;
 use iotrace_bpf::export::Dataset;
@@ -99,6 +101,7 @@ fn bytes_are_exact_and_the_number_of_calls_is_within_its_error() {
         data.coverage.iter().filter(|c| c.status == "demoted").map(|c| c.symbol.as_str()).collect();
     demoted.sort_unstable();
     assert_eq!(demoted, ["fgetc", "fputc", "fputs", "fread", "fwrite", "putc"]);
+    sql::compare(&traced.dir);
     let line = traced.report.lines().find(|line| line.starts_with("ESTIMATED")).unwrap();
     assert!(line.contains("fgetc, fputc, fputs, fread, fwrite, putc"), "{line}");
 }

@@ -85,11 +85,12 @@ impl Mix {
             let share = bytes as f64 / all as f64;
             let part = if i + 1 == samples.len() { left } else { ((sample.bytes as f64 * share) as u64).min(left) };
             left -= part;
-            let calls = (part as f64 / sample.mean()).round();
-            if part == 0 && calls == 0.0 {
+            if part == 0 {
                 continue;
             }
-            let error = if own { calls * sample.error() } else { bytes as f64 / sample.mean() };
+            // It took one at least.
+            let calls = (part as f64 / sample.mean()).round().max(1.0);
+            let error = if own { calls * sample.error() } else { (bytes as f64 / sample.mean()).max(1.0) };
             estimates.push(Estimate {
                 row: sample.row,
                 calls: calls as u64,
@@ -119,6 +120,7 @@ pub struct OnStream<'a> {
     pub number: u16,
     pub call: &'a Call,
     pub handle: i32,
+    pub process_ix: i32,
     pub bytes: Option<i64>,
     /// It made the stream.
     pub opened: Option<Opened>,
@@ -148,7 +150,8 @@ pub struct Pending {
 pub struct Demoted {
     rows: Vec<u16>,
     window: u32,
-    streams: HashMap<i32, Stream>,
+    /// By process and handle: a child has a copy of its own of its parent's.
+    streams: HashMap<(i32, i32), Stream>,
     /// Of all streams.
     all: [Mix; 2],
     pending: Vec<Pending>,
@@ -170,6 +173,11 @@ impl Demoted {
         self.window += 1;
     }
 
+    /// A process is gone, and with it its streams.
+    pub fn gone(&mut self, process_ix: i32) {
+        self.streams.retain(|(process, _), _| *process != process_ix);
+    }
+
     /// Calls of a brief function that were summed up.
     pub fn summed(&mut self, row: u16, writes: bool, f: &Figures) {
         if f.calls == 0 || f.bytes == 0 {
@@ -184,9 +192,10 @@ impl Demoted {
 
     /// What calls that were not told moved before this call, on its stream; `of`: whose they are.
     pub fn call(&mut self, on: &OnStream<'_>, of: impl FnOnce() -> Subject) -> Vec<Estimate> {
+        let key = (on.process_ix, on.handle);
         if let Some(opened) = on.opened {
             let stream = Stream { end: opened.stands, wrote: opened.writes, ..Stream::default() };
-            self.streams.insert(on.handle, stream);
+            self.streams.insert(key, stream);
             return Vec::new();
         }
         let position = |from: Src, value: Option<u64>| value.filter(|_| from == Src::StreamPos);
@@ -194,7 +203,7 @@ impl Demoted {
         let before = position(on.row.off, on.call.off)
             .or_else(|| position(on.row.len, on.call.len))
             .or(on.call.off.filter(|_| tell));
-        let stream = self.streams.entry(on.handle).or_default();
+        let stream = self.streams.entry(key).or_default();
         let direction = match (on.row.kind, on.row.slow_path) {
             (Kind::Read, _) | (_, Some(Kind::Read)) => Some(false),
             (Kind::Write, _) | (_, Some(Kind::Write)) => Some(true),
@@ -218,15 +227,14 @@ impl Demoted {
             Some(n) if !self.rows.is_empty() => self.estimate(on, wrote, n, of),
             _ => Vec::new(),
         };
-        if let (true, true, Some(bytes), Some(stream)) = (moves, on.row.brief, bytes, self.streams.get_mut(&on.handle))
-        {
+        if let (true, true, Some(bytes), Some(stream)) = (moves, on.row.brief, bytes, self.streams.get_mut(&key)) {
             let side = usize::from(on.row.kind == Kind::Write);
             let sample = Sample { row: on.number, calls: 1, bytes, squares: bytes as f64 * bytes as f64 };
             stream.mixes[side].add(self.window, sample);
             self.all[side].add(self.window, sample);
         }
         if on.row.role == Role::Close {
-            self.streams.remove(&on.handle);
+            self.streams.remove(&key);
         }
         estimates
     }
@@ -243,7 +251,7 @@ impl Demoted {
             let of_sides = sides.iter().zip(mixes).filter(|(wanted, _)| **wanted);
             of_sides.map(|(_, mix)| mix.spread(bytes, own, &self.rows)).find(|estimates| !estimates.is_empty())
         };
-        let own = self.streams.get(&on.handle).and_then(|stream| spread(&stream.mixes, true));
+        let own = self.streams.get(&(on.process_ix, on.handle)).and_then(|stream| spread(&stream.mixes, true));
         if let Some(estimates) = own.or_else(|| spread(&self.all, false)) {
             return estimates;
         }
@@ -267,7 +275,7 @@ impl Demoted {
             // Some of them it must have been.
             let any = || {
                 let row = self.rows.first().filter(|_| last)?;
-                Some(vec![Estimate { row: *row, calls: 0, error: pending.bytes, bytes: pending.bytes, alike: false }])
+                Some(vec![Estimate { row: *row, calls: 1, error: pending.bytes, bytes: pending.bytes, alike: false }])
             };
             match spread.or_else(any) {
                 Some(estimates) => settled.push((pending, estimates)),

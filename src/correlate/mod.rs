@@ -471,6 +471,7 @@ impl Correlator {
 
     /// A process is gone, or executes another program.
     fn forget(&mut self, owner: Owner) {
+        self.demoted.gone(owner.process_ix());
         self.things.hints.gone(owner);
         self.collectives.gone(owner, &self.things.handles);
     }
@@ -546,8 +547,8 @@ impl Correlator {
         };
         if let Some(handle) = found.handle.filter(|_| spec.layer == Layer::Stdio && !past) {
             let opened = found.opened.then(|| opened_at(&self.things, &seen, found.file));
-            let on = OnStream { row: spec, number: row as u16, call, handle, bytes: facts.bytes, opened };
             let process_ix = thread.owner.process_ix();
+            let on = OnStream { row: spec, number: row as u16, call, handle, process_ix, bytes: facts.bytes, opened };
             let process = (process_ix >= 0).then_some(Owned { process_ix, pid: thread.pid, rank: thread.rank });
             let subject = Subject { process, file: found.file, ..Subject::default() };
             let estimates = self.demoted.call(&on, || subject.clone());

@@ -411,66 +411,156 @@ SELECT
       status <> 'attached')
   ) AS reasons
 FROM coverage
+WHERE
+  status <> 'demoted'
 GROUP BY
   layer
 ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
 
-CREATE OR REPLACE TEMPORARY VIEW v_layers AS
+CREATE OR REPLACE TEMPORARY VIEW demoted_calls AS
 SELECT
-  layer,
-  COUNT(*) FILTER(WHERE
-    layer_top) AS calls,
-  COUNT(*) FILTER(WHERE
-    NOT layer_top) AS nested_calls,
-  COALESCE(SUM(dur_ns) FILTER(WHERE
-    layer_top), 0) AS inclusive_ns,
-  SUM(self_ns) AS exclusive_ns,
-  SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
-  SUM(req_bytes) FILTER(WHERE
-    layer_top AND kind IN ('read', 'write')) AS asked,
-  SUM(bytes) FILTER(WHERE
-    layer_top AND kind IN ('read', 'write')) AS moved,
-  COUNT(*) FILTER(WHERE
-    layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
-  COUNT(*) FILTER(WHERE
-    layer_top AND errno <> 0) AS errors
-FROM spans
-GROUP BY
-  layer
-ORDER BY
-  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
-
-CREATE OR REPLACE TEMPORARY VIEW v_ops AS
-SELECT
+  host,
   layer,
   op,
-  ANY_VALUE(kind) IGNORE NULLS AS kind,
-  COUNT(*) AS calls,
-  COUNT(*) FILTER(WHERE
-    NOT layer_top) AS nested_calls,
-  COALESCE(SUM(dur_ns) FILTER(WHERE
-    layer_top), 0) AS inclusive_ns,
-  SUM(self_ns) AS exclusive_ns,
-  SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
-  SUM(req_bytes) FILTER(WHERE
-    layer_top AND kind IN ('read', 'write')) AS asked,
-  SUM(bytes) FILTER(WHERE
-    layer_top AND kind IN ('read', 'write')) AS moved,
-  COUNT(*) FILTER(WHERE
-    errno <> 0) AS errors,
-  MIN(dur_ns) AS min_ns,
-  AVG(dur_ns) AS mean_ns,
-  STDDEV_SAMP(dur_ns) AS stddev_ns,
-  PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY dur_ns) AS p50_ns,
-  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
-  MAX(dur_ns) AS max_ns
-FROM spans
-GROUP BY
-  layer,
-  op
+  kind,
+  process_ix,
+  pid,
+  rank,
+  file_id,
+  calls,
+  calls_error,
+  req_bytes,
+  bytes
+FROM file_rollup
+WHERE
+  NOT calls_error IS NULL
+  AND NOT EXISTS(
+    SELECT
+      1
+    FROM meta
+    WHERE
+      key = 'aggregate'
+  );
+
+CREATE OR REPLACE TEMPORARY VIEW v_layers AS
+WITH told AS (
+  SELECT
+    layer,
+    COUNT(*) FILTER(WHERE
+      layer_top) AS calls,
+    COUNT(*) FILTER(WHERE
+      NOT layer_top) AS nested_calls,
+    COALESCE(SUM(dur_ns) FILTER(WHERE
+      layer_top), 0) AS inclusive_ns,
+    SUM(self_ns) AS exclusive_ns,
+    SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
+    SUM(req_bytes) FILTER(WHERE
+      layer_top AND kind IN ('read', 'write')) AS asked,
+    SUM(bytes) FILTER(WHERE
+      layer_top AND kind IN ('read', 'write')) AS moved,
+    COUNT(*) FILTER(WHERE
+      layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
+    COUNT(*) FILTER(WHERE
+      layer_top AND errno <> 0) AS errors
+  FROM spans
+  GROUP BY
+    layer
+), more AS (
+  SELECT
+    layer,
+    SUM(calls) AS calls,
+    SUM(req_bytes) AS asked,
+    SUM(bytes) AS moved
+  FROM demoted_calls
+  GROUP BY
+    layer
+)
+SELECT
+  t.layer,
+  CAST((
+    t.calls + COALESCE(m.calls, 0)
+  ) AS BIGINT) AS calls,
+  t.nested_calls,
+  t.inclusive_ns,
+  t.exclusive_ns,
+  t.exclusive_share,
+  CASE WHEN m.asked IS NULL THEN t.asked ELSE COALESCE(t.asked, 0) + m.asked END AS asked,
+  CASE WHEN m.moved IS NULL THEN t.moved ELSE COALESCE(t.moved, 0) + m.moved END AS moved,
+  t.moved_unknown_calls,
+  t.errors
+FROM told AS t
+LEFT JOIN more AS m
+  ON m.layer = t.layer
 ORDER BY
-  exclusive_ns DESC;
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), t.layer) NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_ops AS
+WITH told AS (
+  SELECT
+    layer,
+    op,
+    ANY_VALUE(kind) IGNORE NULLS AS kind,
+    COUNT(*) AS calls,
+    COUNT(*) FILTER(WHERE
+      NOT layer_top) AS nested_calls,
+    COALESCE(SUM(dur_ns) FILTER(WHERE
+      layer_top), 0) AS inclusive_ns,
+    SUM(self_ns) AS exclusive_ns,
+    SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
+    SUM(req_bytes) FILTER(WHERE
+      layer_top AND kind IN ('read', 'write')) AS asked,
+    SUM(bytes) FILTER(WHERE
+      layer_top AND kind IN ('read', 'write')) AS moved,
+    COUNT(*) FILTER(WHERE
+      errno <> 0) AS errors,
+    MIN(dur_ns) AS min_ns,
+    AVG(dur_ns) AS mean_ns,
+    STDDEV_SAMP(dur_ns) AS stddev_ns,
+    PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY dur_ns) AS p50_ns,
+    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
+    MAX(dur_ns) AS max_ns
+  FROM spans
+  GROUP BY
+    layer,
+    op
+), more AS (
+  SELECT
+    layer,
+    op,
+    SUM(calls) AS calls,
+    SUM(req_bytes) AS asked,
+    SUM(bytes) AS moved
+  FROM demoted_calls
+  GROUP BY
+    layer,
+    op
+)
+SELECT
+  t.layer,
+  t.op,
+  t.kind,
+  CAST((
+    t.calls + COALESCE(m.calls, 0)
+  ) AS BIGINT) AS calls,
+  t.nested_calls,
+  t.inclusive_ns,
+  t.exclusive_ns,
+  t.exclusive_share,
+  CASE WHEN m.asked IS NULL THEN t.asked ELSE COALESCE(t.asked, 0) + m.asked END AS asked,
+  CASE WHEN m.moved IS NULL THEN t.moved ELSE COALESCE(t.moved, 0) + m.moved END AS moved,
+  t.errors,
+  t.min_ns,
+  t.mean_ns,
+  t.stddev_ns,
+  t.p50_ns,
+  t.p99_ns,
+  t.max_ns
+FROM told AS t
+LEFT JOIN more AS m
+  ON m.layer = t.layer AND m.op = t.op
+ORDER BY
+  t.exclusive_ns DESC;
 
 CREATE OR REPLACE TEMPORARY VIEW v_own AS
 WITH RECURSIVE phases AS (
@@ -604,7 +694,7 @@ WHERE
   s.op IN ('copy_file_range.read', 'sendfile.read', 'splice.read', 'tee.read');
 
 CREATE OR REPLACE TEMPORARY VIEW v_amplification AS
-WITH steps AS (
+WITH parts AS (
   SELECT
     0 AS step,
     'asked' AS layer,
@@ -614,6 +704,17 @@ WITH steps AS (
     COUNT(*) FILTER(WHERE
       asked IS NULL AND errno = 0) AS unknown_calls
   FROM v_asked
+  GROUP BY
+    kind
+  UNION ALL
+  SELECT
+    0,
+    'asked',
+    kind,
+    SUM(calls),
+    SUM(req_bytes),
+    0
+  FROM demoted_calls
   GROUP BY
     kind
   UNION ALL
@@ -629,6 +730,31 @@ WITH steps AS (
   WHERE
     layer_top AND kind IN ('read', 'write')
   GROUP BY
+    layer,
+    kind
+  UNION ALL
+  SELECT
+    ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer),
+    layer,
+    kind,
+    SUM(calls),
+    SUM(bytes),
+    0
+  FROM demoted_calls
+  GROUP BY
+    layer,
+    kind
+), steps AS (
+  SELECT
+    step,
+    layer,
+    kind,
+    CAST(SUM(calls) AS BIGINT) AS calls,
+    SUM(bytes) AS bytes,
+    CAST(SUM(unknown_calls) AS BIGINT) AS unknown_calls
+  FROM parts
+  GROUP BY
+    step,
     layer,
     kind
   UNION ALL
@@ -684,7 +810,7 @@ WITH requests AS (
     ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
   LEFT JOIN spans AS s
     ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id
-), steps AS (
+), parts AS (
   SELECT
     called,
     0 AS step,
@@ -699,6 +825,32 @@ WITH requests AS (
     USING (host, span_id)
   GROUP BY
     called,
+    kind
+  UNION ALL
+  SELECT
+    layer,
+    0,
+    'asked',
+    kind,
+    SUM(calls),
+    SUM(req_bytes),
+    0
+  FROM demoted_calls
+  GROUP BY
+    layer,
+    kind
+  UNION ALL
+  SELECT
+    layer,
+    ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer),
+    layer,
+    kind,
+    SUM(calls),
+    SUM(bytes),
+    0
+  FROM demoted_calls
+  GROUP BY
+    layer,
     kind
   UNION ALL
   SELECT
@@ -717,6 +869,21 @@ WITH requests AS (
     layer_top AND kind IN ('read', 'write')
   GROUP BY
     called,
+    layer,
+    kind
+), steps AS (
+  SELECT
+    called,
+    step,
+    layer,
+    kind,
+    CAST(SUM(calls) AS BIGINT) AS calls,
+    SUM(bytes) AS bytes,
+    CAST(SUM(unknown_calls) AS BIGINT) AS unknown_calls
+  FROM parts
+  GROUP BY
+    called,
+    step,
     layer,
     kind
   UNION ALL
@@ -834,41 +1001,97 @@ ORDER BY
   dev NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_files AS
+WITH told AS (
+  SELECT
+    s.host,
+    s.file_id,
+    ANY_VALUE(f.path) IGNORE NULLS AS path,
+    s.layer,
+    COUNT(*) AS calls,
+    SUM(s.dur_ns) AS time_ns,
+    SUM(s.bytes) FILTER(WHERE
+      s.kind = 'read') AS bytes_read,
+    SUM(s.bytes) FILTER(WHERE
+      s.kind = 'write') AS bytes_written,
+    COUNT(*) FILTER(WHERE
+      s.kind = 'read') AS reads,
+    COUNT(*) FILTER(WHERE
+      s.kind = 'write') AS writes,
+    COUNT(*) FILTER(WHERE
+      s.kind = 'open') AS opens,
+    COUNT(*) FILTER(WHERE
+      s.kind = 'meta') AS metas,
+    COUNT(*) FILTER(WHERE
+      s.kind = 'sync') AS syncs,
+    COUNT(*) FILTER(WHERE
+      s.errno <> 0) AS errors,
+    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.dur_ns) AS p99_ns
+  FROM spans AS s
+  LEFT JOIN files AS f
+    ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+  WHERE
+    s.layer_top AND NOT s.file_id IS NULL
+  GROUP BY
+    s.host,
+    s.file_id,
+    s.layer
+), more AS (
+  SELECT
+    host,
+    file_id,
+    layer,
+    SUM(calls) AS calls,
+    SUM(bytes) FILTER(WHERE
+      kind = 'read') AS bytes_read,
+    SUM(bytes) FILTER(WHERE
+      kind = 'write') AS bytes_written,
+    COALESCE(SUM(calls) FILTER(WHERE
+      kind = 'read'), 0) AS reads,
+    COALESCE(SUM(calls) FILTER(WHERE
+      kind = 'write'), 0) AS writes
+  FROM demoted_calls
+  WHERE
+    NOT file_id IS NULL
+  GROUP BY
+    host,
+    file_id,
+    layer
+)
 SELECT
-  s.host,
-  s.file_id,
-  ANY_VALUE(f.path) IGNORE NULLS AS path,
-  s.layer,
-  COUNT(*) AS calls,
-  SUM(s.dur_ns) AS time_ns,
-  SUM(s.bytes) FILTER(WHERE
-    s.kind = 'read') AS bytes_read,
-  SUM(s.bytes) FILTER(WHERE
-    s.kind = 'write') AS bytes_written,
-  COUNT(*) FILTER(WHERE
-    s.kind = 'read') AS reads,
-  COUNT(*) FILTER(WHERE
-    s.kind = 'write') AS writes,
-  COUNT(*) FILTER(WHERE
-    s.kind = 'open') AS opens,
-  COUNT(*) FILTER(WHERE
-    s.kind = 'meta') AS metas,
-  COUNT(*) FILTER(WHERE
-    s.kind = 'sync') AS syncs,
-  COUNT(*) FILTER(WHERE
-    s.errno <> 0) AS errors,
-  PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.dur_ns) AS p99_ns
-FROM spans AS s
-LEFT JOIN files AS f
-  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
-WHERE
-  s.layer_top AND NOT s.file_id IS NULL
-GROUP BY
-  s.host,
-  s.file_id,
-  s.layer
+  t.host,
+  t.file_id,
+  t.path,
+  t.layer,
+  CAST((
+    t.calls + COALESCE(m.calls, 0)
+  ) AS BIGINT) AS calls,
+  t.time_ns,
+  CASE
+    WHEN m.bytes_read IS NULL
+    THEN t.bytes_read
+    ELSE COALESCE(t.bytes_read, 0) + m.bytes_read
+  END AS bytes_read,
+  CASE
+    WHEN m.bytes_written IS NULL
+    THEN t.bytes_written
+    ELSE COALESCE(t.bytes_written, 0) + m.bytes_written
+  END AS bytes_written,
+  CAST((
+    t.reads + COALESCE(m.reads, 0)
+  ) AS BIGINT) AS reads,
+  CAST((
+    t.writes + COALESCE(m.writes, 0)
+  ) AS BIGINT) AS writes,
+  t.opens,
+  t.metas,
+  t.syncs,
+  t.errors,
+  t.p99_ns
+FROM told AS t
+LEFT JOIN more AS m
+  ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
 ORDER BY
-  time_ns DESC;
+  t.time_ns DESC;
 
 CREATE OR REPLACE TEMPORARY VIEW v_bandwidth AS
 SELECT
@@ -894,26 +1117,53 @@ ORDER BY
   bytes DESC;
 
 CREATE OR REPLACE TEMPORARY VIEW v_ranks AS
+WITH calls AS (
+  SELECT
+    s.host,
+    s.process_ix,
+    s.pid,
+    s.rank,
+    s.layer,
+    CASE WHEN s.layer_top THEN 1 ELSE 0 END AS calls,
+    CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
+    CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
+    CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
+    CASE WHEN s.layer_top THEN s.dur_ns END AS inclusive_ns,
+    s.self_ns AS exclusive_ns,
+    o.dur_ns AS own_inclusive_ns
+  FROM spans AS s
+  LEFT JOIN v_own AS o
+    ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+  UNION ALL
+  SELECT
+    host,
+    process_ix,
+    pid,
+    rank,
+    layer,
+    calls,
+    calls,
+    CASE WHEN kind = 'read' THEN bytes END,
+    CASE WHEN kind = 'write' THEN bytes END,
+    0,
+    0,
+    0
+  FROM demoted_calls
+)
 SELECT
   COALESCE(p.rank, s.rank) AS rank,
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.host END AS host,
   ARRAY_SORT(COLLECT_LIST(DISTINCT s.pid)) AS pids,
   s.layer,
-  COUNT(*) FILTER(WHERE
-    s.layer_top) AS calls,
-  COUNT(o.span_id) AS own_calls,
-  COALESCE(SUM(s.bytes) FILTER(WHERE
-    s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
-  COALESCE(SUM(s.bytes) FILTER(WHERE
-    s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
-  COALESCE(SUM(s.dur_ns) FILTER(WHERE
-    s.layer_top), 0) AS inclusive_ns,
-  SUM(s.self_ns) AS exclusive_ns,
-  COALESCE(SUM(o.dur_ns), 0) AS own_inclusive_ns
-FROM spans AS s
-LEFT JOIN v_own AS o
-  ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+  CAST(SUM(s.calls) AS BIGINT) AS calls,
+  CAST(SUM(s.own_calls) AS BIGINT) AS own_calls,
+  COALESCE(SUM(s.bytes_read), 0) AS bytes_read,
+  COALESCE(SUM(s.bytes_written), 0) AS bytes_written,
+  COALESCE(SUM(s.inclusive_ns), 0) AS inclusive_ns,
+  SUM(s.exclusive_ns) AS exclusive_ns,
+  COALESCE(SUM(s.own_inclusive_ns), 0) AS own_inclusive_ns
+FROM calls AS s
 LEFT JOIN processes AS p
   ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
 GROUP BY

@@ -139,36 +139,56 @@ CREATE OR REPLACE VIEW v_coverage AS
          count(*) FILTER (status = 'absent' AND symbol <> '') AS absent,
          list_sort(list(DISTINCT tier) FILTER (status = 'attached')) AS tiers,
          list_sort(list(DISTINCT status || ': ' || coalesce(reason, 'no reason recorded')) FILTER (status <> 'attached')) AS reasons
-  FROM coverage GROUP BY layer ORDER BY layer_rank(layer);
+  FROM coverage WHERE status <> 'demoted' GROUP BY layer ORDER BY layer_rank(layer);
+
+-- What calls of demoted functions came to that are not in spans: their number is estimated, their bytes are exact. In a trace with
+-- --aggregate they are among the sums.
+CREATE OR REPLACE VIEW demoted_calls AS
+  SELECT host, layer, op, kind, process_ix, pid, rank, file_id, calls, calls_error, req_bytes, bytes FROM file_rollup
+  WHERE calls_error IS NOT NULL AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'aggregate');
 
 -- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
 CREATE OR REPLACE VIEW v_layers AS
-  SELECT layer,
-         count(*) FILTER (layer_top) AS calls,
-         count(*) FILTER (NOT layer_top) AS nested_calls,
-         coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
-         sum(self_ns) AS exclusive_ns,
-         sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
-         sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
-         sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
-         count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
-         count(*) FILTER (layer_top AND errno <> 0) AS errors
-  FROM spans GROUP BY layer ORDER BY layer_rank(layer);
+  WITH told AS (
+    SELECT layer,
+           count(*) FILTER (layer_top) AS calls,
+           count(*) FILTER (NOT layer_top) AS nested_calls,
+           coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           sum(self_ns) AS exclusive_ns,
+           sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
+           sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
+           sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
+           count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
+           count(*) FILTER (layer_top AND errno <> 0) AS errors
+    FROM spans GROUP BY layer),
+  more AS (SELECT layer, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM demoted_calls GROUP BY layer)
+  SELECT t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.nested_calls, t.inclusive_ns, t.exclusive_ns, t.exclusive_share,
+         CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
+         CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved, t.moved_unknown_calls, t.errors
+  FROM told t LEFT JOIN more m ON m.layer = t.layer ORDER BY layer_rank(t.layer);
 
 -- Function by function. Calls, errors and the distribution count every call; inclusive time and bytes outermost ones.
 CREATE OR REPLACE VIEW v_ops AS
-  SELECT layer, op, any_value(kind) AS kind,
-         count(*) AS calls,
-         count(*) FILTER (NOT layer_top) AS nested_calls,
-         coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
-         sum(self_ns) AS exclusive_ns,
-         sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
-         sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
-         sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
-         count(*) FILTER (errno <> 0) AS errors,
-         min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
-         quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
-  FROM spans GROUP BY layer, op ORDER BY exclusive_ns DESC;
+  WITH told AS (
+    SELECT layer, op, any_value(kind) AS kind,
+           count(*) AS calls,
+           count(*) FILTER (NOT layer_top) AS nested_calls,
+           coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           sum(self_ns) AS exclusive_ns,
+           sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
+           sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
+           sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
+           count(*) FILTER (errno <> 0) AS errors,
+           min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
+           quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
+    FROM spans GROUP BY layer, op),
+  more AS (
+    SELECT layer, op, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM demoted_calls GROUP BY layer, op)
+  SELECT t.layer, t.op, t.kind, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.nested_calls, t.inclusive_ns, t.exclusive_ns,
+         t.exclusive_share, CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
+         CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved,
+         t.errors, t.min_ns, t.mean_ns, t.stddev_ns, t.p50_ns, t.p99_ns, t.max_ns
+  FROM told t LEFT JOIN more m ON m.layer = t.layer AND m.op = t.op ORDER BY t.exclusive_ns DESC;
 
 -- The program's own calls: the outermost ones that are no phases. A phase is a call of layer app and kind other.
 CREATE OR REPLACE VIEW v_own AS
@@ -219,13 +239,20 @@ CREATE OR REPLACE VIEW v_asked AS
 -- What was asked and what each layer made of it, read and write apart. A device request counts once;
 -- requests are those of the whole node, for those of traced calls see the next view.
 CREATE OR REPLACE VIEW v_amplification AS
-  WITH steps AS (
+  WITH parts AS (
     SELECT 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
            count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
     FROM v_asked GROUP BY kind
     UNION ALL
+    SELECT 0, 'asked', kind, sum(calls), sum(req_bytes), 0 FROM demoted_calls GROUP BY kind
+    UNION ALL
     SELECT layer_rank(layer), layer, kind, count(*), sum(bytes), count(*) FILTER (bytes IS NULL AND errno = 0)
     FROM spans WHERE layer_top AND kind IN ('read', 'write') GROUP BY layer, kind
+    UNION ALL
+    SELECT layer_rank(layer), layer, kind, sum(calls), sum(bytes), 0 FROM demoted_calls GROUP BY layer, kind),
+  steps AS (
+    SELECT step, layer, kind, sum(calls)::BIGINT AS calls, sum(bytes) AS bytes, sum(unknown_calls)::BIGINT AS unknown_calls
+    FROM parts GROUP BY step, layer, kind
     UNION ALL
     SELECT 11, 'block', op, count(*), sum(CASE WHEN status = 0 THEN bytes ELSE 0 END), 0
     FROM block WHERE op IN ('read', 'write') AND upper_dev IS NULL AND status IS NOT NULL GROUP BY op)
@@ -246,15 +273,23 @@ CREATE OR REPLACE VIEW v_amplification_by_called AS
                   LEFT JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
                   LEFT JOIN v_inside root ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
                   LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id),
-       steps AS (
+       -- Whether the program or a library called a demoted function is not known: it counts for the program.
+       parts AS (
          SELECT called, 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
                 count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
          FROM v_asked JOIN v_inside USING (host, span_id) GROUP BY called, kind
          UNION ALL
+         SELECT layer, 0, 'asked', kind, sum(calls), sum(req_bytes), 0 FROM demoted_calls GROUP BY layer, kind
+         UNION ALL
+         SELECT layer, layer_rank(layer), layer, kind, sum(calls), sum(bytes), 0 FROM demoted_calls GROUP BY layer, kind
+         UNION ALL
          SELECT called, layer_rank(layer), layer, kind, count(*), sum(bytes),
                 count(*) FILTER (bytes IS NULL AND errno = 0)
          FROM spans JOIN v_inside USING (host, span_id) WHERE layer_top AND kind IN ('read', 'write')
-         GROUP BY called, layer, kind
+         GROUP BY called, layer, kind),
+       steps AS (
+         SELECT called, step, layer, kind, sum(calls)::BIGINT AS calls, sum(bytes) AS bytes, sum(unknown_calls)::BIGINT AS unknown_calls
+         FROM parts GROUP BY called, step, layer, kind
          UNION ALL
          SELECT called, 11, 'block', op, count(*), sum(bytes), 0
          FROM linked WHERE called IS NOT NULL AND (op = 'read' OR how = 'writeback' OR NOT written)
@@ -288,14 +323,28 @@ CREATE OR REPLACE VIEW v_devices AS
 
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
-  SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
-         sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
-         count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
-         count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
-         count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
-         quantile_disc(s.dur_ns, 0.99) AS p99_ns
-  FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
-  WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.host, s.file_id, s.layer ORDER BY time_ns DESC;
+  WITH told AS (
+    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
+           sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
+           count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
+           count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
+           count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
+           quantile_disc(s.dur_ns, 0.99) AS p99_ns
+    FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+    WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.host, s.file_id, s.layer),
+  more AS (
+    SELECT host, file_id, layer, sum(calls) AS calls,
+           sum(bytes) FILTER (kind = 'read') AS bytes_read, sum(bytes) FILTER (kind = 'write') AS bytes_written,
+           coalesce(sum(calls) FILTER (kind = 'read'), 0) AS reads, coalesce(sum(calls) FILTER (kind = 'write'), 0) AS writes
+    FROM demoted_calls WHERE file_id IS NOT NULL GROUP BY host, file_id, layer)
+  SELECT t.host, t.file_id, t.path, t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.time_ns,
+         CASE WHEN m.bytes_read IS NULL THEN t.bytes_read ELSE coalesce(t.bytes_read, 0) + m.bytes_read END AS bytes_read,
+         CASE WHEN m.bytes_written IS NULL THEN t.bytes_written ELSE coalesce(t.bytes_written, 0) + m.bytes_written END
+           AS bytes_written,
+         (t.reads + coalesce(m.reads, 0))::BIGINT AS reads, (t.writes + coalesce(m.writes, 0))::BIGINT AS writes, t.opens, t.metas, t.syncs, t.errors,
+         t.p99_ns
+  FROM told t LEFT JOIN more m ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
+  ORDER BY t.time_ns DESC;
 
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS
@@ -307,15 +356,24 @@ CREATE OR REPLACE VIEW v_bandwidth AS
 
 -- Ranks (or processes without one), layer by layer.
 CREATE OR REPLACE VIEW v_ranks AS
+  WITH calls AS (
+    SELECT s.host, s.process_ix, s.pid, s.rank, s.layer, CASE WHEN s.layer_top THEN 1 ELSE 0 END AS calls,
+           CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
+           CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
+           CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
+           CASE WHEN s.layer_top THEN s.dur_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.dur_ns AS own_inclusive_ns
+    FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
+    UNION ALL
+    SELECT host, process_ix, pid, rank, layer, calls, calls, CASE WHEN kind = 'read' THEN bytes END,
+           CASE WHEN kind = 'write' THEN bytes END, 0, 0, 0
+    FROM demoted_calls)
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
          CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list_sort(list(DISTINCT s.pid)) AS pids, s.layer,
-         count(*) FILTER (s.layer_top) AS calls, count(o.span_id) AS own_calls,
-         coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'read'), 0) AS bytes_read,
-         coalesce(sum(s.bytes) FILTER (s.layer_top AND s.kind = 'write'), 0) AS bytes_written,
-         coalesce(sum(s.dur_ns) FILTER (s.layer_top), 0) AS inclusive_ns, sum(s.self_ns) AS exclusive_ns,
-         coalesce(sum(o.dur_ns), 0) AS own_inclusive_ns
-  FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
-       LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+         sum(s.calls)::BIGINT AS calls, sum(s.own_calls)::BIGINT AS own_calls,
+         coalesce(sum(s.bytes_read), 0) AS bytes_read, coalesce(sum(s.bytes_written), 0) AS bytes_written,
+         coalesce(sum(s.inclusive_ns), 0) AS inclusive_ns, sum(s.exclusive_ns) AS exclusive_ns,
+         coalesce(sum(s.own_inclusive_ns), 0) AS own_inclusive_ns
+  FROM calls s LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
   GROUP BY 1, 2, 3, 5 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
 -- How unevenly ranks (processes, where there are no ranks) share the time and the bytes of a layer; 1 is even.

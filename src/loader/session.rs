@@ -462,6 +462,9 @@ impl<'obj> Session<'obj> {
             data.iot_demoting = 1;
         }
         self.set_exchanging(true);
+        // Where entry and return have a probe each, calls that are open now return through both.
+        self.set_settled(false);
+        self.settles = Some(Instant::now() + SETTLE);
         let Some(gone) = self.engine.demote(row, busy, t_ns, probes(&self.skel, self.second.as_ref())) else {
             self.set_brief(row, iot_brief_state::IOT_BRIEF_NO);
             return None;

@@ -148,7 +148,7 @@ impl Function {
                 (None, None) => "probe",
             }),
             places: probe.places.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
-            reason: None,
+            reason: probe.slow_path.then(|| SLOW_PATH.to_owned()),
             ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())
         }
     }
@@ -159,6 +159,9 @@ impl Function {
         Self { offset: c.offset, ..Self::without(c.layer.name(), c.symbol, status, reason) }
     }
 }
+
+/// Why a probe is not set at once.
+const SLOW_PATH: &str = "only when functions that fill or empty a buffer are demoted (--max-overhead)";
 
 /// Writes what was found.
 pub fn show(files: &[File], json: bool, out: &mut dyn Write) -> Result<()> {

@@ -51,6 +51,7 @@ enum Needs {
 const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("aio_mix", "aio_mix.c", Needs::Libc),
     ("async_kernel", "async_kernel.c", Needs::Libc),
+    ("brief", "brief.c", Needs::Libc),
     ("callbacks", "callbacks.c", Needs::Libc),
     ("copies", "copies.c", Needs::StaticLibc),
     ("crowd", "crowd.c", Needs::Libc),

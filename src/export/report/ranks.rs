@@ -114,6 +114,7 @@ impl Works {
         }
         // As in `amplification`.
         if row.calls_error.is_some() {
+            work.calls = work.calls.saturating_add(row.calls);
             add(&mut work.asked[usize::from(row.kind == Kind::Write)], row.req_bytes);
         }
     }

@@ -84,7 +84,7 @@ impl<'a> Ways<'a> {
             command
         };
         let traced = |more: &[&str]| {
-            let mut command = self.bench.recording(&["--layers", cost.layers]);
+            let mut command = self.bench.recording(&["--layers", cost.layers, "--max-overhead", "none"]);
             command.args(more).arg("--").args(args);
             command
         };
