@@ -14,7 +14,7 @@ use std::time::Duration;
 use iotrace_bpf::correlate::rows::Row;
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::words::{Kind, Layer};
-use trace::{Trace, file, handle, meta, process, rest, rpc, sums};
+use trace::{Trace, demoted, file, handle, meta, process, rest, rpc, sums};
 
 type Op = (Layer, &'static str, Kind);
 
@@ -359,6 +359,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = rest(1, 1_000_000_000);
     rows.push(sums(1, 2_000_000_000));
+    rows.push(demoted(1, 2_000_000_000));
     let calls = random(5, 6, 4);
     let spans: Vec<_> =
         calls.iter().filter_map(|row| if let Row::Span(span) = row { Some(span) } else { None }).collect();

@@ -15,7 +15,7 @@ use std::process::Command;
 use iotrace_bpf::correlate::rows::{Row, Span};
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
 use iotrace_bpf::words::{Kind, Layer};
-use trace::{Trace, file, meta, process, rest, rpc, sums};
+use trace::{Trace, demoted, file, meta, process, rest, rpc, sums};
 
 fn common(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common").join(name)
@@ -91,6 +91,7 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     }
     t.row(rpc(1, &reads[0], &reads[3]));
     t.row(sums(1, 2_000_000_000));
+    t.row(demoted(1, 2_000_000_000));
     // The second dataset of the run: its times count from 10 s later, and the wall clock was set before it.
     let mut later = Trace::default();
     for (key, value) in [

@@ -435,9 +435,9 @@ SELECT
 FROM file_rollup
 WHERE
   NOT calls_error IS NULL
-  AND NOT EXISTS(
+  AND NOT host IN (
     SELECT
-      1
+      host
     FROM meta
     WHERE
       key = 'aggregate'

@@ -145,7 +145,7 @@ CREATE OR REPLACE VIEW v_coverage AS
 -- --aggregate they are among the sums.
 CREATE OR REPLACE VIEW demoted_calls AS
   SELECT host, layer, op, kind, process_ix, pid, rank, file_id, calls, calls_error, req_bytes, bytes FROM file_rollup
-  WHERE calls_error IS NOT NULL AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'aggregate');
+  WHERE calls_error IS NOT NULL AND host NOT IN (SELECT host FROM meta WHERE key = 'aggregate');
 
 -- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
 CREATE OR REPLACE VIEW v_layers AS

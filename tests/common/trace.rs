@@ -332,6 +332,24 @@ pub fn rpc(rpc_id: i64, client: &Span, server: &Span) -> Row {
     }))
 }
 
+/// What calls of a demoted function of a process came to, on a file.
+pub fn demoted(process_ix: i32, from_ns: i64) -> Row {
+    let Row::FileRollup(row) = sums(process_ix, from_ns) else { unreachable!("sums are of a file") };
+    Row::FileRollup(Box::new(FileRollup {
+        layer: Layer::Stdio,
+        op: "fread",
+        kind: Kind::Read,
+        calls: 12,
+        calls_error: Some(3),
+        bytes: 480,
+        req_bytes: 480,
+        dur_ns: 0,
+        self_ns: 0,
+        max_ns: 0,
+        ..*row
+    }))
+}
+
 /// Sums of the writes of a process to a file, as of a trace with `--aggregate`.
 pub fn sums(process_ix: i32, from_ns: i64) -> Row {
     Row::FileRollup(Box::new(FileRollup {
