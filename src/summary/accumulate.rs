@@ -345,6 +345,10 @@ impl Summary {
             return;
         }
         let sums = of_rollup(row);
+        if only_here && matches!(row.kind, Kind::Read | Kind::Write) {
+            // As in the report: it counts for the program.
+            self.asked.at(row.from_ns)[usize::from(row.kind == Kind::Write)].merge(&row.req_bytes);
+        }
         let bins = (row.to_ns.saturating_sub(row.from_ns) / BIN_NS).clamp(1, MAX_PERIOD);
         for n in 0..bins {
             let part = |sum: i64| sum / bins + i64::from(n < sum % bins);

@@ -3,7 +3,7 @@
 use super::filter::Filter;
 use super::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use super::{From, Summary, facts};
-use crate::correlate::rows::{Block, BlockBytes, BlockLink, Row, Span, span_id};
+use crate::correlate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
 use crate::words::{Kind, LAYERS, Layer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -297,4 +297,23 @@ fn one_call_down_to_its_requests() {
     assert_eq!(shown, expected);
     let node = snapshot.tree.nodes.iter().find(|n| n.op == "pwrite64").unwrap();
     assert_eq!(node.device_bytes, 4096);
+}
+
+#[test]
+fn calls_of_demoted_functions_are_in_the_figures_of_single_calls() {
+    let mut summary = Summary::new(From::Spans);
+    let rollup = |calls_error| FileRollup {
+        calls: 100,
+        calls_error,
+        bytes: 400,
+        req_bytes: 400,
+        ..crate::export::tests::sums(Layer::Stdio, "fgetc", Kind::Read)
+    };
+    // A sum of counted calls is of --aggregate: here its calls would be in spans.
+    for error in [Some(3), None] {
+        summary.push(&Row::FileRollup(Box::new(rollup(error))));
+    }
+    let overview = on(&summary, Screen::Overview).overview;
+    let stdio = overview.layers.iter().find(|row| row.layer == Some(Layer::Stdio)).unwrap();
+    assert_eq!((stdio.sums.calls, stdio.sums.bytes_read, overview.chain[0].bytes_read), (100, 400, 400));
 }
