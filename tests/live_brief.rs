@@ -137,3 +137,25 @@ fn summed_up_bytes_are_short_by_buffers_at_most() {
     }
     assert!(data.coverage.iter().any(|c| c.status == "demoted" && c.symbol == "fgetc"));
 }
+
+/// Processes that come when functions are demoted already have no probes on them from their first call on.
+#[test]
+fn bytes_of_processes_that_come_later_are_exact_too() {
+    let work = live::scratch();
+    let dirs = ["first", "second"].map(|name| work.path().join(name));
+    dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    let program = programs::build("brief");
+    let both = dirs.each_ref().map(|dir| format!("{} {} 100000", program.display(), dir.display()));
+    let traced = live::trace(work.path(), &[], &["sh", "-c", &both.join(" && ")]);
+    let data = traced.data().lossless();
+    let truth: Vec<Value> = traced.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(truth.len(), 2);
+    let seen = Seen::of(&traced.dir, &data);
+    for (name, moved) in files(&truth[0]) {
+        // The files of both have the same names.
+        assert_eq!(seen.files.get(&name), Some(&moved.map(|bytes| 2 * bytes)), "{name}");
+    }
+    let fputc = |dir: &Path| data.calls("fputc").filter(|s| data.path(s).is_some_and(|p| p.starts_with(dir))).count();
+    assert!(fputc(&dirs[0]) >= 4096);
+    assert!(fputc(&dirs[1]) < 4096, "{} calls of fputc were recorded", fputc(&dirs[1]));
+}
