@@ -143,7 +143,9 @@ fn summed_up_bytes_are_short_by_buffers_at_most() {
 fn bytes_of_processes_that_come_later_are_exact_too() {
     let work = live::scratch();
     let dirs = ["first", "second"].map(|name| work.path().join(name));
-    dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    for dir in &dirs {
+        fs::create_dir(dir).unwrap();
+    }
     let program = programs::build("brief");
     let both = dirs.each_ref().map(|dir| format!("{} {} 100000", program.display(), dir.display()));
     let traced = live::trace(work.path(), &[], &["sh", "-c", &both.join(" && ")]);
