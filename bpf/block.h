@@ -296,6 +296,8 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	if (disk && IOT_READ(disk, fops, submit_bio))
 		iot_level(bio, &q);
+	if (t)
+		iot_hook_left(t, iot_cfg.rows + IOT_COST_BIO, 0, q.time);
 	return 0;
 }
 

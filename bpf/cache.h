@@ -19,9 +19,8 @@ struct trace_event_raw_balance_dirty_pages___pause {
 } __attribute__((preserve_access_index));
 
 /* The system call that the current task is in, if it is traced and no library call is inside it. */
-static __always_inline struct iot_frame *iot_open_syscall(void)
+static __always_inline struct iot_frame *iot_open_syscall(struct iot_task *t)
 {
-	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	struct iot_frame *f;
 
 	if (!t)
@@ -80,31 +79,27 @@ static __always_inline bool iot_range(struct iot_spec *s, struct iot_frame *f)
 	return true;
 }
 
-/* A folio was added to the page cache by the task that needs it, or that reads ahead. */
-SEC("?tp_btf/mm_filemap_add_to_page_cache")
-int BPF_PROG(iot_page_added, struct folio *folio)
+/* A folio was added to the page cache while this system call is open. */
+static __always_inline void iot_count_folio(struct iot_frame *f, struct folio *folio)
 {
-	struct iot_frame *f = iot_open_syscall();
 	u64 start, end, whole_from, whole_to, size;
 	struct address_space *mapping;
 	struct inode *host;
 	struct iot_spec *s;
 	struct file *file;
 
-	if (!f || !f->file)
-		return 0;
 	s = iot_spec_of(f->spec);
 	if (!s || !s->reads)
-		return 0;
+		return;
 	file = (void *)f->file;
 	mapping = IOT_READ(folio, mapping);
 	host = IOT_READ(mapping, host);
 	/* What the file system reads of itself is not the call's, but overlayfs has the pages of the file below. */
 	if (mapping != IOT_READ(file, f_mapping) && (IOT_READ(file, f_inode, i_sb, s_magic) != OVERLAYFS_SUPER_MAGIC ||
 						     (IOT_READ(host, i_mode) & S_IFMT) != S_IFREG))
-		return 0;
+		return;
 	if (!iot_range(s, f))
-		return 0;
+		return;
 	start = (u64)IOT_READ(folio, index) << IOT_PAGE_SHIFT;
 	end = start + iot_folio_bytes(folio);
 	size = IOT_READ(host, i_size);
@@ -112,6 +107,23 @@ int BPF_PROG(iot_page_added, struct folio *folio)
 	whole_from = f->from & ~IOT_PAGE_MASK;
 	whole_to = (f->to + IOT_PAGE_MASK) & ~IOT_PAGE_MASK;
 	f->ahead += end - start - iot_overlap(start, end, whole_from, whole_to);
+}
+
+/* By the task that needs it, or that reads ahead. */
+SEC("?tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(iot_page_added, struct folio *folio)
+{
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
+	struct iot_frame *f;
+
+	if (!t)
+		return 0;
+	f = iot_open_syscall(t);
+	if (!f || !f->file)
+		return 0;
+	iot_hook_enters(t, iot_cfg.rows + IOT_COST_PAGE, 0);
+	iot_count_folio(f, folio);
+	iot_hook_entered(t, iot_cfg.rows + IOT_COST_PAGE, 0);
 	return 0;
 }
 
@@ -119,7 +131,8 @@ int BPF_PROG(iot_page_added, struct folio *folio)
 SEC("?tracepoint/writeback/balance_dirty_pages")
 int iot_throttled(struct trace_event_raw_balance_dirty_pages___pause *ctx)
 {
-	struct iot_frame *f = iot_open_syscall();
+	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
+	struct iot_frame *f = iot_open_syscall(t);
 	s64 pause = ctx->pause;
 
 	if (f && pause > 0)

@@ -132,6 +132,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
 	f->inner = 0;
+	f->probed = t->probed;
 	f->range = 0;
 	f->narrow = f->layout = f->copies = 0;
 	return true;
@@ -529,7 +530,7 @@ static __always_inline void iot_paths(struct iot_task *t, struct iot_spec *s, st
 }
 
 /* The fields every record has. */
-static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_task *t, struct iot_frame *f, u32 depth,
+static __always_inline void iot_fill(struct iot_call *c, u8 type, struct iot_task *t, struct iot_frame *f, u32 depth,
 				     u64 now)
 {
 	u64 dur = now - f->start;
@@ -547,6 +548,21 @@ static __always_inline void iot_head(struct iot_call *c, u8 type, struct iot_tas
 	c->dur_cpu_depth = dur | (u64)(bpf_get_smp_processor_id() & ((1 << IOT_CPU_BITS) - 1)) << IOT_DUR_BITS |
 			   (u64)depth << (IOT_DUR_BITS + IOT_CPU_BITS);
 	c->handle = c->len = c->got = c->off = 0;
+	c->probe = iot_probed(t, f, dur);
+}
+
+/* The same of the call whose record is being made. Not inlined: see bpf/cost.h. */
+__noinline int iot_head(struct iot_task *t, struct iot_frame *f, u32 type, u64 now)
+{
+	if (t && f)
+		iot_fill(&t->made.call, type, t, f, f->depth, now);
+	return 0;
+}
+
+/* How long a call took, in ns, without its hooks. */
+static __always_inline u64 iot_net(struct iot_call *c)
+{
+	return (c->dur_cpu_depth & ((1ULL << IOT_DUR_BITS) - 1)) - c->probe;
 }
 
 /* The innermost call is over at `end`. One around it that was left by a jump goes on at least until then. */
@@ -588,7 +604,7 @@ __noinline int iot_give_up(struct iot_task *t, u64 now)
 		iot_passes(t, f);
 		return 0;
 	}
-	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
+	iot_head(t, f, IOT_T_CALL, now);
 	if (!left)
 		c->flags |= IOT_F_UNFINISHED;
 	if (iot_cfg.detail)

@@ -97,7 +97,7 @@ __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 
 	if (!t || !f || !f->copies || ret <= 0)
 		return 0;
-	iot_head(&e.call, IOT_T_OPERATION, t, f, f->depth + 1, t->now);
+	iot_fill(&e.call, IOT_T_OPERATION, t, f, f->depth + 1, t->now);
 	e.call.spec += IOT_COPY_HALF;
 	e.call.seq = t->seq++;
 	e.call.flags = IOT_F_HANDLE | IOT_F_LEN | IOT_F_GOT | IOT_F_FILE;

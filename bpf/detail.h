@@ -171,7 +171,7 @@ __noinline int iot_marks(struct iot_task *t, struct iot_spec *s, struct iot_fram
 	marks = f->marks;
 	if (!(s->more & IOT_M_PHASE)) {
 		if (!f->summed && !s->sums)
-			iot_count_time(f->spec, now - f->start);
+			iot_count_time(f->spec, now - f->start - e->call.probe);
 		if (iot_is_slow(f->spec, now - f->start))
 			marks |= IOT_D_SELF | IOT_D_WHOLE;
 		/* one around it is slow by now */

@@ -75,6 +75,7 @@ struct iot_call {
 	u64 len;
 	u64 got;
 	u64 off;
+	u64 probe; /* ns of the duration that hooks took */
 };
 
 struct iot_syscall {

@@ -198,6 +198,7 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_fault *x = bpf_task_storage_get(&iot_faults, task, 0, 0);
 	struct iot_mapping m = {.address = address};
+	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t;
 	long err;
 
@@ -213,6 +214,7 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 	else if (err)
 		iot_lost(IOT_P_MAPPING, IOT_LAYER_VFS);
 	x->start = 0;
+	iot_hook_left(t, iot_cfg.rows + IOT_COST_FAULT, 0, now);
 	return 0;
 }
 
@@ -280,6 +282,8 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 	e.off = (u64)IOT_READ(folio, index) << IOT_PAGE_SHIFT;
 	e.bytes = iot_folio_bytes(folio);
 	iot_send(IOT_C_BLOCK, 0, &e, sizeof(e));
+	if (t)
+		iot_hook_left(t, iot_cfg.rows + IOT_COST_DIRTY, 0, e.time);
 	return 0;
 }
 

@@ -119,7 +119,7 @@ static __always_inline bool iot_end_syscall(struct iot_task *t, u64 now)
 	if (f->sp || !f->file || !s)
 		return false;
 	iot_pop(t, now);
-	iot_head(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
+	iot_fill(&e.call, IOT_T_SYSCALL, t, f, f->depth, now);
 	e.call.flags |= f->bits | IOT_F_FILE | IOT_F_UNFINISHED;
 	e.ino = f->ino;
 	e.dev = f->dev;

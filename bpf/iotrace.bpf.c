@@ -20,6 +20,7 @@
 #include "pid.h"
 #include "glibc.h"
 #include "task.h"
+#include "cost.h"
 #include "path.h"
 #include "stream.h"
 #include "call.h"
@@ -74,6 +75,7 @@ const struct iot_counts *iot_unused_counts __attribute__((unused));
 const enum iot_about_what *iot_unused_about_what __attribute__((unused));
 const enum iot_kind *iot_unused_kind __attribute__((unused));
 const enum iot_sums_how *iot_unused_sums_how __attribute__((unused));
+const enum iot_cost_row *iot_unused_cost_row __attribute__((unused));
 const enum iot_brief_state *iot_unused_brief_state __attribute__((unused));
 const struct iot_busy *iot_unused_busy __attribute__((unused));
 const struct iot_rpc *iot_unused_rpc __attribute__((unused));
@@ -90,8 +92,8 @@ const enum iot_text_kind *iot_unused_text_kind __attribute__((unused));
 const enum iot_class *iot_unused_class __attribute__((unused));
 const enum iot_scope *iot_unused_scope __attribute__((unused));
 
-_Static_assert(sizeof(struct iot_call) == 64, "one cache line");
-_Static_assert(sizeof(struct iot_syscall) == 80, "a call and its file");
+_Static_assert(sizeof(struct iot_call) == 72, "a call");
+_Static_assert(sizeof(struct iot_syscall) == 88, "a call and its file");
 _Static_assert(sizeof(struct iot_enter) == 24, "beginning of a phase");
 _Static_assert(sizeof(struct iot_text) == 32, "header of a text");
 _Static_assert(sizeof(struct iot_file) == 112, "header of a file");
@@ -106,10 +108,10 @@ _Static_assert(sizeof(struct iot_req) == 88, "request");
 _Static_assert(sizeof(struct iot_disk) == 48, "disk");
 _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
-_Static_assert(sizeof(struct iot_operation) == 104, "operation");
+_Static_assert(sizeof(struct iot_operation) == 112, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 _Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
-_Static_assert(sizeof(struct iot_kept) == 128, "a call that was remembered");
+_Static_assert(sizeof(struct iot_kept) == 136, "a call that was remembered");
 _Static_assert(sizeof(struct iot_sum_key) == 24, "what a sum is about");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
 _Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");

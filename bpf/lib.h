@@ -276,6 +276,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
+	iot_hook_entered(t, f->spec, f->start);
 	iot_due(t, s, f);
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
@@ -318,6 +319,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 1;
+	iot_hook_enters(t, spec, iot_fixed.entry);
 	/* what a program sends for itself is not wanted, and there may be much of it */
 	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
 		return 1;
@@ -466,15 +468,15 @@ static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
 	s = iot_spec_of(cookie & IOT_K_ROW);
 	if (!s)
 		return;
+	iot_hook_enters(t, cookie & IOT_K_ROW, iot_fixed.entry);
 	if ((cookie & IOT_K_BOTH) && iot_in_rounds(t))
 		bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
 	/* two types are asked about for other reasons than to convert what a call moves, too */
-	if ((cookie & IOT_K_BOTH) && !iot_takes_two(t, s->note))
-		return;
-	if (iot_exchanging && iot_met_already(t, PT_REGS_IP(ctx)))
-		return;
-	if (iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && (cookie & IOT_K_BOTH))
+	if ((!(cookie & IOT_K_BOTH) || iot_takes_two(t, s->note)) &&
+	    (!iot_exchanging || !iot_met_already(t, PT_REGS_IP(ctx))) &&
+	    iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && (cookie & IOT_K_BOTH))
 		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
+	iot_hook_entered(t, cookie & IOT_K_ROW, 0);
 }
 
 /* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
@@ -524,20 +526,20 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 			t->seq--;
 		return 0;
 	}
-	iot_spent(t, now - f->start);
 	iot_brief(t, s, f, now);
 	if (s->bits & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
-	iot_head(c, IOT_T_CALL, t, f, f->depth, now);
+	iot_head(t, f, IOT_T_CALL, now);
+	iot_spent(t, iot_net(c));
 	c->status = iot_status(s, ret);
 	iot_values(t, s, f, ret);
 	marks = iot_cfg.detail ? iot_marks(t, s, f, now) : 0;
 	if (f->summed) {
 		if (marks & IOT_D_SELF)
 			iot_paths(t, s, f);
-		iot_sum_made(t, s, f, now);
+		iot_sum_made(t, s, f);
 		if (iot_cfg.detail)
 			iot_detail(t, s, f, marks, now);
 		return 0;
@@ -610,6 +612,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 	}
 	iot_finish(t, ret, now);
 	iot_finish_tails(t, sp, ret, now);
+	iot_hook_left(t, spec, iot_fixed.leave, now);
 	return 0;
 }
 
@@ -649,8 +652,12 @@ static __always_inline void iot_lib_leave(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, sp, now))
+	if (iot_at_place(t, sp, now)) {
+		u32 spec = iot_frame_at(t, t->depth - 1)->spec;
+
 		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
+		iot_hook_left(t, spec, iot_fixed.leave, now);
+	}
 }
 
 /* A jump out of the function, which ends there or in what it jumps to. */

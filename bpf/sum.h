@@ -21,7 +21,7 @@ struct iot_common {
 };
 
 /*
- * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns. Each number that a call adds to
+ * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks took. Each number that a call adds to
  * costs time: how many calls there were is what `by_time` comes to, and of what was asked for and of exclusive time only the
  * difference to what most calls have is kept.
  */
@@ -323,7 +323,7 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 		iot_add(&sum->nested_own, m->own);
 		return 0;
 	}
-	time = c->dur_cpu_depth & ((1ULL << IOT_DUR_BITS) - 1);
+	time = iot_net(c);
 	iot_add(&sum->inner, time > m->own ? time - m->own : 0);
 	iot_sum_time(sum, key.row, c->start, time);
 	iot_add(&sum->miss, m->miss);
@@ -374,7 +374,7 @@ static __always_inline void iot_sum_file(struct iot_summing *m, u64 ino, u32 dev
 }
 
 /* Adds the call that is being made: one of a library, or on a file. */
-__noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 now)
+__noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
 	struct iot_summing *m;
 	struct iot_syscall *e;
@@ -384,7 +384,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 		return 0;
 	m = &t->sum;
 	e = &t->made;
-	time = now - f->start;
+	time = iot_net(&e->call);
 	iot_summing(m, t->process, f->spec);
 	if (e->call.type == IOT_T_SYSCALL) {
 		if (e->call.flags & IOT_F_FILE)

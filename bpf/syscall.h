@@ -228,6 +228,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return false;
 	}
 	f->start = start ?: bpf_ktime_get_ns();
+	iot_hook_entered(t, f->spec, start ? 0 : f->start);
 	iot_due(t, s, f);
 	/* files that nobody opens by a name are told when they are used */
 	if (file && iot_cfg.sockets && iot_streams(IOT_READ(file, f_inode))) {
@@ -264,6 +265,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	s = iot_spec_of(--spec);
 	if (!s)
 		return 0;
+	iot_hook_enters(t, spec, iot_fixed.sys_enter);
 	if (t->depth || t->halted.on)
 		start = iot_before(t, PT_REGS_IP(regs), PT_REGS_SP(regs), id);
 	f = iot_push(t, spec, s);
@@ -399,7 +401,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		iot_passes(t, f);
 		return 0;
 	}
-	iot_spent(t, t->now - f->start);
+	iot_spent(t, iot_net(c));
 	iot_values(t, s, f, ret);
 	t->marks = iot_cfg.detail ? iot_marks(t, s, f, t->now) : 0;
 	if (!f->summed || t->marks & IOT_D_SELF)
@@ -421,7 +423,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		iot_kaio_exit(t, f, id, ret, t->now);
 	t->issuing = 0;
 	if (f->summed) {
-		iot_sum_made(t, s, f, t->now);
+		iot_sum_made(t, s, f);
 		if (iot_cfg.detail) {
 			iot_cache_known(s, f, ret);
 			iot_detail(t, s, f, t->marks, t->now);
@@ -492,7 +494,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	iot_pop(t, now);
 	e = &t->made;
-	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
+	iot_head(t, f, IOT_T_SYSCALL, now);
 	e->call.flags |= f->bits;
 	e->ino = f->ino;
 	e->dev = f->dev;
@@ -506,6 +508,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	}
 	iot_returns(t, s, f, ret, id);
+	iot_hook_left(t, f->spec, iot_fixed.sys_leave, now);
 	return 0;
 }
 

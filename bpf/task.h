@@ -50,7 +50,8 @@ struct iot_frame {
 	u64 miss;
 	u64 ahead;
 	u64 throttled;
-	u64 inner; /* ns of the calls right inside it that are over */
+	u64 probed; /* iot_task.probed when it entered */
+	u64 inner;  /* ns of the calls right inside it that are over, but for what hooks took */
 	u64 ino;
 	u32 dev;
 	u32 generation;
@@ -153,10 +154,15 @@ struct iot_task {
 	u64 serves;   /* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
 	u64 field_at; /* where a field was read last, while probes are exchanged */
 	u64 field_time;
-	u32 kept;   /* calls that are remembered: see bpf/detail.h */
-	u32 unkept; /* and those for which there was no room */
-	u32 marks;  /* of the system call that returns now: see iot_marks */
-	u32 keep;   /* return probes that the one of the call that enters now does not drop */
+	u32 kept;      /* calls that are remembered: see bpf/detail.h */
+	u32 unkept;    /* and those for which there was no room */
+	u32 marks;     /* of the system call that returns now: see iot_marks */
+	u64 probed;    /* ns that hooks took in this thread: see bpf/cost.h */
+	u64 published; /* of that, what is in iot_hooked */
+	u64 began;     /* when the program that runs now was entered, if it is timed; 0 */
+	u32 runs;
+	u32 look; /* iot_hooked.look when it published last */
+	u32 keep; /* return probes that the one of the call that enters now does not drop */
 	struct iot_brief brief;
 	struct iot_halted halted;
 	struct iot_call owed;
@@ -223,6 +229,14 @@ struct {
 u32 iot_next_thread = 1;
 u32 iot_next_process = 1;
 
+/* Traced threads that are alive, and how many were at most since user space looked last. */
+struct iot_living {
+	u32 now;
+	u32 peak;
+};
+
+struct iot_living iot_living;
+
 /* Changes when user space takes targets away: each thread looks again whether its process is one. */
 u32 iot_targets_at = 1;
 
@@ -255,6 +269,7 @@ __noinline int iot_announce(struct iot_task *t)
 static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u32 process)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	u32 thread, living;
 
 	if (!t) {
 		iot_unlisted = 1;
@@ -267,8 +282,13 @@ static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u
 	t->serves = IOT_MAY_SERVE;
 	t->tgid = iot_tgid_of(task);
 	t->tid = iot_tid_of(task);
+	thread = __sync_fetch_and_add(&iot_next_thread, 1);
 	/* the last: two may be making it */
-	__sync_val_compare_and_swap(&t->thread, 0, __sync_fetch_and_add(&iot_next_thread, 1));
+	if (__sync_val_compare_and_swap(&t->thread, 0, thread))
+		return t;
+	living = __sync_fetch_and_add(&iot_living.now, 1) + 1;
+	if (living > iot_living.peak)
+		iot_living.peak = living;
 	return t;
 }
 

@@ -90,6 +90,7 @@ static __always_inline int iot_kernel_enter(struct pt_regs *ctx, u64 spec)
 	s = iot_spec_of(spec);
 	if (!s)
 		return 0;
+	iot_hook_enters(t, spec, 0);
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 0;
@@ -102,6 +103,7 @@ static __always_inline int iot_kernel_enter(struct pt_regs *ctx, u64 spec)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	iot_about(s, f);
 	f->start = bpf_ktime_get_ns();
+	iot_hook_entered(t, spec, f->start);
 	iot_due(t, s, f);
 	return 0;
 }
@@ -113,6 +115,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	struct iot_frame *f;
 	struct iot_spec *s;
 	u32 marks;
+	u64 time;
 
 	if (!t || !t->depth)
 		return 0;
@@ -140,8 +143,8 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		f->generation = key.generation;
 		ret = 0;
 	}
-	iot_spent(t, now - f->start);
-	iot_head(&e->call, IOT_T_SYSCALL, t, f, f->depth, now);
+	iot_head(t, f, IOT_T_SYSCALL, now);
+	iot_spent(t, iot_net(&e->call));
 	e->call.flags |= f->bits;
 	if (f->file)
 		e->call.flags |= IOT_F_FILE;
@@ -167,7 +170,8 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_summing(m, t->process, f->spec);
 		if (f->file)
 			iot_sum_file(m, e->ino, e->dev, e->generation);
-		m->own = now - f->start > f->inner ? now - f->start - f->inner : 0;
+		time = iot_net(&e->call);
+		m->own = time > f->inner ? time - f->inner : 0;
 		m->nested = f->nested;
 		iot_sum(m, s, &e->call);
 		return iot_cfg.detail ? iot_detail(t, s, f, marks, now) : 0;
@@ -201,6 +205,7 @@ static __always_inline int iot_kernel_return(struct pt_regs *ctx, u64 spec)
 	if (i) /* returns inside it were missed */
 		iot_flush(t, t->depth - i, now);
 	iot_kernel_finish(t, PT_REGS_RC(ctx), now);
+	iot_hook_left(t, spec, 0, now);
 	return 0;
 }
 

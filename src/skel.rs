@@ -8,4 +8,5 @@ mod trial {
     include!(concat!(env!("OUT_DIR"), "/trial.skel.rs"));
 }
 pub use iotrace::*;
-pub use trial::{OpenTrialSkel, TrialSkelBuilder};
+pub use trial::types::iot_calibration;
+pub use trial::{OpenTrialSkel, TrialSkel, TrialSkelBuilder};

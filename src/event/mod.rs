@@ -34,6 +34,8 @@ pub struct Call {
     pub depth: u8,
     pub start: u64,
     pub dur: u64,
+    /// ns of the duration that hooks took.
+    pub probe: u64,
     pub cpu: u16,
     /// 0 or positive for success, negative for failure (system calls: `-errno`).
     pub status: i32,

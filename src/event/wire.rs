@@ -8,6 +8,7 @@ use super::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Kept, Message,
     Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted, Written,
 };
+use crate::loader::calibrate::Fixed;
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -109,6 +110,18 @@ pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32)> {
     Some((about, (key.process != NOBODY).then_some(key.process), u32::from(key.row)))
 }
 
+/// What hooks cost, as the kernel side has it.
+pub const fn fixed(f: &Fixed) -> t::iot_fixed {
+    t::iot_fixed {
+        entry: f.entry,
+        leave: f.leave,
+        inside: f.inside,
+        sys_enter: f.syscall / 2,
+        sys_leave: f.syscall - f.syscall / 2,
+        sys_inside: f.sys_inside,
+    }
+}
+
 /// Bytes of the key and the value of a table of sums.
 pub const fn sum_sizes() -> (u32, u32) {
     (size_of::<t::iot_sum_key>() as u32, size_of::<t::iot_sum>() as u32)
@@ -165,8 +178,8 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
 
 const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 8);
 const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 4 * 4 + 8);
-const _: () = assert!(size_of::<t::iot_call>() == 64);
-const _: () = assert!(size_of::<t::iot_syscall>() == 80);
+const _: () = assert!(size_of::<t::iot_call>() == 72);
+const _: () = assert!(size_of::<t::iot_syscall>() == 88);
 const _: () = assert!(size_of::<t::iot_enter>() == 24);
 const _: () = assert!(size_of::<t::iot_text>() == 32);
 const _: () = assert!(size_of::<t::iot_file>() == 112);
@@ -180,10 +193,10 @@ const _: () = assert!(size_of::<t::iot_disk>() == 48);
 const _: () = assert!(size_of::<t::iot_dirty>() == 56);
 const _: () = assert!(size_of::<t::iot_req>() == 88);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
-const _: () = assert!(size_of::<t::iot_operation>() == 104);
+const _: () = assert!(size_of::<t::iot_operation>() == 112);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
 const _: () = assert!(size_of::<t::iot_inner>() == 32);
-const _: () = assert!(size_of::<t::iot_kept>() == 128);
+const _: () = assert!(size_of::<t::iot_kept>() == 136);
 const _: () = assert!(size_of::<t::iot_sum_key>() == 24);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 const _: () = assert!(size_of::<t::iot_reply>() == 88);
@@ -363,6 +376,7 @@ fn call(c: &t::iot_call, file: Option<FileKey>) -> Call {
         depth: (c.dur_cpu_depth >> (DUR_BITS + CPU_BITS)) as u8,
         start: c.start,
         dur: c.dur_cpu_depth & ((1 << DUR_BITS) - 1),
+        probe: c.probe,
         cpu: (c.dur_cpu_depth >> DUR_BITS) as u16 & ((1 << CPU_BITS) - 1),
         status: c.status,
         handle: has(flags::HANDLE).then_some(c.handle),

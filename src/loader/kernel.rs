@@ -3,6 +3,7 @@
 //! Kernel versions are never compared. libbpf's own feature probes are not enough: a kernel may load what
 //! it refuses to attach.
 
+use crate::loader::calibrate::{self, Fixed};
 use crate::loader::{btf, elf};
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use anyhow::{Context as _, anyhow, bail};
@@ -188,10 +189,11 @@ pub fn try_all() -> Result<Capabilities, String> {
     tries(true)
 }
 
-/// What the kernel allows, found out by a thread of its own.
+/// What the kernel allows, and what hooks cost, found out by threads of their own.
 pub struct Trial {
     thread: Option<JoinHandle<Result<Capabilities, String>>>,
     found: Option<Capabilities>,
+    measures: Option<JoinHandle<anyhow::Result<Fixed>>>,
 }
 
 impl Trial {
@@ -201,7 +203,7 @@ impl Trial {
     /// When there can be no thread for it.
     pub fn start() -> anyhow::Result<Self> {
         let thread = std::thread::Builder::new().name("trial".into()).spawn(|| tries(false));
-        Ok(Self { thread: Some(thread.context("trial of the kernel")?), found: None })
+        Ok(Self { thread: Some(thread.context("trial of the kernel")?), found: None, measures: None })
     }
 
     /// Waits for it.
@@ -215,9 +217,22 @@ impl Trial {
             if let Err(why) = &caps.tp_btf {
                 bail!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor");
             }
+            let tier = caps.lib_tier();
+            let measure = std::thread::Builder::new().name("calibrate".into()).spawn(move || calibrate::measure(tier));
+            self.measures = Some(measure.context("calibration")?);
             self.found = Some(caps);
         }
         self.found.as_ref().context("the trial of the kernel has failed")
+    }
+
+    /// What hooks cost, measured since it is known what the kernel allows. Waits for it.
+    ///
+    /// # Errors
+    /// When it could not be measured.
+    pub fn fixed(&mut self) -> anyhow::Result<Fixed> {
+        self.found()?;
+        let thread = self.measures.take().context("the cost of hooks was asked for already")?;
+        thread.join().map_err(|_| anyhow!("calibration panicked"))?.context("measuring what hooks cost")
     }
 }
 

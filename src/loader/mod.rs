@@ -2,12 +2,13 @@
 //!
 //! `accessor`, `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table;
 //! `misses` counts;
-//! `attach`, `counters`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
+//! `attach`, `calibrate`, `counters`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
 pub mod accessor;
 pub mod attach;
 pub mod bounds;
 mod btf;
+pub mod calibrate;
 pub mod counters;
 pub mod detail;
 pub mod elf;

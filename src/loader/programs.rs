@@ -10,7 +10,7 @@ use crate::loader::namespace::{self, PidNamespace};
 use crate::loader::rings::Layout;
 
 use crate::loader::sums;
-use crate::skel::types::iot_scope;
+use crate::skel::types::{iot_cost_row, iot_scope};
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -159,6 +159,8 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
     for map in [&mut maps.iot_bios, &mut maps.iot_requests, &mut maps.iot_inserts] {
         map.set_max_entries(in_flight(cpus)).context("table of requests")?;
     }
+    let costs = rows.len() as u32 + iot_cost_row::IOT_COST_ROWS.0;
+    maps.iot_costs.set_max_entries(costs).context("table of the cost of hooks")?;
     if options.aggregate {
         maps.iot_rests.set_max_entries(ops).context("table of sums")?;
         maps.iot_hists.set_max_entries(ops).context("table of histograms")?;

@@ -6,6 +6,7 @@ use crate::correlate::rows::{Coverage, Loss};
 use crate::event::wire::Busy;
 use crate::event::{Event, FileKey, Written, wire};
 use crate::loader::attach::{Engine, Target};
+use crate::loader::calibrate::Fixed;
 use crate::loader::detail::{Choice, Plan, Slow, Sources};
 use crate::loader::examine::{Inode, Seen};
 use crate::loader::existing;
@@ -96,6 +97,21 @@ pub struct Session<'obj> {
     summing: bool,
     /// When the calls of demoted functions are looked at next, and how long after the last time that is.
     window: Option<(Instant, Duration)>,
+    /// What hooks cost on this machine, if that could be measured.
+    fixed: Result<Fixed>,
+}
+
+/// What hooks have cost the traced threads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hooked {
+    /// All of them, in ns.
+    pub total_ns: u64,
+    /// The thread that they have cost most.
+    pub most_ns: u64,
+    /// Threads that have added to it since the last look.
+    pub threads: u32,
+    /// Traced threads that were alive at once since then, at most.
+    pub alive: u32,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -187,9 +203,11 @@ impl<'obj> Session<'obj> {
             placing: Some(placing),
             summing: options.aggregate,
             window: None,
+            fixed: trial.fixed(),
         };
         if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
             data.iot_scoped = u32::from(scoped);
+            data.iot_fixed = session.fixed.as_ref().map(wire::fixed).unwrap_or_default();
         }
         if options.detail.is_some() {
             session.sources = Some(Sources::create(&session.skel.maps)?);
@@ -648,6 +666,21 @@ impl<'obj> Session<'obj> {
     /// The number of processes that are traced now.
     pub fn targets(&self) -> usize {
         self.skel.maps.iot_targets.keys().count()
+    }
+
+    /// What hooks cost here, their programs not included.
+    pub const fn fixed(&self) -> &Result<Fixed> {
+        &self.fixed
+    }
+
+    /// What hooks have cost the traced threads so far, and how many of these have added to it since the last call.
+    pub fn hooked(&mut self) -> Hooked {
+        let Some(data) = self.skel.maps.bss_data.as_deref_mut() else { return Hooked::default() };
+        let hooked = &mut data.iot_hooked;
+        hooked.look = hooked.look.wrapping_add(1);
+        let threads = std::mem::take(&mut hooked.threads);
+        let alive = std::mem::replace(&mut data.iot_living.peak, data.iot_living.now);
+        Hooked { total_ns: hooked.total, most_ns: hooked.most, threads, alive }
     }
 
     /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose
