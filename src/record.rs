@@ -18,6 +18,7 @@ mod run;
 pub mod said;
 pub mod sampler;
 mod serving;
+pub mod share;
 mod talk;
 mod targets;
 pub mod trigger;
@@ -210,6 +211,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         control: &control,
         drain: &drain,
         t0,
+        cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         gauges,
         totals: Totals::default(),
         sampler: Some(sampler),

@@ -606,6 +606,7 @@ impl Correlator {
                 | if effect.submitted { flag::ASYNC | flag::NONBLOCKING } else { 0 },
             async_id: effect.id.or(first),
             coll_id,
+            probe_ns: Some(i64::try_from(call.probe).unwrap_or(i64::MAX).min(dur_ns)),
             ..thread.span(spec, id, call.cpu, (start_ns, dur_ns))
         };
         if !late && self.rpcs.awaited(call.thread) {
@@ -822,6 +823,7 @@ impl Correlator {
             cpu: call.cpu as i16,
             start_ns,
             dur_ns,
+            probe_ns: None,
             // No thread of the program spends it.
             self_ns: 0,
             file_id: found.file,
@@ -895,7 +897,7 @@ impl Correlator {
             }
             let Node { mut span, spec, inner, .. } = node;
             if let Some(inner) = inner {
-                span.self_ns = span.dur_ns.saturating_sub(inner).max(0);
+                span.self_ns = span.net_ns().saturating_sub(inner).max(0);
             }
             if span.process_ix < 0 {
                 match self.processes.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) {

@@ -77,6 +77,7 @@ impl Span {
             cpu: 0,
             start_ns,
             dur_ns,
+            probe_ns: None,
             self_ns: dur_ns,
             file_id: None,
             handle_id: None,

@@ -14,6 +14,8 @@ pub struct Open {
     id: i64,
     /// Time that the calls right below it take.
     covered_ns: i64,
+    /// The same without the tracer's hooks.
+    spent_ns: i64,
     /// When the last of them ended.
     pub end_ns: i64,
     /// Highest number inside it.
@@ -78,8 +80,8 @@ impl Phases {
     /// Adds the innermost one.
     pub fn enter(&mut self, enter: Enter, start_ns: i64) {
         let id = span_id(enter.thread, enter.seq);
-        let (covered_ns, last, files) = (0, enter.seq, Files::None);
-        self.open.push(Open { enter, start_ns, id, covered_ns, end_ns: start_ns, last, files });
+        let (last, files) = (enter.seq, Files::None);
+        self.open.push(Open { enter, start_ns, id, covered_ns: 0, spent_ns: 0, end_ns: start_ns, last, files });
     }
 
     /// What encloses the calls that complete now.
@@ -101,6 +103,7 @@ impl Phases {
         }
         if span.span_id == tree.id {
             open.covered_ns = open.covered_ns.saturating_add(span.dur_ns);
+            open.spent_ns = open.spent_ns.saturating_add(span.net_ns());
             open.end_ns = open.end_ns.max(span.start_ns.saturating_add(span.dur_ns));
             open.last = open.last.max(tree.last);
         }
@@ -114,9 +117,10 @@ impl Phases {
         span.root_id = above.root.unwrap_or(phase.id);
         span.depth = above.depth.min(i8::MAX as u8) as i8;
         span.layer_top = above.layers & (1 << span.layer as u16) == 0;
-        span.self_ns = span.dur_ns.saturating_sub(phase.covered_ns).max(0);
+        span.self_ns = span.net_ns().saturating_sub(phase.spent_ns).max(0);
         if let Some(outer) = self.open.last_mut() {
             outer.covered_ns = outer.covered_ns.saturating_add(span.dur_ns);
+            outer.spent_ns = outer.spent_ns.saturating_add(span.net_ns());
             outer.end_ns = outer.end_ns.max(span.start_ns.saturating_add(span.dur_ns));
             outer.last = outer.last.max(phase.last);
             outer.files = match (outer.files, phase.files) {

@@ -56,10 +56,10 @@ impl Rollups {
         add(&mut sums.calls, 1);
         add(&mut sums.bytes, span.bytes.unwrap_or(0));
         add(&mut sums.req_bytes, span.req_bytes.unwrap_or(0));
-        add(&mut sums.dur_ns, span.dur_ns);
-        sums.max_ns = sums.max_ns.max(span.dur_ns);
+        add(&mut sums.dur_ns, span.net_ns());
+        sums.max_ns = sums.max_ns.max(span.net_ns());
         let counted = self.counted(span.start_ns, op, spec);
-        for (counts, value) in counted.iter_mut().zip([Some(span.dur_ns), span.bytes]) {
+        for (counts, value) in counted.iter_mut().zip([Some(span.net_ns()), span.bytes]) {
             if let Some(count) = value.and_then(|v| counts.get_mut(bucket_of(v) as usize)) {
                 *count = count.saturating_add(1);
             }

@@ -36,7 +36,9 @@ pub struct Span {
     pub cpu: i16,
     pub start_ns: i64,
     pub dur_ns: i64,
-    /// Duration less what the children cover.
+    /// How much of the duration the tracer's own hooks took: those of this call, and of all inside it. `None`: not known.
+    pub probe_ns: Option<i64>,
+    /// Duration without that, less the same of the children.
     pub self_ns: i64,
     pub file_id: Option<i32>,
     pub handle_id: Option<i32>,
@@ -67,6 +69,16 @@ pub struct Span {
 }
 
 impl Span {
+    /// When it returned.
+    pub const fn end_ns(&self) -> i64 {
+        self.start_ns.saturating_add(self.dur_ns)
+    }
+
+    /// How long the call took without the tracer's hooks.
+    pub fn net_ns(&self) -> i64 {
+        self.dur_ns.saturating_sub(self.probe_ns.unwrap_or(0))
+    }
+
     /// The call that copies of which this is the half that reads.
     pub fn half_of(&self) -> Option<i64> {
         self.parent_id.filter(|_| self.op.strip_suffix(".read").is_some_and(|call| COPIES.contains(&call)))

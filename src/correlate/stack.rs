@@ -85,15 +85,16 @@ impl Stack {
 
     /// Adds a completed call above the trees that begin at `from`. False when these take longer than it does.
     pub fn push(&mut self, mut node: Node, from: usize) -> bool {
-        let (mut at, mut covered) = (self.nodes.len(), 0_i64);
+        let (mut at, mut covered, mut spent) = (self.nodes.len(), 0_i64, 0_i64);
         while at > from {
             let child = &mut self.nodes[at - 1];
             covered = covered.saturating_add(child.span.dur_ns);
+            spent = spent.saturating_add(child.span.net_ns());
             child.below(&node.span, node.depth);
             at -= child.size as usize;
         }
         node.size = (self.nodes.len() - from + 1) as u32;
-        node.span.self_ns = (node.span.dur_ns - covered).max(0);
+        node.span.self_ns = (node.span.net_ns() - spent).max(0);
         let fits = covered <= node.span.dur_ns;
         self.nodes.push(node);
         fits
@@ -124,22 +125,22 @@ impl Stack {
             }
         }
         let adopted = adopted.max(at);
-        let (mut child, mut covered) = (adopted, 0_i64);
+        let (mut child, mut spent) = (adopted, 0_i64);
         while child > at {
             let inside = &mut self.nodes[child - 1];
-            covered = covered.saturating_add(inside.span.dur_ns);
+            spent = spent.saturating_add(inside.span.net_ns());
             inside.below(&node.span, node.depth);
             child -= inside.size as usize;
         }
         if let Some(parent) = around.last().map(|at| &mut self.nodes[*at]) {
             node.below(&parent.span, parent.depth);
-            parent.span.self_ns = (parent.span.self_ns - node.span.dur_ns + covered).max(0);
+            parent.span.self_ns = (parent.span.self_ns - node.span.net_ns() + spent).max(0);
         }
         for at in around {
             self.nodes[at].size += 1;
         }
         node.size = (adopted - at + 1) as u32;
-        node.span.self_ns = (node.span.dur_ns - covered).max(0);
+        node.span.self_ns = (node.span.net_ns() - spent).max(0);
         self.nodes.insert(adopted, node);
     }
 

@@ -165,7 +165,7 @@ fn figures(span: &Span, t0: u64) -> Figures {
         return Figures { nested: 1, ..own };
     }
     let moves = matches!(span.kind, Kind::Read | Kind::Write);
-    let time = count(span.dur_ns);
+    let time = count(span.net_ns());
     let start = t0.saturating_add_signed(span.start_ns);
     let bytes = span.bytes.map(count);
     let mut f = Figures {
@@ -177,7 +177,7 @@ fn figures(span: &Span, t0: u64) -> Figures {
         max: time,
         max_at: start,
         first: start,
-        last: start.saturating_add(time),
+        last: start.saturating_add(count(span.dur_ns)),
         miss: span.miss_bytes.map_or(0, count),
         ahead: span.ahead_bytes.map_or(0, count),
         waited: span.throttle_ns.map_or(0, count),

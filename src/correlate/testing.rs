@@ -15,6 +15,7 @@ pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
         depth,
         start,
         dur: end - start,
+        probe: 0,
         cpu: 0,
         status: 0,
         handle: None,

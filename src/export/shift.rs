@@ -92,8 +92,8 @@ mod tests {
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 8] =
-        ["dur_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns", "wait_ns"];
+    const DURATIONS: [&str; 9] =
+        ["dur_ns", "probe_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns", "wait_ns"];
 
     /// Something for a cell.
     fn value(column: &Column) -> ArrayRef {

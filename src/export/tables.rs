@@ -25,6 +25,7 @@ table!("spans", Span, sorted by pid, tid, start_ns, span_id {
     cpu: i16 => Plain,
     start_ns: i64 => Delta,
     dur_ns: i64 => Plain,
+    probe_ns: Option<i64> => Plain,
     self_ns: i64 => Plain,
     file_id: Option<i32> => Plain,
     handle_id: Option<i32> => Plain,

@@ -58,6 +58,7 @@ pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         cpu: 0,
         start_ns,
         dur_ns: 10,
+        probe_ns: None,
         self_ns: 10,
         file_id: None,
         handle_id: None,

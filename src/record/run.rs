@@ -7,6 +7,7 @@ use super::live::Watch;
 use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::sampler::Sampler;
+use super::share::Share;
 use super::targets::Targets;
 use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
@@ -53,6 +54,7 @@ pub struct Totals {
     attached: usize,
     probes: usize,
     libraries: usize,
+    share: Share,
 }
 
 /// A trace that is going on.
@@ -66,6 +68,7 @@ pub struct Run<'a, 'obj> {
     pub control: &'a Receiver<Control>,
     pub drain: &'a JoinHandle<Result<()>>,
     pub t0: u64,
+    pub cpus: usize,
     pub gauges: Arc<Gauges>,
     pub totals: Totals,
     /// Looks at the node, until the trace ends.
@@ -144,6 +147,7 @@ impl Run<'_, '_> {
             ("t0_wall_ns", (wall().saturating_sub(now().saturating_sub(self.t0))).to_string()),
             ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
             ("ring_bytes", self.args.ring_size.to_string()),
+            ("calibration", self.session.fixed().as_ref().map_or_else(|e| format!("none: {e:#}"), ToString::to_string)),
         ]);
         if let Some(config) = &self.args.config {
             self.meta(&[("config", config.display().to_string())]);
@@ -475,9 +479,9 @@ impl Run<'_, '_> {
                 rows.push(Row::Metric(Metric { t_ns, name, label, value }));
             }
         }
-        if !rows.is_empty() {
-            self.send(rows);
-        }
+        self.totals.share.add(self.session.hooked(), self.cpus);
+        rows.extend(self.totals.share.rows(t_ns));
+        self.send(rows);
     }
 
     /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
