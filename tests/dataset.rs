@@ -58,6 +58,7 @@ fn span(number: usize, some: bool) -> Span {
         cpu: i16::MAX,
         start_ns: (1 << 52) + number as i64,
         dur_ns: 1,
+        probe_ns: some.then_some(1),
         self_ns: 0,
         file_id: some.then_some(i32::MAX),
         handle_id: some.then_some(1),

@@ -62,7 +62,7 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
     let inside: Vec<&Span> = data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).collect();
     assert!(inside.iter().all(|s| s.op == "read" && s.bytes == Some(1)), "{inside:#?}");
     assert_eq!((inside.len(), data.spans.len()), (4, 5));
-    assert_eq!(fread.self_ns, fread.dur_ns - inside.iter().map(|s| s.dur_ns).sum::<i64>());
+    assert_eq!(fread.self_ns, fread.net_ns() - inside.iter().map(|s| s.net_ns()).sum::<i64>());
     // All calls are in the sums, those that are recorded, too.
     let own = format!("path = '{}'", work.path().join("file").display());
     assert_eq!(summed(&traced.dir, &format!("op = 'pread64' AND {own}")), told(&traced)["pread64"].as_i64().unwrap());

@@ -188,12 +188,12 @@ fn prometheus_has_what_the_program_did_and_what_the_dataset_says() {
     // The program has made no call on a file since: all of the dataset was there.
     assert_eq!(calls, by_op(&data, |_| 1.0));
     assert_eq!(failed, by_op(&data, |s| f64::from(u8::from(s.errno != 0))));
-    assert_eq!(fast, by_op(&data, |s| f64::from(u8::from(s.dur_ns <= 8000))));
+    assert_eq!(fast, by_op(&data, |s| f64::from(u8::from(s.net_ns() <= 8000))));
     let close = |seen: &Samples, truth: &Samples| {
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.max(1.0);
         seen.keys().eq(truth.keys()) && seen.values().zip(truth.values()).all(near)
     };
-    let truth = by_op(&data, |s| s.dur_ns as f64 / 1e9);
+    let truth = by_op(&data, |s| s.net_ns() as f64 / 1e9);
     assert!(close(&seconds, &truth), "{seconds:?} and {truth:?}");
     let mut truth = Samples::new();
     for span in &data.spans {

@@ -86,7 +86,7 @@ fn phases_of_a_launched_program_enclose_what_it_counts_itself() {
         assert!(parent.start_ns <= span.start_ns && span.start_ns + span.dur_ns <= parent.start_ns + parent.dur_ns);
     }
     let own: i64 = data.spans.iter().filter(|s| s.root_id == main.span_id).map(|s| s.self_ns).sum();
-    assert_eq!(own, main.dur_ns);
+    assert_eq!(own, main.net_ns());
 
     // Four levels of one function.
     let levels: Vec<usize> = data.calls("tree").map(|s| data.ancestors(s).filter(|a| a.op == "tree").count()).collect();

@@ -99,7 +99,7 @@ fn system_calls_stand_below_the_calls_that_caused_them() {
         let inside: Vec<&Span> = data.spans.iter().filter(|s| s.parent_id == Some(call.span_id)).collect();
         let end = |s: &Span| s.start_ns + s.dur_ns;
         assert!(inside.iter().all(|s| s.start_ns >= call.start_ns && end(s) <= end(call)), "{}", call.op);
-        assert_eq!(call.self_ns + inside.iter().map(|s| s.dur_ns).sum::<i64>(), call.dur_ns, "{}", call.op);
+        assert_eq!(call.self_ns + inside.iter().map(|s| s.net_ns()).sum::<i64>(), call.net_ns(), "{}", call.op);
     }
 
     // A FILE is the handle its descriptor hangs below.

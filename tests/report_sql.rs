@@ -14,7 +14,7 @@ use std::time::Duration;
 use iotrace_bpf::correlate::rows::Row;
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::words::{Kind, Layer};
-use trace::{Trace, demoted, file, handle, meta, process, rest, rpc, sums};
+use trace::{Trace, demoted, file, handle, hooks, meta, process, rest, rpc, sums};
 
 type Op = (Layer, &'static str, Kind);
 
@@ -74,7 +74,9 @@ impl Maker {
         let (unknown, short, failed) = (self.dice.once_in(5), self.dice.once_in(7), self.dice.once_in(11));
         let (file, offset) = (self.dice.below(12) as i32, self.dice.below(1 << 30));
         let nameless = self.dice.once_in(6);
+        let probe = self.dice.once_in(2).then(|| self.dice.below(dur / 8 + 1));
         let span = self.trace.edit(at);
+        span.probe_ns = probe;
         span.file_id = (!nameless).then_some(file);
         span.handle_id = match op.0 {
             Layer::Hdf5 => Some(file),
@@ -131,6 +133,9 @@ fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
 /// The same, to be added to; ranks count from the first one.
 fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
     let mut maker = Maker { trace: Trace::default(), dice: Dice(seed), requests: 0 };
+    for row in [hooks(1, 2e9), hooks(900_000_000_000, 90e9)].concat() {
+        maker.trace.row(row);
+    }
     maker.trace.row(meta("command", "random"));
     maker.trace.row(meta("end_ns", "999000000000"));
     for id in 0..12 {
@@ -318,7 +323,8 @@ fn nodes_side_by_side() {
 fn whole_and_parts(dir: &Path, rows: Vec<Row>) -> (PathBuf, PathBuf) {
     let (whole, parts) = (dir.join("whole"), dir.join("parts"));
     let facts = [("host", "node1".to_owned()), ("t0_ns", "5000000000".to_owned()), ("t0_wall_ns", BEGAN.to_string())];
-    let rows: Vec<_> = facts.into_iter().map(|(key, value)| meta(key, &value)).chain(rows).collect();
+    let end = meta("end_ns", "999000000000");
+    let rows: Vec<_> = facts.into_iter().map(|(key, value)| meta(key, &value)).chain(rows).chain([end]).collect();
     write(&whole, rows.clone());
     let options = Options { path: &parts, host: "node1", force: false, owner: None, views: VIEWS };
     let mut writer =

@@ -230,7 +230,7 @@ fn the_sql_of_the_call_tree_and_of_devices_gives_what_is_shown() {
     assert_eq!(asked, shown);
     // Its slowest calls, and all calls of the node.
     s.keys("jj\n\t");
-    let answer: Vec<_> = s.table().iter().map(|a| (number(a, "dur_ns"), number(a, "span_id"))).collect();
+    let answer: Vec<_> = s.table().iter().map(|a| (number(a, "net_ns"), number(a, "span_id"))).collect();
     let shown: Vec<_> = s.now().node.as_ref().unwrap().slowest.iter().map(|e| e.dur_ns).collect();
     assert_eq!(answer.iter().map(|a| a.0).collect::<Vec<_>>(), shown);
     s.keys("8");

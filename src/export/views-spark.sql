@@ -144,7 +144,8 @@ CREATE OR REPLACE TEMPORARY VIEW spans AS
 SELECT
   t.*
   EXCEPT (filename, file_row_number, start_ns),
-  start_ns + COALESCE(later_ns, 0) AS start_ns
+  start_ns + COALESCE(later_ns, 0) AS start_ns,
+  dur_ns - COALESCE(probe_ns, 0) AS net_ns
 FROM parts_spans AS t
 LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
@@ -418,6 +419,77 @@ GROUP BY
 ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
 
+CREATE OR REPLACE TEMPORARY VIEW v_tracing AS
+WITH datasets_costs AS (
+  SELECT
+    host,
+    REGEXP_REPLACE(filename, '[^/]*$', '') AS dir,
+    MAX(value) FILTER(WHERE
+      name = 'hooks_ns') AS hooks_ns,
+    MAX(value) FILTER(WHERE
+      name = 'tracing_ns') AS tracing_ns
+  FROM parts_metrics
+  GROUP BY
+    host,
+    dir
+), costs AS (
+  SELECT
+    host,
+    SUM(hooks_ns) AS hooks_ns,
+    SUM(tracing_ns) AS tracing_ns
+  FROM datasets_costs
+  GROUP BY
+    host
+), lasted AS (
+  SELECT
+    host,
+    TRY_CAST(value AS BIGINT) AS run_ns
+  FROM meta
+  WHERE
+    key = 'end_ns'
+), counted AS (
+  SELECT
+    host,
+    COUNT(*) AS calls
+  FROM spans
+  WHERE
+    flags & 512 = 0
+  GROUP BY
+    host
+  UNION ALL
+  SELECT
+    host,
+    SUM(calls + nested_calls)
+  FROM file_rollup
+  WHERE
+    layer <> 'block' AND (
+      calls_error IS NULL OR dur_ns > 0
+    )
+  GROUP BY
+    host
+), made AS (
+  SELECT
+    host,
+    SUM(calls) AS calls
+  FROM counted
+  GROUP BY
+    host
+)
+SELECT
+  c.host,
+  c.tracing_ns / l.run_ns AS share,
+  c.tracing_ns / 1e9 AS seconds,
+  c.hooks_ns / m.calls AS ns_per_call
+FROM costs AS c
+LEFT JOIN lasted AS l
+  ON l.host = c.host
+LEFT JOIN made AS m
+  ON m.host = c.host
+WHERE
+  NOT c.tracing_ns IS NULL
+ORDER BY
+  c.host NULLS LAST;
+
 CREATE OR REPLACE TEMPORARY VIEW demoted_calls AS
 SELECT
   host,
@@ -451,7 +523,7 @@ WITH told AS (
       layer_top) AS calls,
     COUNT(*) FILTER(WHERE
       NOT layer_top) AS nested_calls,
-    COALESCE(SUM(dur_ns) FILTER(WHERE
+    COALESCE(SUM(net_ns) FILTER(WHERE
       layer_top), 0) AS inclusive_ns,
     SUM(self_ns) AS exclusive_ns,
     SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
@@ -504,7 +576,7 @@ WITH told AS (
     COUNT(*) AS calls,
     COUNT(*) FILTER(WHERE
       NOT layer_top) AS nested_calls,
-    COALESCE(SUM(dur_ns) FILTER(WHERE
+    COALESCE(SUM(net_ns) FILTER(WHERE
       layer_top), 0) AS inclusive_ns,
     SUM(self_ns) AS exclusive_ns,
     SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
@@ -514,12 +586,12 @@ WITH told AS (
       layer_top AND kind IN ('read', 'write')) AS moved,
     COUNT(*) FILTER(WHERE
       errno <> 0) AS errors,
-    MIN(dur_ns) AS min_ns,
-    AVG(dur_ns) AS mean_ns,
-    STDDEV_SAMP(dur_ns) AS stddev_ns,
-    PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY dur_ns) AS p50_ns,
-    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY dur_ns) AS p99_ns,
-    MAX(dur_ns) AS max_ns
+    MIN(net_ns) AS min_ns,
+    AVG(net_ns) AS mean_ns,
+    STDDEV_SAMP(net_ns) AS stddev_ns,
+    PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY net_ns) AS p50_ns,
+    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY net_ns) AS p99_ns,
+    MAX(net_ns) AS max_ns
   FROM spans
   GROUP BY
     layer,
@@ -1008,7 +1080,7 @@ WITH told AS (
     ANY_VALUE(f.path) IGNORE NULLS AS path,
     s.layer,
     COUNT(*) AS calls,
-    SUM(s.dur_ns) AS time_ns,
+    SUM(s.net_ns) AS time_ns,
     SUM(s.bytes) FILTER(WHERE
       s.kind = 'read') AS bytes_read,
     SUM(s.bytes) FILTER(WHERE
@@ -1025,7 +1097,7 @@ WITH told AS (
       s.kind = 'sync') AS syncs,
     COUNT(*) FILTER(WHERE
       s.errno <> 0) AS errors,
-    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.dur_ns) AS p99_ns
+    PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY s.net_ns) AS p99_ns
   FROM spans AS s
   LEFT JOIN files AS f
     ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
@@ -1101,10 +1173,10 @@ SELECT
   kind,
   SUM(bytes) AS bytes,
   COUNT(*) AS samples,
-  MAX(bytes * 1e9 / GREATEST(dur_ns, 1)) AS max_bps,
-  MIN(bytes * 1e9 / GREATEST(dur_ns, 1)) AS min_bps,
-  AVG(bytes * 1e9 / GREATEST(dur_ns, 1)) AS mean_bps,
-  STDDEV_SAMP(bytes * 1e9 / GREATEST(dur_ns, 1)) AS stddev_bps
+  MAX(bytes * 1e9 / GREATEST(net_ns, 1)) AS max_bps,
+  MIN(bytes * 1e9 / GREATEST(net_ns, 1)) AS min_bps,
+  AVG(bytes * 1e9 / GREATEST(net_ns, 1)) AS mean_bps,
+  STDDEV_SAMP(bytes * 1e9 / GREATEST(net_ns, 1)) AS stddev_bps
 FROM spans
 WHERE
   layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
@@ -1128,9 +1200,9 @@ WITH calls AS (
     CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
     CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
     CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-    CASE WHEN s.layer_top THEN s.dur_ns END AS inclusive_ns,
+    CASE WHEN s.layer_top THEN s.net_ns END AS inclusive_ns,
     s.self_ns AS exclusive_ns,
-    o.dur_ns AS own_inclusive_ns
+    o.net_ns AS own_inclusive_ns
   FROM spans AS s
   LEFT JOIN v_own AS o
     ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
@@ -1252,7 +1324,7 @@ WITH RECURSIVE inside AS (
     COUNT(*) AS calls,
     COUNT(*) FILTER(WHERE
       flags & 64 <> 0) AS unfinished_calls,
-    COALESCE(SUM(dur_ns) FILTER(WHERE
+    COALESCE(SUM(net_ns) FILTER(WHERE
       n.span_id IS NULL), 0) AS inclusive_ns,
     SUM(self_ns) AS exclusive_ns
   FROM spans AS s
@@ -1291,7 +1363,7 @@ WITH RECURSIVE inside AS (
       s.kind = 'write') AS bytes_written,
     COUNT(*) FILTER(WHERE
       s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
-    SUM(s.dur_ns) AS time_ns
+    SUM(s.net_ns) AS time_ns
   FROM held AS h
   JOIN spans AS s
     USING (host, span_id)
@@ -1329,7 +1401,7 @@ WITH calls AS (
     *
   FROM v_own
   ORDER BY
-    dur_ns DESC,
+    net_ns DESC,
     host NULLS LAST,
     span_id NULLS LAST
   LIMIT 50
@@ -1339,7 +1411,7 @@ SELECT
   r.span_id AS root_id,
   r.layer,
   r.op,
-  r.dur_ns,
+  r.net_ns,
   r.start_ns,
   r.pid,
   r.tid,
@@ -1349,7 +1421,7 @@ SELECT
   COUNT(*) AS calls,
   MAX_BY(s.op, (s.self_ns, -s.span_id)) AS worst_op,
   MAX_BY(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
-  MAX(s.self_ns) / CAST(NULLIF(r.dur_ns, 0) AS DOUBLE) AS worst_share
+  MAX(s.self_ns) / CAST(NULLIF(r.net_ns, 0) AS DOUBLE) AS worst_share
 FROM calls AS r
 JOIN v_inside AS i
   ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
@@ -1360,7 +1432,7 @@ GROUP BY
   r.span_id,
   r.layer,
   r.op,
-  r.dur_ns,
+  r.net_ns,
   r.start_ns,
   r.pid,
   r.tid,
@@ -1368,7 +1440,7 @@ GROUP BY
   r.bytes,
   r.errno
 ORDER BY
-  r.dur_ns DESC,
+  r.net_ns DESC,
   r.host NULLS LAST,
   r.span_id NULLS LAST;
 
@@ -1795,7 +1867,7 @@ SELECT
   END AS from_bytes,
   COUNT(*) AS calls,
   SUM(bytes) AS bytes,
-  SUM(dur_ns) AS time_ns
+  SUM(net_ns) AS time_ns
 FROM spans
 WHERE
   layer_top AND kind IN ('read', 'write') AND bytes >= 0
@@ -2308,10 +2380,10 @@ SELECT
     layer_top), 0),
   COALESCE(SUM(req_bytes) FILTER(WHERE
     layer_top), 0),
-  COALESCE(SUM(dur_ns) FILTER(WHERE
+  COALESCE(SUM(net_ns) FILTER(WHERE
     layer_top), 0),
   SUM(self_ns),
-  COALESCE(MAX(dur_ns) FILTER(WHERE
+  COALESCE(MAX(net_ns) FILTER(WHERE
     layer_top), 0),
   MIN(start_ns) FILTER(WHERE
     layer_top),

@@ -42,9 +42,10 @@ CREATE OR REPLACE VIEW datasets AS
   FROM firsts;
 
 -- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only. Times count from the
--- start of the first dataset of a run.
+-- start of the first dataset of a run. net_ns is the duration of a call without the tracer's own hooks in it: sum these.
 CREATE OR REPLACE VIEW spans AS
-  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns)
+  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns),
+         dur_ns - coalesce(probe_ns, 0) AS net_ns
   FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block AS
@@ -141,6 +142,24 @@ CREATE OR REPLACE VIEW v_coverage AS
          list_sort(list(DISTINCT status || ': ' || coalesce(reason, 'no reason recorded')) FILTER (status <> 'attached')) AS reasons
   FROM coverage WHERE status <> 'demoted' GROUP BY layer ORDER BY layer_rank(layer);
 
+-- The tracer's own share: by how much hooks lengthened the run, and what a recorded call cost its thread.
+CREATE OR REPLACE VIEW v_tracing AS
+  WITH datasets_costs AS (
+    SELECT host, regexp_replace(filename, '[^/]*$', '') AS dir, max(value) FILTER (name = 'hooks_ns') AS hooks_ns,
+           max(value) FILTER (name = 'tracing_ns') AS tracing_ns
+    FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) GROUP BY host, dir),
+  costs AS (SELECT host, sum(hooks_ns) AS hooks_ns, sum(tracing_ns) AS tracing_ns FROM datasets_costs GROUP BY host),
+  lasted AS (SELECT host, TRY_CAST(value AS BIGINT) AS run_ns FROM meta WHERE key = 'end_ns'),
+  counted AS (
+    SELECT host, count(*) AS calls FROM spans WHERE flags & 512 = 0 GROUP BY host
+    UNION ALL
+    SELECT host, sum(calls + nested_calls) FROM file_rollup
+    WHERE layer <> 'block' AND (calls_error IS NULL OR dur_ns > 0) GROUP BY host),
+  made AS (SELECT host, sum(calls) AS calls FROM counted GROUP BY host)
+  SELECT c.host, c.tracing_ns / l.run_ns AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call
+  FROM costs c LEFT JOIN lasted l ON l.host = c.host LEFT JOIN made m ON m.host = c.host
+  WHERE c.tracing_ns IS NOT NULL ORDER BY c.host;
+
 -- What calls of demoted functions came to that are not in spans: their number is estimated, their bytes are exact. In a trace with
 -- --aggregate they are among the sums.
 CREATE OR REPLACE VIEW demoted_calls AS
@@ -153,7 +172,7 @@ CREATE OR REPLACE VIEW v_layers AS
     SELECT layer,
            count(*) FILTER (layer_top) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
-           coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           coalesce(sum(net_ns) FILTER (layer_top), 0) AS inclusive_ns,
            sum(self_ns) AS exclusive_ns,
            sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
            sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
@@ -173,14 +192,14 @@ CREATE OR REPLACE VIEW v_ops AS
     SELECT layer, op, any_value(kind) AS kind,
            count(*) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
-           coalesce(sum(dur_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           coalesce(sum(net_ns) FILTER (layer_top), 0) AS inclusive_ns,
            sum(self_ns) AS exclusive_ns,
            sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
            sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
            sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS moved,
            count(*) FILTER (errno <> 0) AS errors,
-           min(dur_ns) AS min_ns, avg(dur_ns) AS mean_ns, stddev_samp(dur_ns) AS stddev_ns,
-           quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns
+           min(net_ns) AS min_ns, avg(net_ns) AS mean_ns, stddev_samp(net_ns) AS stddev_ns,
+           quantile_disc(net_ns, 0.5) AS p50_ns, quantile_disc(net_ns, 0.99) AS p99_ns, max(net_ns) AS max_ns
     FROM spans GROUP BY layer, op),
   more AS (
     SELECT layer, op, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM demoted_calls GROUP BY layer, op)
@@ -324,12 +343,12 @@ CREATE OR REPLACE VIEW v_devices AS
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
   WITH told AS (
-    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.dur_ns) AS time_ns,
+    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.net_ns) AS time_ns,
            sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
            count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
            count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
            count(*) FILTER (s.kind = 'sync') AS syncs, count(*) FILTER (s.errno <> 0) AS errors,
-           quantile_disc(s.dur_ns, 0.99) AS p99_ns
+           quantile_disc(s.net_ns, 0.99) AS p99_ns
     FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
     WHERE s.layer_top AND s.file_id IS NOT NULL GROUP BY s.host, s.file_id, s.layer),
   more AS (
@@ -349,8 +368,8 @@ CREATE OR REPLACE VIEW v_files AS
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS
   SELECT host, file_id, process_ix, kind, sum(bytes) AS bytes, count(*) AS samples,
-         max(bytes * 1e9 / greatest(dur_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(dur_ns, 1)) AS min_bps,
-         avg(bytes * 1e9 / greatest(dur_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(dur_ns, 1)) AS stddev_bps
+         max(bytes * 1e9 / greatest(net_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(net_ns, 1)) AS min_bps,
+         avg(bytes * 1e9 / greatest(net_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(net_ns, 1)) AS stddev_bps
   FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
   GROUP BY host, file_id, process_ix, kind ORDER BY bytes DESC;
 
@@ -361,7 +380,7 @@ CREATE OR REPLACE VIEW v_ranks AS
            CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
            CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
            CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-           CASE WHEN s.layer_top THEN s.dur_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.dur_ns AS own_inclusive_ns
+           CASE WHEN s.layer_top THEN s.net_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.net_ns AS own_inclusive_ns
     FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
     UNION ALL
     SELECT host, process_ix, pid, rank, layer, calls, calls, CASE WHEN kind = 'read' THEN bytes END,
@@ -401,7 +420,7 @@ CREATE OR REPLACE VIEW v_phases AS
   nested AS (SELECT host, span_id FROM inside
              WHERE span_id <> phase_id AND op = phase AND layer = 'app' AND kind = 'other'),
   phases AS (SELECT op AS phase, count(*) AS calls, count(*) FILTER (flags & 64 <> 0) AS unfinished_calls,
-                    coalesce(sum(dur_ns) FILTER (n.span_id IS NULL), 0) AS inclusive_ns,
+                    coalesce(sum(net_ns) FILTER (n.span_id IS NULL), 0) AS inclusive_ns,
                     sum(self_ns) AS exclusive_ns
              FROM spans s LEFT JOIN (SELECT DISTINCT host, span_id FROM nested) n ON n.host IS NOT DISTINCT FROM s.host AND n.span_id = s.span_id
              WHERE layer = 'app' AND kind = 'other' GROUP BY op),
@@ -410,7 +429,7 @@ CREATE OR REPLACE VIEW v_phases AS
   layers AS (SELECT h.phase, s.layer, count(*) AS layer_calls,
                     sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
                     count(*) FILTER (s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
-                    sum(s.dur_ns) AS time_ns
+                    sum(s.net_ns) AS time_ns
              FROM held h JOIN spans s USING (host, span_id) WHERE s.layer_top OR (s.layer = 'app' AND NOT h.in_app)
              GROUP BY h.phase, s.layer)
   SELECT p.phase AS op, calls, unfinished_calls, inclusive_ns, exclusive_ns,
@@ -419,15 +438,15 @@ CREATE OR REPLACE VIEW v_phases AS
 
 -- The slowest calls of the program, with the call below them that kept the most time for itself.
 CREATE OR REPLACE VIEW v_slowest AS
-  WITH calls AS (FROM v_own ORDER BY dur_ns DESC, host, span_id LIMIT 50)
-  SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
+  WITH calls AS (FROM v_own ORDER BY net_ns DESC, host, span_id LIMIT 50)
+  SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
          arg_max(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
-         max(s.self_ns) / nullif(r.dur_ns, 0)::DOUBLE AS worst_share
+         max(s.self_ns) / nullif(r.net_ns, 0)::DOUBLE AS worst_share
   FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
        JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
-  GROUP BY r.host, r.span_id, r.layer, r.op, r.dur_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
-  ORDER BY r.dur_ns DESC, r.host, r.span_id;
+  GROUP BY r.host, r.span_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
+  ORDER BY r.net_ns DESC, r.host, r.span_id;
 
 -- One call down to the device: FROM call_tree(SPAN_ID), of several nodes: call_tree(SPAN_ID, HOST). What is inside it is of the same thread, later and over sooner.
 CREATE OR REPLACE MACRO call_tree(call_id, node := NULL) AS TABLE
@@ -544,7 +563,7 @@ CREATE OR REPLACE VIEW v_collectives AS
 -- Sizes of reads and writes in powers of two.
 CREATE OR REPLACE VIEW v_sizes AS
   SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
-         count(*) AS calls, sum(bytes) AS bytes, sum(dur_ns) AS time_ns
+         count(*) AS calls, sum(bytes) AS bytes, sum(net_ns) AS time_ns
   FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
   GROUP BY layer, kind, from_bytes ORDER BY layer_rank(layer), kind, from_bytes;
 
@@ -685,7 +704,7 @@ CREATE OR REPLACE VIEW file_sums AS
          count(*) FILTER (layer_top), count(*) FILTER (errno <> 0),
          count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0),
          coalesce(sum(bytes) FILTER (layer_top), 0), coalesce(sum(req_bytes) FILTER (layer_top), 0),
-         coalesce(sum(dur_ns) FILTER (layer_top), 0), sum(self_ns), coalesce(max(dur_ns) FILTER (layer_top), 0),
+         coalesce(sum(net_ns) FILTER (layer_top), 0), sum(self_ns), coalesce(max(net_ns) FILTER (layer_top), 0),
          min(start_ns) FILTER (layer_top), max(start_ns + dur_ns) FILTER (layer_top), max("offset" + bytes) FILTER (placed),
          count(*) FILTER ("offset" > last), count(*) FILTER ("offset" = last + 1), count(*) FILTER (kind <> last_kind),
          count(*) FILTER (placed AND "offset" % 4096 <> 0),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::correlate::rows::{Block, File, FileRollup, Metric, Row, Span};
+use crate::export::{HOOKS_NS, TRACING_NS, tracing_share};
 use crate::words::{Kind, Layer, flag};
 
 /// Buckets with an upper bound.
@@ -109,6 +110,18 @@ pub struct Counts {
     scopes: HashMap<i32, &'static str>,
     /// Requests come in sums.
     summed: bool,
+    pub tracing: Tracing,
+}
+
+/// The tracer's own share.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tracing {
+    /// Time of hooks in all traced threads.
+    pub hooks_ns: u64,
+    /// By how much that has lengthened what is traced.
+    pub tracing_ns: u64,
+    /// The same as a part of the time since the start.
+    pub share: f64,
 }
 
 impl Counts {
@@ -158,7 +171,7 @@ impl Counts {
                         self.processes.remove(&process.process_ix);
                     }
                 }
-                Row::Metric(metric) => self.left_out(metric),
+                Row::Metric(metric) => self.total(metric),
                 _ => {}
             }
         }
@@ -194,7 +207,7 @@ impl Counts {
         if !span.layer_top {
             return;
         }
-        op.durations.add(span.dur_ns);
+        op.durations.add(span.net_ns());
         op.failed += u64::from(span.errno != 0);
         let at = match span.kind {
             Kind::Read => 0,
@@ -265,10 +278,19 @@ impl Counts {
     }
 
     /// These are totals already.
-    fn left_out(&mut self, metric: &Metric) {
-        if ["excluded_calls", "excluded_faults", "unplaced_calls", "unplaced_faults"].contains(&metric.name) {
-            let total = self.left_out.entry(metric.name).or_default();
-            *total = (*total).max(metric.value as u64);
+    fn total(&mut self, metric: &Metric) {
+        let value = metric.value as u64;
+        match metric.name {
+            HOOKS_NS => self.tracing.hooks_ns = value,
+            TRACING_NS => {
+                self.tracing.tracing_ns = value;
+                self.tracing.share = tracing_share(metric.value, metric.t_ns);
+            }
+            "excluded_calls" | "excluded_faults" | "unplaced_calls" | "unplaced_faults" => {
+                let total = self.left_out.entry(metric.name).or_default();
+                *total = (*total).max(value);
+            }
+            _ => {}
         }
     }
 

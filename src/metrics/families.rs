@@ -78,6 +78,27 @@ pub static LEFT_OUT: Family = family(
     "what",
     "Calls that were left out on purpose, as in table metrics",
 );
+pub static HOOKS: Family = family(
+    "iotrace_hooks_seconds",
+    Type::Counter,
+    "seconds",
+    "",
+    "Time that the tracer's hooks took in all traced threads together",
+);
+pub static TRACING: Family = family(
+    "iotrace_tracing_seconds",
+    Type::Counter,
+    "seconds",
+    "",
+    "By how much the hooks have lengthened what is traced: threads that run side by side count once",
+);
+pub static TRACING_RATIO: Family = family(
+    "iotrace_tracing_ratio",
+    Type::Gauge,
+    "ratio",
+    "",
+    "The same as a part of the time since the start of the trace. Above 0.2 durations are not to be trusted",
+);
 pub static PROBES: Family = family(
     "iotrace_probes",
     Type::Gauge,
@@ -181,7 +202,7 @@ pub static TARGET_HARDWARE: Family = family(
 );
 
 /// All of them, in the order in which they are served.
-pub static ALL: [&Family; 31] = [
+pub static ALL: [&Family; 34] = [
     &BUILD,
     &OP_DURATION,
     &OP_FAILED,
@@ -190,6 +211,9 @@ pub static ALL: [&Family; 31] = [
     &QUEUE,
     &LOST,
     &LEFT_OUT,
+    &HOOKS,
+    &TRACING,
+    &TRACING_RATIO,
     &PROBES,
     &PROCESSES,
     &RECORDS,

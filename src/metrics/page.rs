@@ -88,6 +88,12 @@ fn trace(text: &mut Text, counts: &Counts, own: &Own) {
     for (what, n) in counts.left_out_calls() {
         text.sample(&[("what", what)], n);
     }
+    text.family(&f::HOOKS);
+    text.sample(&[], Seconds(counts.tracing.hooks_ns.into()));
+    text.family(&f::TRACING);
+    text.sample(&[], Seconds(counts.tracing.tracing_ns.into()));
+    text.family(&f::TRACING_RATIO);
+    text.sample(&[], counts.tracing.share);
     text.family(&f::PROBES);
     for (layer, status, n) in counts.probes() {
         text.sample(&[("layer", layer.name()), ("status", status)], n);

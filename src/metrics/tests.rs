@@ -7,6 +7,7 @@ use super::text::Format;
 use crate::correlate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
 use crate::event::FileKey;
 use crate::export::tests::sums;
+use crate::export::{HOOKS_NS, TRACING_NS};
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
 use crate::words::{Kind, Layer};
@@ -95,6 +96,10 @@ fn process(process_ix: i32, end_ns: Option<i64>) -> Row {
     Row::Process(Box::new(Process { pid: process_ix, end_ns, ..Process::nameless(process_ix, 0) }))
 }
 
+const fn total(name: &'static str, t_ns: i64, value: f64) -> Row {
+    Row::Metric(Metric { t_ns, name, label: None, value })
+}
+
 fn excluded(value: f64) -> Row {
     Row::Metric(Metric { t_ns: 0, name: "excluded_calls", label: Some("syscall".into()), value })
 }
@@ -125,6 +130,7 @@ fn counts() -> Counts {
         process(1, None),
         process(2, None),
         excluded(4.0),
+        total(HOOKS_NS, 1, 90.0),
         request(1, Some("vda"), "read", 512, Some(1_000_000)),
         request(1, None, "read", 1024, Some(3_000_000)),
         request(1, Some("vda"), "flush", 0, Some(5)),
@@ -139,6 +145,8 @@ fn counts() -> Counts {
         loss(Some(Layer::Syscall), "ring", 3),
         process(1, Some(5)),
         excluded(9.0),
+        total(HOOKS_NS, 1000, 600.0),
+        total(TRACING_NS, 1000, 250.0),
     ]);
     counts
 }
@@ -202,6 +210,9 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is("iotrace_lost_events_total{layer=\"block\",reason=\"ring\"}", "0");
     is("iotrace_lost_events_total{layer=\"unknown\",reason=\"late\"}", "1");
     is("iotrace_left_out_calls_total{what=\"excluded_calls\"}", "9");
+    is("iotrace_hooks_seconds_total", "0.000000600");
+    is("iotrace_tracing_seconds_total", "0.000000250");
+    is("iotrace_tracing_ratio", "0.25");
     is("iotrace_probes{layer=\"stdio\",status=\"attached\"}", "2");
     is("iotrace_probes{layer=\"stdio\",status=\"absent\"}", "1");
     is("iotrace_probes{layer=\"syscall\",status=\"attached\"}", "0");

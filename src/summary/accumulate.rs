@@ -270,9 +270,9 @@ impl Summary {
             self.rates[span.layer as usize].add(self.second, [1, read, written]);
             let key = (span.layer, span.op, span.kind);
             if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
-                op.max_ns = op.max_ns.max(span.dur_ns);
+                op.max_ns = op.max_ns.max(span.net_ns());
             }
-            self.ops.count(key, span.start_ns, Measure::Latency, bucket_of(span.dur_ns), 1);
+            self.ops.count(key, span.start_ns, Measure::Latency, bucket_of(span.net_ns()), 1);
             if let Some(bytes) = span.bytes {
                 self.ops.count(key, span.start_ns, Measure::Size, bucket_of(bytes), 1);
             }
@@ -412,7 +412,7 @@ pub fn facts<'a>(span: &'a Span, path: Option<&'a str>) -> Facts<'a> {
         pid: span.pid,
         tid: span.tid,
         rank: span.rank,
-        dur_ns: span.dur_ns,
+        dur_ns: span.net_ns(),
         self_ns: span.self_ns,
         offset: span.offset,
         bytes: span.bytes,

@@ -121,7 +121,16 @@ impl Summary {
         let (probes_attached, probes) = self.dims.probes();
         let ended = self.dims.processes.values().filter(|p| p.end_ns.is_some()).count();
         let processes = self.dims.processes.len() - ended;
-        Status { lost, lost_by_layer, probes_attached, probes, processes, processes_ended: ended, ..Status::default() }
+        Status {
+            tracing: self.dims.tracing,
+            lost,
+            lost_by_layer,
+            probes_attached,
+            probes,
+            processes,
+            processes_ended: ended,
+            ..Status::default()
+        }
     }
 
     fn history(&self) -> History {

@@ -8,6 +8,7 @@ use super::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
 use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
+use crate::export::{HOOKS_NS, TRACING_NS, tracing_share};
 use crate::node::figures::FIGURES;
 use crate::words::Layer;
 
@@ -43,6 +44,8 @@ pub struct Dims {
     /// Functions that were demoted.
     pub demoted: BTreeSet<String>,
     metrics: BTreeMap<(&'static str, String), f64>,
+    /// The part of the run that tracing took.
+    pub tracing: Option<f64>,
     /// Things that found no room.
     pub forgotten: u64,
 }
@@ -74,6 +77,7 @@ impl Dims {
             lost: Bins::new(width_ns, max),
             demoted: BTreeSet::new(),
             metrics: BTreeMap::new(),
+            tracing: None,
             forgotten: 0,
         }
     }
@@ -140,9 +144,12 @@ impl Dims {
         self.meta.get("end_ns")?.parse().ok()
     }
 
-    /// What the node does is not of the trace.
+    /// What the node does is not of the trace, and what tracing takes is nothing that was left out.
     pub fn metric(&mut self, row: &Metric) {
-        if FIGURES.iter().any(|f| f.name() == row.name) {
+        if row.name == TRACING_NS {
+            self.tracing = Some(tracing_share(row.value, row.t_ns));
+        }
+        if [HOOKS_NS, TRACING_NS].contains(&row.name) || FIGURES.iter().any(|f| f.name() == row.name) {
             return;
         }
         let key = (row.name, row.label.clone().unwrap_or_default());

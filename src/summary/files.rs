@@ -96,15 +96,15 @@ impl FileSums {
             let new = || OpSums { kind: span.kind, sums: Sums::default(), max_ns: 0, latency: Counts::default() };
             let op = self.ops.entry((span.layer, span.op)).or_insert_with(new);
             op.sums.merge(&sums);
-            op.max_ns = op.max_ns.max(span.dur_ns);
-            op.latency.value(span.dur_ns);
+            op.max_ns = op.max_ns.max(span.net_ns());
+            op.latency.value(span.net_ns());
         }
         if !matches!(span.layer, Layer::Syscall | Layer::Vfs) || !span.layer_top {
             return;
         }
         self.sums.merge(&sums);
-        self.max_ns = self.max_ns.max(span.dur_ns);
-        self.latency.value(span.dur_ns);
+        self.max_ns = self.max_ns.max(span.net_ns());
+        self.latency.value(span.net_ns());
         self.opens += i64::from(span.kind == Kind::Open);
         self.syncs += i64::from(span.kind == Kind::Sync);
         self.metas += i64::from(span.kind == Kind::Meta);

@@ -89,7 +89,7 @@ pub fn event(span: &Span, dims: &Dims) -> EventRow {
         tid: span.tid,
         rank: span.rank,
         start_ns: span.start_ns,
-        dur_ns: span.dur_ns,
+        dur_ns: span.net_ns(),
         self_ns: span.self_ns,
         file_id: span.file_id,
         path: span.file_id.and_then(|id| dims.path(id)),

@@ -130,8 +130,8 @@ impl CallTree {
             return;
         };
         node.sums.merge(&sums);
-        node.max_ns = node.max_ns.max(span.dur_ns);
-        node.latency.value(span.dur_ns);
+        node.max_ns = node.max_ns.max(span.net_ns());
+        node.latency.value(span.net_ns());
         if let Some(file) = span.file_id {
             if let Some(known) = node.files.get_mut(&file) {
                 known.merge(&sums);
@@ -264,10 +264,10 @@ impl CallTree {
 
 /// Keeps a call if it is among the slowest.
 fn slow(slowest: &mut Vec<Span>, span: &Span) {
-    if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.dur_ns >= span.dur_ns) {
+    if slowest.len() == SLOWEST && slowest.last().is_some_and(|last| last.net_ns() >= span.net_ns()) {
         return;
     }
-    let at = slowest.partition_point(|s| s.dur_ns >= span.dur_ns);
+    let at = slowest.partition_point(|s| s.net_ns() >= span.net_ns());
     slowest.insert(at, span.clone());
     slowest.truncate(SLOWEST);
 }

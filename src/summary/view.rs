@@ -153,6 +153,8 @@ pub struct Status {
     pub events_per_s: f64,
     /// Everything that a hook saw and that is not in the figures.
     pub lost: u64,
+    /// The part of the run that tracing took, if it is known.
+    pub tracing: Option<f64>,
     /// The same by layer (`None`: not known), the most first; without those that lost nothing.
     pub lost_by_layer: Vec<(Option<Layer>, u64)>,
     /// How full the fullest ring was in the last second, 0 to 1.

@@ -12,6 +12,7 @@ use super::state::{Popup, SCREENS, State};
 use super::text;
 use super::theme::Tone;
 use super::widgets::{Pen, put, title};
+use crate::export::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Snapshot, Status};
 use crate::words::Layer;
@@ -126,6 +127,10 @@ fn caveats(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
             .collect();
         out.push((format!("! {} events lost ({}): figures are too low", status.lost, layers.join(", ")), Tone::Bad));
     }
+    if let Some(share) = status.tracing.filter(|share| *share > TRUSTED_SHARE) {
+        let share = text::percent(share);
+        out.push((format!("! tracing took {share} of the run: do not trust its seconds"), Tone::Bad));
+    }
     // A filter that leaves everything out looks like a program that does nothing.
     if state.filter.is_some() && state.window.is_some() {
         out.push(("! only calls of the filter, only in the window".to_owned(), Tone::Warn));
@@ -161,6 +166,10 @@ fn status_words(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
         out.push((format!("ev/s {}", text::count(status.events_per_s)), Tone::Plain));
     }
     out.push((format!("lost {}", status.lost), if status.lost > 0 { Tone::Bad } else { Tone::Good }));
+    if let Some(share) = status.tracing {
+        let tone = if share > TRUSTED_SHARE { Tone::Bad } else { Tone::Plain };
+        out.push((format!("tracing {}", text::percent(share)), tone));
+    }
     let all = status.probes_attached == status.probes;
     out.push((
         format!("probes {}/{}", status.probes_attached, status.probes),
@@ -384,6 +393,18 @@ mod tests {
             let text = drawn(&snapshot(), &mut state, 80, 40);
             assert!(text.contains("12 events lost (syscall 12)") && text.contains("not covered: netcdf"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_tracing_took_is_in_the_status_line_and_a_caveat_when_it_is_much() {
+        let text = |share| {
+            let mut shown = snapshot();
+            shown.status.tracing = Some(share);
+            drawn(&shown, &mut State::new(Theme::default()), 120, 40)
+        };
+        let (little, much) = (text(0.04), text(0.31));
+        assert!(little.contains("tracing 4%") && !little.contains("do not trust"), "{little}");
+        assert!(much.contains("! tracing took 31% of the run: do not trust its seconds"), "{much}");
     }
 
     #[test]

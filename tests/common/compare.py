@@ -221,7 +221,7 @@ for row in report["ranks"]["imbalance"]:
 sql_slowest = index(rows("FROM v_slowest"), "host", "root_id")
 slowest = rows("FROM v_slowest LIMIT 1")
 if slowest:
-    same("slowest", report["slowest"][0]["tree"]["dur_ns"], slowest[0]["dur_ns"])
+    same("slowest", report["slowest"][0]["tree"]["dur_ns"], slowest[0]["net_ns"])
 for call in report["slowest"]:
     key = (call.get("host", only), call["root_id"])
     if key in sql_slowest:
@@ -230,6 +230,14 @@ for call in report["slowest"]:
             same(f"tree {key} pid", call["pid"], slowest[0]["pid"])
     lines = rows(f"SELECT * FROM call_tree({call['root_id']}, '{key[0]}')")
     same(f"tree {key} lines", call["calls"], sum(1 for line in lines if line["layer"] != "block"))
+
+# The tracer's share; of several nodes the report gives the greatest.
+sql_tracing = rows("FROM v_tracing")
+if sql_tracing and len(sql_tracing) == 1 and report["header"]["end_recorded"]:
+    for figure in ("share", "seconds", "ns_per_call"):
+        same(f"tracing {figure}", report["tracing"][figure], sql_tracing[0][figure], 1e-9)
+elif sql_tracing:
+    same("tracing", report["tracing"]["seconds"], max(row["seconds"] for row in sql_tracing), 1e-9)
 
 # The nodes, and what is known of their clocks.
 sql_clocks = index(rows("FROM v_clocks"), "host")

@@ -96,6 +96,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("mpiio_mix", "mpiio_mix.c", Needs::OpenMpi),
     ("mpiio_mix_mpich", "mpiio_mix.c", Needs::Mpich),
     ("mpiio_mix_openmpi5", "mpiio_mix.c", Needs::OpenMpi5),
+    ("net", "net.c", Needs::MpiAndHdf5),
     ("netcdf_f", "netcdf_f.f90", Needs::NetcdfFortran),
     ("netcdf_f90", "netcdf.f90", Needs::NetcdfFortran),
     ("netcdf_mix", "netcdf_mix.c", Needs::Netcdf),

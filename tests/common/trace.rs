@@ -6,6 +6,7 @@ use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
     Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Thread, span_id,
 };
+use iotrace_bpf::export::{HOOKS_NS, TRACING_NS};
 use iotrace_bpf::words::{Kind, Layer};
 
 /// A trace in the making.
@@ -59,6 +60,7 @@ impl Trace {
             cpu: 0,
             start_ns,
             dur_ns,
+            probe_ns: None,
             self_ns: dur_ns,
             file_id: None,
             handle_id: None,
@@ -305,6 +307,12 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
             errors: 0,
         }),
     ]
+}
+
+/// What hooks have cost until then.
+pub fn hooks(t_ns: i64, tracing_ns: f64) -> [Row; 2] {
+    [(HOOKS_NS, 2.0 * tracing_ns), (TRACING_NS, tracing_ns)]
+        .map(|(name, value)| Row::Metric(Metric { t_ns, name, label: None, value }))
 }
 
 /// A request of a call that another one served.

@@ -122,7 +122,7 @@ impl Meetings {
         let counts = span.op == SYNCHRONISE && span.errno == 0 && span.flags & flag::UNFINISHED == 0;
         let Some(coll_id) = span.coll_id.filter(|id| counts && mixed(*id) & self.without == 0) else { return };
         let who = span.rank.map_or(-1 - i64::from(span.process_ix), i64::from);
-        let (begin, end) = (span.start_ns, span.start_ns.saturating_add(span.dur_ns));
+        let (begin, end) = (span.start_ns, span.end_ns());
         self.seen.push(Meeting { coll_id, span_id: span.span_id, who, begin, end });
         while self.seen.len() > most && self.without != u64::MAX {
             self.without = self.without << 1 | 1;

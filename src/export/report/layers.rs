@@ -183,7 +183,7 @@ impl Layers {
     pub fn span(&mut self, span: &Span) {
         let op = self.ops.entry((span.layer, span.op)).or_default();
         op.kind = Some(span.kind);
-        op.duration(span.dur_ns);
+        op.duration(span.net_ns());
         op.exclusive = op.exclusive.saturating_add(span.self_ns);
         op.unfinished += i64::from(span.flags & crate::words::flag::UNFINISHED != 0);
         let failed = span.errno != 0;
@@ -192,7 +192,7 @@ impl Layers {
             op.nested += 1;
             return;
         }
-        op.inclusive = op.inclusive.saturating_add(span.dur_ns);
+        op.inclusive = op.inclusive.saturating_add(span.net_ns());
         op.outer_errors += i64::from(failed);
         if is_data(span) {
             op.asked.add(span.req_bytes, failed);

@@ -16,6 +16,7 @@ mod ranks;
 mod render;
 mod slowest;
 mod source;
+mod tracing;
 mod union;
 
 use std::collections::HashSet;
@@ -35,6 +36,7 @@ pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
 pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Origin, Source, Thing};
+pub use tracing::Tracing;
 pub use union::Union;
 
 use crate::correlate::HashMap;
@@ -46,6 +48,8 @@ use header::Quality;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub header: Header,
+    /// The tracer's own share of the run; `None` where it was not recorded.
+    pub tracing: Option<Tracing>,
     /// The nodes that datasets were recorded on, in order of name.
     pub nodes: Vec<NodeRow>,
     /// False when anything was lost.
@@ -107,7 +111,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         works.span(span, &place);
         phases.span(span, &place);
         meetings.span(span);
-        last = last.max(span.start_ns.saturating_add(span.dur_ns));
+        last = last.max(span.end_ns());
         Ok(())
     })?;
     source.sums(&mut |row| {
@@ -144,9 +148,11 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let ranks = works.finish(source, &quality, &mut header)?;
     let nodes = nodes(source, meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
+    let layers = layers.rows(&quality);
     Ok(Report {
         complete: quality.all(),
-        layers: layers.rows(&quality),
+        tracing: tracing::read(source, header.duration_ns, &layers)?,
+        layers,
         phases: phases.rows(&quality),
         amplification: chains.finish(&coverage, &quality),
         warnings: source.warnings(),

@@ -44,7 +44,7 @@ const REMEMBERED_MAX: usize = 2 << 20;
 struct Phase {
     op: &'static str,
     place: Place,
-    dur_ns: i64,
+    net_ns: i64,
 }
 
 /// Sums up by call of a phase, because the phase itself comes last.
@@ -68,7 +68,7 @@ impl Phases {
         }
         let sum = self.sums.entry((phase, span.layer)).or_default();
         sum.calls += 1;
-        sum.time_ns = sum.time_ns.saturating_add(span.dur_ns);
+        sum.time_ns = sum.time_ns.saturating_add(span.net_ns());
         if is_data(span) {
             let bytes = if span.kind == Kind::Read { &mut sum.read } else { &mut sum.written };
             bytes.add(span.bytes, span.errno != 0);
@@ -89,7 +89,7 @@ impl Phases {
         row.unfinished_calls += i64::from(span.flags & flag::UNFINISHED != 0);
         row.exclusive_ns = row.exclusive_ns.saturating_add(span.self_ns);
         if self.calls.len() < REMEMBERED_MAX {
-            self.calls.insert(span.span_id, Phase { op: span.op, place: *place, dur_ns: span.dur_ns });
+            self.calls.insert(span.span_id, Phase { op: span.op, place: *place, net_ns: span.net_ns() });
         } else {
             self.overflow = true;
         }
@@ -103,7 +103,7 @@ impl Phases {
         for (id, call) in &calls {
             let inside_itself = around(*id).skip(1).any(|outer| outer.op == call.op);
             if let Some(row) = rows.get_mut(call.op).filter(|_| !inside_itself) {
-                row.inclusive_ns = row.inclusive_ns.saturating_add(call.dur_ns);
+                row.inclusive_ns = row.inclusive_ns.saturating_add(call.net_ns);
             }
         }
         let mut layers = BTreeMap::<(&'static str, Layer), PhaseLayer>::new();

@@ -50,7 +50,7 @@ pub struct Node {
     pub layer: &'static str,
     pub op: &'static str,
     pub count: i64,
-    /// Sums over the run.
+    /// Sums over the run, without what hooks took.
     pub dur_ns: i64,
     pub self_ns: i64,
     pub max_ns: i64,
@@ -91,20 +91,19 @@ pub struct BlockNode {
 /// A call of the program, to be found again with all inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slow {
-    dur_ns: i64,
+    net_ns: i64,
     id: i64,
     root_id: i64,
-    start_ns: i64,
+    end_ns: i64,
 }
 
 impl Slow {
     /// Is the span inside the call, or the call itself?
     fn holds(&self, span: &Span) -> bool {
-        let end = |start: i64, dur: i64| start.saturating_add(dur);
         span.root_id == self.root_id
             && span.span_id >> SEQ_BITS == self.id >> SEQ_BITS
             && span.span_id >= self.id
-            && end(span.start_ns, span.dur_ns) <= end(self.start_ns, self.dur_ns)
+            && span.end_ns() <= self.end_ns
     }
 }
 
@@ -120,8 +119,8 @@ impl Slowest {
             return;
         }
         let heap = self.by_op.entry(span.op).or_default();
-        let Span { dur_ns, span_id: id, root_id, start_ns, .. } = *span;
-        let slow = Slow { dur_ns, id, root_id, start_ns };
+        let Span { span_id: id, root_id, .. } = *span;
+        let slow = Slow { net_ns: span.net_ns(), id, root_id, end_ns: span.end_ns() };
         if heap.len() < TOP_OF_OP {
             heap.push(Reverse(slow));
         } else if let Some(mut least) = heap.peek_mut()
@@ -134,7 +133,7 @@ impl Slowest {
     /// The slowest first.
     pub fn calls(self) -> Vec<Slow> {
         let mut all: Vec<_> = self.by_op.into_values().flatten().map(|Reverse(call)| call).collect();
-        all.sort_by_key(|call| (Reverse(call.dur_ns), call.id));
+        all.sort_by_key(|call| (Reverse(call.net_ns), call.id));
         all.truncate(TOP);
         all
     }
@@ -270,9 +269,9 @@ fn node(
         layer: run[0].layer.name(),
         op: run[0].op,
         count: run.len() as i64,
-        dur_ns: sum(|s| s.dur_ns),
+        dur_ns: sum(Span::net_ns),
         self_ns: sum(|s| s.self_ns),
-        max_ns: run.iter().map(|s| s.dur_ns).max().unwrap_or(0),
+        max_ns: run.iter().map(Span::net_ns).max().unwrap_or(0),
         bytes: known.then(|| sum(|s| s.bytes.unwrap_or(0))),
         errors: sum(|s| i64::from(s.errno != 0)),
         errno: same(run, |s| Some(s.errno)).unwrap_or(0),

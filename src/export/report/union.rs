@@ -12,7 +12,7 @@ use crate::correlate::rows::{
     Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
 };
 use crate::export::shift::Times;
-use crate::export::{Dataset, Table};
+use crate::export::{Dataset, TRACING_NS, Table};
 
 /// The columns that hold ids, by what they are ids of.
 const IDS: [(Thing, &[&str]); 6] = [
@@ -365,11 +365,13 @@ impl Source for Union {
 
     /// Totals go on from one dataset to the next.
     fn metrics(&mut self, each: Each<Metric>) -> Result<()> {
-        let mut totals = HashMap::<(&'static str, Option<String>), f64>::default();
+        let mut totals = HashMap::<(&'static str, Option<String>, Option<usize>), f64>::default();
         for part in &self.parts {
             let mut now = HashMap::default();
             part.dataset.rows(|mut row: Metric| {
-                let key = (row.name, row.label.clone());
+                // Nodes run side by side: what tracing took of one is no part of another.
+                let apart = (row.name == TRACING_NS).then_some(part.run);
+                let key = (row.name, row.label.clone(), apart);
                 now.insert(key.clone(), row.value);
                 row.value += totals.get(&key).copied().unwrap_or(0.0);
                 row.shift(part.begins_ns.saturating_neg());

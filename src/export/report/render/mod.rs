@@ -8,7 +8,7 @@ mod phases;
 
 use std::collections::BTreeMap;
 
-use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report};
+use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report, Tracing};
 use crate::export::text::{Column, Set::Name, Set::Right, bytes, cut_end, escape, percent, ratio, table, time};
 use crate::words::{LAYERS, Layer};
 
@@ -112,6 +112,9 @@ impl Report {
             out.push('\n');
         };
         let word = |value: &Option<String>| value.as_deref().map_or("unknown".to_owned(), escape);
+        if let Some(warning) = self.tracing.as_ref().and_then(Tracing::warning) {
+            line(format!("WARNING: {warning}"));
+        }
         line(format!("command   {}", word(&h.command)));
         line(format!("host      {}, kernel {}", word(&h.host), word(&h.kernel)));
         let end = if h.end_recorded { "" } else { " (to the last thing seen: the end was not recorded)" };
@@ -120,6 +123,9 @@ impl Report {
             let (kept, asked) = (time(f.kept_ns), time(f.asked_ns));
             line(format!("written   {}", escape(&f.trigger)));
             line(format!("kept      all of the last {kept}; --flight asked for {asked}"));
+        }
+        if let Some(tracing) = &self.tracing {
+            line(format!("tracing   {}", tracing.text(h.duration_ns)));
         }
         let ranks = if h.ranks > 0 { format!(", {}", plural(h.ranks, "rank", "ranks")) } else { String::new() };
         let processes = plural(h.processes, "process", "processes");
