@@ -174,11 +174,11 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 	t->now = now;
 	if (file)
 		iot_send_file(t, file);
+	iot_spent(t, now - x->start);
 	if (iot_cfg.aggregate) {
 		struct iot_spec *s = iot_spec_of(e.call.spec);
 		struct iot_summing *m = &t->sum;
 
-		iot_spent(t, now - x->start);
 		iot_summing(m, t->process, e.call.spec);
 		m->own = now - x->start;
 		if (file)

@@ -429,7 +429,7 @@ static __always_inline void iot_tell_inner(struct iot_task *t, struct iot_spec *
 /* So much of the innermost call's time is not its own: a call inside it was recorded, and has been taken off the stack. */
 static __always_inline void iot_spent(struct iot_task *t, u64 time)
 {
-	if (iot_cfg.aggregate && t->depth)
+	if (t->depth)
 		iot_frame_at(t, t->depth - 1)->inner += time;
 }
 

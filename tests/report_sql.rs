@@ -323,8 +323,7 @@ fn nodes_side_by_side() {
 fn whole_and_parts(dir: &Path, rows: Vec<Row>) -> (PathBuf, PathBuf) {
     let (whole, parts) = (dir.join("whole"), dir.join("parts"));
     let facts = [("host", "node1".to_owned()), ("t0_ns", "5000000000".to_owned()), ("t0_wall_ns", BEGAN.to_string())];
-    let end = meta("end_ns", "999000000000");
-    let rows: Vec<_> = facts.into_iter().map(|(key, value)| meta(key, &value)).chain(rows).chain([end]).collect();
+    let rows: Vec<_> = facts.into_iter().map(|(key, value)| meta(key, &value)).chain(rows).collect();
     write(&whole, rows.clone());
     let options = Options { path: &parts, host: "node1", force: false, owner: None, views: VIEWS };
     let mut writer =

@@ -90,7 +90,9 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
         (span.coll_id, span.rank) = (open.coll_id, Some(9));
     }
     t.row(rpc(1, &reads[0], &reads[3]));
-    hooks(3_000_000_000, 5e8).into_iter().for_each(|row| t.row(row));
+    for row in [hooks(1_000_000_000, 0.0), hooks(3_000_000_000, 5e8)].concat() {
+        t.row(row);
+    }
     t.row(sums(1, 2_000_000_000));
     t.row(demoted(1, 2_000_000_000));
     // The second dataset of the run: its times count from 10 s later, and the wall clock was set before it.
@@ -104,7 +106,9 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     ] {
         later.row(meta(key, value));
     }
-    hooks(4_000_000_000, 25e7).into_iter().for_each(|row| later.row(row));
+    for row in hooks(4_000_000_000, 25e7) {
+        later.row(row);
+    }
     rest(1, -5).into_iter().chain(rest(2, 5)).for_each(|row| later.row(row));
     later.row(process(1, Some(7)));
     let at = later.call(3, None, (Layer::Syscall, "read", Kind::Read), 1000, 500);

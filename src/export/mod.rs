@@ -7,6 +7,7 @@ mod described;
 mod directory;
 mod file;
 mod flight;
+mod hooks;
 mod names;
 mod page;
 mod periods;
@@ -26,6 +27,7 @@ pub use described::Forgotten;
 pub use directory::{Directory, Whereabouts, make_shared};
 pub use file::create_file;
 pub use flight::{FlightWriter, Length, Why};
+pub use hooks::{HOOKS_NS, TRACING_NS, TRUSTED_SHARE, Tracing};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};
 pub use stream::TABLES;
@@ -33,18 +35,6 @@ pub use table::{Column, Encoding, SCHEMA, Table, schema};
 
 /// The key among a run's facts that says that its calls were summed up, and not recorded one by one.
 pub const AGGREGATE: &str = "aggregate";
-
-/// Names in the table `metrics`, in ns since the start of the trace: what hooks have cost all threads, and by how much the run
-/// is longer for it.
-pub const HOOKS_NS: &str = "hooks_ns";
-pub const TRACING_NS: &str = "tracing_ns";
-/// The share above which durations are not to be trusted.
-pub const TRUSTED_SHARE: f64 = 0.2;
-
-/// The part of a run of `run_ns` that tracing took.
-pub fn tracing_share(tracing_ns: f64, run_ns: i64) -> f64 {
-    if run_ns > 0 { tracing_ns / run_ns as f64 } else { 0.0 }
-}
 
 /// The key of `meta` that says which calls were recorded besides the sums; and the place of those that should have been, and
 /// are only in the sums.

@@ -443,10 +443,12 @@ WITH datasets_costs AS (
 ), lasted AS (
   SELECT
     host,
-    TRY_CAST(value AS BIGINT) AS run_ns
-  FROM meta
+    MAX(t_ns) - MIN(t_ns) AS run_ns
+  FROM metrics
   WHERE
-    key = 'end_ns'
+    name = 'tracing_ns'
+  GROUP BY
+    host
 ), counted AS (
   SELECT
     host,
@@ -477,7 +479,7 @@ WITH datasets_costs AS (
 )
 SELECT
   c.host,
-  c.tracing_ns / l.run_ns AS share,
+  c.tracing_ns / NULLIF(l.run_ns, 0) AS share,
   c.tracing_ns / 1e9 AS seconds,
   c.hooks_ns / m.calls AS ns_per_call
 FROM costs AS c

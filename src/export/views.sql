@@ -149,14 +149,14 @@ CREATE OR REPLACE VIEW v_tracing AS
            max(value) FILTER (name = 'tracing_ns') AS tracing_ns
     FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) GROUP BY host, dir),
   costs AS (SELECT host, sum(hooks_ns) AS hooks_ns, sum(tracing_ns) AS tracing_ns FROM datasets_costs GROUP BY host),
-  lasted AS (SELECT host, TRY_CAST(value AS BIGINT) AS run_ns FROM meta WHERE key = 'end_ns'),
+  lasted AS (SELECT host, max(t_ns) - min(t_ns) AS run_ns FROM metrics WHERE name = 'tracing_ns' GROUP BY host),
   counted AS (
     SELECT host, count(*) AS calls FROM spans WHERE flags & 512 = 0 GROUP BY host
     UNION ALL
     SELECT host, sum(calls + nested_calls) FROM file_rollup
     WHERE layer <> 'block' AND (calls_error IS NULL OR dur_ns > 0) GROUP BY host),
   made AS (SELECT host, sum(calls) AS calls FROM counted GROUP BY host)
-  SELECT c.host, c.tracing_ns / l.run_ns AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call
+  SELECT c.host, c.tracing_ns / nullif(l.run_ns, 0) AS share, c.tracing_ns / 1e9 AS seconds, c.hooks_ns / m.calls AS ns_per_call
   FROM costs c LEFT JOIN lasted l ON l.host = c.host LEFT JOIN made m ON m.host = c.host
   WHERE c.tracing_ns IS NOT NULL ORDER BY c.host;
 

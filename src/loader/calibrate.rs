@@ -164,10 +164,7 @@ fn attach(skel: &TrialSkel<'_>, tier: LibTier, exe: &Path, at: usize, returns: b
     Ok(links)
 }
 
-fn open<'obj>(
-    store: &'obj mut MaybeUninit<libbpf_rs::OpenObject>,
-    tier: Option<LibTier>,
-) -> Result<OpenTrialSkel<'obj>> {
+fn open(store: &mut MaybeUninit<libbpf_rs::OpenObject>, tier: Option<LibTier>) -> Result<OpenTrialSkel<'_>> {
     let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(store).context("opening the programs")?;
     let progs = &mut open.progs;
     match tier {

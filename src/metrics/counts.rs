@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::correlate::rows::{Block, File, FileRollup, Metric, Row, Span};
-use crate::export::{HOOKS_NS, TRACING_NS, tracing_share};
+use crate::export::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::words::{Kind, Layer, flag};
 
 /// Buckets with an upper bound.
@@ -111,17 +111,6 @@ pub struct Counts {
     /// Requests come in sums.
     summed: bool,
     pub tracing: Tracing,
-}
-
-/// The tracer's own share.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tracing {
-    /// Time of hooks in all traced threads.
-    pub hooks_ns: u64,
-    /// By how much that has lengthened what is traced.
-    pub tracing_ns: u64,
-    /// The same as a part of the time since the start.
-    pub share: f64,
 }
 
 impl Counts {
@@ -279,16 +268,11 @@ impl Counts {
 
     /// These are totals already.
     fn total(&mut self, metric: &Metric) {
-        let value = metric.value as u64;
         match metric.name {
-            HOOKS_NS => self.tracing.hooks_ns = value,
-            TRACING_NS => {
-                self.tracing.tracing_ns = value;
-                self.tracing.share = tracing_share(metric.value, metric.t_ns);
-            }
+            HOOKS_NS | TRACING_NS => self.tracing.add(metric),
             "excluded_calls" | "excluded_faults" | "unplaced_calls" | "unplaced_faults" => {
                 let total = self.left_out.entry(metric.name).or_default();
-                *total = (*total).max(value);
+                *total = (*total).max(metric.value as u64);
             }
             _ => {}
         }

@@ -97,7 +97,7 @@ pub static TRACING_RATIO: Family = family(
     Type::Gauge,
     "ratio",
     "",
-    "The same as a part of the time since the start of the trace. Above 0.2 durations are not to be trusted",
+    "The same as a part of the run so far. Above 0.2 durations are not to be trusted",
 );
 pub static PROBES: Family = family(
     "iotrace_probes",

@@ -89,11 +89,13 @@ fn trace(text: &mut Text, counts: &Counts, own: &Own) {
         text.sample(&[("what", what)], n);
     }
     text.family(&f::HOOKS);
-    text.sample(&[], Seconds(counts.tracing.hooks_ns.into()));
+    text.sample(&[], Seconds(counts.tracing.hooks_ns as u128));
     text.family(&f::TRACING);
-    text.sample(&[], Seconds(counts.tracing.tracing_ns.into()));
+    text.sample(&[], Seconds(counts.tracing.tracing_ns as u128));
     text.family(&f::TRACING_RATIO);
-    text.sample(&[], counts.tracing.share);
+    if let Some(share) = counts.tracing.share() {
+        text.sample(&[], share);
+    }
     text.family(&f::PROBES);
     for (layer, status, n) in counts.probes() {
         text.sample(&[("layer", layer.name()), ("status", status)], n);

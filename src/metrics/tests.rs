@@ -130,7 +130,8 @@ fn counts() -> Counts {
         process(1, None),
         process(2, None),
         excluded(4.0),
-        total(HOOKS_NS, 1, 90.0),
+        total(HOOKS_NS, 1000, 90.0),
+        total(TRACING_NS, 1000, 0.0),
         request(1, Some("vda"), "read", 512, Some(1_000_000)),
         request(1, None, "read", 1024, Some(3_000_000)),
         request(1, Some("vda"), "flush", 0, Some(5)),
@@ -145,8 +146,8 @@ fn counts() -> Counts {
         loss(Some(Layer::Syscall), "ring", 3),
         process(1, Some(5)),
         excluded(9.0),
-        total(HOOKS_NS, 1000, 600.0),
-        total(TRACING_NS, 1000, 250.0),
+        total(HOOKS_NS, 2000, 600.0),
+        total(TRACING_NS, 2000, 250.0),
     ]);
     counts
 }

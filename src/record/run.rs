@@ -185,6 +185,7 @@ impl Run<'_, '_> {
             return Ok(Some(code));
         }
         self.tick();
+        self.tell_costs();
         if let Some(begin) = self.begin.take() {
             self.watching.begin(begin)?;
         }
@@ -194,6 +195,7 @@ impl Run<'_, '_> {
             board.set_in_flight(Arc::new(InFlight { at_ns: self.relative(), operations: Vec::new() }));
         }
         self.tick();
+        self.tell_costs();
         result
     }
 
@@ -258,6 +260,7 @@ impl Run<'_, '_> {
             let sampled = self.session.sample();
             self.tell_events(sampled);
             self.tick();
+            self.tell_costs();
             self.rotate();
             self.write();
             self.dump();
@@ -479,9 +482,16 @@ impl Run<'_, '_> {
                 rows.push(Row::Metric(Metric { t_ns, name, label, value }));
             }
         }
+        if !rows.is_empty() {
+            self.send(rows);
+        }
+    }
+
+    /// What hooks have cost so far.
+    fn tell_costs(&mut self) {
         self.totals.share.add(self.session.hooked(), self.cpus);
-        rows.extend(self.totals.share.rows(t_ns));
-        self.send(rows);
+        let rows = self.totals.share.rows(self.relative());
+        self.send(rows.collect());
     }
 
     /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.

@@ -43,13 +43,13 @@ mod tests {
         let longer = |hooked: Hooked| {
             let mut share = Share::default();
             share.add(hooked, 8);
-            share.longer_ns
+            share.longer_ns as i64
         };
-        assert_eq!(longer(hooked(400, 100, 4, 4)), 100.0, "four ranks");
-        assert_eq!(longer(hooked(400, 10, 40, 1)), 400.0, "forty processes one after the other");
-        assert_eq!(longer(hooked(100, 100, 1, 64)), 100.0, "one of 64 threads");
-        assert_eq!(longer(hooked(1600, 100, 16, 16)), 200.0, "sixteen threads on eight CPUs");
-        assert_eq!(longer(hooked(0, 0, 0, 0)), 0.0);
+        assert_eq!(longer(hooked(400, 100, 4, 4)), 100, "four ranks");
+        assert_eq!(longer(hooked(400, 10, 40, 1)), 400, "forty processes one after the other");
+        assert_eq!(longer(hooked(100, 100, 1, 64)), 100, "one of 64 threads");
+        assert_eq!(longer(hooked(1600, 100, 16, 16)), 200, "sixteen threads on eight CPUs");
+        assert_eq!(longer(hooked(0, 0, 0, 0)), 0);
     }
 
     #[test]

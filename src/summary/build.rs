@@ -122,7 +122,7 @@ impl Summary {
         let ended = self.dims.processes.values().filter(|p| p.end_ns.is_some()).count();
         let processes = self.dims.processes.len() - ended;
         Status {
-            tracing: self.dims.tracing,
+            tracing: self.dims.tracing.share(),
             lost,
             lost_by_layer,
             probes_attached,

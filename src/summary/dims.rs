@@ -8,7 +8,7 @@ use super::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
 use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
-use crate::export::{HOOKS_NS, TRACING_NS, tracing_share};
+use crate::export::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::node::figures::FIGURES;
 use crate::words::Layer;
 
@@ -44,8 +44,7 @@ pub struct Dims {
     /// Functions that were demoted.
     pub demoted: BTreeSet<String>,
     metrics: BTreeMap<(&'static str, String), f64>,
-    /// The part of the run that tracing took.
-    pub tracing: Option<f64>,
+    pub tracing: Tracing,
     /// Things that found no room.
     pub forgotten: u64,
 }
@@ -77,7 +76,7 @@ impl Dims {
             lost: Bins::new(width_ns, max),
             demoted: BTreeSet::new(),
             metrics: BTreeMap::new(),
-            tracing: None,
+            tracing: Tracing::default(),
             forgotten: 0,
         }
     }
@@ -146,9 +145,7 @@ impl Dims {
 
     /// What the node does is not of the trace, and what tracing takes is nothing that was left out.
     pub fn metric(&mut self, row: &Metric) {
-        if row.name == TRACING_NS {
-            self.tracing = Some(tracing_share(row.value, row.t_ns));
-        }
+        self.tracing.add(row);
         if [HOOKS_NS, TRACING_NS].contains(&row.name) || FIGURES.iter().any(|f| f.name() == row.name) {
             return;
         }

@@ -151,7 +151,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let layers = layers.rows(&quality);
     Ok(Report {
         complete: quality.all(),
-        tracing: tracing::read(source, header.duration_ns, &layers)?,
+        tracing: tracing::read(source, &layers)?,
         layers,
         phases: phases.rows(&quality),
         amplification: chains.finish(&coverage, &quality),

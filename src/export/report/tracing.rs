@@ -6,51 +6,47 @@ use serde::Serialize;
 use super::layers::LayerRow;
 use super::source::Source;
 use crate::export::text::{percent, time};
-use crate::export::{HOOKS_NS, TRACING_NS, TRUSTED_SHARE, tracing_share};
+use crate::export::{self, TRUSTED_SHARE};
 use crate::words::Layer;
 
 /// By how much tracing lengthened the run, as the hooks measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tracing {
-    /// `seconds` as a part of the time that the trace lasted.
+    /// `seconds` as a part of the run.
     pub share: f64,
     /// Of several nodes, of the one with most.
     pub seconds: f64,
     /// What a recorded call cost its thread; `None` without calls.
     pub ns_per_call: Option<f64>,
+    /// How long the run was: from when all was attached until the last target ended, or the trace.
+    pub run_ns: i64,
 }
 
-/// What hooks cost, if that was recorded. `duration_ns` is how long the trace lasted.
-pub fn read(source: &mut dyn Source, duration_ns: i64, layers: &[LayerRow]) -> Result<Option<Tracing>> {
-    let (mut hooks_ns, mut tracing_ns) = (0.0_f64, None::<f64>);
+/// What hooks cost, if that was recorded.
+pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Tracing>> {
+    let mut costs = export::Tracing::default();
     source.metrics(&mut |row| {
-        match row.name {
-            HOOKS_NS => hooks_ns = hooks_ns.max(row.value),
-            TRACING_NS => tracing_ns = Some(tracing_ns.unwrap_or(0.0).max(row.value)),
-            _ => {}
-        }
+        costs.add(row);
         Ok(())
     })?;
+    let (Some(run_ns), Some(share)) = (costs.run_ns(), costs.share()) else { return Ok(None) };
     let ops = layers.iter().filter(|row| row.layer != Layer::Block.name()).flat_map(|row| &row.ops);
     let calls: i64 = ops.map(|op| op.calls - op.estimated_calls).sum();
-    Ok(tracing_ns.map(|ns| Tracing {
-        share: tracing_share(ns, duration_ns),
-        seconds: ns / 1e9,
-        ns_per_call: (calls > 0).then(|| hooks_ns / calls as f64),
-    }))
+    let ns_per_call = (calls > 0).then(|| costs.hooks_ns / calls as f64);
+    Ok(Some(Tracing { share, seconds: costs.tracing_ns / 1e9, ns_per_call, run_ns }))
 }
 
 impl Tracing {
-    /// Are seconds distorted by more than it may be?
+    /// Are seconds distorted by more than they may be?
     pub fn warning(&self) -> Option<String> {
         let share = percent(self.share);
         (self.share > TRUSTED_SHARE).then(|| format!("tracing took about {share} of the run: do not trust its seconds"))
     }
 
-    /// For the head of the report: `about 4 % of the run (2.1 s of 52 s), 1.3 us a call`.
-    pub fn text(&self, duration_ns: i64) -> String {
-        let (share, own) = (percent(self.share), time((self.seconds * 1e9) as i64));
+    /// For the head of the report: `about 4.0% of the run (2.10 s of 52.0 s), 1.30 us a call`.
+    pub fn text(&self) -> String {
+        let (share, own, run) = (percent(self.share), time((self.seconds * 1e9) as i64), time(self.run_ns));
         let each = self.ns_per_call.map_or_else(String::new, |ns| format!(", {} a call", time(ns as i64)));
-        format!("about {share} of the run ({own} of {}){each}", time(duration_ns))
+        format!("about {share} of the run ({own} of {run}){each}")
     }
 }

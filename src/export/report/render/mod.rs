@@ -125,7 +125,7 @@ impl Report {
             line(format!("kept      all of the last {kept}; --flight asked for {asked}"));
         }
         if let Some(tracing) = &self.tracing {
-            line(format!("tracing   {}", tracing.text(h.duration_ns)));
+            line(format!("tracing   {}", tracing.text()));
         }
         let ranks = if h.ranks > 0 { format!(", {}", plural(h.ranks, "rank", "ranks")) } else { String::new() };
         let processes = plural(h.processes, "process", "processes");
