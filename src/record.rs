@@ -125,7 +125,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     kernel::quiet_libbpf();
     // They take their time, and need nothing of what follows.
     std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
-    let mut trial = kernel::Trial::start()?;
+    let mut trial = kernel::Trial::start(catalog.serves(&layers))?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
     let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers))).transpose()?;
 

@@ -328,8 +328,9 @@ fn the_unit_is_sound() {
     let calls: Vec<_> =
         calls.into_iter().filter(|(name, _)| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')).collect();
     assert!(calls.iter().any(|(name, _)| *name == "bpf") && calls.len() > 1000);
-    let forbidden: BTreeSet<&str> =
-        calls.iter().map(|(name, _)| *name).filter(|name| !allowed.contains(*name)).collect();
+    // Return probes of its own, `uretprobe`, it has only where no filter stops that call: see loader::calibrate.
+    let allowed = |name: &str| allowed.contains(name) || name == "syscall_0x14f" || name == "uretprobe";
+    let forbidden: BTreeSet<&str> = calls.iter().map(|(name, _)| *name).filter(|name| !allowed(name)).collect();
     assert_eq!(forbidden, BTreeSet::new());
     assert!(calls.iter().all(|(name, args)| !name.starts_with("socket") || args.starts_with("AF_UNIX")));
     assert!(!calls.iter().any(|(_, args)| args.contains("PROT_WRITE") && args.contains("PROT_EXEC")));

@@ -252,7 +252,7 @@ impl Recorded {
 
     fn call(&self, span: &Span, row: u16, shift: Shift) -> Wire {
         let kernel = span.layer == Layer::Syscall;
-        let (kind, size) = if kernel { (wire::SYSCALL, 80) } else { (wire::CALL, 64) };
+        let (kind, size) = if kernel { (wire::SYSCALL, 88) } else { (wire::CALL, 72) };
         let status = if span.errno < 0 { -1 } else { -i32::from(span.errno) };
         let handle = span.handle_id.and_then(|id| self.handles.get(&id)).map(|h| h.raw);
         let mut flags = 0;
@@ -260,6 +260,7 @@ impl Recorded {
         wire = wire.half(8, (span.span_id >> SEQ_BITS) as u32 + shift.threads).put(12, &i32::to_ne_bytes(status));
         wire = wire.whole(16, (span.start_ns + shift.ns) as u64);
         wire = wire.whole(24, span.dur_ns as u64 | (span.cpu as u64) << 46 | (span.depth as u64) << 58);
+        wire = wire.whole(64, span.probe_ns.unwrap_or(0) as u64);
         let values = [
             (wire::F_HANDLE, 32, handle),
             (wire::F_LEN, 40, span.req_bytes),
@@ -274,7 +275,7 @@ impl Recorded {
         }
         if let Some(file) = span.file_id.filter(|_| kernel) {
             flags |= wire::F_FILE;
-            wire = self.identity(wire, file, [64, 72, 76]);
+            wire = self.identity(wire, file, [72, 80, 84]);
         }
         if span.flags & flag::DIRECT != 0 {
             flags |= wire::F_DIRECT;

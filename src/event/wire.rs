@@ -8,7 +8,7 @@ use super::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Kept, Message,
     Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted, Written,
 };
-use crate::loader::calibrate::Fixed;
+use crate::loader::calibrate::{Fixed, Library};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -111,11 +111,12 @@ pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32)> {
 }
 
 /// What hooks cost, as the kernel side has it.
-pub const fn fixed(f: &Fixed) -> t::iot_fixed {
+pub fn fixed(f: &Fixed) -> t::iot_fixed {
+    let Library { entry, leave, inside } = f.library.unwrap_or_default();
     t::iot_fixed {
-        entry: f.entry,
-        leave: f.leave,
-        inside: f.inside,
+        entry,
+        leave,
+        inside,
         sys_enter: f.syscall / 2,
         sys_leave: f.syscall - f.syscall / 2,
         sys_inside: f.sys_inside,

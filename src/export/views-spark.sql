@@ -1429,6 +1429,8 @@ JOIN v_inside AS i
   ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
 JOIN spans AS s
   ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+WHERE
+  s.start_ns + s.dur_ns <= r.start_ns + r.dur_ns
 GROUP BY
   r.host,
   r.span_id,

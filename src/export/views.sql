@@ -436,7 +436,8 @@ CREATE OR REPLACE VIEW v_phases AS
          layer, layer_calls, bytes_read, bytes_written, unknown_calls, time_ns
   FROM phases p LEFT JOIN layers l ON l.phase = p.phase ORDER BY inclusive_ns DESC, op, layer_rank(layer);
 
--- The slowest calls of the program, with the call below them that kept the most time for itself.
+-- The slowest calls of the program, with the call below them that kept the most time for itself. What is over later, such as an
+-- operation that a call submitted, is not inside it.
 CREATE OR REPLACE VIEW v_slowest AS
   WITH calls AS (FROM v_own ORDER BY net_ns DESC, host, span_id LIMIT 50)
   SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
@@ -445,6 +446,7 @@ CREATE OR REPLACE VIEW v_slowest AS
          max(s.self_ns) / nullif(r.net_ns, 0)::DOUBLE AS worst_share
   FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
        JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+  WHERE s.start_ns + s.dur_ns <= r.start_ns + r.dur_ns
   GROUP BY r.host, r.span_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
   ORDER BY r.net_ns DESC, r.host, r.span_id;
 

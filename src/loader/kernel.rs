@@ -192,18 +192,20 @@ pub fn try_all() -> Result<Capabilities, String> {
 /// What the kernel allows, and what hooks cost, found out by threads of their own.
 pub struct Trial {
     thread: Option<JoinHandle<Result<Capabilities, String>>>,
+    libraries: bool,
     found: Option<Capabilities>,
     measures: Option<JoinHandle<anyhow::Result<Fixed>>>,
 }
 
 impl Trial {
-    /// Tries what a trace needs: of the kinds of library probes none after the first one that works.
+    /// Tries what a trace needs: of the kinds of library probes none after the first one that works. `libraries`: their
+    /// functions are traced.
     ///
     /// # Errors
     /// When there can be no thread for it.
-    pub fn start() -> anyhow::Result<Self> {
+    pub fn start(libraries: bool) -> anyhow::Result<Self> {
         let thread = std::thread::Builder::new().name("trial".into()).spawn(|| tries(false));
-        Ok(Self { thread: Some(thread.context("trial of the kernel")?), found: None, measures: None })
+        Ok(Self { thread: Some(thread.context("trial of the kernel")?), libraries, found: None, measures: None })
     }
 
     /// Waits for it.
@@ -217,7 +219,7 @@ impl Trial {
             if let Err(why) = &caps.tp_btf {
                 bail!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor");
             }
-            let tier = caps.lib_tier();
+            let tier = caps.lib_tier().filter(|_| self.libraries);
             let measure = std::thread::Builder::new().name("calibrate".into()).spawn(move || calibrate::measure(tier));
             self.measures = Some(measure.context("calibration")?);
             self.found = Some(caps);
