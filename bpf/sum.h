@@ -21,9 +21,9 @@ struct iot_common {
 };
 
 /*
- * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks took. Each number that a call adds to
- * costs time: how many calls there were is what `by_time` comes to, and of what was asked for and of exclusive time only the
- * difference to what most calls have is kept.
+ * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks took. Each
+ * number that a call adds to costs time: how many calls there were is what `by_time` comes to, and of what was asked for and of
+ * exclusive time only the difference to what most calls have is kept.
  */
 struct iot_sum {
 	u64 nested; /* calls inside others of their layer */

@@ -1,4 +1,4 @@
-//! The tracer's own share is taken off what it reports, and said.
+//! The tracer's own share is taken off what it reports, and shown.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

@@ -2,8 +2,8 @@
 
 use crate::correlate::rows::Metric;
 
-/// Names in the table, in ns since the start of the trace: what hooks have cost all threads, and by how much the run is longer for
-/// it. The first row of the latter is of the beginning of the run, the last one of its end.
+/// Names in the table, in ns since the start of the trace: what hooks have cost all threads, and by how much the run is longer
+/// for it. The first row of the latter is of the beginning of the run, the last one of its end.
 pub const HOOKS_NS: &str = "hooks_ns";
 pub const TRACING_NS: &str = "tracing_ns";
 /// The share above which durations are not to be trusted.
