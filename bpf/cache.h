@@ -123,7 +123,7 @@ int BPF_PROG(iot_page_added, struct folio *folio)
 		return 0;
 	iot_hook_enters(t, iot_cfg.rows + IOT_COST_PAGE, 0);
 	iot_count_folio(f, folio);
-	iot_hook_entered(t, iot_cfg.rows + IOT_COST_PAGE, 0);
+	iot_hook_entered(t, 0);
 	return 0;
 }
 

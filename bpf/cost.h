@@ -48,12 +48,11 @@ struct iot_fixed {
 
 struct iot_fixed iot_fixed;
 
-/* The cost of all hooks, and of those in the thread that has most of it. */
+/* The cost of all hooks, and the greatest part of its time that they cost a thread since user space has looked. */
 struct iot_hooked {
 	u64 total;
-	u64 most;
-	u32 look;    /* user space adds one whenever it looks */
-	u32 threads; /* those that have added something since then; user space sets it back */
+	u32 look; /* user space adds one whenever it looks */
+	u32 part; /* of 2^20; user space sets it back */
 };
 
 struct iot_hooked iot_hooked;
@@ -86,37 +85,45 @@ __noinline int iot_hook_enters(struct iot_task *t, u32 row, u32 fixed)
 	if (!c || !t)
 		return 0;
 	t->probed += fixed + c->enter;
+	t->costs = row;
 	t->began = iot_timed(t) || !c->enter ? bpf_ktime_get_ns() : 0;
 	return 0;
 }
 
 /* It ends at `end`, or a call opens then; 0: now. */
-__noinline int iot_hook_entered(struct iot_task *t, u32 row, u64 end)
+__noinline int iot_hook_entered(struct iot_task *t, u64 end)
 {
 	struct iot_cost *c;
 
 	if (!t || !t->began)
 		return 0;
-	c = iot_cost_of(row);
+	c = iot_cost_of(t->costs);
 	if (c)
 		iot_learn(&c->enter, (end ?: bpf_ktime_get_ns()) - t->began);
 	t->began = 0;
 	return 0;
 }
 
-static __always_inline void iot_publish(struct iot_task *t)
+static __always_inline void iot_publish(struct iot_task *t, u64 now)
 {
+	u64 part;
+
 	if (t->probed == t->published)
 		return;
-	__sync_fetch_and_add(&iot_hooked.total, t->probed - t->published);
-	t->published = t->probed;
 	if (t->look != iot_hooked.look) {
 		t->look = iot_hooked.look;
-		__sync_fetch_and_add(&iot_hooked.threads, 1);
+		t->since = t->published_at;
+		t->before = t->published;
 	}
+	__sync_fetch_and_add(&iot_hooked.total, t->probed - t->published);
+	t->published = t->probed;
+	t->published_at = now;
+	part = now > t->since ? ((t->probed - t->before) << 20) / (now - t->since) : 0;
+	if (part > 1 << 20)
+		part = 1 << 20;
 	/* two that write at once: the next one mends it */
-	if (t->probed > iot_hooked.most)
-		iot_hooked.most = t->probed;
+	if (part > iot_hooked.part)
+		iot_hooked.part = part;
 }
 
 /* The program of a hook at a return, which took its time at `now`, ends. */
@@ -130,7 +137,7 @@ __noinline int iot_hook_left(struct iot_task *t, u32 row, u32 fixed, u64 now)
 		iot_learn(&c->leave, bpf_ktime_get_ns() - now);
 	t->probed += fixed + c->leave;
 	if (t->probed - t->published > IOT_PUBLISHED)
-		iot_publish(t);
+		iot_publish(t, now);
 	return 0;
 }
 

@@ -198,7 +198,7 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct iot_fault *x = bpf_task_storage_get(&iot_faults, task, 0, 0);
 	struct iot_mapping m = {.address = address};
-	u64 now = bpf_ktime_get_ns();
+	u64 begun = bpf_ktime_get_ns();
 	struct iot_task *t;
 	long err;
 
@@ -209,12 +209,13 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 		return 0;
 	err = bpf_find_vma(task, address, iot_vma_step, &m, 0);
 	/* Memory without a file is none of ours, unless it is read from a device. */
-	if (m.file || x->numbered)
+	if (m.file || x->numbered) {
 		iot_fault_tell(t, x, &m, major);
-	else if (err)
+		begun = t->now; /* until then it is the fault's time */
+	} else if (err)
 		iot_lost(IOT_P_MAPPING, IOT_LAYER_VFS);
 	x->start = 0;
-	iot_hook_left(t, iot_cfg.rows + IOT_COST_FAULT, 0, now);
+	iot_hook_left(t, iot_cfg.rows + IOT_COST_FAULT, 0, begun);
 	return 0;
 }
 

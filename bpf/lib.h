@@ -276,7 +276,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
-	iot_hook_entered(t, f->spec, f->start);
+	iot_hook_entered(t, f->start);
 	iot_due(t, s, f);
 	if (s->more & IOT_M_ENTRY) {
 		t->now = f->start;
@@ -476,7 +476,7 @@ static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
 	    (!iot_exchanging || !iot_met_already(t, PT_REGS_IP(ctx))) &&
 	    iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && (cookie & IOT_K_BOTH))
 		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
-	iot_hook_entered(t, cookie & IOT_K_ROW, 0);
+	iot_hook_entered(t, 0);
 }
 
 /* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
@@ -606,6 +606,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
 			    !iot_inherited() && iot_settled && s->brief != IOT_BRIEF_DEMOTED)
 				iot_lost(IOT_P_RETURN, s->layer);
+			iot_hook_left(t, spec, iot_fixed.leave, now);
 			return 0;
 		}
 		iot_flush(t, x.found, now);
@@ -656,7 +657,8 @@ static __always_inline void iot_lib_leave(struct pt_regs *ctx)
 		u32 spec = iot_frame_at(t, t->depth - 1)->spec;
 
 		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
-		iot_hook_left(t, spec, iot_fixed.leave, now);
+		/* a probe like one at an entry */
+		iot_hook_left(t, spec, iot_fixed.entry, now);
 	}
 }
 

@@ -143,6 +143,7 @@ static __always_inline void iot_op_call(struct iot_call *c, struct iot_op *op, s
 	c->len = op->len;
 	c->got = 0;
 	c->off = op->off;
+	c->probe = 0;
 	if (end->unfinished) {
 		c->flags |= IOT_F_UNFINISHED;
 	} else if (end->result < 0) {

@@ -260,8 +260,7 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 	if (t) {
 		iot_halted_over(t, 1);
 		iot_flush_all(t);
-		iot_publish(t);
-		__sync_fetch_and_sub(&iot_living.now, 1);
+		iot_publish(t, bpf_ktime_get_ns());
 	}
 	if (!target || IOT_READ(task, signal, live.counter))
 		return 0; /* not the last thread */

@@ -130,6 +130,7 @@ __noinline bool iot_path_unwanted(u64 user)
 /* The call is not recorded, and gives its number back. */
 static __always_inline void iot_leave_out(struct iot_task *t)
 {
+	iot_hook_entered(t, 0);
 	t->depth--;
 	t->seq--;
 }
@@ -228,7 +229,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return false;
 	}
 	f->start = start ?: bpf_ktime_get_ns();
-	iot_hook_entered(t, f->spec, start ? 0 : f->start);
+	iot_hook_entered(t, start ? 0 : f->start);
 	iot_due(t, s, f);
 	/* files that nobody opens by a name are told when they are used */
 	if (file && iot_cfg.sockets && iot_streams(IOT_READ(file, f_inode))) {

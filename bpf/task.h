@@ -159,7 +159,11 @@ struct iot_task {
 	u32 marks;     /* of the system call that returns now: see iot_marks */
 	u64 probed;    /* ns that hooks took in this thread: see bpf/cost.h */
 	u64 published; /* of that, what is in iot_hooked */
-	u64 began;     /* when the program that runs now was entered, if it is timed; 0 */
+	u64 published_at;
+	u64 since;  /* when it had published last before user space looked last */
+	u64 before; /* and how much that was */
+	u64 began;  /* when the program that runs now was entered, if it is timed; 0 */
+	u32 costs;  /* its row of iot_costs */
 	u32 runs;
 	u32 look; /* iot_hooked.look when it published last */
 	u32 keep; /* return probes that the one of the call that enters now does not drop */
@@ -229,14 +233,6 @@ struct {
 u32 iot_next_thread = 1;
 u32 iot_next_process = 1;
 
-/* Traced threads that are alive, and how many were at most since user space looked last. */
-struct iot_living {
-	u32 now;
-	u32 peak;
-};
-
-struct iot_living iot_living;
-
 /* Changes when user space takes targets away: each thread looks again whether its process is one. */
 u32 iot_targets_at = 1;
 
@@ -269,7 +265,6 @@ __noinline int iot_announce(struct iot_task *t)
 static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u32 process)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	u32 thread, living;
 
 	if (!t) {
 		iot_unlisted = 1;
@@ -282,13 +277,9 @@ static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u
 	t->serves = IOT_MAY_SERVE;
 	t->tgid = iot_tgid_of(task);
 	t->tid = iot_tid_of(task);
-	thread = __sync_fetch_and_add(&iot_next_thread, 1);
+	t->published_at = bpf_ktime_get_ns();
 	/* the last: two may be making it */
-	if (__sync_val_compare_and_swap(&t->thread, 0, thread))
-		return t;
-	living = __sync_fetch_and_add(&iot_living.now, 1) + 1;
-	if (living > iot_living.peak)
-		iot_living.peak = living;
+	__sync_val_compare_and_swap(&t->thread, 0, __sync_fetch_and_add(&iot_next_thread, 1));
 	return t;
 }
 

@@ -47,12 +47,19 @@ struct iot_calibration {
 	u64 inside; /* between the times that the two hooks take */
 	u64 entry;  /* time of the programs themselves */
 	u64 leave;
-	u32 tgid;  /* of system calls: whose */
-	u32 alone; /* 1: the entry without its return */
+	u64 alone; /* 1: the entry without its return */
 };
 
 struct iot_calibration iot_calibrated_calls;
 struct iot_calibration iot_calibrated_syscalls;
+u64 iot_calibrated_task; /* whose system calls: others run beside it */
+
+SEC("?syscall")
+int iot_calibrate_this(void *ctx)
+{
+	iot_calibrated_task = (u64)bpf_get_current_task_btf();
+	return 0;
+}
 
 #define IOT_FOOTPRINT 176
 
@@ -138,7 +145,7 @@ int iot_calibrate_single_leave(struct pt_regs *ctx)
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_calibrate_sys_enter, struct pt_regs *regs, long id)
 {
-	if ((u32)(bpf_get_current_pid_tgid() >> 32) == iot_calibrated_syscalls.tgid)
+	if ((u64)bpf_get_current_task_btf() == iot_calibrated_task)
 		iot_calibrate_entry(&iot_calibrated_syscalls);
 	return 0;
 }
@@ -146,7 +153,7 @@ int BPF_PROG(iot_calibrate_sys_enter, struct pt_regs *regs, long id)
 SEC("?tp_btf/sys_exit")
 int BPF_PROG(iot_calibrate_sys_exit, struct pt_regs *regs, long ret)
 {
-	if ((u32)(bpf_get_current_pid_tgid() >> 32) == iot_calibrated_syscalls.tgid)
+	if ((u64)bpf_get_current_task_btf() == iot_calibrated_task)
 		iot_calibrate_leave(&iot_calibrated_syscalls);
 	return 0;
 }

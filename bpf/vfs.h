@@ -103,7 +103,7 @@ static __always_inline int iot_kernel_enter(struct pt_regs *ctx, u64 spec)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	iot_about(s, f);
 	f->start = bpf_ktime_get_ns();
-	iot_hook_entered(t, spec, f->start);
+	iot_hook_entered(t, f->start);
 	iot_due(t, s, f);
 	return 0;
 }

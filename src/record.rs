@@ -211,7 +211,6 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         control: &control,
         drain: &drain,
         t0,
-        cpus: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         gauges,
         totals: Totals::default(),
         sampler: Some(sampler),

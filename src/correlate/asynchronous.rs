@@ -417,6 +417,8 @@ fn finished(operation: Operation) -> Vec<Done> {
     match operation.end_ns {
         Some(end) => {
             span.dur_ns = span.dur_ns.max(end.saturating_sub(span.start_ns));
+            // Hooks were in the call that submitted it.
+            span.probe_ns = None;
             // Writes have no short result without an error (MPI-4.0, 14.4); what a read got must be told.
             span.bytes = match operation.moved {
                 Some(moved) => Some(moved),

@@ -7,18 +7,19 @@ use super::{maps, prologue, safety};
 use crate::skel::{OpenTrialSkel, TrialSkel, TrialSkelBuilder, iot_calibration};
 use anyhow::{Context as _, Result, anyhow};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
+use libbpf_rs::{Link, ProgramInput, UprobeMultiOpts, UprobeOpts};
 use std::fmt;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Calls of one measurement, and measurements of which the fastest counts: others were interrupted.
+/// Calls of a round. For so long there are rounds, of which the fastest counts: others were interrupted.
 const CALLS: u32 = 50;
-const ROUNDS: u32 = 40;
+const MEASURED: Duration = Duration::from_millis(12);
+const LEAST_ROUNDS: usize = 5;
 /// Bytes that a call reads: after it the first caches are as calls that move data leave them. With what hooks need still in
 /// them, hooks cost half as much.
 const READ: usize = 64 * 1024;
@@ -76,22 +77,14 @@ impl Meter {
     }
 
     /// What a call takes in ns, in the fastest round.
-    fn fastest(&mut self, call: fn(&mut Self) -> usize) -> f64 {
-        let call = black_box(call);
-        let rounds = (0..ROUNDS).map(|_| {
-            let begun = Instant::now();
-            for _ in 0..CALLS {
-                black_box(call(self));
-            }
-            begun.elapsed().as_nanos() as f64 / f64::from(CALLS)
-        });
-        rounds.fold(f64::INFINITY, f64::min)
+    fn alone(&mut self, call: fn(&mut Self) -> usize) -> f64 {
+        self.hooked(call, &mut iot_calibration::default()).took
     }
 
     /// The same with what the programs have measured meanwhile.
     fn hooked(&mut self, call: fn(&mut Self) -> usize, counters: &mut iot_calibration) -> Hooked {
         let call = black_box(call);
-        let rounds = (0..ROUNDS).map(|_| {
+        let mut round = || {
             take(counters);
             let begun = Instant::now();
             for _ in 0..CALLS {
@@ -106,8 +99,17 @@ impl Meter {
                 entry: each(seen.entry as f64),
                 leave: each(seen.leave as f64),
             }
-        });
-        rounds.min_by(|a, b| a.took.total_cmp(&b.took)).unwrap_or_default()
+        };
+        let begun = Instant::now();
+        let (mut least, mut rounds) = (round(), 1);
+        while rounds < LEAST_ROUNDS || begun.elapsed() < MEASURED {
+            let now = round();
+            if now.took < least.took {
+                least = now;
+            }
+            rounds += 1;
+        }
+        least
     }
 }
 
@@ -187,6 +189,7 @@ fn open(store: &mut MaybeUninit<libbpf_rs::OpenObject>, tier: Option<LibTier>) -
         }
         None => {}
     }
+    progs.iot_calibrate_this.set_autoload(true);
     progs.iot_calibrate_sys_enter.set_autoload(true);
     progs.iot_calibrate_sys_exit.set_autoload(true);
     Ok(open)
@@ -203,12 +206,12 @@ pub fn measure(tier: Option<LibTier>) -> Result<Fixed> {
     let mut skel: TrialSkel<'_> = open(&mut store, tier)?.load().map_err(|e| anyhow!(kernel::reason(&e)))?;
     let data = skel.maps.bss_data.take().context("the programs have no data")?;
     let (calls, syscalls) = (&mut data.iot_calibrated_calls, &mut data.iot_calibrated_syscalls);
-    syscalls.tgid = std::process::id();
+    skel.progs.iot_calibrate_this.test_run(ProgramInput::default()).context("naming the thread that measures")?;
     let mut meter = Meter { file: File::open(exe).context("our own executable")?, to: vec![0; READ] };
     let mut fixed = Fixed::default();
     // The kernel takes its time to detach, which nobody has to wait for.
     let detach = |links: Vec<Link>| drop(std::thread::Builder::new().spawn(move || drop(links)));
-    let alone = meter.fastest(Meter::read);
+    let alone = meter.alone(Meter::read);
     let of_system_calls =
         vec![skel.progs.iot_calibrate_sys_enter.attach()?, skel.progs.iot_calibrate_sys_exit.attach()?];
     let both = meter.hooked(Meter::read, syscalls);
@@ -217,7 +220,7 @@ pub fn measure(tier: Option<LibTier>) -> Result<Fixed> {
     if let Some(tier) = tier {
         // With hooks on the system call inside: one makes the other slower.
         let at = place(exe)?;
-        let alone = meter.fastest(probed);
+        let alone = meter.alone(probed);
         calls.alone = 1;
         let mut links = attach(&skel, tier, exe, at, false)?;
         let entry = meter.hooked(probed, calls);

@@ -102,16 +102,12 @@ pub struct Session<'obj> {
 }
 
 /// What hooks have cost the traced threads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Hooked {
     /// All of them, in ns.
     pub total_ns: u64,
-    /// The thread that they have cost most.
-    pub most_ns: u64,
-    /// Threads that have added to it since the last look.
-    pub threads: u32,
-    /// Traced threads that were alive at once since then, at most.
-    pub alive: u32,
+    /// The greatest part of its time that they have cost a thread since the last look, 0 to 1.
+    pub part: f64,
 }
 
 /// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
@@ -673,14 +669,13 @@ impl<'obj> Session<'obj> {
         &self.fixed
     }
 
-    /// What hooks have cost the traced threads so far, and how many of these have added to it since the last call.
+    /// What hooks have cost the traced threads so far, and the greatest part of one since the last call.
     pub fn hooked(&mut self) -> Hooked {
         let Some(data) = self.skel.maps.bss_data.as_deref_mut() else { return Hooked::default() };
         let hooked = &mut data.iot_hooked;
         hooked.look = hooked.look.wrapping_add(1);
-        let threads = std::mem::take(&mut hooked.threads);
-        let alive = std::mem::replace(&mut data.iot_living.peak, data.iot_living.now);
-        Hooked { total_ns: hooked.total, most_ns: hooked.most, threads, alive }
+        let part = std::mem::take(&mut hooked.part);
+        Hooked { total_ns: hooked.total, part: f64::from(part) / f64::from(1 << 20) }
     }
 
     /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose

@@ -91,7 +91,7 @@ fn trace(text: &mut Text, counts: &Counts, own: &Own) {
     text.family(&f::HOOKS);
     text.sample(&[], Seconds(counts.tracing.hooks_ns as u128));
     text.family(&f::TRACING);
-    text.sample(&[], Seconds(counts.tracing.tracing_ns as u128));
+    text.sample(&[], Seconds(counts.tracing.tracing_ns() as u128));
     text.family(&f::TRACING_RATIO);
     if let Some(share) = counts.tracing.share() {
         text.sample(&[], share);

@@ -68,7 +68,6 @@ pub struct Run<'a, 'obj> {
     pub control: &'a Receiver<Control>,
     pub drain: &'a JoinHandle<Result<()>>,
     pub t0: u64,
-    pub cpus: usize,
     pub gauges: Arc<Gauges>,
     pub totals: Totals,
     /// Looks at the node, until the trace ends.
@@ -489,9 +488,9 @@ impl Run<'_, '_> {
 
     /// What hooks have cost so far.
     fn tell_costs(&mut self) {
-        self.totals.share.add(self.session.hooked(), self.cpus);
-        let rows = self.totals.share.rows(self.relative());
-        self.send(rows.collect());
+        let t_ns = self.relative();
+        self.totals.share.add(self.session.hooked(), t_ns);
+        self.send(self.totals.share.rows().collect());
     }
 
     /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.

@@ -14,7 +14,7 @@ use crate::words::Layer;
 pub struct Tracing {
     /// `seconds` as a part of the run.
     pub share: f64,
-    /// Of several nodes, of the one with most.
+    /// Of several nodes, of the one with the greatest share, as `run_ns`.
     pub seconds: f64,
     /// What a recorded call cost its thread; `None` without calls.
     pub ns_per_call: Option<f64>,
@@ -33,7 +33,7 @@ pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Traci
     let ops = layers.iter().filter(|row| row.layer != Layer::Block.name()).flat_map(|row| &row.ops);
     let calls: i64 = ops.map(|op| op.calls - op.estimated_calls).sum();
     let ns_per_call = (calls > 0).then(|| costs.hooks_ns / calls as f64);
-    Ok(Some(Tracing { share, seconds: costs.tracing_ns / 1e9, ns_per_call, run_ns }))
+    Ok(Some(Tracing { share, seconds: costs.tracing_ns() / 1e9, ns_per_call, run_ns }))
 }
 
 impl Tracing {
