@@ -21,14 +21,14 @@ pub struct Tracing {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Run {
-    from_ns: i64,
-    to_ns: i64,
+    from: i64,
+    to: i64,
     tracing_ns: f64,
 }
 
 impl Run {
     fn share(&self) -> f64 {
-        let ns = self.to_ns - self.from_ns;
+        let ns = self.to - self.from;
         if ns > 0 { self.tracing_ns / ns as f64 } else { 0.0 }
     }
 }
@@ -39,12 +39,12 @@ impl Tracing {
         match row.name {
             HOOKS_NS => self.hooks_ns = self.hooks_ns.max(row.value),
             TRACING_NS => {
-                if self.run.is_some_and(|run| row.t_ns < run.to_ns) {
+                if self.run.is_some_and(|run| row.t_ns < run.to) {
                     self.greatest = self.of();
                     self.run = None;
                 }
-                let from_ns = self.run.map_or(row.t_ns, |run| run.from_ns);
-                self.run = Some(Run { from_ns, to_ns: row.t_ns, tracing_ns: row.value });
+                let from = self.run.map_or(row.t_ns, |run| run.from);
+                self.run = Some(Run { from, to: row.t_ns, tracing_ns: row.value });
             }
             _ => {}
         }
@@ -61,7 +61,7 @@ impl Tracing {
 
     /// How long the run was, if that was recorded.
     pub fn run_ns(&self) -> Option<i64> {
-        self.of().map(|run| run.to_ns - run.from_ns)
+        self.of().map(|run| run.to - run.from)
     }
 
     /// The part of the run that tracing took, if it was recorded.

@@ -10,7 +10,8 @@ pub struct Share {
     total_ns: u64,
     /// By how much the run is longer for it.
     longer_ns: f64,
-    at_ns: i64,
+    /// When that was, in ns since the start of the trace.
+    at: i64,
 }
 
 impl Share {
@@ -20,13 +21,13 @@ impl Share {
     /// paid most, and by no more than what all paid together, one after the other.
     pub fn add(&mut self, now: Hooked, t_ns: i64) {
         let new = now.total_ns.saturating_sub(self.total_ns) as f64;
-        let passed = t_ns.saturating_sub(self.at_ns) as f64;
+        let passed = t_ns.saturating_sub(self.at) as f64;
         self.longer_ns += new.min(passed * now.part);
-        (self.total_ns, self.at_ns) = (now.total_ns, t_ns);
+        (self.total_ns, self.at) = (now.total_ns, t_ns);
     }
 
     pub fn rows(&self) -> impl Iterator<Item = Row> + use<> {
-        let (t_ns, values) = (self.at_ns, [(HOOKS_NS, self.total_ns as f64), (TRACING_NS, self.longer_ns)]);
+        let (t_ns, values) = (self.at, [(HOOKS_NS, self.total_ns as f64), (TRACING_NS, self.longer_ns)]);
         values.into_iter().map(move |(name, value)| Row::Metric(Metric { t_ns, name, label: None, value }))
     }
 }
