@@ -105,11 +105,13 @@ static __always_inline bool iot_inside(struct iot_task *t, u32 *seq)
 static __always_inline bool iot_fault_wanted(struct inode *inode, struct iot_file_key *key, u64 shared)
 {
 	struct iot_lib_key lib = {.ino = key->ino, .dev = key->dev, .generation = key->generation};
+	struct iot_lib *mapped = bpf_map_lookup_elem(&iot_libs, &lib);
 
+	if (mapped && mapped->state != IOT_LIB_REMEMBERED)
+		return false;
 	if (!shared && IOT_READ(inode, i_mode) & S_IXUGO)
 		return false;
-	return iot_file_wanted(inode) && IOT_READ(inode, i_sb, s_magic) != TMPFS_MAGIC &&
-	       !bpf_map_lookup_elem(&iot_libs, &lib);
+	return iot_file_wanted(inode) && IOT_READ(inode, i_sb, s_magic) != TMPFS_MAGIC;
 }
 
 /* A fault as a call that nothing is inside of: the first free place of the stack is its frame. */

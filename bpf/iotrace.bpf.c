@@ -77,6 +77,7 @@ const enum iot_kind *iot_unused_kind __attribute__((unused));
 const enum iot_sums_how *iot_unused_sums_how __attribute__((unused));
 const enum iot_cost_row *iot_unused_cost_row __attribute__((unused));
 const enum iot_brief_state *iot_unused_brief_state __attribute__((unused));
+const enum iot_lib_state *iot_unused_lib_state __attribute__((unused));
 const struct iot_busy *iot_unused_busy __attribute__((unused));
 const struct iot_rpc *iot_unused_rpc __attribute__((unused));
 const struct iot_reply *iot_unused_reply __attribute__((unused));

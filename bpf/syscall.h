@@ -9,10 +9,11 @@
 
 #define IOT_VARIANTS  4 /* rows of one system call */
 
-enum {
+enum iot_lib_state {
 	IOT_LIB_PENDING = 1,
 	IOT_LIB_JUDGED,
-	IOT_LIB_PROBED /* judged, and each target that maps it is to get its probes */
+	IOT_LIB_PROBED,	   /* judged, and each target that maps it is to get its probes */
+	IOT_LIB_REMEMBERED /* an earlier run found that it has nothing to probe; no target has mapped it yet */
 };
 
 struct iot_lib_key {
@@ -31,6 +32,7 @@ struct iot_lib {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct iot_lib_key);
 	__type(value, struct iot_lib);
 } iot_libs SEC(".maps");
@@ -75,6 +77,8 @@ static __noinline void iot_mapped(struct file *file, bool moved)
 	iot_last_written(inode, &pending);
 	if (known && (known->sec != pending.sec || known->nsec != pending.nsec))
 		known = NULL;
+	if (known && known->state == IOT_LIB_REMEMBERED)
+		known->state = IOT_LIB_JUDGED;
 	if (known && known->state == IOT_LIB_JUDGED && !moved)
 		return;
 	if (!known && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))

@@ -45,6 +45,7 @@ use crate::doctor;
 use crate::export;
 use crate::loader::guardian::Guards;
 use crate::loader::launch::{self, Launched};
+use crate::loader::remembered::Remembered;
 use crate::loader::resolve::Resolver;
 use crate::loader::rings::{self, Gauges, now};
 use crate::loader::session::{self, Options, Session};
@@ -52,6 +53,7 @@ use crate::loader::sums::Taker;
 use crate::loader::{kernel, limits, mounts, namespace};
 use crate::metrics::endpoint;
 use crate::probes;
+use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
@@ -92,6 +94,15 @@ pub fn record_ranks(mut args: RecordArgs, meeting: &Meeting) -> Result<u8> {
     trace(&args, Some(Ranks::new(meeting))).map_err(limits::explained)
 }
 
+/// The files that earlier runs found to have nothing to probe. A file may have something for probes of the user.
+fn remembered(args: &RecordArgs, layers: &[Layer]) -> Remembered {
+    if !(args.added.phase.is_empty() && args.added.probes.is_empty()) {
+        return Remembered::default();
+    }
+    let all: Vec<Layer> = args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer).collect();
+    Remembered::load(layers, &all)
+}
+
 fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let begun = Instant::now();
     if args.tell.quiet {
@@ -127,7 +138,9 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
     let mut trial = kernel::Trial::start(catalog.serves(&layers))?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
-    let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers))).transpose()?;
+    let remembered = remembered(args, &layers);
+    let known = remembered.files().map(|plain| plain.version).collect();
+    let starting = early.then(|| begin::starting(&args.run, catalog.serves(&layers), known)).transpose()?;
 
     // The output before the command: a bad file or directory must not cost a run.
     let report = Report::open(args, of_ranks)?;
@@ -149,7 +162,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         max_overhead: args.max_overhead.share(),
     };
     let mut stores = session::stores();
-    let (mut session, ring_maps) = Session::load(&mut stores, &mut trial, catalog, &options)?;
+    let (mut session, ring_maps) = Session::load(&mut stores, &mut trial, catalog, &options, remembered)?;
 
     let t0 = now();
     let loading = begun.elapsed();

@@ -48,7 +48,9 @@ fn traced(program: &Path, file: &Path, raw: &mut Times, net: &mut Times) {
     let work = live::scratch();
     let command = [program.as_os_str(), file.as_os_str(), BYTES.as_ref(), CALLS.as_ref()];
     let options = ["--max-overhead", "none", "--layers", "hdf5,mpiio,stdio,syscall"];
-    let data = live::trace(work.path(), &options, &command).data().lossless();
+    // Each round measures what hooks cost.
+    let tracer = live::tracer_with_cache(&work.path().join("cache"));
+    let data = live::trace_by(tracer, work.path(), &options, &command).data().lossless();
     for op in OF_LAYERS.iter().flat_map(|(_, ops)| ops) {
         let own: Vec<_> = data.calls(op).filter(|s| s.parent_id.is_none()).collect();
         let median = |mut times: Vec<i64>| {

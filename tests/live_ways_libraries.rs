@@ -17,8 +17,10 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use ways::{Attached, Counts};
 
 /// The HDF5 library of a Python package, which brings its own.
@@ -62,6 +64,54 @@ fn a_launched_program_that_loads_a_library_loses_no_call() {
     let targets: BTreeSet<&str> =
         data.coverage.iter().filter(|c| c.layer == Layer::Hdf5).map(|c| c.target.as_str()).collect();
     assert_eq!(targets, [library.to_str().unwrap()].into());
+}
+
+/// The files that a run has left for the next ones as those that have nothing to probe, by inode.
+fn remembered(cache: &Path) -> BTreeSet<u64> {
+    let text = fs::read_to_string(cache.join("nothing-to-probe.json")).unwrap();
+    let files: Value = serde_json::from_str(text.split_once('\n').unwrap().1).unwrap();
+    files.as_array().unwrap().iter().map(|file| file["ino"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_library_that_is_written_anew_after_a_run_found_nothing_in_it_is_traced() {
+    let work = live::scratch();
+    let (library, cache) = (work.path().join("library.so"), work.path().join("cache"));
+    fs::copy("/lib/x86_64-linux-gnu/libm.so.6", &library).unwrap();
+    let (inode, written) = {
+        let metadata = fs::metadata(&library).unwrap();
+        (metadata.ino(), metadata.modified().unwrap())
+    };
+    // What was changed just now is not remembered.
+    std::thread::sleep(Duration::from_secs(3));
+    let run = |name: &str, command: &[PathBuf]| {
+        let dir = work.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        let data = live::trace_by(live::tracer_with_cache(&cache), &dir, &[], command).data().lossless();
+        let attached = data.coverage.iter().filter(|c| (c.layer, c.status) == (Layer::Hdf5, "attached"));
+        let attached: BTreeSet<String> = attached.map(|c| format!("{} {}", c.target, c.symbol)).collect();
+        (data, attached)
+    };
+    let maps = format!("import ctypes; ctypes.CDLL({:?})", library.to_str().unwrap());
+    let (_, attached) = run("nothing", &[ways::python(), "-c".into(), maps.into()]);
+    assert!(attached.is_empty() && remembered(&cache).contains(&inode), "{attached:?}");
+
+    // The same inode, and no later by its own account.
+    fs::write(&library, fs::read(wheel_library("h5py.libs")).unwrap()).unwrap();
+    fs::File::options().write(true).open(&library).unwrap().set_modified(written).unwrap();
+    assert_eq!(fs::metadata(&library).unwrap().ino(), inode);
+    let mut verdicts = Vec::new();
+    for name in ["second", "third"] {
+        let dir = work.path().join(format!("{name}-files"));
+        fs::create_dir(&dir).unwrap();
+        let mut command = vec![PathBuf::from("env"), library_path("h5py.libs"), programs::build("late_h5")];
+        command.extend([library.clone(), dir.clone(), "20".into()]);
+        let (data, attached) = run(name, &command);
+        creates_and_closes(&data, &dir, 20);
+        verdicts.push(attached);
+    }
+    assert!(verdicts[0].iter().any(|verdict| verdict.ends_with(" H5Fcreate")), "{verdicts:?}");
+    assert_eq!(verdicts[0], verdicts[1]);
 }
 
 /// `LD_LIBRARY_PATH` with what the library of a package needs itself.

@@ -19,6 +19,7 @@ use crate::loader::missing::Missing;
 use crate::loader::outline::Unread;
 use crate::loader::plan::{Plan, PlannedProbe, Planner};
 use crate::loader::real;
+use crate::loader::remembered::{Plain, Remembered, Version};
 use crate::loader::safety;
 use crate::loader::version;
 use crate::skel::IotraceProgs;
@@ -63,6 +64,21 @@ struct Judged {
     /// Known to be no program, which the kernel maps together with its loader.
     library: bool,
     probes: Option<Probes>,
+    /// It has nothing to probe as long as it is this version.
+    plain: Option<Version>,
+}
+
+impl From<&Plain> for Judged {
+    fn from(plain: &Plain) -> Self {
+        Self {
+            generation: plain.generation,
+            written: Some(plain.written),
+            probed: None,
+            library: plain.library,
+            probes: None,
+            plain: Some(plain.version),
+        }
+    }
 }
 
 /// The probes of a file.
@@ -185,6 +201,8 @@ pub struct Engine {
     scoped: bool,
     kernel_release: String,
     judged: HashMap<Inode, Judged>,
+    /// Files that earlier runs found to have nothing to probe.
+    remembered: Remembered,
     /// Files that are to be judged again.
     rewritten: HashMap<Inode, Judged>,
     /// Probes of files that a path no longer leads to; other paths may.
@@ -223,6 +241,7 @@ impl Engine {
         tier: Result<LibTier, String>,
         kernel_release: String,
         scoped: bool,
+        remembered: Remembered,
     ) -> Self {
         let missing = Missing::new(&catalog);
         let mut planner = Planner::new(catalog);
@@ -237,6 +256,7 @@ impl Engine {
             tier,
             kernel_release,
             judged: HashMap::new(),
+            remembered,
             rewritten: HashMap::new(),
             others: Vec::new(),
             probed: HashSet::new(),
@@ -479,8 +499,14 @@ impl Engine {
     }
 
     fn judge(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
+        let known = self.remembered.get(seen.inode());
+        if let Some(plain) = known.filter(|plain| seen.version(target.pid) == Some(plain.version)) {
+            self.judged.insert(seen.inode(), plain.into());
+            return;
+        }
         let name = seen.name(target.pid);
-        let mut judged = Judged { generation: 0, written: None, probed: None, library: false, probes: None };
+        let mut judged =
+            Judged { generation: 0, written: None, probed: None, library: false, probes: None, plain: None };
         match self.examiner.examine(target.pid, seen, &name) {
             Ok(examined) => {
                 judged.written = examined.written;
@@ -489,6 +515,8 @@ impl Engine {
                 if examined.elf.switches_stacks && !name.contains("/libcrypto.so") {
                     self.switches_stacks();
                 }
+                let plain = examined.plan.is_empty() && !examined.elf.switches_stacks;
+                judged.plain = examined.version.filter(|_| plain);
                 self.probe(target, seen, &name, examined, &mut judged, progs);
             }
             // It took the file along; whoever maps it next is asked again.
@@ -499,6 +527,15 @@ impl Engine {
             }
         }
         self.judged.insert(seen.inode(), judged);
+    }
+
+    /// Keeps for later runs which files have nothing to probe. Where that is not possible, they are judged again.
+    pub fn remember(&self) {
+        let plain = |(inode, judged): (&Inode, &Judged)| {
+            let (&(dev, ino), generation, library) = (inode, judged.generation, judged.library);
+            Some(Plain { version: judged.plain?, dev, ino, generation, written: judged.written?, library })
+        };
+        let _ = self.remembered.keep(self.judged.iter().filter_map(plain));
     }
 
     fn switches_stacks(&mut self) {

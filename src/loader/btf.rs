@@ -4,6 +4,7 @@
 //! 100 000 (`bpf_core_add_cands`): 50 ms for each of our two objects. Of the few that can be meant it takes next to
 //! nothing. The format is described in the kernel's Documentation/bpf/btf.rst.
 
+use super::cache::Cache;
 use ahash::RandomState;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::{HashMap, HashSet};
@@ -11,6 +12,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 
 /// Of the running kernel.
 const KERNEL: &str = "/sys/kernel/btf/vmlinux";
@@ -50,13 +52,28 @@ mod kind {
 /// The types in a file without a name; `None`: they are not there, not as they were when this was written, or a module
 /// has some.
 pub fn kernels() -> Option<File> {
+    let modules = modules();
+    let cache = Cache::new("types.btf", &modules);
+    if let Some(cut) = cache.as_ref().and_then(Cache::bytes) {
+        return in_memory(&cut);
+    }
     let raw = std::fs::read(KERNEL).ok()?;
     let mut names = names();
     let cut = cut(&raw, &mut names)?;
-    if modules_have(&names) {
+    if modules_have(&modules, &names) {
         return None;
     }
+    // Where it cannot be kept it is made again.
+    let _ = cache.map(|cache| cache.write_bytes(&cut));
     in_memory(&cut)
+}
+
+/// The types of modules that are loaded, by path.
+fn modules() -> Vec<PathBuf> {
+    let files = std::fs::read_dir(MODULES).into_iter().flatten().flatten().map(|file| file.path());
+    let mut modules: Vec<PathBuf> = files.filter(|path| path != Path::new(KERNEL)).collect();
+    modules.sort_unstable();
+    modules
 }
 
 fn in_memory(bytes: &[u8]) -> Option<File> {
@@ -71,14 +88,12 @@ fn names() -> Names<'static> {
 }
 
 /// Has a module a type of one of these names? They are looked for in its strings.
-fn modules_have(names: &Names<'_>) -> bool {
-    let modules =
-        std::fs::read_dir(MODULES).into_iter().flatten().flatten().filter(|file| file.file_name() != "vmlinux");
+fn modules_have(modules: &[PathBuf], names: &Names<'_>) -> bool {
     let has = |raw: &[u8]| {
         let strings = part(raw, 16, 20).unwrap_or_default();
         strings.split(|byte| *byte == 0).any(|name| std::str::from_utf8(name).is_ok_and(|name| names.contains(name)))
     };
-    modules.map(|file| std::fs::read(file.path()).unwrap_or_default()).any(|raw| has(&raw))
+    modules.iter().map(|path| std::fs::read(path).unwrap_or_default()).any(|raw| has(&raw))
 }
 
 /// A path to it, as long as it is open.
@@ -301,7 +316,7 @@ mod tests {
         let mut names = Names::from_iter(["task_struct", "no_such_type"]);
         assert!(cut(&raw, &mut names).is_some());
         assert_eq!(names, Names::from_iter(["no_such_type"]));
-        assert!(!modules_have(&names));
+        assert!(!modules_have(&modules(), &names));
     }
 
     #[test]

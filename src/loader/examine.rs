@@ -5,6 +5,7 @@ use crate::loader::elf::Elf;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::outline::{self, Outline, Unread};
 use crate::loader::plan::{Plan, Planner};
+use crate::loader::remembered::Version;
 use crate::words::Layer;
 use std::collections::HashMap;
 use std::fs::File;
@@ -50,6 +51,14 @@ impl Seen {
         }
     }
 
+    /// Which version of the file it is.
+    pub fn version(&self, pid: u32) -> Option<Version> {
+        match self {
+            Self::Mapping(m) => Version::at(&map_file(pid, m)),
+            Self::Descriptor(fd, _) => Version::at(&format!("/proc/{pid}/fd/{fd}")),
+        }
+    }
+
     /// Its path as the process sees it.
     pub fn name(&self, pid: u32) -> String {
         match self {
@@ -67,6 +76,8 @@ impl Seen {
 pub struct Examined {
     pub file: File,
     pub written: Option<Written>,
+    /// Nothing, where it was changed meanwhile.
+    pub version: Option<Version>,
     pub elf: Elf,
     /// What is needed of the file, where it has a symbol that may be wanted.
     pub bytes: Vec<u8>,
@@ -145,11 +156,12 @@ fn look(
     outline: &mut Outline,
 ) -> Result<Examined, Unreadable> {
     let file = seen.open(pid).map_err(|why| Unreadable { written: None, why: Unread::Other(why) })?;
-    let written = written(&file);
+    let (written, before) = (written(&file), Version::of(&file));
     let read = outline::judge(outline, &file, |symbol| planner.takes(symbol));
     let (elf, bytes) = read.map_err(|why| Unreadable { written, why })?;
     let plan = planner.plan(name, &elf, &bytes, &|layer| layers.contains(&layer));
-    Ok(Examined { file, written, elf, bytes, plan })
+    let version = before.filter(|before| Version::of(&file) == Some(*before));
+    Ok(Examined { file, written, version, elf, bytes, plan })
 }
 
 /// The code that a process maps, each file once. `None`: there is no such process, or it does not answer.
@@ -168,9 +180,13 @@ fn named(path: &str) -> std::io::Result<File> {
     std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
 }
 
+fn map_file(pid: u32, m: &Mapping) -> String {
+    format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end)
+}
+
 /// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
 pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
-    let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end);
+    let exact = map_file(pid, m);
     let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
     let file = File::open(&exact)
         .or_else(|first| if m.deleted { Err(first) } else { named(&by_name) })

@@ -6,11 +6,11 @@
 //! process under the filter: from the end of the trace on it lets every call go on at once.
 
 use crate::loader::maps;
+use crate::loader::remembered::Version;
 use crate::loader::seccomp::{self, Call, Notice};
 use anyhow::{Context as _, Result, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
-use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
@@ -80,14 +80,17 @@ pub fn start() -> Result<Guard> {
 }
 
 impl Guard {
-    /// Hands the guardian the listener that a process has as this descriptor.
+    /// Hands the guardian the listener that a process has as this descriptor, and files of which the tracer need not be asked.
     ///
     /// # Errors
     /// When it cannot take it.
-    pub fn of(mut self, pid: u32, listener: i32) -> Result<Self> {
+    pub fn of(mut self, pid: u32, listener: i32, known: &[Version]) -> Result<Self> {
+        let known = serde_json::to_vec(known).context("files that have nothing to probe")?;
         let mut whose = pid.to_ne_bytes().to_vec();
         whose.extend(listener.to_ne_bytes());
-        self.guardian.write_all(&whose).context("telling the guardian")?;
+        whose.extend((known.len() as u64).to_ne_bytes());
+        whose.extend(known);
+        self.guardian.write_all(&whose).context("connection to the guardian")?;
         self.guardian.read_exact(&mut [0]).context("the guardian cannot take the command's filter")?;
         Ok(self)
     }
@@ -173,7 +176,7 @@ impl Drop for Guards {
 pub fn hold_ourselves() -> Result<Guard> {
     let guard = start()?;
     let listener = seccomp::install().context("filter of system calls")?;
-    guard.of(std::process::id(), listener.as_raw_fd())
+    guard.of(std::process::id(), listener.as_raw_fd(), &[])
 }
 
 fn encoded(notice: &Notice) -> [u8; RECORD] {
@@ -228,8 +231,13 @@ fn guard() -> Result<()> {
     // The last that memory is taken from, where that is allowed.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let mut tracer = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().context("the tracer")?);
-    let mut whose = [0; 8];
+    let mut whose = [0; 16];
     tracer.read_exact(&mut whose).context("the tracer")?;
+    let known: Vec<Version> = {
+        let mut known = Vec::new();
+        (&tracer).take(u64::from_ne_bytes(part(&whose, 8))).read_to_end(&mut known).context("the tracer")?;
+        serde_json::from_slice(&known).context("files that have nothing to probe")?
+    };
     let pid = Pid::from_raw(i32::from_ne_bytes(part(&whose, 0))).context("the command")?;
     let command = pidfd_open(pid, PidfdFlags::empty()).context("the command")?;
     let listener = pidfd_getfd(&command, i32::from_ne_bytes(part(&whose, 4)), PidfdGetfdFlags::empty());
@@ -238,29 +246,22 @@ fn guard() -> Result<()> {
     tracer.write_all(b"r").context("the tracer")?;
     tracer.set_write_timeout(Some(FULL)).context("the tracer")?;
     seccomp::wake_at_once(listener.as_fd());
-    let (known, started) = (HashSet::new(), VecDeque::new());
+    let (known, started) = (known.into_iter().take(KNOWN).collect(), VecDeque::new());
     let waiting = Vec::new();
     Guarding { listener: listener.as_fd(), tracer: Some(tracer), waiting, known, started, knows_forks: false }.serve()
 }
-
-/// A file as it is: device, inode, and when it was changed.
-type Version = (u32, u32, u64, i64, u32);
 
 /// As many programs that have just begun are remembered, and as many files.
 const STARTED: usize = 64;
 const KNOWN: usize = 65536;
 
-/// The file that a call is about. The file system is not asked, which may not answer: what the kernel remembers of the
-/// file is enough.
+/// The file that a call is about.
 fn version(notice: &Notice) -> Option<Version> {
-    let path = match notice.call {
-        Call::Map(fd) => format!("/proc/{}/fd/{fd}", notice.tid),
-        Call::Start => format!("/proc/{}/exe", notice.tid),
-        Call::Fork => return None,
-    };
-    let (flags, mask) = (AtFlags::STATX_DONT_SYNC, StatxFlags::INO | StatxFlags::CTIME);
-    let s = statx(CWD, path.as_str(), flags, mask).ok()?;
-    Some((s.stx_dev_major, s.stx_dev_minor, s.stx_ino, s.stx_ctime.tv_sec, s.stx_ctime.tv_nsec))
+    match notice.call {
+        Call::Map(fd) => Version::at(&format!("/proc/{}/fd/{fd}", notice.tid)),
+        Call::Start => Version::at(&format!("/proc/{}/exe", notice.tid)),
+        Call::Fork => None,
+    }
 }
 
 /// A call that the tracer knows of.

@@ -3,14 +3,16 @@
 //! Kernel versions are never compared. libbpf's own feature probes are not enough: a kernel may load what
 //! it refuses to attach.
 
+use crate::loader::cache::Cache;
 use crate::loader::calibrate::{self, Fixed};
-use crate::loader::{btf, elf};
+use crate::loader::{btf, elf, maps, privileges};
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use anyhow::{Context as _, anyhow, bail};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -43,7 +45,7 @@ impl LibTier {
 }
 
 /// The verdicts on this kernel, in the order they were tried. `Err` holds the reason as the kernel gave it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Capabilities {
     pub session: Result<(), String>,
     pub multi: Result<(), String>,
@@ -58,6 +60,11 @@ impl Capabilities {
             .into_iter()
             .find(|(verdict, _)| verdict.is_ok())
             .map(|(_, tier)| tier)
+    }
+
+    /// Is there all that a trace needs?
+    fn suffices(&self) -> bool {
+        self.lib_tier().is_some() && self.tp_btf.is_ok()
     }
 }
 
@@ -147,9 +154,10 @@ fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
 }
 
 /// What the kernel's types say, looked up once: to parse them takes some milliseconds.
+#[derive(Default, Serialize, Deserialize)]
 struct Types {
     /// Tracepoints, of those that are asked for.
-    tracepoints: Vec<&'static str>,
+    tracepoints: Vec<String>,
     word: Option<u32>,
 }
 
@@ -157,11 +165,19 @@ struct Types {
 const ASKED_FOR: [&str; 1] = ["io_uring_submit_req"];
 
 static TYPES: LazyLock<Types> = LazyLock::new(|| {
-    let Ok(types) = Btf::from_vmlinux() else { return Types { tracepoints: Vec::new(), word: None } };
+    let cache = Cache::new("types.json", &());
+    if let Some(known) = cache.as_ref().and_then(Cache::read) {
+        return known;
+    }
+    let Ok(types) = Btf::from_vmlinux() else { return Types::default() };
     let is_there = |name: &&str| types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some();
     let casts = types.type_by_name::<Func<'_>>("bpf_rdonly_cast").is_some();
     let word = || Some(types.type_by_name::<Struct<'_>>("timespec64")?.type_id().into());
-    Types { tracepoints: ASKED_FOR.into_iter().filter(is_there).collect(), word: casts.then(word).flatten() }
+    let tracepoints = ASKED_FOR.into_iter().filter(is_there).map(str::to_owned).collect();
+    let found = Types { tracepoints, word: casts.then(word).flatten() };
+    // Where it cannot be kept it is looked up again.
+    let _ = cache.map(|cache| cache.write(&found));
+    found
 });
 
 static CUT: LazyLock<Option<File>> = LazyLock::new(btf::kernels);
@@ -173,7 +189,7 @@ pub fn types() -> Option<&'static File> {
 
 /// Does the running kernel have this tracepoint, one of `ASKED_FOR`?
 pub fn has_tracepoint(name: &str) -> bool {
-    TYPES.tracepoints.contains(&name)
+    TYPES.tracepoints.iter().any(|has| has == name)
 }
 
 /// The number of the type through which programs read words of the kernel's memory, if they may (Linux 6.2).
@@ -204,7 +220,7 @@ impl Trial {
     /// # Errors
     /// When there can be no thread for it.
     pub fn start(libraries: bool) -> anyhow::Result<Self> {
-        let thread = std::thread::Builder::new().name("trial".into()).spawn(|| tries(false));
+        let thread = std::thread::Builder::new().name("trial".into()).spawn(known_or_tried);
         Ok(Self { thread: Some(thread.context("trial of the kernel")?), libraries, found: None, measures: None })
     }
 
@@ -220,7 +236,7 @@ impl Trial {
                 bail!("this kernel refuses tracepoint programs (tp_btf): {why}; see iotrace-bpf doctor");
             }
             let tier = caps.lib_tier().filter(|_| self.libraries);
-            let measure = std::thread::Builder::new().name("calibrate".into()).spawn(move || calibrate::measure(tier));
+            let measure = std::thread::Builder::new().name("calibrate".into()).spawn(move || calibrate::fixed(tier));
             self.measures = Some(measure.context("calibration")?);
             self.found = Some(caps);
         }
@@ -242,6 +258,21 @@ impl Trial {
 pub fn prepare() {
     LazyLock::force(&CUT);
     LazyLock::force(&TYPES);
+}
+
+/// What a trace needs, as an earlier run with these privileges found it, or tried now.
+fn known_or_tried() -> Result<Capabilities, String> {
+    let status = std::fs::read("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;
+    let cache = Cache::new("kernel.json", &(privileges::missing(), maps::status(&status).seccomp));
+    if let Some(known) = cache.as_ref().and_then(Cache::read::<Capabilities>).filter(Capabilities::suffices) {
+        return Ok(known);
+    }
+    let found = tries(false)?;
+    if found.suffices() {
+        // Where it cannot be kept it is tried again.
+        let _ = cache.map(|cache| cache.write(&found));
+    }
+    Ok(found)
 }
 
 fn tries(all: bool) -> Result<Capabilities, String> {

@@ -109,6 +109,13 @@ pub struct Plan {
     pub missing: Vec<u16>,
 }
 
+impl Plan {
+    /// There is nothing to attach, and no verdict.
+    pub const fn is_empty(&self) -> bool {
+        self.families.is_empty() && self.probes.is_empty() && self.settled.is_empty() && self.missing.is_empty()
+    }
+}
+
 /// The variable that a row needs.
 fn variable(row: &Row) -> Option<&'static str> {
     if let Src::Global(name) = row.handle { Some(name) } else { None }

@@ -97,24 +97,27 @@ impl Layout {
 /// The thread that puts rings into their table.
 pub type Placing = JoinHandle<Result<()>>;
 
-/// Makes the rings and puts them into the map of maps. The handles must live as long as the drain.
+/// Makes the rings, in the order of their keys, on a thread: the kernel takes its time for the memory.
+pub fn create(layout: Layout) -> Result<JoinHandle<Result<Vec<MapHandle>>>> {
+    let create = move || {
+        let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
+        let sizes = layout.bytes.into_iter().flat_map(|bytes| std::iter::repeat_n(bytes, layout.shards as usize));
+        let create = |bytes| {
+            MapHandle::create(MapType::RingBuf, Some("iot_ring"), 0, 0, bytes, &opts)
+                .with_context(|| format!("ring buffer of {bytes} bytes; --ring-size sets the budget of all"))
+        };
+        sizes.map(create).collect()
+    };
+    std::thread::Builder::new().name("rings".into()).spawn(create).context("thread to make the rings")
+}
+
+/// Puts the rings into the map of maps. The handles must live as long as the drain.
 ///
 /// After a change of such a table the kernel waits until no program uses what was there before, so a thread does it;
 /// all at once, where the kernel can.
-pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<(Vec<MapHandle>, Placing)> {
-    let opts = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as _, ..Default::default() };
-    let (mut rings, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    for class in 0..3 {
-        for shard in 0..layout.shards {
-            let bytes = layout.bytes[class as usize];
-            let ring = MapHandle::create(MapType::RingBuf, Some("iot_ring"), 0, 0, bytes, &opts)
-                .with_context(|| format!("ring buffer of {bytes} bytes; --ring-size sets the budget of all"))?;
-            let key: u32 = class * layout.shards + shard;
-            keys.extend(key.to_ne_bytes());
-            values.extend(ring.as_fd().as_raw_fd().to_ne_bytes());
-            rings.push(ring);
-        }
-    }
+pub fn place(layout: Layout, rings: &[MapHandle], maps: &IotraceMaps<'_>) -> Result<Placing> {
+    let keys: Vec<u8> = (0..layout.count()).flat_map(u32::to_ne_bytes).collect();
+    let values: Vec<u8> = rings.iter().flat_map(|ring| ring.as_fd().as_raw_fd().to_ne_bytes()).collect();
     let table = MapHandle::try_from(&maps.iot_rings).context("table of rings")?;
     let place = move || {
         if table.update_batch(&keys, &values, layout.count(), MapFlags::ANY, MapFlags::ANY).is_ok() {
@@ -126,7 +129,7 @@ pub fn create(layout: Layout, maps: &IotraceMaps<'_>) -> Result<(Vec<MapHandle>,
         Ok(())
     };
     let placing = std::thread::Builder::new().name("rings".into()).spawn(place);
-    Ok((rings, placing.context("thread to put rings into their table")?))
+    placing.context("thread to put rings into their table")
 }
 
 /// What rings did, for whoever shows it.

@@ -21,12 +21,13 @@ use crate::loader::perf;
 use crate::loader::programs::{self, Loaded};
 pub use crate::loader::programs::{Options, Scope, Stores, stores};
 use crate::loader::real;
+use crate::loader::remembered::Remembered;
 use crate::loader::rings::{self, Layout, Placing};
 use crate::loader::seccomp::{Call, Notice};
 use crate::loader::spec::spec;
 use crate::loader::sums::Sums;
 use crate::loader::version::Library;
-use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_place};
+use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_lib_state, iot_place};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -36,10 +37,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-/// `IOT_LAYERS` and `iot_lib` states of `bpf/` (macros do not reach the skeleton).
+/// `IOT_LAYERS` of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
-const LIB_JUDGED: u32 = 2;
-const LIB_PROBED: u32 = 3;
 /// `IOT_COPIES_STACKS` of `bpf/task.h`.
 const COPIES_STACKS: u8 = 2;
 
@@ -129,6 +128,30 @@ fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer])
         .context("catalog into the kernel")
 }
 
+/// Marks the files that have nothing to probe: the kernel side does not ask about them.
+fn mark_remembered(libs: &impl libbpf_rs::MapCore, remembered: &Remembered) -> Result<()> {
+    let (mut keys, mut values, mut count) = (Vec::new(), Vec::new(), 0);
+    for plain in remembered.files() {
+        keys.extend(lib_key(plain.key()));
+        // `iot_lib`
+        values.extend(iot_lib_state::IOT_LIB_REMEMBERED.0.to_ne_bytes());
+        values.extend((plain.written.1 as u32).to_ne_bytes());
+        values.extend(plain.written.0.to_ne_bytes());
+        count += 1;
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    libs.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY).context("files that have nothing to probe")
+}
+
+fn lib_key(file: FileKey) -> Vec<u8> {
+    let mut key = file.ino.to_ne_bytes().to_vec();
+    key.extend(file.dev.to_ne_bytes());
+    key.extend(file.generation.to_ne_bytes());
+    key
+}
+
 /// The programs of the second object. Those that are not loaded are not asked for.
 fn probes<'a, 'obj>(first: &'a IotraceSkel<'obj>, second: Option<&'a IotraceSkel<'obj>>) -> &'a IotraceProgs<'obj> {
     &second.unwrap_or(first).progs
@@ -141,10 +164,12 @@ impl<'obj> Session<'obj> {
         trial: &mut Trial,
         catalog: Catalog,
         options: &Options,
+        remembered: Remembered,
     ) -> Result<(Self, Vec<MapHandle>)> {
         let rows = catalog.rows();
         let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as u32;
         let layout = Layout::new(options.ring_bytes, cpus);
+        let rings = rings::create(layout)?;
         let libraries = catalog.serves(&options.layers);
         let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
         let (absent, wanted): (BTreeSet<Group>, BTreeSet<Group>) =
@@ -156,7 +181,9 @@ impl<'obj> Session<'obj> {
         let progs = probes(&skel, second.as_ref());
         let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
         tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
-        let (rings, placing) = rings::create(layout, &skel.maps)?;
+        mark_remembered(&skel.maps.iot_libs, &remembered)?;
+        let rings = rings.join().map_err(|_| anyhow!("the thread that makes the rings panicked"))??;
+        let placing = rings::place(layout, &rings, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
         let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
             Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
@@ -165,7 +192,8 @@ impl<'obj> Session<'obj> {
         let rows = rows.to_vec();
         // Where the kernel can do that and targets are known, probes are set in these only.
         let scoped = options.scope == Scope::Listed && tier == Ok(LibTier::Session);
-        let engine = Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), scoped);
+        let engine =
+            Engine::new(catalog, options.layers.clone(), tier, release.unwrap_or_default(), scoped, remembered);
         let functions = refused.iter().find(|(group, _)| *group == Group::Functions);
         let functions = functions.map(|(_, why)| functions::refused(&rows, &options.layers, why));
         let hooks = refused
@@ -541,9 +569,7 @@ impl<'obj> Session<'obj> {
     }
 
     fn mark(&self, file: FileKey, judged: bool) {
-        let mut key = file.ino.to_ne_bytes().to_vec();
-        key.extend(file.dev.to_ne_bytes());
-        key.extend(file.generation.to_ne_bytes());
+        let key = lib_key(file);
         let libs = &self.skel.maps.iot_libs;
         if !judged {
             let _ = libs.delete(&key);
@@ -552,8 +578,8 @@ impl<'obj> Session<'obj> {
         {
             // With it stands when the file was written, as the kernel side saw it. A table that had no room for it only
             // means that the file is asked about again.
-            *state = (if self.engine.sets_in_each(Some((file.dev, file.ino))) { LIB_PROBED } else { LIB_JUDGED })
-                .to_ne_bytes();
+            let each = self.engine.sets_in_each(Some((file.dev, file.ino)));
+            *state = if each { iot_lib_state::IOT_LIB_PROBED } else { iot_lib_state::IOT_LIB_JUDGED }.0.to_ne_bytes();
             let _ = libs.update(&key, &value, MapFlags::EXIST);
         }
     }
@@ -591,6 +617,7 @@ impl<'obj> Session<'obj> {
         let goes_on = self.has_targets();
         // All at once, or what runs on would be seen by some of the hooks only.
         self.forget_targets();
+        self.engine.remember();
         self.engine.take_away();
         // The last ones first: other copies of a program would take what the first one does not see any more.
         while self.links.pop().is_some() {}

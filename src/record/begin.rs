@@ -9,6 +9,7 @@ use crate::loader::counters::{Counters, Of};
 use crate::loader::guardian::{self, Guard};
 use crate::loader::launch::{self, Launched};
 use crate::loader::privileges;
+use crate::loader::remembered::Version;
 use crate::loader::rings::now;
 use anyhow::{Context as _, Result, anyhow};
 use std::ffi::OsString;
@@ -25,21 +26,22 @@ pub struct Started {
     counters: Counters,
 }
 
-fn start(run: &[OsString], held: bool) -> Result<Started> {
+fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
     let command = launch::launch(run, held)?;
-    let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener)).transpose()?;
+    let guard = command.listener().ok().map(|listener| guardian::start()?.of(command.pid(), listener, known));
+    let guard = guard.transpose()?;
     let counters = Counters::open(Of::Command(command.pid()));
     Ok(Started { command, guard, counters })
 }
 
 /// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of
-/// libraries.
+/// libraries, and not where it maps a file that is known to have none.
 ///
 /// # Errors
 /// When there can be no thread for it.
-pub fn starting(run: &[OsString], libraries: bool) -> Result<JoinHandle<Result<Started>>> {
+pub fn starting(run: &[OsString], libraries: bool, known: Vec<Version>) -> Result<JoinHandle<Result<Started>>> {
     let run = run.to_vec();
-    let start = move || start(&run, libraries && privileges::may_hold());
+    let start = move || start(&run, libraries && privileges::may_hold(), &known);
     std::thread::Builder::new().name("start".into()).spawn(start).context("thread to start the command")
 }
 
@@ -106,7 +108,7 @@ impl Run<'_, '_> {
         // Others than the command run already.
         let Started { mut command, guard, counters } = match self.starting.take() {
             Some(starting) => starting.join().map_err(|_| anyhow!("the thread that starts the command panicked"))??,
-            None => start(&self.args.run, false)?,
+            None => start(&self.args.run, false, &[])?,
         };
         if let Some(guard) = guard {
             self.hold(guard)?;

@@ -152,7 +152,7 @@ impl First {
         let control = control::channel(&signals)?.receiver;
         let program = launch::launch(command, privileges::may_hold())?;
         let guard =
-            program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener)).transpose()?;
+            program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener, &[])).transpose()?;
         // Before there is a tracer, so that it has somebody to tell when it cannot begin.
         let mut asked = place.connect()?.context("the socket of the ranks of this node")?;
         talk::ask(&mut asked, job.rank, Some(program.pid()), guard.as_ref().map(AsRawFd::as_raw_fd));

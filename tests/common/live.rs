@@ -26,10 +26,16 @@ pub fn scratch() -> TempDir {
     tempfile::tempdir_in(dir).unwrap()
 }
 
-/// The tracer, not under sudo, that cannot run for ever.
+/// The tracer, not under sudo, that cannot run for ever. What it keeps from run to run it shares with other tests only.
 pub fn tracer() -> Command {
+    tracer_with_cache(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"))
+}
+
+/// The tracer that keeps there what it keeps from run to run.
+pub fn tracer_with_cache(cache: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", LIMIT, env!("CARGO_BIN_EXE_iotrace-bpf")]);
+    command.env("CACHE_DIRECTORY", cache);
     for name in ["SUDO_UID", "SUDO_GID"] {
         command.env_remove(name);
     }
@@ -70,9 +76,13 @@ impl Traced {
 
 /// Traces a command; the dataset is `work/run.iotrace`, its stdout the file `work/stdout`, the report `work/report`.
 pub fn trace<S: AsRef<OsStr>>(work: &Path, options: &[&str], command: &[S]) -> Traced {
+    trace_by(tracer(), work, options, command)
+}
+
+/// The same by this tracer.
+pub fn trace_by<S: AsRef<OsStr>>(mut tracer: Command, work: &Path, options: &[&str], command: &[S]) -> Traced {
     let dir = work.join("run.iotrace");
     let [out, report] = ["stdout", "report"].map(|name| work.join(name));
-    let mut tracer = tracer();
     tracer
         .args(options)
         .arg("-o")
