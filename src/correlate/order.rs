@@ -31,9 +31,10 @@ pub struct Order {
     empty: Vec<Vec<Timed>>,
     room: usize,
     watermark: u64,
-    /// What is released, as it came, and its order: events are large and stay where they are. Empty; kept for their capacity.
-    ready: Vec<Timed>,
-    sorted: Vec<(Key, u32)>,
+    /// What is released of the slice with the watermark, and the order of what is released: events are large and stay
+    /// where they are. Both are empty; kept for their capacity.
+    part: Vec<Timed>,
+    sorted: Vec<(u64, u32)>,
 }
 
 /// An event, and whether it came after the watermark had passed it.
@@ -78,7 +79,7 @@ impl Order {
             self.waiting.first_entry().filter(|s| watermark.is_none() || *s.key() < mark >> SLICE_BITS)
         {
             let mut slice = slice.remove();
-            self.ready.append(&mut slice);
+            in_order(&mut slice, &mut self.sorted, &mut each);
             if slice.capacity() <= USUAL && self.room + slice.capacity() <= MOST_EMPTY {
                 self.room += slice.capacity();
                 self.empty.push(slice);
@@ -87,31 +88,38 @@ impl Order {
         if watermark.is_some() {
             self.watermark = self.watermark.max(mark);
             if let Some(slice) = self.waiting.get_mut(&(mark >> SLICE_BITS)) {
-                self.ready.extend(slice.extract_if(.., |t| t.event.time() < mark));
+                self.part.extend(slice.extract_if(.., |t| t.event.time() < mark));
+                in_order(&mut self.part, &mut self.sorted, &mut each);
             }
         }
-        self.sorted.extend(self.ready.iter().zip(0..).map(|(t, at)| (key(&t.event), at)));
-        // Rings deliver runs that are in order already, which this (stable, run-finding) sort makes cheap.
-        self.sorted.sort_by_key(|(key, _)| *key);
-        for (_, at) in &self.sorted {
-            if let Some(Timed { event, late }) = self.ready.get_mut(*at as usize) {
-                each(event, *late);
-            }
-        }
-        let many = self.ready.len();
-        self.ready.clear();
-        self.sorted.clear();
-        give_back(&mut self.ready, many);
-        give_back(&mut self.sorted, many);
     }
 }
 
-type Key = (u64, u8, u64, u64);
+/// Hands on the events of a slice in order, and empties it.
+fn in_order(slice: &mut Vec<Timed>, sorted: &mut Vec<(u64, u32)>, each: &mut impl FnMut(&mut Event, bool)) {
+    sorted.extend(slice.iter().zip(0..).map(|(timed, at)| (timed.event.time(), at)));
+    // Rings deliver runs that are in order already, which this (stable, run-finding) sort makes cheap.
+    sorted.sort_by_key(|(time, _)| *time);
+    // Few happen at the same time.
+    for same in sorted.chunk_by_mut(|(time, _), (next, _)| time == next).filter(|same| same.len() > 1) {
+        same.sort_by_cached_key(|(_, at)| slice.get(*at as usize).map(|timed| key(&timed.event)));
+    }
+    for (_, at) in &*sorted {
+        if let Some(Timed { event, late }) = slice.get_mut(*at as usize) {
+            each(event, *late);
+        }
+    }
+    let many = slice.len();
+    slice.clear();
+    sorted.clear();
+    give_back(slice, many);
+    give_back(sorted, many);
+}
 
-/// Time, then what must be known first, then a tie-break that does not depend on arrival.
-fn key(event: &Event) -> Key {
+/// Of events at the same time: what must be known first, then a tie-break that does not depend on arrival.
+fn key(event: &Event) -> (u8, u64, u64) {
     let pair = |a: u32, b: u32| (u64::from(a) << 32) | u64::from(b);
-    let (class, a, b) = match event {
+    match event {
         Event::Process { process, .. } => (0, u64::from(*process), 0),
         Event::Thread { thread, .. } => (1, u64::from(*thread), 0),
         Event::Belongs { process, .. } => (1, u64::from(*process), 1 << 32),
@@ -142,8 +150,7 @@ fn key(event: &Event) -> Key {
         Event::Sum(s) => (10, u64::from(s.row), s.process.map_or(u64::MAX, u64::from)),
         Event::Counts(c) => (10, u64::from(c.row), 0),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
-    };
-    (event.time(), class, a, b)
+    }
 }
 
 #[cfg(test)]

@@ -31,9 +31,15 @@ struct Counted {
 pub struct Rollups {
     /// For each catalog row the first one with the same layer, operation and kind.
     same: Vec<u16>,
-    /// By time; in each by operation (of a row of the catalog, at a layer) and process.
-    bins: BTreeMap<i64, HashMap<(u16, Layer, i32), Rollup>>,
-    hists: BTreeMap<i64, HashMap<(u16, Layer), Counted>>,
+    /// By time; in each by operation and process.
+    bins: BTreeMap<i64, HashMap<u64, Rollup>>,
+    hists: BTreeMap<i64, HashMap<u64, Counted>>,
+}
+
+/// An operation (of a row of the catalog, at a layer) and a process as one number, in that order: hashed in one step.
+fn key(spec: u16, layer: Layer, process_ix: i32) -> u64 {
+    let process = (process_ix as u32) ^ 1 << 31;
+    u64::from(spec) << 40 | (layer as u64) << 32 | u64::from(process)
 }
 
 impl Rollups {
@@ -97,7 +103,7 @@ impl Rollups {
     fn bin(&mut self, t_ns: i64, (layer, op, kind): Op, spec: u16, process: Owned) -> &mut Rollup {
         let bin = t_ns.div_euclid(BIN_NS);
         let Owned { process_ix, pid, rank } = process;
-        self.bins.entry(bin).or_default().entry((spec, layer, process_ix)).or_insert_with(|| Rollup {
+        self.bins.entry(bin).or_default().entry(key(spec, layer, process_ix)).or_insert_with(|| Rollup {
             t_ns: bin.saturating_mul(BIN_NS),
             layer,
             op,
@@ -118,7 +124,13 @@ impl Rollups {
     /// The histograms of its second.
     fn counted(&mut self, t_ns: i64, (layer, op, _): Op, spec: u16) -> &mut Counts {
         let new = || Counted { layer, op, counts: Box::new([[0; BUCKETS]; 2]) };
-        &mut self.hists.entry(t_ns.div_euclid(HIST_NS)).or_default().entry((spec, layer)).or_insert_with(new).counts
+        &mut self
+            .hists
+            .entry(t_ns.div_euclid(HIST_NS))
+            .or_default()
+            .entry(key(spec, layer, 0))
+            .or_insert_with(new)
+            .counts
     }
 
     fn same(&self, row: u32) -> u16 {
