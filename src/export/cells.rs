@@ -9,20 +9,25 @@ use arrow_array::types::{Float64Type, Int8Type, Int16Type, Int32Type, Int64Type}
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, ListArray, MapArray, PrimitiveArray, StringArray,
 };
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
-use crate::correlate::HashMap;
+use super::columns::Words as Numbered;
 use crate::words::{Kind, Layer, intern};
 
 /// A type that a column can hold.
-pub trait Value: Sized {
+pub trait Value: Sized + Clone {
+    /// Many of them, until they become an array.
+    type Kept: Default;
     /// The column's array, looked at once per batch so that reading a cell is an index.
     type View;
     fn data_type() -> DataType;
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef>
+    fn keep<'a>(kept: &mut Self::Kept, values: impl Iterator<Item = Option<&'a Self>>)
     where
         Self: 'a;
+    fn clear(kept: &mut Self::Kept);
+    /// Those with these places. `nulls`: which of them are missing, where some are.
+    fn array(kept: &Self::Kept, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef>;
     fn view(array: &ArrayRef) -> Result<Self::View>;
     /// The value of a cell that is not null.
     fn get(view: &Self::View, row: usize) -> Result<Self>;
@@ -63,11 +68,6 @@ macro_rules! cells {
 
 cells!(i8, i16, i32, i64, f64, bool, String, Vec<String>, Vec<i64>, Vec<(String, String)>, &'static str, Layer, Kind);
 
-/// All cells of one column.
-pub fn array<'a, C: Cell + 'a>(cells: impl Iterator<Item = &'a C>) -> Result<ArrayRef> {
-    C::Value::array(cells.map(C::value))
-}
-
 /// A column of a batch, ready to be read cell by cell.
 pub struct Reading<C: Cell> {
     nulls: Option<NullBuffer>,
@@ -92,12 +92,20 @@ impl<C: Cell> Reading<C> {
 macro_rules! primitives {
     ($($type:ty: $arrow:ty),+) => {$(
         impl Value for $type {
+            type Kept = Vec<Self>;
             type View = PrimitiveArray<$arrow>;
             fn data_type() -> DataType {
                 <$arrow as arrow_array::types::ArrowPrimitiveType>::DATA_TYPE
             }
-            fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
-                Ok(Arc::new(values.map(|v| v.copied()).collect::<PrimitiveArray<$arrow>>()))
+            fn keep<'a>(kept: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
+                kept.extend(values.map(|value| value.copied().unwrap_or_default()));
+            }
+            fn clear(kept: &mut Vec<Self>) {
+                kept.clear();
+            }
+            fn array(kept: &Vec<Self>, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                let values = places.iter().map(|at| kept.get(*at as usize).copied().unwrap_or_default());
+                Ok(Arc::new(PrimitiveArray::<$arrow>::from_iter_values_with_nulls(values, nulls)))
             }
             fn view(array: &ArrayRef) -> Result<Self::View> {
                 array.as_primitive_opt::<$arrow>().cloned().with_context(|| wrong_type::<Self>(array))
@@ -112,12 +120,20 @@ macro_rules! primitives {
 primitives!(i8: Int8Type, i16: Int16Type, i32: Int32Type, i64: Int64Type, f64: Float64Type);
 
 impl Value for bool {
+    type Kept = Vec<Self>;
     type View = BooleanArray;
     fn data_type() -> DataType {
         DataType::Boolean
     }
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
-        Ok(Arc::new(values.map(Option::<&bool>::copied).collect::<BooleanArray>()))
+    fn keep<'a>(kept: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
+        kept.extend(values.map(|value| value.copied().unwrap_or_default()));
+    }
+    fn clear(kept: &mut Vec<Self>) {
+        kept.clear();
+    }
+    fn array(kept: &Vec<Self>, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let value = |at: usize| places.get(at).and_then(|at| kept.get(*at as usize)).copied().unwrap_or_default();
+        Ok(Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(places.len(), value), nulls)))
     }
     fn view(array: &ArrayRef) -> Result<Self::View> {
         array.as_boolean_opt().cloned().with_context(|| wrong_type::<Self>(array))
@@ -128,12 +144,19 @@ impl Value for bool {
 }
 
 impl Value for String {
+    type Kept = Vec<Option<Self>>;
     type View = StringArray;
     fn data_type() -> DataType {
         DataType::Utf8
     }
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
-        Ok(Arc::new(values.collect::<StringArray>()))
+    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        kept.extend(values.map(Option::<&Self>::cloned));
+    }
+    fn clear(kept: &mut Vec<Option<Self>>) {
+        kept.clear();
+    }
+    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(Arc::new(at(kept, places).collect::<StringArray>()))
     }
     fn view(array: &ArrayRef) -> Result<Self::View> {
         array.as_string_opt::<i32>().cloned().with_context(|| wrong_type::<Self>(array))
@@ -141,6 +164,11 @@ impl Value for String {
     fn get(view: &Self::View, row: usize) -> Result<Self> {
         Ok(view.value(row).to_owned())
     }
+}
+
+/// The values with these places.
+fn at<'a, T>(kept: &'a [Option<T>], places: &'a [u32]) -> impl Iterator<Item = Option<&'a T>> {
+    places.iter().map(|at| kept.get(*at as usize)?.as_ref())
 }
 
 fn list_of(item: DataType) -> DataType {
@@ -154,13 +182,20 @@ fn items(view: &ListArray, row: usize) -> Result<ArrayRef> {
 }
 
 impl Value for Vec<String> {
+    type Kept = Vec<Option<Self>>;
     type View = ListArray;
     fn data_type() -> DataType {
         list_of(DataType::Utf8)
     }
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        kept.extend(values.map(Option::<&Self>::cloned));
+    }
+    fn clear(kept: &mut Vec<Option<Self>>) {
+        kept.clear();
+    }
+    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = ListBuilder::new(StringBuilder::new());
-        for value in values {
+        for value in at(kept, places) {
             builder.append_option(value.map(|list| list.iter().map(Some)));
         }
         Ok(Arc::new(builder.finish()))
@@ -176,13 +211,20 @@ impl Value for Vec<String> {
 }
 
 impl Value for Vec<i64> {
+    type Kept = Vec<Option<Self>>;
     type View = ListArray;
     fn data_type() -> DataType {
         list_of(DataType::Int64)
     }
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        kept.extend(values.map(Option::<&Self>::cloned));
+    }
+    fn clear(kept: &mut Vec<Option<Self>>) {
+        kept.clear();
+    }
+    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = ListBuilder::new(Int64Builder::new());
-        for value in values {
+        for value in at(kept, places) {
             builder.append_option(value.map(|list| list.iter().copied().map(Some)));
         }
         Ok(Arc::new(builder.finish()))
@@ -198,13 +240,20 @@ impl Value for Vec<i64> {
 }
 
 impl Value for Vec<(String, String)> {
+    type Kept = Vec<Option<Self>>;
     type View = MapArray;
     fn data_type() -> DataType {
         MapBuilder::new(None, StringBuilder::new(), StringBuilder::new()).finish().data_type().clone()
     }
-    fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
+    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        kept.extend(values.map(Option::<&Self>::cloned));
+    }
+    fn clear(kept: &mut Vec<Option<Self>>) {
+        kept.clear();
+    }
+    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
-        for value in values {
+        for value in at(kept, places) {
             for (key, value) in value.into_iter().flatten() {
                 builder.keys().append_value(key);
                 builder.values().append_value(value);
@@ -268,12 +317,19 @@ pub struct Words<W> {
 macro_rules! words {
     ($($type:ty),+) => {$(
         impl Value for $type {
+            type Kept = Numbered;
             type View = Words<Self>;
             fn data_type() -> DataType {
                 word_type()
             }
-            fn array<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> Result<ArrayRef> {
-                word_array(values.map(|v| v.map(|word| Word::name(*word))))
+            fn keep<'a>(kept: &mut Numbered, values: impl Iterator<Item = Option<&'a Self>>) {
+                kept.extend(values.map(|value| value.map(|word| Word::name(*word))));
+            }
+            fn clear(kept: &mut Numbered) {
+                kept.clear();
+            }
+            fn array(kept: &Numbered, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                kept.array(places, nulls)
             }
             fn view(array: &ArrayRef) -> Result<Self::View> {
                 let dictionary = array.as_dictionary_opt::<Int32Type>();
@@ -298,25 +354,10 @@ pub fn word_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A column of words.
-pub fn word_array<'a>(words: impl Iterator<Item = Option<&'a str>>) -> Result<ArrayRef> {
-    let mut distinct: Vec<&str> = Vec::new();
-    let mut keys: HashMap<&str, i32> = HashMap::default();
-    // Most words are those of the row before, and the same in memory.
-    let mut last = ("", -1);
-    let mut key = |word: &'a str| {
-        if last.1 < 0 || !std::ptr::eq(last.0, word) {
-            let new = distinct.len() as i32;
-            let key = *keys.entry(word).or_insert(new);
-            if key == new {
-                distinct.push(word);
-            }
-            last = (word, key);
-        }
-        last.1
-    };
-    let column: Int32Array = words.map(|word| word.map(&mut key)).collect();
-    Ok(Arc::new(DictionaryArray::try_new(column, Arc::new(StringArray::from(distinct)))?))
+/// A column that is the same word in every row.
+pub fn same_word(word: &str, rows: usize) -> Result<ArrayRef> {
+    let words = Arc::new(StringArray::from(vec![word]));
+    Ok(Arc::new(DictionaryArray::try_new(Int32Array::from_value(0, rows), words)?))
 }
 
 fn wrong_type<V: Value>(array: &ArrayRef) -> String {

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cells;
+mod columns;
 mod dataset;
 mod described;
 mod directory;

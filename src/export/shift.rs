@@ -87,8 +87,9 @@ mod tests {
     use arrow_schema::DataType;
 
     use super::*;
-    use crate::export::cells::word_array;
-    use crate::export::table::{Column, batch, schema};
+    use crate::export::cells::same_word;
+    use crate::export::table::{Column, schema};
+    use crate::export::tests::batch;
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
@@ -110,7 +111,7 @@ mod tests {
             DataType::Float64 => Arc::new(Float64Array::from(vec![1000.0])),
             DataType::Boolean => Arc::new(BooleanArray::from(vec![true])),
             DataType::Utf8 => Arc::new(StringArray::from(vec!["x"])),
-            DataType::Dictionary(..) => word_array(std::iter::once(Some(word))).unwrap(),
+            DataType::Dictionary(..) => same_word(word, 1).unwrap(),
             DataType::List(_) if !column.nullable => {
                 let mut list = ListBuilder::new(StringBuilder::new());
                 list.append(true);
@@ -123,11 +124,11 @@ mod tests {
     /// The columns that a shift by 10 takes 10 away from; no other changes.
     fn moved<T: Table>(wrap: fn(T) -> Row, unwrap: fn(Row) -> Option<T>) -> Vec<&'static str> {
         let columns = T::columns();
-        let host = word_array(std::iter::once(Some("h"))).unwrap();
+        let host = same_word("h", 1).unwrap();
         let arrays = std::iter::once(host).chain(columns.iter().map(value)).collect();
         let one = RecordBatch::try_new(schema::<T>(), arrays).unwrap();
         let row = unwrap(shift(wrap(T::decode(&one).unwrap().pop().unwrap()), 10)).unwrap();
-        let after = batch::<T>(&schema::<T>(), "h", &[row]).unwrap();
+        let after = batch("h", &[row]);
         let differs = |c: &&Column| one.column_by_name(c.name).unwrap() != after.column_by_name(c.name).unwrap();
         let moved: Vec<_> = columns.iter().filter(differs).map(|c| c.name).collect();
         for name in &moved {

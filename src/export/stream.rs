@@ -1,25 +1,26 @@
 //! The rows of each table on their way into part files.
 
+use std::borrow::Borrow;
 use std::fs::File as OsFile;
 
 use anyhow::{Context, Result};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 
+use super::columns::Rows;
 use super::described::MANY;
 use super::directory::Directory;
 use super::names;
-use super::table::{Table, batch, properties, schema};
+use super::table::{Table, properties, schema};
 use crate::correlate::rows::{
     Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
     Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
-/// Rows per Arrow batch: enough to amortise, small enough that a batch of the widest table stays in the cache while its columns
-/// are made one by one.
-pub const BATCH_ROWS: usize = 1024;
+/// Rows of a table without an order that are handed on together.
+const BATCH_ROWS: usize = 1024;
 
-/// Rows per row group. As many of each table wait in memory until they are sorted: 20 MB of calls, 30 MB of sums by file.
+/// Rows per row group. As many calls wait in memory until they are sorted: 15 MB.
 pub const GROUP_ROWS: usize = 64 * 1024;
 
 /// What is kept in memory or in a file.
@@ -56,11 +57,11 @@ struct Part {
     rows: usize,
 }
 
-/// One table being written.
-struct Stream<T: Table> {
+/// One table being written; `R`: a row as it comes, which is not moved out of its box.
+struct Stream<T: Table, R: Borrow<T> = T> {
     schema: SchemaRef,
     /// Rows not yet handed to the open part.
-    waiting: Vec<T>,
+    waiting: Rows<T, R>,
     part: Option<Part>,
     /// Number of the last part opened.
     number: u32,
@@ -68,14 +69,14 @@ struct Stream<T: Table> {
     rows: u64,
 }
 
-impl<T: Table> Default for Stream<T> {
+impl<T: Table, R: Borrow<T>> Default for Stream<T, R> {
     fn default() -> Self {
-        Self { schema: schema::<T>(), waiting: Vec::new(), part: None, number: 0, rows: 0 }
+        Self { schema: schema::<T>(), waiting: Rows::default(), part: None, number: 0, rows: 0 }
     }
 }
 
-impl<T: Table> Stream<T> {
-    fn push(&mut self, row: T, target: &mut Target) -> Result<()> {
+impl<T: Table, R: Borrow<T>> Stream<T, R> {
+    fn push(&mut self, row: R, target: &mut Target) -> Result<()> {
         // Opened with the first row, not with the first batch, so that a killed writer leaves a trace of the loss.
         if self.part.is_none() {
             self.open(target)?;
@@ -109,16 +110,13 @@ impl<T: Table> Stream<T> {
         // A part that fails is left as it is: put back only when all went well.
         let Some(mut part) = self.part.take() else { return Ok(()) };
         let mut rows = std::mem::take(&mut self.waiting);
-        for rows in T::sorted(&rows).chunks(BATCH_ROWS) {
-            part.writer
-                .write(&batch::<T>(&self.schema, &target.host, rows)?)
-                .with_context(|| format!("cannot write {}", part.name))?;
-        }
+        part.rows += rows.len();
+        rows.batches(&self.schema, &target.host, |batch| {
+            part.writer.write(&batch).with_context(|| format!("cannot write {}", part.name))
+        })?;
         if !T::SORTED_BY.is_empty() {
             part.writer.flush().with_context(|| format!("cannot write {}", part.name))?;
         }
-        part.rows += rows.len();
-        rows.clear();
         self.waiting = rows;
         self.part = Some(part);
         Ok(())
@@ -128,7 +126,7 @@ impl<T: Table> Stream<T> {
     fn close(&mut self, target: &mut Target) -> Result<()> {
         self.write(target)?;
         // As many as came at once may never come again.
-        self.waiting.shrink_to(BATCH_ROWS);
+        self.waiting = Rows::default();
         let Some(Part { name, mut writer, rows }) = self.part.take() else { return Ok(()) };
         // Not `into_inner`, which turns an error of the system into a text.
         writer.finish().with_context(|| format!("cannot write {name}"))?;
@@ -142,8 +140,8 @@ impl<T: Table> Stream<T> {
 
 /// Lists the tables once: their streams, their names, and which row goes where; `boxed`: those that are behind a pointer in `Row`.
 macro_rules! streams {
-    (@own $row:ident) => { $row };
-    (@own $row:ident boxed) => { *$row };
+    (@held $row:ident) => { $row };
+    (@held $row:ident boxed) => { Box<$row> };
     ($($field:ident: $row:ident $($boxed:ident)?),+ $(,)?) => {
         /// The tables of a dataset; a table's name is the prefix of its files.
         pub const TABLES: [&str; [$(stringify!($field)),+].len()] = [$(<$row as Table>::NAME),+];
@@ -151,14 +149,14 @@ macro_rules! streams {
         /// Every table being written.
         #[derive(Default)]
         pub struct Streams {
-            $($field: Stream<$row>),+
+            $($field: Stream<$row, streams!(@held $row $($boxed)?)>),+
         }
 
         impl Streams {
             /// Adds a row to its table.
             pub fn push(&mut self, row: Row, target: &mut Target) -> Result<()> {
                 match row {
-                    $(Row::$row(row) => self.$field.push(streams!(@own row $($boxed)?), target)),+
+                    $(Row::$row(row) => self.$field.push(row, target)),+
                 }
             }
 

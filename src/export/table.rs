@@ -11,7 +11,7 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::cells::{Cell, Reading, Value, word_array, word_type};
+use super::cells::{Cell, Reading, Value, word_type};
 
 /// The version of the schema that this program writes and reads.
 pub const SCHEMA: &str = "1";
@@ -57,12 +57,18 @@ pub trait Table: Sized + 'static {
     /// Columns that rows are sorted by within a row group; none when rows stay as they came.
     const SORTED_BY: &'static [&'static str];
 
+    /// Rows, column by column.
+    type Columns: Default;
+
     /// All columns but `host`.
     fn columns() -> Vec<Column>;
-    /// The rows in the order of `SORTED_BY`: rows are large, so that only what they are sorted by is moved.
-    fn sorted(rows: &[Self]) -> Vec<&Self>;
-    /// One array per column of `columns`.
-    fn arrays<R: Borrow<Self>>(rows: &[R]) -> Result<Vec<ArrayRef>>;
+    /// Adds rows to others.
+    fn keep<R: Borrow<Self>>(rows: &[R], columns: &mut Self::Columns);
+    fn clear(columns: &mut Self::Columns);
+    /// The places of so many rows in the order of `SORTED_BY`.
+    fn order(columns: &Self::Columns, rows: u32) -> Vec<u32>;
+    /// One array per column of `columns`, of the rows with these places.
+    fn arrays(columns: &Self::Columns, places: &[u32]) -> Result<Vec<ArrayRef>>;
     /// The rows of a batch, whatever the order of its columns.
     fn decode(batch: &RecordBatch) -> Result<Vec<Self>>;
 }
@@ -71,30 +77,46 @@ pub trait Table: Sized + 'static {
 macro_rules! table {
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $name:literal) => { $name };
-    ($table:literal, $row:ty $(, sorted by $($key:ident),+)? {
+    (@order $columns:ident, $rows:ident) => { (0..$rows).collect() };
+    (@order $columns:ident, $rows:ident, $($of:ident),+; $($key:ident),+) => {
+        $crate::export::columns::order($rows, |row| ($($columns.$of.at(row)),+), |row| ($($columns.$key.at(row)),+))
+    };
+    ($table:literal, $row:ty $(, sorted by $($of:ident),+; $($key:ident),+)? {
         $($field:ident $(as $name:literal)?: $type:ty => $encoding:ident,)+
     }) => {
+        const _: () = {
+            #[derive(Default)]
+            pub struct Columns {
+                $($field: $crate::export::columns::Cells<$type>),+
+            }
+
         impl $crate::export::table::Table for $row {
             const NAME: &'static str = $table;
-            const SORTED_BY: &'static [&'static str] = &[$($(stringify!($key)),+)?];
+            const SORTED_BY: &'static [&'static str] = &[$($(stringify!($of)),+, $(stringify!($key)),+)?];
+
+            type Columns = Columns;
 
             fn columns() -> Vec<$crate::export::table::Column> {
                 use $crate::export::table::{Column, Encoding};
                 vec![$(Column::of::<$type>(table!(@name $field $($name)?), Encoding::$encoding)),+]
             }
 
-            #[allow(clippy::unit_return_expecting_ord, reason = "tables that have no order")]
-            fn sorted(rows: &[Self]) -> Vec<&Self> {
-                let mut sorted: Vec<_> = rows.iter().map(|row| (($($(row.$key),+)?), row)).collect();
-                if !Self::SORTED_BY.is_empty() {
-                    sorted.sort_unstable_by_key(|(keys, _)| *keys);
-                }
-                sorted.into_iter().map(|(_, row)| row).collect()
+            fn keep<R: std::borrow::Borrow<Self>>(rows: &[R], columns: &mut Columns) {
+                let rows = || rows.iter().map(std::borrow::Borrow::<Self>::borrow);
+                $(columns.$field.extend(rows().map(|row| &row.$field));)+
             }
 
-            fn arrays<R: std::borrow::Borrow<Self>>(rows: &[R]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
-                let rows = || rows.iter().map(std::borrow::Borrow::<Self>::borrow);
-                Ok(vec![$($crate::export::cells::array::<$type>(rows().map(|row| &row.$field))?),+])
+            fn clear(columns: &mut Columns) {
+                $(columns.$field.clear();)+
+            }
+
+            #[allow(unused_variables, reason = "tables that have no order")]
+            fn order(columns: &Columns, rows: u32) -> Vec<u32> {
+                table!(@order columns, rows $(, $($of),+; $($key),+)?)
+            }
+
+            fn arrays(columns: &Columns, places: &[u32]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
+                Ok(vec![$(columns.$field.array(places)?),+])
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
@@ -105,6 +127,7 @@ macro_rules! table {
                     .collect()
             }
         }
+        };
     };
 }
 pub(crate) use table;
@@ -129,13 +152,6 @@ pub fn schema<T: Table>() -> SchemaRef {
     let host = Field::new(HOST, word_type(), false);
     let fields = T::columns().into_iter().map(|c| Field::new(c.name, c.data_type, c.nullable));
     Arc::new(Schema::new(std::iter::once(host).chain(fields).collect::<Vec<_>>()))
-}
-
-/// Rows as a batch of `schema`.
-pub fn batch<T: Table>(schema: &SchemaRef, host: &str, rows: &[impl Borrow<T>]) -> Result<RecordBatch> {
-    let mut arrays = vec![word_array(rows.iter().map(|_| Some(host)))?];
-    arrays.extend(T::arrays(rows)?);
-    Ok(RecordBatch::try_new(Arc::clone(schema), arrays)?)
 }
 
 /// How parts of a table are written.

@@ -7,16 +7,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use tempfile::TempDir;
 
+use super::columns::Rows;
 use super::dataset::full;
 use super::directory::Directory;
 use super::stream::Limits;
-use super::table::{batch, properties};
-use super::{Dataset, DatasetWriter, Options, TABLES, schema};
+use super::table::properties;
+use super::{Dataset, DatasetWriter, Options, TABLES, Table, schema};
 use crate::correlate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
 use crate::words::{Kind, Layer};
 
@@ -338,11 +340,23 @@ fn the_last_row_of_an_id_counts() {
     assert_eq!(threads.into_iter().collect::<Vec<_>>(), [(0, thread(0, "b")), (1, thread(1, "a"))]);
 }
 
+/// Rows as they are in a part.
+pub fn batch<T: Table>(host: &str, rows: &[T]) -> RecordBatch {
+    let mut batches = Vec::new();
+    let mut rows: Rows<T, &T> = rows.iter().collect();
+    let keep = |batch| {
+        batches.push(batch);
+        Ok(())
+    };
+    rows.batches(&schema::<T>(), host, keep).unwrap();
+    batches.pop().unwrap()
+}
+
 /// Writes a part of spans without this column, as an earlier version would have that did not know it.
 fn without(path: &Path, column: &str) {
     let mut span = span(0, 1, 5);
     span.parent_id = Some(7);
-    let whole = batch::<Span>(&schema::<Span>(), "node1", &[span]).unwrap();
+    let whole = batch("node1", &[span]);
     let kept: Vec<usize> = (0..whole.num_columns()).filter(|i| whole.schema().field(*i).name() != column).collect();
     let less = whole.project(&kept).unwrap();
     let part = OsFile::create(path.join("spans-00001.parquet")).unwrap();
@@ -513,7 +527,7 @@ fn a_full_disk_is_told_from_other_failures() {
     let rows = [Meta { key: "k".to_owned(), value: "v".to_owned() }];
     let mut writer =
         ArrowWriter::try_new(device, schema::<Meta>(), Some(properties::<Meta>("node1", 10).unwrap())).unwrap();
-    let written = writer.write(&batch::<Meta>(&schema::<Meta>(), "node1", &rows).unwrap());
+    let written = writer.write(&batch("node1", &rows));
     let error = written.and_then(|()| writer.finish().map(drop)).unwrap_err();
     assert_eq!(full(&anyhow::Error::new(error).context("cannot write meta")), Some("no space left"));
     assert_eq!(full(&anyhow::Error::new(nix::errno::Errno::EDQUOT)), Some("the quota is used up"));

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::columns::Rows;
 use super::described::{is_of_node, is_total};
-use super::stream::{BATCH_ROWS, GROUP_ROWS};
-use super::table::{Table as _, batch, properties, schema};
+use super::stream::GROUP_ROWS;
+use super::table::{Table as _, properties, schema};
 use crate::correlate::CallSums;
 use crate::correlate::rows::{File, FilePath, Loss, Metric, Process, Row, Rpc, Span};
 
@@ -289,9 +290,7 @@ fn pack(schema: &SchemaRef, calls: &[Span]) -> Result<Bytes> {
     const WHAT: &str = "keeping calls in memory";
     let properties = properties::<Span>("", calls.len())?;
     let mut writer = ArrowWriter::try_new(Vec::new(), SchemaRef::clone(schema), Some(properties)).context(WHAT)?;
-    for calls in Span::sorted(calls).chunks(BATCH_ROWS) {
-        writer.write(&batch::<Span>(schema, "", calls)?).context(WHAT)?;
-    }
+    Rows::<Span, &Span>::from_iter(calls).batches(schema, "", |batch| writer.write(&batch).context(WHAT))?;
     Ok(writer.into_inner().context(WHAT)?.into())
 }
 
