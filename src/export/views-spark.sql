@@ -859,7 +859,11 @@ ORDER BY
   step NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_amplification_by_called AS
-WITH requests AS (
+WITH inside AS (
+  SELECT
+    *
+  FROM v_inside
+), requests AS (
   SELECT
     l.host,
     l.root_id,
@@ -878,9 +882,9 @@ WITH requests AS (
     r.*,
     COALESCE(i.called, root.called, s.layer) AS called
   FROM requests AS r
-  LEFT JOIN v_inside AS i
+  LEFT JOIN inside AS i
     ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
-  LEFT JOIN v_inside AS root
+  LEFT JOIN inside AS root
     ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
   LEFT JOIN spans AS s
     ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id
@@ -895,7 +899,7 @@ WITH requests AS (
     COUNT(*) FILTER(WHERE
       asked IS NULL AND errno = 0) AS unknown_calls
   FROM v_asked
-  JOIN v_inside
+  JOIN inside
     USING (host, span_id)
   GROUP BY
     called,
@@ -937,7 +941,7 @@ WITH requests AS (
     COUNT(*) FILTER(WHERE
       bytes IS NULL AND errno = 0)
   FROM spans
-  JOIN v_inside
+  JOIN inside
     USING (host, span_id)
   WHERE
     layer_top AND kind IN ('read', 'write')
@@ -1512,7 +1516,11 @@ ORDER BY
   span_id NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_calls_to_device AS
-WITH below AS (
+WITH inside AS (
+  SELECT
+    *
+  FROM v_inside
+), below AS (
   SELECT
     host,
     call_id,
@@ -1520,7 +1528,7 @@ WITH below AS (
     SUM(bytes) FILTER(WHERE
       kind IN ('read', 'write')) AS b
   FROM spans
-  JOIN v_inside
+  JOIN inside
     USING (host, span_id)
   WHERE
     layer = 'syscall' AND layer_top
@@ -1541,7 +1549,7 @@ WITH below AS (
   FROM block_links AS l
   JOIN block AS b
     USING (host, req_id)
-  LEFT JOIN v_inside AS i
+  LEFT JOIN inside AS i
     USING (host, span_id)
   WHERE
     b.upper_dev IS NULL

@@ -283,20 +283,21 @@ CREATE OR REPLACE VIEW v_amplification AS
 -- layer 'block') what of it went to the device. Where the calls that wrote the data of a request are known, it counts
 -- for them and not for the call that flushed it. A phase counts where it submitted a request outside of any call.
 CREATE OR REPLACE VIEW v_amplification_by_called AS
-  WITH requests AS (SELECT l.host, l.root_id, l.span_id, l.how, l.bytes, b.op,
+  WITH inside AS (FROM v_inside),
+       requests AS (SELECT l.host, l.root_id, l.span_id, l.how, l.bytes, b.op,
                            bool_or(l.how = 'writeback') OVER (PARTITION BY l.host, l.req_id) AS written
                     FROM block_links l JOIN block b USING (host, req_id)
                     WHERE b.op IN ('read', 'write') AND b.status = 0 AND b.upper_dev IS NULL),
        -- The root of a call whose span is missing is known.
        linked AS (SELECT r.*, coalesce(i.called, root.called, s.layer) AS called FROM requests r
-                  LEFT JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
-                  LEFT JOIN v_inside root ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
+                  LEFT JOIN inside i ON i.host IS NOT DISTINCT FROM r.host AND i.span_id = r.span_id
+                  LEFT JOIN inside root ON root.host IS NOT DISTINCT FROM r.host AND root.span_id = r.root_id
                   LEFT JOIN spans s ON s.host IS NOT DISTINCT FROM r.host AND s.span_id = r.span_id),
        -- Whether the program or a library called a demoted function is not known: it counts for the program.
        parts AS (
          SELECT called, 0 AS step, 'asked' AS layer, kind, count(*) AS calls, sum(asked) AS bytes,
                 count(*) FILTER (asked IS NULL AND errno = 0) AS unknown_calls
-         FROM v_asked JOIN v_inside USING (host, span_id) GROUP BY called, kind
+         FROM v_asked JOIN inside USING (host, span_id) GROUP BY called, kind
          UNION ALL
          SELECT layer, 0, 'asked', kind, sum(calls), sum(req_bytes), 0 FROM demoted_calls GROUP BY layer, kind
          UNION ALL
@@ -304,7 +305,7 @@ CREATE OR REPLACE VIEW v_amplification_by_called AS
          UNION ALL
          SELECT called, layer_rank(layer), layer, kind, count(*), sum(bytes),
                 count(*) FILTER (bytes IS NULL AND errno = 0)
-         FROM spans JOIN v_inside USING (host, span_id) WHERE layer_top AND kind IN ('read', 'write')
+         FROM spans JOIN inside USING (host, span_id) WHERE layer_top AND kind IN ('read', 'write')
          GROUP BY called, layer, kind),
        steps AS (
          SELECT called, step, layer, kind, sum(calls)::BIGINT AS calls, sum(bytes) AS bytes, sum(unknown_calls)::BIGINT AS unknown_calls
@@ -467,12 +468,13 @@ CREATE OR REPLACE MACRO call_tree(call_id, node := NULL) AS TABLE
 
 -- Every call of the program with the system calls and device bytes it led to.
 CREATE OR REPLACE VIEW v_calls_to_device AS
-  WITH below AS (SELECT host, call_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
-                 FROM spans JOIN v_inside USING (host, span_id) WHERE layer = 'syscall' AND layer_top GROUP BY host, call_id),
+  WITH inside AS (FROM v_inside),
+       below AS (SELECT host, call_id, count(*) AS n, sum(bytes) FILTER (kind IN ('read', 'write')) AS b
+                 FROM spans JOIN inside USING (host, span_id) WHERE layer = 'syscall' AND layer_top GROUP BY host, call_id),
        -- A request is linked to the call that submitted it and to those that wrote its data: it counts once.
        requests AS (SELECT host, coalesce(i.call_id, l.root_id) AS call_id, req_id,
                            greatest(sum(l.bytes) FILTER (how = 'writeback'), sum(l.bytes) FILTER (how <> 'writeback')) AS b
-                    FROM block_links l JOIN block b USING (host, req_id) LEFT JOIN v_inside i USING (host, span_id)
+                    FROM block_links l JOIN block b USING (host, req_id) LEFT JOIN inside i USING (host, span_id)
                     WHERE b.upper_dev IS NULL GROUP BY 1, 2, req_id),
        device AS (SELECT host, call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY host, call_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
