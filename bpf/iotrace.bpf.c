@@ -24,6 +24,7 @@
 #include "path.h"
 #include "stream.h"
 #include "call.h"
+#include "access.h"
 #include "sum.h"
 #include "detail.h"
 #include "words.h"
@@ -113,7 +114,7 @@ _Static_assert(sizeof(struct iot_operation) == 112, "operation");
 _Static_assert(sizeof(struct iot_cache) == 48, "page cache");
 _Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
 _Static_assert(sizeof(struct iot_kept) == 136, "a call that was remembered");
-_Static_assert(sizeof(struct iot_sum_key) == 24, "what a sum is about");
+_Static_assert(sizeof(struct iot_sum_key) == 32, "what a sum is about");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
 _Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");
 _Static_assert(sizeof(struct iot_stopped) == 80 + 32 * 72 + 32 * 16 + 64 * 8 && IOT_OPEN_MAX == IOT_DEPTH,

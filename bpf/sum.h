@@ -3,15 +3,14 @@
 #ifndef IOT_SUM_H
 #define IOT_SUM_H
 
-#define IOT_SIZES	10 /* of reads and writes, as Darshan has them */
-#define IOT_TIMES	32 /* powers of two */
-#define IOT_TIME_FIRST	6  /* the first one ends at 2^7 ns */
-#define IOT_COMMON	4
-#define IOT_BLOCK_OPS	16
-#define IOT_BUCKETS	252 /* src/correlate/hist.rs: 4 to a power of two */
-#define IOT_BUCKET_BITS 2
-#define IOT_ALIGNED	4096
-#define IOT_TRIES	4
+#define IOT_SIZES	 10 /* of reads and writes, as Darshan has them */
+#define IOT_COMMON	 4
+#define IOT_BLOCK_OPS	 16
+#define IOT_BUCKETS	 252 /* src/correlate/hist.rs: 4 to a power of two */
+#define IOT_BUCKET_BITS	 2
+#define IOT_TIME_BUCKETS 180 /* of them, those of what is below 2^IOT_DUR_BITS ns */
+#define IOT_ALIGNED	 4096
+#define IOT_TRIES	 4
 
 /* The values that are there most often: the first few that came, and how many others did. */
 struct iot_common {
@@ -22,38 +21,45 @@ struct iot_common {
 
 /*
  * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks took. Each
- * number that a call adds to costs time: how many calls there were is what `by_time` comes to, and of what was asked for and of
- * exclusive time only the difference to what most calls have is kept.
+ * number that a call adds to costs time: how many calls there were, and how many in each power of two, is what `by_time` comes
+ * to, and of what was asked for and of exclusive time only the difference to what most calls have is kept.
+ *
+ * The sum of one thread's calls has no other writer, and needs no atomic additions. In it a read or write whose size is one of
+ * `sizes` is counted there only: how many bytes those are, and in which bins, follows from it.
  */
 struct iot_sum {
-	u64 nested; /* calls inside others of their layer */
-	u64 errors;
-	u64 unknown; /* successful reads and writes of which it is not known how much they moved */
-	u64 bytes;
-	u64 missing; /* so much more than `bytes` was asked for; below zero where more was moved */
 	u64 time;
-	u64 inner;	/* of it, in calls inside */
-	u64 nested_own; /* exclusive time of nested calls */
 	u64 max;
-	u64 max_at;   /* when that began */
-	u64 first;    /* when the first one began; 0: there was none */
-	u64 last;     /* when the last one ended */
-	u64 end;      /* one behind the last byte of the file that was read or written */
-	u64 skipping; /* further on in the file, but not right behind the last one */
+	u64 first; /* when the first one began; 0: there was none */
+	u64 last;  /* when the last one ended */
+	u64 end;   /* one behind the last byte of the file that was read or written */
+	u64 mark;  /* of one thread's sum: of its file in iot_accesses; 0: not looked up yet */
 	u64 consecutive;
+	struct iot_common sizes;
+	u32 place; /* where that is */
+	u32 pad;
+	u64 bytes;
+	u64 missing;	/* so much more than what was moved was asked for; below zero where more was moved */
+	u64 inner;	/* of `time`, in calls inside */
+	u64 max_at;	/* when the longest began */
+	u64 nested;	/* calls inside others of their layer */
+	u64 nested_own; /* exclusive time of nested calls */
+	u64 errors;
+	u64 unknown;  /* successful reads and writes of which it is not known how much they moved */
+	u64 skipping; /* further on in the file, but not right behind the last one */
 	u64 switches; /* from reading to writing, or back */
 	u64 unaligned;
 	u64 miss;
 	u64 ahead;
 	u64 waited; /* because too much is dirty; requests: from queue to issue */
-	struct iot_common sizes;
 	struct iot_common strides;
 	u32 by_size[IOT_SIZES];
-	u32 by_time[IOT_TIMES];
+	u32 by_time[IOT_TIME_BUCKETS];
 };
 
 struct iot_sum_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
 	/* no types: Linux before 6.3 takes no other tables in its place that do not tell theirs */
 	__uint(key_size, sizeof(struct iot_sum_key));
@@ -68,6 +74,27 @@ struct {
 	__array(values, struct iot_sum_map);
 } iot_sums SEC(".maps");
 
+/*
+ * Requests end in interrupts, where the kernel has memory for one or two new entries only: these tables have theirs from the
+ * start. Which of them is in use changes with iot_sums.
+ */
+struct iot_request_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct iot_sum_key);
+	__type(value, struct iot_sum);
+};
+
+struct iot_request_map iot_request_sums SEC(".maps");
+struct iot_request_map iot_request_sums_too SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} iot_request_turn SEC(".maps");
+
 /* What found no room there, by row: never emptied. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -81,27 +108,13 @@ struct iot_counts {
 	u32 size[IOT_BUCKETS];
 };
 
-/* By row; never emptied. */
+/* By row, of calls that are in no sum, or whose size is none of the sum's `sizes`; never emptied. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct iot_counts);
 } iot_hists SEC(".maps");
-
-/* How a process goes through a file, in calls of one layer: `row` of the key is the layer. */
-struct iot_access {
-	u64 last[2]; /* the last byte that was read, and written */
-	u32 did;     /* what was done last: 1 read, 2 write */
-	u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct iot_sum_key);
-	__type(value, struct iot_access);
-} iot_accesses SEC(".maps");
 
 struct iot_opener_key {
 	u64 handle;
@@ -118,7 +131,6 @@ struct {
 } iot_openers SEC(".maps");
 
 const volatile struct iot_sum iot_no_sum = {};
-const volatile struct iot_access iot_no_access = {};
 
 /*
  * Of a number below 2^63. Without branches: the verifier would follow every way through them, which are many together.
@@ -138,17 +150,33 @@ static __always_inline u32 iot_log2(u64 v)
 	return n;
 }
 
-static __always_inline void iot_add(u64 *to, u64 n)
+/* `shared`: other programs may add to it at the same time. */
+static __always_inline void iot_add(u64 *to, u64 n, bool shared)
 {
-	if (n)
+	if (!shared)
+		*to += n;
+	else if (n)
 		__sync_fetch_and_add(to, n);
 }
 
+static __always_inline void iot_count(u32 *to, bool shared)
+{
+	if (shared)
+		__sync_fetch_and_add(to, 1);
+	else
+		*to += 1;
+}
+
 /* Returns whether it was less. */
-static __always_inline bool iot_raise(u64 *at, u64 v)
+static __always_inline bool iot_raise(u64 *at, u64 v, bool shared)
 {
 	u64 old = *at;
 
+	if (!shared) {
+		if (old < v)
+			*at = v;
+		return old < v;
+	}
 	for (u32 i = 0; i < IOT_TRIES && old < v; i++) {
 		u64 seen = __sync_val_compare_and_swap(at, old, v);
 
@@ -160,10 +188,15 @@ static __always_inline bool iot_raise(u64 *at, u64 v)
 }
 
 /* 0 stands for nothing. */
-static __always_inline void iot_lower(u64 *at, u64 v)
+static __always_inline void iot_lower(u64 *at, u64 v, bool shared)
 {
 	u64 old = *at;
 
+	if (!shared) {
+		if (!old || old > v)
+			*at = v;
+		return;
+	}
 	for (u32 i = 0; i < IOT_TRIES && (!old || old > v); i++) {
 		u64 seen = __sync_val_compare_and_swap(at, old, v);
 
@@ -173,19 +206,23 @@ static __always_inline void iot_lower(u64 *at, u64 v)
 	}
 }
 
-static __always_inline void iot_common_add(struct iot_common *c, u64 v)
+/* Returns whether the value is one of those that are counted by themselves. */
+static __always_inline bool iot_common_add(struct iot_common *c, u64 v, bool shared)
 {
 	for (u32 i = 0; i < IOT_COMMON; i++) {
 		u64 known = c->value[i];
 
-		if (!known)
+		if (!known && shared)
 			known = __sync_val_compare_and_swap(&c->value[i], 0, v + 1) ?: v + 1;
+		else if (!known)
+			known = c->value[i] = v + 1;
 		if (known == v + 1) {
-			__sync_fetch_and_add(&c->n[i], 1);
-			return;
+			iot_count(&c->n[i], shared);
+			return true;
 		}
 	}
-	__sync_fetch_and_add(&c->others, 1);
+	iot_add(&c->others, 1, shared);
+	return false;
 }
 
 /* Up to 100 bytes, 1, 10 and 100 KiB, 1, 4, 10 and 100 MiB, 1 GiB, and more: the bins of Darshan (darshan-common.h). */
@@ -207,21 +244,15 @@ static __always_inline u32 iot_bucket(u64 v)
 	return ((shift + 1) << IOT_BUCKET_BITS) + (u32)(v >> shift) - (1 << IOT_BUCKET_BITS);
 }
 
-/* The sum to add to: its own, or that of what there is no room for. */
-static __always_inline struct iot_sum *iot_sum_of(struct iot_sum_key *key)
+/* The sum of this key in the table in use; none when there is no room for it. */
+static __always_inline struct iot_sum *iot_sum_in(void *sums, struct iot_sum_key *key)
 {
-	u32 zero = 0, row = key->row;
-	void *sums = bpf_map_lookup_elem(&iot_sums, &zero);
-	struct iot_sum *sum;
+	struct iot_sum *sum = bpf_map_lookup_elem(sums, key);
 
-	if (!sums)
-		return NULL;
-	sum = bpf_map_lookup_elem(sums, key);
 	if (sum)
 		return sum;
 	bpf_map_update_elem(sums, key, (void *)&iot_no_sum, BPF_NOEXIST);
-	sum = bpf_map_lookup_elem(sums, key);
-	return sum ?: bpf_map_lookup_elem(&iot_rests, &row);
+	return bpf_map_lookup_elem(sums, key);
 }
 
 /* How long calls of a row take, where it is known only of calls that are told. */
@@ -234,30 +265,34 @@ static __always_inline void iot_count_time(u32 row, u64 time)
 		__sync_fetch_and_add(&counts->time[bucket], 1);
 }
 
-static __always_inline void iot_sum_time(struct iot_sum *sum, u32 row, u64 start, u64 time)
+static __always_inline void iot_sum_time(struct iot_sum *sum, u64 start, u64 time, bool shared)
 {
-	u32 n = iot_log2(time | 1);
+	u32 bucket = iot_bucket(time);
 
-	n = n < IOT_TIME_FIRST ? 0 : n - IOT_TIME_FIRST;
-	if (n >= IOT_TIMES)
-		n = IOT_TIMES - 1;
-	__sync_fetch_and_add(&sum->by_time[n], 1);
-	iot_add(&sum->time, time);
-	if (iot_raise(&sum->max, time))
+	if (bucket >= IOT_TIME_BUCKETS)
+		bucket = IOT_TIME_BUCKETS - 1;
+	iot_count(&sum->by_time[bucket], shared);
+	iot_add(&sum->time, time, shared);
+	if (iot_raise(&sum->max, time, shared))
 		sum->max_at = start;
-	iot_lower(&sum->first, start);
-	iot_raise(&sum->last, start + time);
-	iot_count_time(row, time);
+	iot_lower(&sum->first, start, shared);
+	iot_raise(&sum->last, start + time, shared);
 }
 
-static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes)
+/* So many bytes were moved. What is not among the sum's `sizes`, or may change while it is read, is added up here. */
+static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes, bool moves, bool shared)
 {
-	struct iot_counts *counts = bpf_map_lookup_elem(&iot_hists, &row);
-	u32 n = iot_size_class(bytes), bucket = iot_bucket(bytes);
+	struct iot_counts *counts;
+	u32 n, bucket;
 
+	if (moves && iot_common_add(&sum->sizes, bytes, shared) && !shared)
+		return;
+	counts = bpf_map_lookup_elem(&iot_hists, &row);
+	n = iot_size_class(bytes);
+	bucket = iot_bucket(bytes);
 	if (n < IOT_SIZES)
-		__sync_fetch_and_add(&sum->by_size[n], 1);
-	iot_add(&sum->bytes, bytes);
+		iot_count(&sum->by_size[n], shared);
+	iot_add(&sum->bytes, bytes, shared);
 	if (counts && bucket < IOT_BUCKETS)
 		__sync_fetch_and_add(&counts->size[bucket], 1);
 }
@@ -266,71 +301,76 @@ static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes
  * How a read or write lies to the one before. The meaning is that of Darshan's POSIX module (darshan-posix.c): the last byte of
  * a file that was never touched is its first.
  */
-static __always_inline int iot_sum_place(struct iot_sum *sum, struct iot_sum_key *key, u64 off, u64 bytes, u32 writes)
+static __always_inline void iot_sum_place(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
+					  u32 writes, bool shared)
 {
-	struct iot_access *x;
-	u64 last;
+	u64 off = c->off, last;
 
-	if (!sum || !key)
-		return 0;
-	x = bpf_map_lookup_elem(&iot_accesses, key);
-	if (!x) {
-		bpf_map_update_elem(&iot_accesses, key, (void *)&iot_no_access, BPF_NOEXIST);
-		x = bpf_map_lookup_elem(&iot_accesses, key);
-		if (!x)
-			return 0;
-	}
 	writes &= 1;
 	last = x->last[writes];
 	if (off == last + 1) {
-		__sync_fetch_and_add(&sum->consecutive, 1);
+		iot_add(&sum->consecutive, 1, shared);
 	} else if (off > last) {
-		__sync_fetch_and_add(&sum->skipping, 1);
+		iot_add(&sum->skipping, 1, shared);
 		if (last)
-			iot_common_add(&sum->strides, off - last - 1);
+			iot_common_add(&sum->strides, off - last - 1, shared);
 	}
 	x->last[writes] = off + bytes - 1;
 	if (x->did && x->did != 1 + writes)
-		__sync_fetch_and_add(&sum->switches, 1);
+		iot_add(&sum->switches, 1, shared);
 	x->did = 1 + writes;
+	x->used = c->start;
 	if (off % IOT_ALIGNED)
-		__sync_fetch_and_add(&sum->unaligned, 1);
-	iot_raise(&sum->end, off + bytes);
-	return 0;
+		iot_add(&sum->unaligned, 1, shared);
+	iot_raise(&sum->end, off + bytes, shared);
 }
 
-/* Adds a call that is over. `c` has its values; what they mean is that of src/correlate/call.rs. */
-__noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
+/* How its process went through the file, or handle, so far. That of one thread's sum is found again without a search. */
+static __always_inline struct iot_access *iot_sum_access(struct iot_sum *sum, struct iot_sum_key *key, u32 layer,
+							 bool shared)
 {
-	struct iot_sum_key key;
-	struct iot_sum *sum;
-	u64 bytes = 0, time;
+	u64 mark = shared ? 0 : sum->mark;
+	struct iot_access *x;
+	u32 place;
+
+	if (mark) {
+		x = iot_access_at(sum->place);
+		if (x && x->mark == mark)
+			return x;
+	} else {
+		mark = iot_mark_of(key, layer);
+	}
+	place = iot_access_find(mark);
+	if (!shared) {
+		sum->mark = mark;
+		sum->place = place;
+	}
+	return iot_access_at(place);
+}
+
+/* Adds a call that is over to a sum. `c` has its values; what they mean is that of src/correlate/call.rs. */
+static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key *key, struct iot_spec *s,
+				       struct iot_call *c, struct iot_sum *sum, bool shared)
+{
+	struct iot_access *x;
+	u64 bytes, time;
 	bool known;
 
-	/* the kernel checks such functions whether they are called or not: nothing is left of it where nothing is summed up */
-	if (!iot_cfg.aggregate || !m || !s || !c)
-		return 0;
-	key = m->key;
-	sum = iot_sum_of(&key);
-	if (!sum) {
-		iot_lost(IOT_P_MAP_FULL, s->layer);
-		return 0;
-	}
 	if (c->status < 0)
-		__sync_fetch_and_add(&sum->errors, 1);
+		iot_add(&sum->errors, 1, shared);
 	if (m->nested) {
-		__sync_fetch_and_add(&sum->nested, 1);
-		iot_add(&sum->nested_own, m->own);
-		return 0;
+		iot_add(&sum->nested, 1, shared);
+		iot_add(&sum->nested_own, m->own, shared);
+		return;
 	}
 	time = iot_net(c);
-	iot_add(&sum->inner, time > m->own ? time - m->own : 0);
-	iot_sum_time(sum, key.row, c->start, time);
-	iot_add(&sum->miss, m->miss);
-	iot_add(&sum->ahead, m->ahead);
-	iot_add(&sum->waited, m->waited);
+	iot_add(&sum->inner, time > m->own ? time - m->own : 0, shared);
+	iot_sum_time(sum, c->start, time, shared);
+	iot_add(&sum->miss, m->miss, shared);
+	iot_add(&sum->ahead, m->ahead, shared);
+	iot_add(&sum->waited, m->waited, shared);
 	if (s->sums != IOT_SUMS_ALL)
-		return 0;
+		return;
 	known = c->status >= 0 && c->flags & IOT_F_GOT;
 	bytes = c->got;
 	if (!known && c->status >= 0 && s->layer == IOT_LAYER_MPIIO && s->kind == IOT_WRITES && c->flags & IOT_F_LEN) {
@@ -340,29 +380,69 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 	}
 	/* what copies has no length of its own, and where a stream stands is none */
 	if (!(s->call & IOT_Y_COPIES) && s->len.how != IOT_STREAM_POS)
-		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0));
-	if (known)
-		iot_sum_size(sum, key.row, bytes);
-	if (!s->kind)
-		return 0;
+		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0), shared);
 	if (!known) {
-		if (c->status >= 0)
-			__sync_fetch_and_add(&sum->unknown, 1);
-		return 0;
+		if (s->kind && c->status >= 0)
+			iot_add(&sum->unknown, 1, shared);
+		return;
 	}
-	iot_common_add(&sum->sizes, bytes);
-	if (!bytes || !(c->flags & IOT_F_OFF) || key.what == IOT_SUM_NOTHING)
+	iot_sum_size(sum, key->row, bytes, s->kind, shared);
+	if (!s->kind || !bytes || !(c->flags & IOT_F_OFF) || key->what == IOT_SUM_NOTHING)
+		return;
+	x = iot_sum_access(sum, key, s->layer, shared);
+	if (x)
+		iot_sum_place(sum, x, c, bytes, s->kind == IOT_WRITES, shared);
+}
+
+/* Adds it to a sum that it does not have for itself: of no thread, or of all that found no room. */
+__noinline int iot_sum_shared(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
+{
+	struct iot_sum_key key;
+	struct iot_sum *sum;
+	u32 zero = 0, row;
+	void *sums;
+
+	/* the kernel checks such functions whether they are called or not: nothing is left of it where nothing is summed up */
+	if (!iot_cfg.aggregate || !m || !s || !c)
 		return 0;
-	key.row = s->layer;
-	iot_sum_place(sum, &key, c->off, bytes, s->kind == IOT_WRITES);
+	key = m->key;
+	row = key.row;
+	sums = key.thread ? NULL : bpf_map_lookup_elem(&iot_sums, &zero);
+	sum = sums ? iot_sum_in(sums, &key) : NULL;
+	if (!sum)
+		sum = bpf_map_lookup_elem(&iot_rests, &row);
+	if (sum)
+		iot_sum_up(m, &key, s, c, sum, true);
+	else
+		iot_lost(IOT_P_MAP_FULL, s->layer);
 	return 0;
 }
 
-/* Begins with a call of this row of which no more is known. */
-static __always_inline void iot_summing(struct iot_summing *m, u32 process, u32 row)
+/* Adds a call that is over in the thread that made it. */
+__noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_call *c)
+{
+	struct iot_sum_key key;
+	struct iot_sum *sum;
+	u32 zero = 0;
+	void *sums;
+
+	if (!iot_cfg.aggregate || !m || !s || !c)
+		return 0;
+	key = m->key;
+	sums = bpf_map_lookup_elem(&iot_sums, &zero);
+	sum = sums ? iot_sum_in(sums, &key) : NULL;
+	if (!sum)
+		return iot_sum_shared(m, s, c);
+	iot_sum_up(m, &key, s, c, sum, false);
+	return 0;
+}
+
+/* Begins with a call of this row of which no more is known. Thread 0: it is added where it may be that of any. */
+static __always_inline void iot_summing(struct iot_summing *m, u32 process, u32 thread, u32 row)
 {
 	__builtin_memset(m, 0, sizeof(*m));
 	m->key.process = process;
+	m->key.thread = thread;
 	m->key.row = row;
 }
 
@@ -385,7 +465,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	m = &t->sum;
 	e = &t->made;
 	time = iot_net(&e->call);
-	iot_summing(m, t->process, f->spec);
+	iot_summing(m, t->process, t->thread, f->spec);
 	if (e->call.type == IOT_T_SYSCALL) {
 		if (e->call.flags & IOT_F_FILE)
 			iot_sum_file(m, e->ino, e->dev, e->generation);
@@ -437,33 +517,33 @@ static __always_inline void iot_spent(struct iot_task *t, u64 time)
 static __always_inline void iot_sum_request(struct iot_req *r)
 {
 	struct iot_sum_key key = {.what = IOT_SUM_DEVICE, .a = r->dev, .process = IOT_NOT_KNOWN};
-	u32 op = r->cmd_flags & 0xff, pid = r->pid;
+	u32 op = r->cmd_flags & 0xff, pid = r->pid, zero = 0, row;
 	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &pid);
+	u32 *turn = bpf_map_lookup_elem(&iot_request_turn, &zero);
 	struct iot_sum *sum;
 
-	key.row = iot_cfg.rows + (op < IOT_BLOCK_OPS ? op : IOT_BLOCK_OPS - 1);
+	row = iot_cfg.rows + (op < IOT_BLOCK_OPS ? op : IOT_BLOCK_OPS - 1);
+	key.row = row;
 	if (target)
 		key.process = target->process;
-	sum = iot_sum_of(&key);
+	sum = iot_sum_in(turn && *turn ? &iot_request_sums_too : &iot_request_sums, &key);
+	if (!sum)
+		sum = bpf_map_lookup_elem(&iot_rests, &row);
 	if (!sum) {
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 		return;
 	}
 	if (r->upper_dev) { /* it is counted where it was handed down */
-		__sync_fetch_and_add(&sum->nested, 1);
+		iot_add(&sum->nested, 1, true);
 		return;
 	}
-	iot_sum_time(sum, key.row, r->issued, r->completed - r->issued);
-	iot_add(&sum->inner, r->completed - r->issued); /* no thread spends it */
-	iot_add(&sum->waited, r->issued > r->queued ? r->issued - r->queued : 0);
-	if (r->status) {
-		__sync_fetch_and_add(&sum->errors, 1);
-		return;
-	}
-	if (op <= 1) {
-		iot_sum_size(sum, key.row, r->bytes);
-		iot_common_add(&sum->sizes, r->bytes);
-	}
+	iot_sum_time(sum, r->issued, r->completed - r->issued, true);
+	iot_add(&sum->inner, r->completed - r->issued, true); /* no thread spends it */
+	iot_add(&sum->waited, r->issued > r->queued ? r->issued - r->queued : 0, true);
+	if (r->status)
+		iot_add(&sum->errors, 1, true);
+	else if (op <= 1)
+		iot_sum_size(sum, row, r->bytes, true, true);
 }
 
 #endif

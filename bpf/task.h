@@ -110,6 +110,8 @@ struct iot_sum_key {
 	u32 process; /* IOT_NOT_KNOWN: nobody that is traced */
 	u16 row;
 	u16 what;
+	u32 thread; /* the only one that adds to it; 0: any */
+	u32 pad;
 };
 
 /* A call that is to be summed up, and what its record does not say. */

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::HashMap;
 use super::demoted::Estimate;
 use super::rows::{FileRollup, Row, Span};
-use crate::event::{Figures, SIZES, TIMES};
+use crate::event::{Figures, size_class, time_bin};
 use crate::words::{Kind, Layer};
 
 /// How long rows collect before they are written, and how long the handles of what has ended are remembered: longer than sums
@@ -15,8 +15,6 @@ const KEPT_NS: i64 = 10_000_000_000;
 /// Values of which it is counted how often they were there, in a period; the most frequent are written.
 const VALUES: usize = 32;
 const WRITTEN: usize = 4;
-/// The first bin of durations ends at 2^(this + 1) ns.
-const TIME_FIRST: u32 = 6;
 
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -183,7 +181,7 @@ fn figures(span: &Span, t0: u64) -> Figures {
         waited: span.throttle_ns.map_or(0, count),
         ..own
     };
-    f.by_time[(time | 1).ilog2().saturating_sub(TIME_FIRST).min(TIMES as u32 - 1) as usize] = 1;
+    f.by_time[time_bin(time)] = 1;
     if let Some(bytes) = bytes {
         f.by_size[size_class(bytes)] = 1;
         if moves {
@@ -207,12 +205,6 @@ pub fn estimated(estimate: &Estimate, until: u64) -> Figures {
         }
     }
     f
-}
-
-/// The bins of Darshan (darshan-common.h, `DARSHAN_BUCKET_INC`).
-fn size_class(bytes: u64) -> usize {
-    const ENDS: [u64; SIZES - 1] = [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30];
-    ENDS.iter().position(|end| bytes <= *end).unwrap_or(SIZES - 1)
 }
 
 fn merge(to: &mut Figures, f: &Figures) {

@@ -6,8 +6,25 @@ use super::FileKey;
 pub const SIZES: usize = 10;
 pub const TIMES: usize = 32;
 
+/// The first bin of durations ends at 2^(this + 1) ns.
+const TIME_FIRST: u32 = 6;
+
 /// Buckets of the histograms of the kernel side (`IOT_BUCKETS`): those of the table.
 pub const BUCKETS: usize = 252;
+
+/// Counts by bucket, of durations and of sizes.
+pub type Histograms = [[u32; BUCKETS]; 2];
+
+/// The bin of a size. They are those of Darshan (darshan-common.h, `DARSHAN_BUCKET_INC`).
+pub fn size_class(bytes: u64) -> usize {
+    const ENDS: [u64; SIZES - 1] = [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30];
+    ENDS.iter().position(|end| bytes <= *end).unwrap_or(SIZES - 1)
+}
+
+/// The bin of a duration.
+pub fn time_bin(ns: u64) -> usize {
+    ((ns | 1).ilog2().saturating_sub(TIME_FIRST) as usize).min(TIMES - 1)
+}
 
 /// What a sum is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,11 @@
 #![allow(unsafe_code)]
 
 use super::{
-    About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Kept, Message,
-    Operation, Replied, Reply, Request, Said, Sighting, TextKind, Wanted, Written,
+    About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Histograms, Kept,
+    Message, Operation, Replied, Reply, Request, Said, Sighting, TIMES, TextKind, Wanted, Written, size_class,
+    time_bin,
 };
+use crate::correlate::hist::{TABLE_BITS, bounds, bucket};
 use crate::loader::calibrate::{Fixed, Library};
 use crate::skel::types as t;
 use plain::Plain;
@@ -93,8 +95,9 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
     plain::from_bytes(bytes).ok()
 }
 
-/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices.
-pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32)> {
+/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices. And is it of
+/// one thread alone?
+pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;
     let about = match t::iot_about_what(u32::from(key.what)) {
         t::iot_about_what::IOT_SUM_FILE => {
@@ -107,7 +110,7 @@ pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32)> {
         t::iot_about_what::IOT_SUM_DEVICE => About::Device(key.a as u32),
         _ => About::Nothing,
     };
-    Some((about, (key.process != NOBODY).then_some(key.process), u32::from(key.row)))
+    Some((about, (key.process != NOBODY).then_some(key.process), u32::from(key.row), key.thread != 0))
 }
 
 /// What hooks cost, as the kernel side has it.
@@ -128,20 +131,38 @@ pub const fn sum_sizes() -> (u32, u32) {
     (size_of::<t::iot_sum_key>() as u32, size_of::<t::iot_sum>() as u32)
 }
 
-/// The figures of a sum.
-pub fn figures(bytes: &[u8]) -> Option<Figures> {
+/// No calls.
+pub const NO_COUNTS: Histograms = [[0; BUCKETS]; 2];
+
+/// The figures of a sum, and its calls by bucket of their durations and sizes. In that of one thread `alone` the most frequent sizes
+/// are in no other figure; of other sums, and of all sizes that are not among them, `Counts` has the buckets.
+pub fn figures(bytes: &[u8], alone: bool) -> Option<(Figures, Histograms)> {
     let s: t::iot_sum = value(bytes)?;
-    let common = |c: &t::iot_common| {
+    let common = |c: &t::iot_common| -> Vec<(u64, u64)> {
         let told = c.value.iter().zip(c.n).filter(|(value, n)| **value > 0 && *n > 0);
         told.map(|(value, n)| (value - 1, u64::from(n))).collect()
     };
-    Some(Figures {
-        calls: s.by_time.iter().map(|n| u64::from(*n)).sum(),
+    let mut counts = NO_COUNTS;
+    let mut by_time = [0; TIMES];
+    for (bucket, n) in s.by_time.into_iter().enumerate() {
+        counts[0][bucket] = n;
+        by_time[time_bin(bounds::<TABLE_BITS>(bucket).0)] += u64::from(n);
+    }
+    let sizes = common(&s.sizes);
+    let mut bytes = s.bytes;
+    let mut by_size = s.by_size.map(u64::from);
+    for (size, n) in sizes.iter().filter(|_| alone) {
+        bytes = bytes.wrapping_add(size.wrapping_mul(*n));
+        by_size[size_class(*size)] += n;
+        counts[1][bucket::<TABLE_BITS>(*size)] += *n as u32;
+    }
+    let figures = Figures {
+        calls: by_time.iter().sum(),
         nested: s.nested,
         errors: s.errors,
         unknown: s.unknown,
-        bytes: s.bytes,
-        asked: s.bytes.wrapping_add(s.missing),
+        bytes,
+        asked: bytes.wrapping_add(s.missing),
         time: s.time,
         own: s.time.saturating_sub(s.inner).saturating_add(s.nested_own),
         max: s.max,
@@ -156,18 +177,19 @@ pub fn figures(bytes: &[u8]) -> Option<Figures> {
         miss: s.miss,
         ahead: s.ahead,
         waited: s.waited,
-        sizes: common(&s.sizes),
+        sizes,
         other_sizes: s.sizes.others,
         strides: common(&s.strides),
         other_strides: s.strides.others,
-        by_size: s.by_size.map(u64::from),
-        by_time: s.by_time.map(u64::from),
+        by_size,
+        by_time,
         error: None,
-    })
+    };
+    Some((figures, counts))
 }
 
 /// Counts by bucket of durations and of sizes.
-pub fn counts(bytes: &[u8]) -> Option<[[u32; BUCKETS]; 2]> {
+pub fn counts(bytes: &[u8]) -> Option<Histograms> {
     value::<t::iot_counts>(bytes).map(|c| [c.time, c.size])
 }
 
@@ -198,7 +220,7 @@ const _: () = assert!(size_of::<t::iot_operation>() == 112);
 const _: () = assert!(size_of::<t::iot_cache>() == 48);
 const _: () = assert!(size_of::<t::iot_inner>() == 32);
 const _: () = assert!(size_of::<t::iot_kept>() == 136);
-const _: () = assert!(size_of::<t::iot_sum_key>() == 24);
+const _: () = assert!(size_of::<t::iot_sum_key>() == 32);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 const _: () = assert!(size_of::<t::iot_reply>() == 88);
 

@@ -164,6 +164,9 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
     if options.aggregate {
         maps.iot_rests.set_max_entries(ops).context("table of sums")?;
         maps.iot_hists.set_max_entries(ops).context("table of histograms")?;
+        for map in [&mut maps.iot_request_sums, &mut maps.iot_request_sums_too] {
+            map.set_max_entries(sums::REQUEST_ENTRIES).context("table of sums")?;
+        }
     } else {
         for map in [&mut maps.iot_accesses, &mut maps.iot_openers] {
             map.set_max_entries(1).context("table of sums")?;
