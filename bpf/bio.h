@@ -57,24 +57,23 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 {
 	struct kiocb *kiocb = iot_bio_kiocb(bio);
 	struct iot_op_key key = {};
-	struct iot_op *op;
+	u64 complete;
 
 	if (!kiocb)
 		return iot_task_operation(t);
+	complete = (u64)IOT_READ(kiocb, ki_complete);
+	if (!complete)
+		return NULL; /* somebody waits for it */
 	/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
 	key.object = (u64)kiocb;
-	op = bpf_map_lookup_elem(&iot_ops, &key);
-	if (op)
-		return op;
-	if ((u64)IOT_READ(kiocb, ki_complete) == iot_symbols.aio_complete_rw) {
+	if (complete == iot_symbols.aio_complete_rw) {
 		struct aio_kiocb *aio = (void *)kiocb; /* begins with it, too (fs/aio.c) */
 
 		key.object = IOT_READ(aio, ki_res.obj);
 		key.context = IOT_READ(aio, ki_ctx, user_id);
 		key.process = t->process;
-		return bpf_map_lookup_elem(&iot_ops, &key);
 	}
-	return NULL;
+	return bpf_map_lookup_elem(&iot_ops, &key);
 }
 
 /*

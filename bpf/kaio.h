@@ -16,7 +16,9 @@
 #define IOT_NR_IO_PGETEVENTS 333
 
 #define IOT_AIO_MAX	     65536	/* as many as there is room for */
+#define IOT_RING_GAPS	     (1U << 31) /* some event of the ring could not be read */
 #define AIO_RING_MAGIC	     0xa10a10a1 /* fs/aio.c */
+#define EEXIST		     17
 
 /* Opcode of a control block -> row of the catalog + 1. */
 const volatile u16 iot_aio_rows[IOT_OPCODES] = {};
@@ -58,7 +60,7 @@ struct iot_context {
 	u32 pad;
 };
 
-/* Contexts, and up to where their rings were read. */
+/* Contexts, and up to where their rings were read. IOT_RING_GAPS: not whole. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -73,17 +75,19 @@ struct {
 struct iot_kaio {
 	struct iot_op_key key;
 	struct iot_end end;
-	struct iot_io_event event;
 	struct iot_context context;
-	struct iot_aio_ring ring;
-	struct iot_op op;
-	struct iot_iocb cb;
 	/* Events that are read, one behind the other or around a ring. */
 	u64 at;
 	u32 next;
 	u32 nr; /* of the ring; 0: there is none */
 	u32 left;
 	u32 tail;
+	u32 gaps; /* IOT_RING_GAPS */
+	u32 pad;  /* what follows is not cleared */
+	struct iot_io_event event;
+	struct iot_aio_ring ring;
+	struct iot_op op;
+	struct iot_iocb cb;
 };
 
 struct iot_blocks {
@@ -103,7 +107,7 @@ static __always_inline struct iot_kaio *iot_kaio(struct iot_task *t, u64 context
 		return NULL;
 	}
 	k = (void *)scratch->bytes;
-	__builtin_memset(k, 0, sizeof(*k));
+	__builtin_memset(k, 0, __builtin_offsetof(struct iot_kaio, pad));
 	k->key.context = k->context.address = context;
 	k->key.process = k->context.process = t->process;
 	k->end.off = -1;
@@ -122,39 +126,51 @@ static long iot_events_step(u64 i, struct iot_blocks *x)
 	if (k->nr && k->next >= k->nr)
 		k->next = 0;
 	/* A part of a ring that is not in memory was not read by the program either. */
-	if (bpf_probe_read_user(&k->event, sizeof(k->event), (void *)at))
+	if (bpf_probe_read_user(&k->event, sizeof(k->event), (void *)at)) {
+		k->gaps = IOT_RING_GAPS;
 		return 0;
+	}
 	k->key.object = k->event.obj;
 	k->end.result = k->event.res;
 	iot_op_end(&k->key, &k->end);
 	return 0;
 }
 
-/* What has become complete since this was asked last, and was not told by a call. */
-static __noinline void iot_ring_read(struct iot_kaio *kaio)
+/*
+ * What has become complete since this was asked last, by a call or not. False when not all of that could be read: then what
+ * a call gives the program has to be looked at, too. Nothing is overwritten before it is looked at: that takes submissions,
+ * and each of them looks first.
+ */
+static __noinline bool iot_ring_read(struct iot_kaio *kaio)
 {
 	struct iot_blocks x = {.k = kaio};
 	struct iot_kaio *k = kaio;
+	bool inside;
 	u32 *seen;
 
 	if (!k)
-		return;
+		return false;
 	if (bpf_probe_read_user(&k->ring, sizeof(k->ring), (void *)k->context.address) ||
 	    k->ring.magic != AIO_RING_MAGIC)
-		return;
+		return false;
 	k->tail = k->ring.tail;
 	seen = bpf_map_lookup_elem(&iot_contexts, &k->context);
-	if (seen && k->ring.nr && *seen < k->ring.nr && k->tail < k->ring.nr) {
+	k->gaps = seen ? *seen & IOT_RING_GAPS : 0;
+	/* the first time: from what was not given to the program yet */
+	k->next = seen ? *seen & ~IOT_RING_GAPS : k->ring.head;
+	k->nr = k->ring.nr;
+	inside = k->next < k->nr && k->tail < k->nr;
+	if (inside) {
 		k->at = k->context.address + k->ring.header_length;
-		k->next = *seen;
-		k->nr = k->ring.nr;
-		k->left = k->tail >= *seen ? k->tail - *seen : k->ring.nr - *seen + k->tail;
+		k->left = k->tail >= k->next ? k->tail - k->next : k->nr - k->next + k->tail;
 		bpf_loop(IOT_AIO_MAX, iot_events_step, &x, 0);
 	}
+	k->tail |= k->gaps;
 	if (seen)
 		*seen = k->tail;
 	else if (bpf_map_update_elem(&iot_contexts, &k->context, &k->tail, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+	return inside && seen && !k->gaps;
 }
 
 static long iot_submit_step(u64 i, struct iot_blocks *x)
@@ -162,6 +178,7 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	struct iot_kaio *k = x->k;
 	struct iot_spec *s;
 	struct file *file;
+	long err;
 	u16 row;
 
 	if (i >= x->nr)
@@ -171,12 +188,11 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	if (bpf_probe_read_user(&k->key.object, sizeof(k->key.object), (void *)(x->list + i * 8)) ||
 	    bpf_probe_read_user(&k->cb, sizeof(k->cb), (void *)k->key.object))
 		return 1;
-	if (bpf_map_lookup_elem(&iot_ops, &k->key))
-		iot_uring_unseen(&k->key, bpf_ktime_get_ns());
 	row = k->cb.opcode < IOT_OPCODES ? iot_aio_rows[k->cb.opcode & (IOT_OPCODES - 1)] : 0;
 	s = row ? iot_spec_of(--row) : NULL;
 	file = iot_fd_file(bpf_get_current_task_btf(), k->cb.fd);
 	if (!s || (file && !iot_op_file(&k->op, file))) {
+		iot_uring_unseen(&k->key, bpf_ktime_get_ns());
 		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
 		return 0;
 	}
@@ -196,7 +212,12 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 		k->op.len = k->cb.nbytes;
 		k->op.flags |= IOT_F_LEN;
 	}
-	if (bpf_map_update_elem(&iot_ops, &k->key, &k->op, BPF_ANY))
+	err = bpf_map_update_elem(&iot_ops, &k->key, &k->op, BPF_NOEXIST);
+	if (err == -EEXIST) {
+		iot_uring_unseen(&k->key, k->op.start);
+		err = bpf_map_update_elem(&iot_ops, &k->key, &k->op, BPF_ANY);
+	}
+	if (err)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
 	return 0;
 }
@@ -275,10 +296,13 @@ __noinline int iot_kaio_exit(struct iot_task *t, struct iot_frame *f, long id, l
 	case IOT_NR_IO_GETEVENTS:
 	case IOT_NR_IO_PGETEVENTS:
 		iot_kaio_now(k, t, f->seq, now);
+		/* what the program is given is in the ring, too */
+		if (iot_ring_read(k))
+			break;
 		k->at = f->a[3];
+		k->next = k->nr = 0;
 		k->left = ret;
 		bpf_loop(IOT_AIO_MAX, iot_events_step, &x, 0);
-		iot_ring_read(k);
 		break;
 	case IOT_NR_IO_DESTROY:
 		iot_sweep(t->process, f->a[0]);

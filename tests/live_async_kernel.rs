@@ -47,6 +47,8 @@ const JOBS: &[Job] = &[
     ),
     ("ring_one", "io_uring", "read", &[], &["io_uring.read"]),
     ("aio", "libaio", "randread", &["iodepth=16", "direct=1"], &["aio.pread"]),
+    // Its ring is longer than the page that is in memory.
+    ("aio_deep", "libaio", "randread", &["iodepth=128", "direct=1"], &["aio.pread"]),
     ("aio_cached", "libaio", "randrw", &["iodepth=16"], &["aio.pread", "aio.pwrite"]),
     ("aio_reaped", "libaio", "randread", &["iodepth=16", "direct=1", "userspace_reap"], &["aio.pread"]),
     (
