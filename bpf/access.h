@@ -19,9 +19,9 @@ struct iot_access_set {
 };
 
 /*
- * 131 072 of them, 5 MB: each in one of the places of a set that its mark says. Of a set that is full the one is forgotten that
- * was not used for the longest time. An array: a look-up is a comparison and a multiplication, and what was found once
- * can be found again by its place.
+ * 131 072 of them, 5 MB: each in one of the places of a set that its mark says. Of a set that is full the one is
+ * forgotten that was not used for the longest time. An array: a look-up is a comparison and a multiplication, and what
+ * was found once can be found again by its place.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

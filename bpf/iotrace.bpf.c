@@ -25,6 +25,7 @@
 #include "stream.h"
 #include "call.h"
 #include "access.h"
+#include "figure.h"
 #include "sum.h"
 #include "detail.h"
 #include "words.h"

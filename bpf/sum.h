@@ -3,29 +3,17 @@
 #ifndef IOT_SUM_H
 #define IOT_SUM_H
 
-#define IOT_SIZES	 10 /* of reads and writes, as Darshan has them */
-#define IOT_COMMON	 4
-#define IOT_BLOCK_OPS	 16
-#define IOT_BUCKETS	 252 /* src/correlate/hist.rs: 4 to a power of two */
-#define IOT_BUCKET_BITS	 2
-#define IOT_TIME_BUCKETS 180 /* of them, those of what is below 2^IOT_DUR_BITS ns */
-#define IOT_ALIGNED	 4096
-#define IOT_TRIES	 4
-
-/* The values that are there most often: the first few that came, and how many others did. */
-struct iot_common {
-	u64 value[IOT_COMMON]; /* plus 1; 0: none */
-	u32 n[IOT_COMMON];
-	u64 others;
-};
+#define IOT_BLOCK_OPS 16
+#define IOT_ALIGNED   4096
 
 /*
- * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks took. Each
- * number that a call adds to costs time: how many calls there were, and how many in each power of two, is what `by_time` comes
- * to, and of what was asked for and of exclusive time only the difference to what most calls have is kept.
+ * Of the outermost calls of their layer, but for `nested`, `errors` and `nested_own`. Times in ns, without what hooks
+ * took. Each number that a call adds to costs time: how many calls there were, and how many in each power of two, is
+ * what `by_time` comes to, and of what was asked for and of exclusive time only the difference to what most calls have
+ * is kept.
  *
- * The sum of one thread's calls has no other writer, and needs no atomic additions. In it a read or write whose size is one of
- * `sizes` is counted there only: how many bytes those are, and in which bins, follows from it.
+ * The sum of one thread's calls has no other writer, and needs no atomic additions. In it a read or write whose size is
+ * one of `sizes` is counted there only: how many bytes those are, and in which bins, follows from it.
  */
 struct iot_sum {
 	u64 time;
@@ -75,8 +63,8 @@ struct {
 } iot_sums SEC(".maps");
 
 /*
- * Requests end in interrupts, where the kernel has memory for one or two new entries only: these tables have theirs from the
- * start. Which of them is in use changes with iot_sums.
+ * Requests end in interrupts, where the kernel has memory for one or two new entries only: these tables have theirs
+ * from the start. Which of them is in use changes with iot_sums.
  */
 struct iot_request_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -132,118 +120,6 @@ struct {
 
 const volatile struct iot_sum iot_no_sum = {};
 
-/*
- * Of a number below 2^63. Without branches: the verifier would follow every way through them, which are many together.
- * (end - v) >> 63 is whether v is greater than end.
- */
-static __always_inline u32 iot_log2(u64 v)
-{
-	u32 n = 0;
-
-#pragma unroll
-	for (u32 bits = 32; bits; bits >>= 1) {
-		u64 more = ((((u64)1 << bits) - 1 - v) >> 63) * bits;
-
-		v >>= more;
-		n += more;
-	}
-	return n;
-}
-
-/* `shared`: other programs may add to it at the same time. */
-static __always_inline void iot_add(u64 *to, u64 n, bool shared)
-{
-	if (!shared)
-		*to += n;
-	else if (n)
-		__sync_fetch_and_add(to, n);
-}
-
-static __always_inline void iot_count(u32 *to, bool shared)
-{
-	if (shared)
-		__sync_fetch_and_add(to, 1);
-	else
-		*to += 1;
-}
-
-/* Returns whether it was less. */
-static __always_inline bool iot_raise(u64 *at, u64 v, bool shared)
-{
-	u64 old = *at;
-
-	if (!shared) {
-		if (old < v)
-			*at = v;
-		return old < v;
-	}
-	for (u32 i = 0; i < IOT_TRIES && old < v; i++) {
-		u64 seen = __sync_val_compare_and_swap(at, old, v);
-
-		if (seen == old)
-			return true;
-		old = seen;
-	}
-	return false;
-}
-
-/* 0 stands for nothing. */
-static __always_inline void iot_lower(u64 *at, u64 v, bool shared)
-{
-	u64 old = *at;
-
-	if (!shared) {
-		if (!old || old > v)
-			*at = v;
-		return;
-	}
-	for (u32 i = 0; i < IOT_TRIES && (!old || old > v); i++) {
-		u64 seen = __sync_val_compare_and_swap(at, old, v);
-
-		if (seen == old)
-			return;
-		old = seen;
-	}
-}
-
-/* Returns whether the value is one of those that are counted by themselves. */
-static __always_inline bool iot_common_add(struct iot_common *c, u64 v, bool shared)
-{
-	for (u32 i = 0; i < IOT_COMMON; i++) {
-		u64 known = c->value[i];
-
-		if (!known && shared)
-			known = __sync_val_compare_and_swap(&c->value[i], 0, v + 1) ?: v + 1;
-		else if (!known)
-			known = c->value[i] = v + 1;
-		if (known == v + 1) {
-			iot_count(&c->n[i], shared);
-			return true;
-		}
-	}
-	iot_add(&c->others, 1, shared);
-	return false;
-}
-
-/* Up to 100 bytes, 1, 10 and 100 KiB, 1, 4, 10 and 100 MiB, 1 GiB, and more: the bins of Darshan (darshan-common.h). */
-static __always_inline u32 iot_size_class(u64 bytes)
-{
-#define IOT_ABOVE(end) (((u64)(end)-bytes) >> 63)
-	return IOT_ABOVE(100) + IOT_ABOVE(1 << 10) + IOT_ABOVE(10 << 10) + IOT_ABOVE(100 << 10) + IOT_ABOVE(1 << 20) +
-	       IOT_ABOVE(4 << 20) + IOT_ABOVE(10 << 20) + IOT_ABOVE(100 << 20) + IOT_ABOVE(1 << 30);
-#undef IOT_ABOVE
-}
-
-static __always_inline u32 iot_bucket(u64 v)
-{
-	u32 shift;
-
-	if (v < 1 << IOT_BUCKET_BITS)
-		return v;
-	shift = iot_log2(v) - IOT_BUCKET_BITS;
-	return ((shift + 1) << IOT_BUCKET_BITS) + (u32)(v >> shift) - (1 << IOT_BUCKET_BITS);
-}
-
 /* The sum of this key in the table in use; none when there is no room for it. */
 static __always_inline struct iot_sum *iot_sum_in(void *sums, struct iot_sum_key *key)
 {
@@ -298,8 +174,8 @@ static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes
 }
 
 /*
- * How a read or write lies to the one before. The meaning is that of Darshan's POSIX module (darshan-posix.c): the last byte of
- * a file that was never touched is its first.
+ * How a read or write lies to the one before. The meaning is that of Darshan's POSIX module (darshan-posix.c): the last
+ * byte of a file that was never touched is its first.
  */
 static __always_inline void iot_sum_place(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
 					  u32 writes, bool shared)
@@ -325,7 +201,7 @@ static __always_inline void iot_sum_place(struct iot_sum *sum, struct iot_access
 	iot_raise(&sum->end, off + bytes, shared);
 }
 
-/* How its process went through the file, or handle, so far. That of one thread's sum is found again without a search. */
+/* How its process went through the file, or handle, so far. Of one thread's sum it is found again without a search. */
 static __always_inline struct iot_access *iot_sum_access(struct iot_sum *sum, struct iot_sum_key *key, u32 layer,
 							 bool shared)
 {
