@@ -95,8 +95,8 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
     plain::from_bytes(bytes).ok()
 }
 
-/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices. And is it of
-/// one thread alone?
+/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices.
+/// And is it of one thread alone?
 pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;
     let about = match t::iot_about_what(u32::from(key.what)) {
@@ -134,8 +134,9 @@ pub const fn sum_sizes() -> (u32, u32) {
 /// No calls.
 pub const NO_COUNTS: Histograms = [[0; BUCKETS]; 2];
 
-/// The figures of a sum, and its calls by bucket of their durations and sizes. In that of one thread `alone` the most frequent sizes
-/// are in no other figure; of other sums, and of all sizes that are not among them, `Counts` has the buckets.
+/// The figures of a sum, and its calls by bucket of their durations and sizes. In that of one thread `alone` the most
+/// frequent sizes are in no other figure; of other sums, and of all sizes that are not among them, `Counts` has the
+/// buckets.
 pub fn figures(bytes: &[u8], alone: bool) -> Option<(Figures, Histograms)> {
     let s: t::iot_sum = value(bytes)?;
     let common = |c: &t::iot_common| -> Vec<(u64, u64)> {
@@ -704,6 +705,29 @@ impl Decoder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_a_sum_of_one_thread_does_not_keep_follows_from_what_it_keeps() {
+        let mut sum: t::iot_sum = value(&[0; size_of::<t::iot_sum>()]).unwrap();
+        sum.sizes.value[..2].copy_from_slice(&[4097, 513]);
+        sum.sizes.n[..2].copy_from_slice(&[3, 2]);
+        // One of another size, and so much more than was moved was asked for.
+        (sum.sizes.others, sum.bytes, sum.missing) = (1, 10, 7);
+        sum.by_size[0] = 1;
+        sum.by_time[bucket::<TABLE_BITS>(1000)] = 5;
+        sum.by_time[bucket::<TABLE_BITS>(3)] = 1;
+        // SAFETY: `iot_sum` has no padding (bpf/sum.h), so that every byte of it is initialised.
+        let bytes = unsafe { plain::as_bytes(&sum) };
+        let (own, [durations, sizes]) = figures(bytes, true).unwrap();
+        let moved = 3 * 4096 + 2 * 512 + 10;
+        assert_eq!((own.calls, own.bytes, own.asked), (6, moved, moved + 7));
+        assert_eq!((own.by_size[..4].to_vec(), own.by_time[..4].to_vec()), (vec![1, 2, 3, 0], vec![1, 0, 0, 5]));
+        assert_eq!((durations[bucket::<TABLE_BITS>(1000)], sizes[bucket::<TABLE_BITS>(4096)]), (5, 3));
+        // Where others add to it at the same time, all is in it.
+        let (shared, [_, sizes]) = figures(bytes, false).unwrap();
+        assert_eq!((shared.bytes, shared.by_size[2], sizes), (10, 0, [0; BUCKETS]));
+        assert_eq!(shared.sizes, own.sizes);
+    }
 
     #[test]
     fn components_become_a_path() {

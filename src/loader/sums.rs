@@ -1,11 +1,13 @@
 //! Aggregate mode: a thread that takes the kernel side's sums once a second, each exactly once.
 //!
-//! There are two tables of sums of calls. The empty one is put in the place of the one in use; the kernel does so and waits until no
-//! program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read and emptied. Two tables
-//! of requests take turns with them: which one is in use changes just before, so that one wait is for both.
+//! There are two tables of sums of calls. The empty one is put in the place of the one in use; the kernel does so and
+//! waits until no program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read
+//! and emptied. Two tables of requests take turns with them: which one is in use changes just before, so that one wait
+//! is for both.
 //!
-//! Calls have a sum for each thread that makes them, to which nobody else adds. Those of a process are put together later
-//! (`correlate::sums`); what follows from other figures of a sum is worked out here, where it costs the calls nothing.
+//! Calls have a sum for each thread that makes them, to which nobody else adds. Those of a process are put together
+//! later (`correlate::sums`); what follows from other figures of a sum is worked out here, where it costs the calls
+//! nothing.
 
 use crate::event::{About, Counts, Event, Figures, Histograms, Sum, wire};
 use crate::loader::detail::Slow;
@@ -20,8 +22,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Entries of each table of calls. There is memory for those that are used, 2 KiB each: 128 MiB when all of both tables are. They
-/// are of threads and not of CPUs, of which a node may have hundreds: a table for each CPU would be as many times that.
+/// Entries of each table of calls. There is memory for those that are used, 2 KiB each: 128 MiB when all of both tables
+/// are. They are of threads and not of CPUs, of which a node may have hundreds: a table for each CPU would be as many
+/// times that.
 const ENTRIES: u32 = 32_768;
 /// Of each table of requests: by process, device and operation. Both have their 5 MB from the start.
 pub const REQUEST_ENTRIES: u32 = 2048;
