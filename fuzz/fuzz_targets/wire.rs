@@ -102,8 +102,8 @@ fn kind(row: &Row) -> String {
 
 fn sum(bytes: &[u8], time: u64) -> Option<Event> {
     let (key, figures) = bytes.split_at_checked(wire::sum_sizes().0 as usize)?;
-    let (about, process, row) = wire::sum_key(key)?;
-    let figures = wire::figures(figures)?;
+    let (about, process, row, alone) = wire::sum_key(key)?;
+    let (figures, _) = wire::figures(figures, alone)?;
     Some(Event::Sum(Box::new(Sum {
         time,
         from: time.saturating_sub(1_000_000_000),
