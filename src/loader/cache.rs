@@ -23,8 +23,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The file of this name. It counts until the next boot, which may number devices otherwise, for this very program, and
-    /// under the same further conditions. Nothing where these are not known.
+    /// The file of this name. It counts until the next boot, which may number devices otherwise, for this very
+    /// program, and under the same further conditions. Nothing where these are not known.
     pub fn new(name: &str, further: &dyn Debug) -> Option<Self> {
         let directory = std::env::var_os(OF_SERVICE).map_or_else(|| PathBuf::from(DIRECTORY), PathBuf::from);
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

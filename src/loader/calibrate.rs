@@ -207,8 +207,8 @@ fn open(store: &mut MaybeUninit<libbpf_rs::OpenObject>, tier: Option<LibTier>) -
     Ok(open)
 }
 
-/// What hooks cost here; library probes where they are attached in this way. Measured, unless several runs of the last hour
-/// have done so.
+/// What hooks cost here; library probes where they are attached in this way. Measured, unless three runs of the last
+/// hour have done so.
 ///
 /// # Errors
 /// When the kernel refuses the programs, which it does not where it allows a trace.

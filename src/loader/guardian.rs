@@ -80,7 +80,8 @@ pub fn start() -> Result<Guard> {
 }
 
 impl Guard {
-    /// Hands the guardian the listener that a process has as this descriptor, and files of which the tracer need not be asked.
+    /// Hands the guardian the listener that a process has as this descriptor, and files of which the tracer need not be
+    /// asked.
     ///
     /// # Errors
     /// When it cannot take it.

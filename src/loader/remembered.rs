@@ -1,5 +1,5 @@
-//! Executable files that have nothing to probe, remembered from run to run: most of what a program maps is such a file, and
-//! each of them would keep its process waiting for the tracer again.
+//! Executable files that have nothing to probe, remembered from run to run: most of what a program maps is such a
+//! file, and each of them would keep its process waiting for the tracer again.
 
 use crate::event::{FileKey, Written};
 use crate::loader::cache::Cache;
@@ -29,8 +29,8 @@ pub struct Version {
 }
 
 impl Version {
-    /// The file that a link of /proc leads to. The file system is not asked, which may not answer: what the kernel remembers
-    /// of the file is enough.
+    /// The file that a link of /proc leads to. The file system is not asked, which may not answer: what the kernel
+    /// remembers of the file is enough.
     pub fn at(link: &str) -> Option<Self> {
         statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::INO | StatxFlags::CTIME).ok().map(Self::from)
     }
