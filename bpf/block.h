@@ -8,7 +8,7 @@
 #define IOT_DEV(major, minor) ((u32)(major) << 20 | (u32)(minor))
 
 struct iot_queued {
-	u64 time;      /* 0: it was issued, or handed down from another device, and is not queued yet */
+	u64 time;      /* 0: it was handed down from another device and is not queued yet */
 	u64 inserted;  /* its request has been put into a scheduler; 0: not yet */
 	u64 allocated; /* and which one that is */
 	u64 upper_sector;
@@ -24,10 +24,7 @@ struct iot_queued {
 	u8 pad[5];
 };
 
-/*
- * Bios that were queued, by struct bio. An entry stays when its bio was issued: the memory of a bio is soon another one's, and
- * to write is cheaper than to take out and put in.
- */
+/* Bios that were queued and not issued, by struct bio. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -146,8 +143,8 @@ static __always_inline u32 iot_disk_of(struct gendisk *disk)
 	return disk ? IOT_DEV(IOT_READ(disk, major), IOT_READ(disk, first_minor)) : 0;
 }
 
-/* The same of one that something is issued to: its name is told. */
-static __always_inline u32 iot_disk_told(struct gendisk *disk)
+/* The same of one that something is issued to. Its name is sent, once. */
+static __always_inline u32 iot_disk_named(struct gendisk *disk)
 {
 	u32 dev = iot_disk_of(disk);
 	struct iot_disk e = {.type = IOT_T_DISK, .dev = dev};
@@ -304,12 +301,10 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 			q.of = c->of;
 		}
 	}
-	if (before)
-		*before = q;
-	else if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
+	if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
 	if (disk && IOT_READ(disk, fops, submit_bio)) {
-		iot_disk_told(disk);
+		iot_disk_named(disk);
 		iot_level(bio, &q);
 	}
 	if (t)
@@ -343,7 +338,7 @@ int BPF_PROG(iot_bio_split, struct bio *bio)
 	u64 key = (u64)bio, whole = (u64)IOT_READ(bio, bi_private);
 	struct iot_queued *q = bpf_map_lookup_elem(&iot_bios, &whole), part;
 
-	if (q && q->time) {
+	if (q) {
 		q->split = 1;
 		part = *q;
 		/* What is left begins after it. */
@@ -365,7 +360,7 @@ static __always_inline int iot_insert(u32 copy, struct request *rq)
 	in.allocated = IOT_READ(rq, start_time_ns);
 	bio = (u64)IOT_READ(rq, bio);
 	q = bio ? bpf_map_lookup_elem(&iot_bios, &bio) : NULL;
-	if (q && q->time) {
+	if (q) {
 		q->inserted = in.time;
 		q->allocated = in.allocated;
 	} else if (!bpf_map_update_elem(&iot_inserts, &key, &in, BPF_ANY)) {
@@ -430,7 +425,7 @@ __noinline u64 iot_chain_one(struct iot_issuing *s, u64 key)
 		r->splits += q->split;
 		r->wanted |= q->wanted;
 		iot_bio_by(q, &e);
-		q->time = q->upper_sector = q->upper_dev = 0;
+		bpf_map_delete_elem(&iot_bios, &key);
 	}
 	iot_bio_what(bio, &e);
 	r->nr_bios++;
@@ -528,7 +523,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 		iot_over(key, 0, r->allocated);
 	r->req = __sync_fetch_and_add(&iot_next_request, 1);
 	r->pid = iot_tgid();
-	r->dev = iot_disk_told(IOT_READ(rq, q, disk));
+	r->dev = iot_disk_named(IOT_READ(rq, q, disk));
 	/* most have one bio, or none */
 	iot_chain_step(0, &c);
 	if (c.bio && bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
