@@ -11,6 +11,7 @@ mod strace;
 #[path = "common/ways.rs"]
 mod ways;
 
+use iotrace_bpf::correlate::rows::Span;
 use iotrace_bpf::words::Layer;
 use live::{Data, Running};
 use nix::sys::signal::Signal;
@@ -339,15 +340,28 @@ fn a_static_program_without_symbols_is_not_seen_into_and_that_is_said() {
 #[test]
 fn a_c_library_that_is_the_programs_loader_is_traced() {
     let work = live::scratch();
-    let dir = work.path().join("files");
-    fs::create_dir(&dir).unwrap();
+    let cache = work.path().join("cache");
     let program = programs::build("soak_musl");
-    let traced = live::trace(work.path(), &[], &[program.as_path(), &dir, "1".as_ref(), "30".as_ref()]);
-    let truth: Value = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
-    let data = traced.data().lossless();
-    assert_eq!(Some(data.calls("fwrite").count() as u64), truth["calls"]["fwrite"].as_u64());
-    // Each of the rounds and of the children opens two streams.
-    assert_eq!(data.calls("fopen").count(), data.calls("fclose").count());
+    // A program that was changed just now would not be remembered.
+    std::thread::sleep(Duration::from_secs(3));
+    // Twice in a run, and once more in a run after it: the program itself has nothing to probe.
+    for (run, starts) in [("first", 2), ("second", 1)] {
+        let dir = work.path().join(run);
+        fs::create_dir(&dir).unwrap();
+        let start = |n| format!(r#"mkdir "$1/{n}" && "$0" "$1/{n}" 1 30"#);
+        let script = (0..starts).map(start).collect::<Vec<_>>().join(" && ");
+        let command = ["sh".as_ref(), "-c".as_ref(), script.as_ref(), program.as_os_str(), dir.as_os_str()];
+        let traced = live::trace_by(live::tracer_with_cache(&cache), &dir, &[], &command);
+        let truths = traced.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let truths: Vec<u64> = truths.filter_map(|truth| truth["calls"]["fwrite"].as_u64()).collect();
+        assert_eq!(truths.len(), starts, "{}", traced.stdout);
+        let data = traced.data().lossless();
+        let own = |s: &&Span| data.processes[&s.process_ix].exe.as_ref().is_some_and(|exe| exe.ends_with("/soak_musl"));
+        let calls = |op| data.calls(op).filter(own).count();
+        assert_eq!(calls("fwrite") as u64, truths.iter().sum::<u64>(), "{run}");
+        // Each of the rounds and of the children opens two streams.
+        assert_eq!(calls("fopen"), calls("fclose"), "{run}");
+    }
 }
 
 /// No mapping that can be executed is made: what nobody asks about is found when the process is looked through as a whole.

@@ -74,7 +74,7 @@ impl From<&Plain> for Judged {
             generation: plain.generation,
             written: Some(plain.written),
             probed: None,
-            library: plain.library,
+            library: true,
             probes: None,
             plain: Some(plain.version),
         }
@@ -515,7 +515,8 @@ impl Engine {
                 if examined.elf.switches_stacks && !name.contains("/libcrypto.so") {
                     self.switches_stacks();
                 }
-                let plain = examined.plan.is_empty() && !examined.elf.switches_stacks;
+                // What the kernel maps together with a program may have probes: the C library of musl.
+                let plain = judged.library && examined.plan.is_empty() && !examined.elf.switches_stacks;
                 judged.plain = examined.version.filter(|_| plain);
                 self.probe(target, seen, &name, examined, &mut judged, progs);
             }
@@ -532,8 +533,8 @@ impl Engine {
     /// Keeps for later runs which files have nothing to probe. Where that is not possible, they are judged again.
     pub fn remember(&self) {
         let plain = |(inode, judged): (&Inode, &Judged)| {
-            let (&(dev, ino), generation, library) = (inode, judged.generation, judged.library);
-            Some(Plain { version: judged.plain?, dev, ino, generation, written: judged.written?, library })
+            let (&(dev, ino), generation) = (inode, judged.generation);
+            Some(Plain { version: judged.plain?, dev, ino, generation, written: judged.written? })
         };
         let _ = self.remembered.keep(self.judged.iter().filter_map(plain));
     }

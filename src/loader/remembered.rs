@@ -1,5 +1,5 @@
-//! Executable files that have nothing to probe, remembered from run to run: most of what a program maps is such a
-//! file, and each of them would keep its process waiting for the tracer again.
+//! Libraries that have nothing to probe, remembered from run to run: most of what a program maps is such a file, and
+//! each of them would keep its process waiting for the tracer again.
 
 use crate::event::{FileKey, Written};
 use crate::loader::cache::Cache;
@@ -53,7 +53,7 @@ impl From<Statx> for Version {
     }
 }
 
-/// A file that has nothing to probe, and about which there is nothing to report.
+/// A library that has nothing to probe, and about which there is nothing to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plain {
     pub version: Version,
@@ -62,8 +62,6 @@ pub struct Plain {
     pub ino: u64,
     pub generation: u32,
     pub written: Written,
-    /// Known to be no program.
-    pub library: bool,
 }
 
 impl Plain {
@@ -130,7 +128,7 @@ mod tests {
 
     fn plain(ino: u64, changed: i64) -> Plain {
         let version = Version { major: 8, minor: 1, ino, changed: (changed, 5) };
-        Plain { version, dev: 0x80_0001, ino, generation: 7, written: (changed, 4), library: true }
+        Plain { version, dev: 0x80_0001, ino, generation: 7, written: (changed, 4) }
     }
 
     fn inodes(remembered: &Remembered) -> Vec<u64> {

@@ -398,9 +398,9 @@ impl<'obj> Session<'obj> {
             Call::Map(fd) => self.prepare_mapping(notice.tid, fd),
             Call::Start => {
                 self.begun.extend(self.process_of(notice.tid));
-                // The program itself is mapped first; its libraries are told by `mmap`.
+                // The program and its loader are mapped, which may be the C library; other libraries come by `mmap`.
                 let settled = self.attach_to(notice.tid, None);
-                settled.first().is_some_and(|inode| !self.engine.sets_in_each(Some(*inode)))
+                !settled.is_empty() && settled.iter().all(|inode| !self.engine.sets_in_each(Some(*inode)))
             }
             // A thread that begins is the guardian's own affair: this is the first one of a process.
             Call::Fork => {
