@@ -155,7 +155,8 @@ pub fn figures(bytes: &[u8], alone: bool) -> Option<(Figures, Histograms)> {
     for (size, n) in sizes.iter().filter(|_| alone) {
         bytes = bytes.wrapping_add(size.wrapping_mul(*n));
         by_size[size_class(*size)] += n;
-        counts[1][bucket::<TABLE_BITS>(*size)] += *n as u32;
+        let count = &mut counts[1][bucket::<TABLE_BITS>(*size)];
+        *count = count.saturating_add(*n as u32);
     }
     let figures = Figures {
         calls: by_time.iter().sum(),
@@ -727,6 +728,13 @@ mod tests {
         let (shared, [_, sizes]) = figures(bytes, false).unwrap();
         assert_eq!((shared.bytes, shared.by_size[2], sizes), (10, 0, [0; BUCKETS]));
         assert_eq!(shared.sizes, own.sizes);
+
+        // Counts of a damaged sum do not run over.
+        sum.sizes.value[1] = 4098;
+        sum.sizes.n[..2].copy_from_slice(&[u32::MAX, 5]);
+        // SAFETY: as above.
+        let (_, [_, sizes]) = figures(unsafe { plain::as_bytes(&sum) }, true).unwrap();
+        assert_eq!(sizes[bucket::<TABLE_BITS>(4096)], u32::MAX);
     }
 
     #[test]
