@@ -3,6 +3,15 @@
 #ifndef IOT_CALL_H
 #define IOT_CALL_H
 
+/* Functions of MPI have no probes now, but for windows in which it is counted how often a thread calls them. */
+u32 iot_paused;
+
+/* The probe of this function has gone, and returns of its calls may never be seen. */
+static __always_inline bool iot_is_gone(struct iot_spec *s)
+{
+	return s->brief == IOT_BRIEF_DEMOTED || (s->brief == IOT_BRIEF_PAUSES && iot_paused);
+}
+
 #define IOT_IOV_MAX 1024 /* UIO_MAXIOV, include/uapi/linux/uio.h */
 #define EFAULT	    14
 
@@ -600,7 +609,7 @@ __noinline int iot_give_up(struct iot_task *t, u64 now)
 		now = f->left;
 	iot_pop(t, now);
 	/* the probe for the return of a demoted function goes while calls of it are open: they are among the estimated ones */
-	if (!s || s->note != IOT_NO_NOTE || s->brief == IOT_BRIEF_DEMOTED) {
+	if (!s || s->note != IOT_NO_NOTE || iot_is_gone(s)) {
 		iot_passes(t, f);
 		return 0;
 	}

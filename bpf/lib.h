@@ -31,7 +31,7 @@ u32 iot_scoped;
 
 #define IOT_SAME_CALL 20000 /* ns between two probes of one call */
 
-/* Functions have been demoted: returns of their calls may never be seen. */
+/* Functions have been demoted or are paused: returns of their calls may never be seen. */
 u32 iot_demoting;
 
 struct iot_dead {
@@ -320,6 +320,12 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (!s)
 		return 1;
 	iot_hook_enters(t, spec, iot_fixed.entry);
+	if (s->brief == IOT_BRIEF_PAUSES) {
+		iot_chats(t, spec);
+		/* in a window only what is inside a call that began in it, and is seen with all that it did */
+		if (iot_paused && (!iot_looking || !t->depth || iot_frame_at(t, t->depth - 1)->start < iot_looking))
+			return 1;
+	}
 	/* what a program sends for itself is not wanted, and there may be much of it */
 	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
 		return 1;
@@ -604,7 +610,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
 			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
-			    !iot_inherited() && iot_settled && s->brief != IOT_BRIEF_DEMOTED)
+			    !iot_inherited() && iot_settled && !iot_is_gone(s))
 				iot_lost(IOT_P_RETURN, s->layer);
 			iot_hook_left(t, spec, iot_fixed.leave, now);
 			return 0;

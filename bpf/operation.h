@@ -41,6 +41,7 @@ struct iot_op {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct iot_op_key);
 	__type(value, struct iot_op);
 } iot_ops SEC(".maps");
@@ -49,6 +50,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
 	__type(value, u32);
 } iot_submitters SEC(".maps");

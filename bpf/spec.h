@@ -192,6 +192,7 @@ enum iot_brief_state {
 	IOT_BRIEF_MAY,
 	IOT_BRIEF_DEMOTED, /* they have gone, but for short windows */
 	IOT_BRIEF_SLOW,	   /* it is probed in their place */
+	IOT_BRIEF_PAUSES,  /* they may go for a while: see iot_paused */
 };
 
 /* The cookie of a library's probe: the row of the catalog in the lowest 16 bits, then ... */

@@ -134,6 +134,13 @@ struct iot_brief {
 	u64 since;
 };
 
+/* How often a thread calls functions whose probes may go for a while. */
+struct iot_chat {
+	u32 calls;
+	u32 window; /* in this one: see iot_window */
+	u64 since;
+};
+
 struct iot_task {
 	u32 thread; /* dense index, never reused */
 	u32 process;
@@ -170,6 +177,7 @@ struct iot_task {
 	u32 look; /* iot_hooked.look when it published last */
 	u32 keep; /* return probes that the one of the call that enters now does not drop */
 	struct iot_brief brief;
+	struct iot_chat chat;
 	struct iot_halted halted;
 	struct iot_call owed;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
@@ -190,6 +198,7 @@ struct iot_target {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
 	__type(value, struct iot_target);
 } iot_targets SEC(".maps");

@@ -692,6 +692,8 @@ pub struct Row {
     /// Most calls only touch a stream's buffer and are shorter than their probe, which goes while the trace runs where they come
     /// often: where the stream stands tells what they moved.
     pub brief: bool,
+    /// Communication, recorded only inside I/O: where a thread does it all the time its probe goes for a while.
+    pub pauses: bool,
     /// Probed only in the place of brief functions: fills a stream's buffer (read), empties it (write), or ends it.
     pub slow_path: Option<Kind>,
 }
@@ -755,6 +757,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         jumps: false,
         secondary: false,
         brief: false,
+        pauses: false,
         slow_path: None,
     }
 }
@@ -912,6 +915,10 @@ impl Row {
     }
     const fn brief(mut self) -> Self {
         self.brief = true;
+        self
+    }
+    const fn pauses(mut self) -> Self {
+        self.pauses = true;
         self
     }
     const fn slow_path(mut self, does: Kind) -> Self {

@@ -316,6 +316,6 @@ pub(super) fn rows() -> Vec<Row> {
     rows.extend(WAITS.iter().map(|symbol| Abi::OpenMpi.mpi(symbol, Kind::Wait)));
     // What a collective call does with messages takes as long as it does, and there are many of them. What finds requests
     // complete may do so for file I/O.
-    let outermost = |row: Row| if row.asynchronous == Async::No { row.outermost() } else { row };
+    let outermost = |row: Row| if row.asynchronous == Async::No { row.outermost().pauses() } else { row };
     rows.into_iter().map(outermost).collect()
 }

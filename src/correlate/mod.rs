@@ -21,6 +21,7 @@ mod objects;
 mod operations;
 mod order;
 pub mod paths;
+mod paused;
 mod phases;
 mod place;
 mod processes;
@@ -51,6 +52,7 @@ use self::losses::Losses;
 use self::operations::{Operations, Over};
 use self::order::Order;
 pub(crate) use self::order::give_back;
+use self::paused::{Paused, Unrecorded};
 use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
 pub use self::rollup::CallSums;
 use self::rollup::Rollups;
@@ -150,6 +152,7 @@ pub struct Correlator {
     /// Aggregate mode.
     sums: Option<Sums>,
     demoted: Demoted,
+    paused: Paused,
     /// What their calls come to, where no other sums are written.
     estimates: Sums,
     /// Nodes on their way out; kept for its capacity.
@@ -184,6 +187,7 @@ impl Correlator {
             rollups: Rollups::new(&config.specs),
             sums: config.aggregate.then(Sums::default),
             demoted: Demoted::default(),
+            paused: Paused::default(),
             estimates: Sums::default(),
             leaving: Vec::new(),
             specs: config.specs,
@@ -229,6 +233,8 @@ impl Correlator {
     /// The trace ended at `now`: works everything off and writes what is still open.
     pub fn finish(&mut self, now: u64, out: &mut Vec<Row>) {
         self.release(None, out);
+        let unrecorded = self.paused.finish(now);
+        self.unrecorded(unrecorded);
         let mut threads: Vec<u32> = self.processes.threads.keys().copied().collect();
         threads.sort_unstable();
         for thread in threads {
@@ -259,6 +265,15 @@ impl Correlator {
             let sums = self.sums.as_mut().unwrap_or(&mut self.estimates);
             let of = (pending.until, &pending.subject);
             add_estimates(&mut self.rollups, sums, &self.specs, self.t0, of, &estimates);
+        }
+    }
+
+    /// Calls that were not recorded one by one. With sums nothing is in windows that is not in these.
+    fn unrecorded(&mut self, unrecorded: Vec<Unrecorded>) {
+        for Unrecorded { process, until, estimate } in unrecorded {
+            let subject = Subject { process, ..Subject::default() };
+            let of = (until, &subject);
+            add_estimates(&mut self.rollups, &mut self.estimates, &self.specs, self.t0, of, &[estimate]);
         }
     }
 
@@ -323,6 +338,16 @@ impl Correlator {
             }
             Event::Demoted { row, .. } => self.demoted.demote(row, self.sums.is_some()),
             Event::Sampled { .. } => self.demoted.sampled(),
+            Event::Paused { .. } => self.paused.begin(),
+            Event::Looking { time } => self.paused.look(time),
+            Event::Looked { time } => {
+                let unrecorded = self.paused.looked(time);
+                self.unrecorded(unrecorded);
+            }
+            Event::Resumed { time } => {
+                let unrecorded = self.paused.end(time);
+                self.unrecorded(unrecorded);
+            }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
                 self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
                 if let Some(parent) = parent {
@@ -343,14 +368,14 @@ impl Correlator {
                 }
                 self.processes.belongs(t_ns, process, uid, user, cgroup.map(|cgroup| cgroup.path), out);
             }
-            Event::Exec { process, exe, args, env, .. } => {
+            Event::Exec { time, process, exe, args, env } => {
                 self.processes.exec(t_ns, process, &Program { exe, args, env }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
-                self.forget(Owner::Process(process));
+                self.forget(Owner::Process(process), time);
                 self.things.gone(Owner::Process(process), t_ns, true);
             }
-            Event::Exit { process, status, .. } => {
+            Event::Exit { time, process, status } => {
                 self.sums_of_gone(t_ns, process);
                 for thread in self.processes.exit(t_ns, process, status, out) {
                     self.end(thread, t_ns, out);
@@ -361,7 +386,7 @@ impl Correlator {
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
-                self.forget(Owner::Process(process));
+                self.forget(Owner::Process(process), time);
                 self.things.gone(Owner::Process(process), t_ns, false);
                 self.things.write(out);
             }
@@ -470,8 +495,10 @@ impl Correlator {
     }
 
     /// A process is gone, or executes another program.
-    fn forget(&mut self, owner: Owner) {
+    fn forget(&mut self, owner: Owner, time: u64) {
         self.demoted.gone(owner.process_ix());
+        let unrecorded = self.paused.gone(owner.process_ix(), time);
+        self.unrecorded(unrecorded);
         self.things.hints.gone(owner);
         self.collectives.gone(owner, &self.things.handles);
     }
@@ -545,11 +572,16 @@ impl Correlator {
             None => self.collectives.call(&seen, found.handle, &self.things.handles, &caller),
             Some(_) => None,
         };
+        if spec.pauses && kept.is_none() {
+            self.paused.call(owned(thread), row as u16);
+        } else if matches!(spec.layer, Layer::Netcdf | Layer::Pnetcdf | Layer::Hdf5 | Layer::Mpiio) {
+            self.paused.outer(owned(thread), call.start);
+        }
         if let Some(handle) = found.handle.filter(|_| spec.layer == Layer::Stdio && !past) {
             let opened = found.opened.then(|| opened_at(&self.things, &seen, found.file));
             let process_ix = thread.owner.process_ix();
+            let process = owned(thread);
             let on = OnStream { row: spec, number: row as u16, call, handle, process_ix, bytes: facts.bytes, opened };
-            let process = (process_ix >= 0).then_some(Owned { process_ix, pid: thread.pid, rank: thread.rank });
             let subject = Subject { process, file: found.file, ..Subject::default() };
             let estimates = self.demoted.call(&on, || subject.clone());
             if !estimates.is_empty() {
@@ -973,6 +1005,12 @@ fn current(things: &Things, opened: &Opened) -> Opened {
         file: row.file_id.or(opened.file),
         object: row.object_id.or(opened.object),
     })
+}
+
+/// The process of a thread, where it is known.
+fn owned(thread: &ThreadState) -> Option<Owned> {
+    let process_ix = thread.owner.process_ix();
+    (process_ix >= 0).then_some(Owned { process_ix, pid: thread.pid, rank: thread.rank })
 }
 
 /// Adds what calls came to, before this time, that are not told.

@@ -140,6 +140,11 @@ fn key(event: &Event) -> (u8, u64, u64) {
         Event::Kept(k) => (7, k.call.start.saturating_add(k.call.dur), pair(k.call.thread, u32::MAX - k.call.seq)),
         Event::Demoted { row, .. } => (0, u64::from(*row), 1),
         Event::Sampled { .. } => (0, 0, 2),
+        Event::Paused { .. } => (0, 0, 3),
+        Event::Looking { .. } => (0, 0, 4),
+        // Calls that end with the moment are in it.
+        Event::Looked { .. } => (12, 0, 0),
+        Event::Resumed { .. } => (12, 0, 1),
         Event::Disk { dev, .. } => (3, u64::from(*dev), 0),
         Event::Bio(_, bio) => (9, bio.req, bio.off),
         Event::Dirty(d) => (9, pair(d.thread, d.seq.unwrap_or(0)), d.off),

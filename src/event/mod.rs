@@ -374,6 +374,14 @@ pub enum Event {
     Demoted { time: u64, row: u16 },
     /// Such a moment begins.
     Sampled { time: u64 },
+    /// Calls of rows that can be paused are no longer recorded.
+    Paused { time: u64 },
+    /// For a moment they are, ...
+    Looking { time: u64 },
+    /// ... which is over.
+    Looked { time: u64 },
+    /// They are again.
+    Resumed { time: u64 },
 }
 
 impl Event {
@@ -397,6 +405,10 @@ impl Event {
             | Self::Disk { time, .. }
             | Self::Demoted { time, .. }
             | Self::Sampled { time }
+            | Self::Paused { time }
+            | Self::Looking { time }
+            | Self::Looked { time }
+            | Self::Resumed { time }
             | Self::Bio(time, _) => *time,
             Self::Operation(o) => o.told,
             Self::Kept(k) => k.told,

@@ -413,7 +413,7 @@ SELECT
   ) AS reasons
 FROM coverage
 WHERE
-  status <> 'demoted'
+  NOT status IN ('demoted', 'paused')
 GROUP BY
   layer
 ORDER BY
@@ -492,7 +492,7 @@ WHERE
 ORDER BY
   c.host NULLS LAST;
 
-CREATE OR REPLACE TEMPORARY VIEW demoted_calls AS
+CREATE OR REPLACE TEMPORARY VIEW estimated_calls AS
 SELECT
   host,
   layer,
@@ -504,8 +504,8 @@ SELECT
   file_id,
   calls,
   calls_error,
-  req_bytes,
-  bytes
+  CASE WHEN kind IN ('read', 'write') THEN req_bytes END AS req_bytes,
+  CASE WHEN kind IN ('read', 'write') THEN bytes END AS bytes
 FROM file_rollup
 WHERE
   NOT calls_error IS NULL
@@ -516,6 +516,13 @@ WHERE
     WHERE
       key = 'aggregate'
   );
+
+CREATE OR REPLACE TEMPORARY VIEW demoted_calls AS
+SELECT
+  *
+FROM estimated_calls
+WHERE
+  layer <> 'mpi';
 
 CREATE OR REPLACE TEMPORARY VIEW v_layers AS
 WITH told AS (
@@ -546,7 +553,7 @@ WITH told AS (
     SUM(calls) AS calls,
     SUM(req_bytes) AS asked,
     SUM(bytes) AS moved
-  FROM demoted_calls
+  FROM estimated_calls
   GROUP BY
     layer
 )
@@ -605,7 +612,7 @@ WITH told AS (
     SUM(calls) AS calls,
     SUM(req_bytes) AS asked,
     SUM(bytes) AS moved
-  FROM demoted_calls
+  FROM estimated_calls
   GROUP BY
     layer,
     op

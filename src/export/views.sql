@@ -140,7 +140,7 @@ CREATE OR REPLACE VIEW v_coverage AS
          count(*) FILTER (status = 'absent' AND symbol <> '') AS absent,
          list_sort(list(DISTINCT tier) FILTER (status = 'attached')) AS tiers,
          list_sort(list(DISTINCT status || ': ' || coalesce(reason, 'no reason recorded')) FILTER (status <> 'attached')) AS reasons
-  FROM coverage WHERE status <> 'demoted' GROUP BY layer ORDER BY layer_rank(layer);
+  FROM coverage WHERE status NOT IN ('demoted', 'paused') GROUP BY layer ORDER BY layer_rank(layer);
 
 -- The tracer's own share: by how much hooks lengthened the run, and what a recorded call cost its thread.
 CREATE OR REPLACE VIEW v_tracing AS
@@ -160,11 +160,17 @@ CREATE OR REPLACE VIEW v_tracing AS
   FROM costs c LEFT JOIN lasted l ON l.host = c.host LEFT JOIN made m ON m.host = c.host
   WHERE c.tracing_ns IS NOT NULL ORDER BY c.host;
 
--- What calls of demoted functions came to that are not in spans: their number is estimated, their bytes are exact. In a trace with
--- --aggregate they are among the sums.
-CREATE OR REPLACE VIEW demoted_calls AS
-  SELECT host, layer, op, kind, process_ix, pid, rank, file_id, calls, calls_error, req_bytes, bytes FROM file_rollup
+-- What calls of demoted functions, and those of MPI in a pause, came to that are not in spans: their number is estimated, bytes are
+-- exact, and not known of MPI. In a trace with --aggregate those of demoted functions are among the sums.
+CREATE OR REPLACE VIEW estimated_calls AS
+  SELECT host, layer, op, kind, process_ix, pid, rank, file_id, calls, calls_error,
+         CASE WHEN kind IN ('read', 'write') THEN req_bytes END AS req_bytes,
+         CASE WHEN kind IN ('read', 'write') THEN bytes END AS bytes
+  FROM file_rollup
   WHERE calls_error IS NOT NULL AND host NOT IN (SELECT host FROM meta WHERE key = 'aggregate');
+
+-- Those that the program made, for all that is known: MPI is in calls of I/O libraries.
+CREATE OR REPLACE VIEW demoted_calls AS SELECT * FROM estimated_calls WHERE layer <> 'mpi';
 
 -- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
 CREATE OR REPLACE VIEW v_layers AS
@@ -180,7 +186,7 @@ CREATE OR REPLACE VIEW v_layers AS
            count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0) AS moved_unknown_calls,
            count(*) FILTER (layer_top AND errno <> 0) AS errors
     FROM spans GROUP BY layer),
-  more AS (SELECT layer, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM demoted_calls GROUP BY layer)
+  more AS (SELECT layer, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM estimated_calls GROUP BY layer)
   SELECT t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.nested_calls, t.inclusive_ns, t.exclusive_ns, t.exclusive_share,
          CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
          CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved, t.moved_unknown_calls, t.errors
@@ -202,7 +208,7 @@ CREATE OR REPLACE VIEW v_ops AS
            quantile_disc(net_ns, 0.5) AS p50_ns, quantile_disc(net_ns, 0.99) AS p99_ns, max(net_ns) AS max_ns
     FROM spans GROUP BY layer, op),
   more AS (
-    SELECT layer, op, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM demoted_calls GROUP BY layer, op)
+    SELECT layer, op, sum(calls) AS calls, sum(req_bytes) AS asked, sum(bytes) AS moved FROM estimated_calls GROUP BY layer, op)
   SELECT t.layer, t.op, t.kind, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.nested_calls, t.inclusive_ns, t.exclusive_ns,
          t.exclusive_share, CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
          CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved,

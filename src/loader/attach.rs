@@ -6,6 +6,7 @@
 //! a verdict says so.
 
 mod demote;
+mod pause;
 
 use crate::catalog::{Catalog, Family, Library, Row};
 use crate::correlate::rows::Coverage;
@@ -100,26 +101,43 @@ struct Probes {
     /// What is set in the place of functions that are demoted, and those that are; see [`demote`].
     slow_paths: Vec<PlannedProbe>,
     demoted: Vec<PlannedProbe>,
+    /// Those that can be paused, as the kernel takes them together; see [`pause`].
+    pausing: Vec<Vec<PlannedProbe>>,
+    paused: bool,
+}
+
+/// What is set of a file, in one process or in all.
+#[derive(Default)]
+struct Links {
+    steady: Vec<Link>,
+    /// Those that can be paused. Nothing while they are.
+    pausing: Vec<Link>,
+}
+
+impl Links {
+    fn all(self) -> impl Iterator<Item = Link> {
+        self.steady.into_iter().chain(self.pausing)
+    }
 }
 
 /// The probes of a file in one process.
 struct Own {
     pid: u32,
-    links: Vec<Link>,
+    links: Links,
 }
 
 /// In which processes probes are set.
 enum Set {
     /// By number of the process.
     Each(HashMap<u32, Own>),
-    All(Vec<Link>),
+    All(Links),
 }
 
 impl Set {
     fn take(&mut self) -> Vec<Link> {
         match self {
-            Self::Each(links) => links.drain().flat_map(|(_, own)| own.links).collect(),
-            Self::All(links) => std::mem::take(links),
+            Self::Each(links) => links.drain().flat_map(|(_, own)| own.links.all()).collect(),
+            Self::All(links) => std::mem::take(links).all().collect(),
         }
     }
 }
@@ -129,11 +147,17 @@ impl Probes {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// Sets all of them in one process, or in all. Nothing, where one is refused.
-    fn links(&self, progs: &IotraceProgs<'_>, pid: i32) -> Vec<Link> {
+    /// Sets all of them in one process, or in all, but those that are paused. Nothing, where one is refused.
+    fn links(&self, progs: &IotraceProgs<'_>, pid: i32) -> Option<Links> {
+        let steady = self.parts_in(&self.parts, progs, pid)?;
+        let pausing = if self.paused { Vec::new() } else { self.parts_in(&self.pausing, progs, pid)? };
+        Some(Links { steady, pausing })
+    }
+
+    fn parts_in(&self, parts: &[Vec<PlannedProbe>], progs: &IotraceProgs<'_>, pid: i32) -> Option<Vec<Link>> {
         let path = self.path();
-        let links = self.parts.iter().map(|part| links::many(progs, &path, part, self.tier, pid));
-        links.collect::<Result<Vec<_>, _>>().unwrap_or_default().into_iter().flatten().collect()
+        let links = parts.iter().map(|part| links::many(progs, &path, part, self.tier, pid));
+        Some(links.collect::<Result<Vec<_>, _>>().ok()?.into_iter().flatten().collect())
     }
 
     /// Sets them in a process that does not have them. `alone`: no process may have some where another one has; see
@@ -149,7 +173,7 @@ impl Probes {
             let begun = Instant::now();
             let new = self.links(progs, target.pid as i32);
             self.took += begun.elapsed();
-            if let (Set::Each(links), false) = (&mut self.set, new.is_empty()) {
+            if let (Set::Each(links), Some(new)) = (&mut self.set, new) {
                 links.insert(target.process, Own { pid: target.pid, links: new });
             }
         }
@@ -174,7 +198,8 @@ impl Probes {
     }
 
     fn verdicts(&self, status: &'static str, reason: &str) -> Vec<Coverage> {
-        let layers: BTreeSet<Layer> = self.parts.iter().flatten().map(|probe| probe.layer).collect();
+        let all = self.parts.iter().chain(&self.pausing).flatten();
+        let layers: BTreeSet<Layer> = all.map(|probe| probe.layer).collect();
         let of = |layer| Coverage {
             layer,
             target: self.name.clone(),
@@ -228,6 +253,8 @@ pub struct Engine {
     leaving: Vec<JoinHandle<()>>,
     /// Rows that are demoted: also in files that are met later.
     demoted: BTreeSet<u16>,
+    /// Probes that can be paused are: also in these.
+    paused: bool,
     /// Filters of system calls that a target has by us and by those around us.
     filters: u32,
 }
@@ -271,6 +298,7 @@ impl Engine {
             spared: HashSet::new(),
             leaving: Vec::new(),
             demoted: BTreeSet::new(),
+            paused: false,
             filters: 0,
         }
     }
@@ -379,7 +407,7 @@ impl Engine {
         for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
             if let Set::Each(links) = &mut probes.set {
                 let over: Vec<u32> = links.keys().copied().filter(|process| !alive(*process)).collect();
-                gone.extend(over.iter().filter_map(|process| links.remove(process)).flat_map(|own| own.links));
+                gone.extend(over.iter().filter_map(|process| links.remove(process)).flat_map(|own| own.links.all()));
             }
         }
         self.leave(gone);
@@ -395,11 +423,10 @@ impl Engine {
         let mut gone = Vec::new();
         for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
             let Some(why) = probes.too_many() else { continue };
-            let links = probes.links(progs, ALL);
-            if links.is_empty() {
+            let Some(links) = probes.links(progs, ALL) else {
                 probes.refused = true;
                 continue;
-            }
+            };
             gone.extend(std::mem::replace(&mut probes.set, Set::All(links)).take());
             let reason = format!("its probes are in every process of the node that maps it: {why}");
             self.coverage.extend(probes.verdicts("shared", &reason));
@@ -654,7 +681,7 @@ impl Engine {
             }
         };
         let (slow_paths, probes): (Vec<_>, Vec<_>) = probes.into_iter().partition(|probe| probe.slow_path);
-        let (set, begun) = (Set::All(Vec::new()), Instant::now());
+        let (set, begun) = (Set::All(Links::default()), Instant::now());
         let mut all = Probes {
             name: name.to_owned(),
             file,
@@ -667,36 +694,27 @@ impl Engine {
             crowded: false,
             slow_paths,
             demoted: Vec::new(),
+            pausing: Vec::new(),
+            paused: false,
         };
         if tier == LibTier::Single {
-            all.set = Set::All(self.attach_singles(&all, probes, progs));
+            let steady = self.attach_singles(&all, probes, progs);
+            all.set = Set::All(Links { steady, pausing: Vec::new() });
             return Some(all);
         }
         let whom = if self.scoped { target.pid as i32 } else { ALL };
-        let mut links = Vec::new();
-        all.parts.push(probes);
+        let (pausing, steady) = probes.into_iter().partition(|probe| probe.pauses);
+        all.parts.push(steady);
         for row in &self.demoted {
             self.coverage
                 .extend(all.demote(*row, demote::BEFORE).into_iter().flatten().filter(|c| c.status == "demoted"));
         }
-        // One refused probe fails the whole link: halve until it stands alone.
-        let mut todo = std::mem::take(&mut all.parts);
-        while let Some(mut part) = todo.pop() {
-            match links::many(progs, &all.path(), &part, tier, whom) {
-                Ok(new) => {
-                    links.extend(new);
-                    self.coverage.extend(part.iter().map(|p| p.verdict(name, Ok(tier.name()))));
-                    all.parts.push(part);
-                }
-                Err(why) => match part.as_slice() {
-                    [] => {}
-                    [one] => self.coverage.push(one.verdict(name, Err(why))),
-                    _ => {
-                        let rest = part.split_off(part.len() / 2);
-                        todo.extend([part, rest]);
-                    }
-                },
-            }
+        let mut links = Links::default();
+        let steady = std::mem::take(&mut all.parts);
+        (all.parts, links.steady) = self.attach_parts(&all, steady, whom, progs);
+        (all.pausing, links.pausing) = self.attach_parts(&all, vec![pausing], whom, progs);
+        if self.paused {
+            self.leave(all.pause(&mut links));
         }
         all.set = if self.scoped {
             Set::Each(HashMap::from([(target.process, Own { pid: target.pid, links })]))
@@ -704,6 +722,38 @@ impl Engine {
             Set::All(links)
         };
         Some(all)
+    }
+
+    /// Sets these: as far as the kernel takes them, in parts.
+    fn attach_parts(
+        &mut self,
+        all: &Probes,
+        mut todo: Vec<Vec<PlannedProbe>>,
+        whom: i32,
+        progs: &IotraceProgs<'_>,
+    ) -> (Vec<Vec<PlannedProbe>>, Vec<Link>) {
+        let (mut parts, mut links) = (Vec::new(), Vec::new());
+        // One refused probe fails the whole link: halve until it stands alone.
+        while let Some(mut part) = todo.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            match links::many(progs, &all.path(), &part, all.tier, whom) {
+                Ok(new) => {
+                    links.extend(new);
+                    self.coverage.extend(part.iter().map(|p| p.verdict(&all.name, Ok(all.tier.name()))));
+                    parts.push(part);
+                }
+                Err(why) => match part.as_slice() {
+                    [one] => self.coverage.push(one.verdict(&all.name, Err(why))),
+                    _ => {
+                        let rest = part.split_off(part.len() / 2);
+                        todo.extend([part, rest]);
+                    }
+                },
+            }
+        }
+        (parts, links)
     }
 
     fn attach_singles(&mut self, all: &Probes, mut probes: Vec<PlannedProbe>, progs: &IotraceProgs<'_>) -> Vec<Link> {

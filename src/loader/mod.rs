@@ -30,6 +30,7 @@ mod missing;
 pub mod mounts;
 pub mod namespace;
 pub mod outline;
+mod pause;
 mod perf;
 pub mod plan;
 pub mod privileges;

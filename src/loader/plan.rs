@@ -39,6 +39,8 @@ pub struct PlannedProbe {
     pub field: Option<FieldProbe>,
     /// Set only in the place of functions that were demoted.
     pub slow_path: bool,
+    /// It goes for a while where calls come too often.
+    pub pauses: bool,
 }
 
 /// What is read at a place where a library has pointers to structures in its first arguments.
@@ -235,6 +237,7 @@ impl Planner {
                         places,
                         field: None,
                         slow_path: row.slow_path.is_some(),
+                        pauses: row.pauses,
                     })
                 });
                 match planned {
@@ -291,6 +294,7 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
         places: Some(Vec::new()),
         field: Some(FieldProbe { field, both }),
         slow_path: false,
+        pauses: false,
     };
     let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
         let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));

@@ -96,7 +96,7 @@ pub fn open<'obj>(
         Scope::Node => (iot_scope::IOT_ALL_OF_NODE, 0),
     };
     (ro.iot_cfg.scope, ro.iot_cfg.group) = (scope.0 as u8, group);
-    ro.iot_cfg.every = options.max_overhead.map_or(0, |share| (PROBE_NS / share.max(0.001)) as u32);
+    ro.iot_cfg.every = every(options);
     ro.iot_cfg.aggregate = u8::from(options.aggregate);
     if let Some(plan) = &options.detail {
         ro.iot_cfg.detail = plan.bits();
@@ -139,6 +139,12 @@ pub fn open<'obj>(
     data.iot_next_process = options.reserved + 1;
     size_tables(&mut open, rows, options, layout)?;
     Ok(open)
+}
+
+/// How rarely, in ns, a thread may call functions whose probes can go, so that these take no more than their share; 0:
+/// as often as it likes.
+pub fn every(options: &Options) -> u32 {
+    options.max_overhead.map_or(0, |share| (PROBE_NS / share.max(0.001)) as u32)
 }
 
 /// What the probe of a library call costs, in ns: with its return 1.1 to 1.4 us (docs/performance.md).

@@ -17,6 +17,7 @@ use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::{LibTier, Trial};
 use crate::loader::maps;
 use crate::loader::misses::{Copy, Misses};
+use crate::loader::pause::Pause;
 use crate::loader::perf;
 use crate::loader::programs::{self, Loaded};
 pub use crate::loader::programs::{Options, Scope, Stores, stores};
@@ -36,6 +37,8 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
+
+mod pause;
 
 /// `IOT_LAYERS` of `bpf/` (macros do not reach the skeleton).
 const LOSS_LAYERS: u32 = 16;
@@ -96,6 +99,12 @@ pub struct Session<'obj> {
     summing: bool,
     /// When the calls of demoted functions are looked at next, and how long after the last time that is.
     window: Option<(Instant, Duration)>,
+    /// The probes of MPI communication.
+    pause: Pause,
+    /// Why they were paused first.
+    paused_for: Option<(i64, Busy)>,
+    /// How often a thread may call them, once in this time.
+    every: Duration,
     /// What hooks cost on this machine, if that could be measured.
     fixed: Result<Fixed>,
 }
@@ -227,6 +236,9 @@ impl<'obj> Session<'obj> {
             placing: Some(placing),
             summing: options.aggregate,
             window: None,
+            pause: Pause::default(),
+            paused_for: None,
+            every: Duration::from_nanos(programs::every(options).into()),
             fixed: trial.fixed(),
         };
         if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
@@ -497,6 +509,12 @@ impl<'obj> Session<'obj> {
     /// records, if they go.
     pub fn demote(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
         let row = busy.spec % u16::try_from(self.rows.len()).ok().filter(|rows| *rows > 0)?;
+        if busy.calls == 0 {
+            return self.recall();
+        }
+        if self.rows.get(usize::from(row)).is_some_and(|row| row.pauses) {
+            return self.begin_pause(busy, t_ns);
+        }
         if self.engine.is_demoted(row) {
             return None;
         }
@@ -678,7 +696,7 @@ impl<'obj> Session<'obj> {
             offset: None,
             insn: None,
         });
-        self.engine.uncovered().into_iter().chain(unasked).collect()
+        self.engine.uncovered().into_iter().chain(unasked).chain(self.paused()).collect()
     }
 
     /// Are there processes left to trace?

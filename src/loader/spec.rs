@@ -270,10 +270,11 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         sums: sums(row).0 as u8,
         opens: u8::from(!syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
         jumps: u8::from(row.jumps),
-        brief: match (row.brief, row.slow_path) {
-            (true, _) => t::iot_brief_state::IOT_BRIEF_MAY,
-            (false, Some(_)) => t::iot_brief_state::IOT_BRIEF_SLOW,
-            (false, None) => t::iot_brief_state::IOT_BRIEF_NO,
+        brief: match (row.brief, row.pauses, row.slow_path) {
+            (true, ..) => t::iot_brief_state::IOT_BRIEF_MAY,
+            (false, true, _) => t::iot_brief_state::IOT_BRIEF_PAUSES,
+            (false, false, Some(_)) => t::iot_brief_state::IOT_BRIEF_SLOW,
+            (false, false, None) => t::iot_brief_state::IOT_BRIEF_NO,
         }
         .0 as u8,
     }

@@ -121,9 +121,10 @@ impl Run<'_, '_> {
         let _ = self.notes.send(Note::Rows(rows));
     }
 
-    fn tell_events(&self, events: Option<Event>) {
-        if let Some(event) = events {
-            let _ = self.notes.send(Note::Events(vec![event]));
+    fn tell_events(&self, events: impl IntoIterator<Item = Event>) {
+        let events: Vec<Event> = events.into_iter().collect();
+        if !events.is_empty() {
+            let _ = self.notes.send(Note::Events(events));
         }
     }
 
@@ -258,6 +259,8 @@ impl Run<'_, '_> {
             self.session.tidy();
             let sampled = self.session.sample();
             self.tell_events(sampled);
+            let calls = self.session.look_at_paused();
+            self.tell_events(calls);
             self.tick();
             self.tell_costs();
             self.rotate();

@@ -93,6 +93,9 @@ impl Summary {
             let names = names.join(", ");
             notes.push(format!("the number of calls of {names} is estimated: they are shorter than their probe"));
         }
+        if self.dims.paused {
+            notes.push("the number of MPI calls is estimated: there were too many to record each".to_owned());
+        }
         if focus.window.is_some() && self.window != focus.window && matches!(focus.screen, Screen::Files | Screen::Tree)
         {
             notes.push("files and the call tree are over all that was seen, not over the window".to_owned());

@@ -43,6 +43,8 @@ pub struct Dims {
     pub lost: Bins<i64>,
     /// Functions that were demoted.
     pub demoted: BTreeSet<String>,
+    /// Calls of MPI were not recorded all the time.
+    pub paused: bool,
     metrics: BTreeMap<(&'static str, String), f64>,
     pub tracing: Tracing,
     /// Things that found no room.
@@ -75,6 +77,7 @@ impl Dims {
             losses: BTreeMap::new(),
             lost: Bins::new(width_ns, max),
             demoted: BTreeSet::new(),
+            paused: false,
             metrics: BTreeMap::new(),
             tracing: Tracing::default(),
             forgotten: 0,
@@ -165,6 +168,10 @@ impl Dims {
         if self.verdicts.len() < MAX {
             self.verdicts.push(row.clone());
         }
+        if row.status == "paused" {
+            self.paused = true;
+            return;
+        }
         let target: Arc<str> = row.target.as_str().into();
         let key = (row.layer, row.target.clone());
         if self.groups.len() >= MAX && !self.groups.contains_key(&key) {
@@ -190,6 +197,7 @@ impl Dims {
                 self.demoted.insert(row.symbol.clone());
                 return;
             }
+
             _ => group.skipped += 1,
         }
         group.stepped += usize::from(row.insn == Some("stepped"));

@@ -52,6 +52,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("aio_mix", "aio_mix.c", Needs::Libc),
     ("async_kernel", "async_kernel.c", Needs::Libc),
     ("brief", "brief.c", Needs::Libc),
+    ("chatty", "chatty.c", Needs::OpenMpi),
     ("callbacks", "callbacks.c", Needs::Libc),
     ("copies", "copies.c", Needs::StaticLibc),
     ("crowd", "crowd.c", Needs::Libc),

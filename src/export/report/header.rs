@@ -95,6 +95,9 @@ pub struct LayerCoverage {
     /// the number of their calls is estimated.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub demoted: BTreeMap<String, String>,
+    /// Why calls inside I/O were not recorded all the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
     /// Set when no probe is attached: why nothing can be known about the layer.
     pub not_covered: Option<String>,
 }
@@ -239,12 +242,27 @@ impl LayerCoverage {
     fn new(layer: Layer) -> Self {
         let (tiers, refused) = (BTreeMap::new(), BTreeMap::new());
         let demoted = BTreeMap::new();
-        Self { layer: layer.name(), attached: 0, probes: 0, absent: 0, tiers, refused, demoted, not_covered: None }
+        Self {
+            layer: layer.name(),
+            attached: 0,
+            probes: 0,
+            absent: 0,
+            tiers,
+            refused,
+            demoted,
+            paused: None,
+            not_covered: None,
+        }
     }
 
     fn add(&mut self, row: &Coverage) {
         if row.status == "absent" && !row.symbol.is_empty() {
             self.absent += 1;
+            return;
+        }
+        if row.status == "paused" {
+            // The last one says how long altogether.
+            self.paused.clone_from(&row.reason);
             return;
         }
         if row.status == "demoted" {

@@ -4,7 +4,7 @@
 //! one instead, and where the stream stands then tells how many bytes they moved. How many calls these were is estimated from
 //! short windows in which their probes are back.
 
-use super::{Engine, Probes, Set};
+use super::{Engine, Links, Probes, Set};
 use crate::correlate::rows::Coverage;
 use crate::event::wire::Busy;
 use crate::loader::kernel::LibTier;
@@ -38,12 +38,11 @@ impl Probes {
     /// Sets what is to be set now in the place of what is set. What is to go.
     fn renew(&mut self, progs: &IotraceProgs<'_>) -> Vec<Link> {
         let mut gone = Vec::new();
-        let mut set = std::mem::replace(&mut self.set, Set::All(Vec::new()));
-        let mut exchange = |pid, links: &mut Vec<Link>| {
-            let new = self.links(progs, pid);
+        let mut set = std::mem::replace(&mut self.set, Set::All(Links::default()));
+        let mut exchange = |pid, links: &mut Links| {
             // A process that has ended has none; they go with the others that it had.
-            if !new.is_empty() {
-                gone.append(&mut std::mem::replace(links, new));
+            if let Some(new) = self.links(progs, pid) {
+                gone.extend(std::mem::replace(links, new).all());
             }
         };
         match &mut set {

@@ -181,6 +181,11 @@ impl Report {
             ));
             line("  --max-overhead none records each of them.".to_owned());
         }
+        for layer in &self.coverage {
+            let Some(reason) = &layer.paused else { continue };
+            line(String::new());
+            line(format!("PAUSED: calls of {} inside I/O were {}", layer.layer, escape(reason)));
+        }
         for warning in &self.warnings {
             line(format!("WARNING: {}", escape(warning)));
         }
