@@ -744,13 +744,11 @@ impl Engine {
                     self.coverage.extend(part.iter().map(|p| p.verdict(&all.name, Ok(all.tier.name()))));
                     parts.push(part);
                 }
-                Err(why) => match part.as_slice() {
-                    [one] => self.coverage.push(one.verdict(&all.name, Err(why))),
-                    _ => {
-                        let rest = part.split_off(part.len() / 2);
-                        todo.extend([part, rest]);
-                    }
-                },
+                Err(_) if part.len() > 1 => {
+                    let rest = part.split_off(part.len() / 2);
+                    todo.extend([part, rest]);
+                }
+                Err(why) => self.coverage.extend(part.iter().map(|one| one.verdict(&all.name, Err(why.clone())))),
             }
         }
         (parts, links)

@@ -37,7 +37,7 @@ impl Engine {
         gone
     }
 
-    /// Sets them again, for good.
+    /// Sets them again.
     pub fn resume(&mut self, progs: &IotraceProgs<'_>) {
         self.paused = false;
         for probes in self.files_that_pause() {
@@ -46,15 +46,6 @@ impl Engine {
                 links.pausing = probes.parts_in(&probes.pausing, progs, pid).unwrap_or_default();
             });
         }
-    }
-
-    /// Sets them for a moment; [`Self::leave`] takes them away.
-    pub fn open_pause(&mut self, progs: &IotraceProgs<'_>) -> Vec<Link> {
-        let mut new = Vec::new();
-        for probes in self.files_that_pause() {
-            probes.each(|probes, pid, _| new.extend(probes.parts_in(&probes.pausing, progs, pid).unwrap_or_default()));
-        }
-        new
     }
 
     fn files_that_pause(&mut self) -> impl Iterator<Item = &mut Probes> {

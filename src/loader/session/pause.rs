@@ -19,8 +19,7 @@ impl Session<'_> {
             (data.iot_demoting, data.iot_paused, data.iot_recalled) = (1, 1, 0);
         }
         let time = rings::now();
-        let gone = self.engine.pause();
-        self.engine.leave(gone);
+        self.take_paused_away();
         if self.paused_for.is_none() {
             self.paused_for = Some((t_ns, *busy));
             self.hooks.extend(self.paused());
@@ -36,11 +35,19 @@ impl Session<'_> {
             }
             return None;
         }
-        Some(self.end_pause())
+        self.engine.resume(probes(&self.skel, self.second.as_ref()));
+        Some(self.record_again())
     }
 
-    fn end_pause(&mut self) -> Event {
-        self.engine.resume(probes(&self.skel, self.second.as_ref()));
+    fn take_paused_away(&mut self) {
+        // Until they have gone they and new ones may be there.
+        self.set_exchanging(true);
+        let gone = self.engine.pause();
+        self.engine.leave(gone);
+    }
+
+    /// Their probes are back for good.
+    fn record_again(&mut self) -> Event {
         if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
             data.iot_window = data.iot_window.wrapping_add(1).max(1);
             data.iot_paused = 0;
@@ -54,7 +61,7 @@ impl Session<'_> {
         if !self.pause.is_due(Instant::now()) {
             return Vec::new();
         }
-        let links = self.engine.open_pause(probes(&self.skel, self.second.as_ref()));
+        self.engine.resume(probes(&self.skel, self.second.as_ref()));
         if let Some(data) = self.skel.maps.bss_data.as_deref_mut() {
             data.iot_window_most = 0;
             data.iot_window = data.iot_window.wrapping_add(1).max(1);
@@ -67,9 +74,10 @@ impl Session<'_> {
         let most = self.skel.maps.bss_data.as_deref().map_or(0, |data| std::hint::black_box(data).iot_window_most);
         let mut events = vec![Event::Looking { time: from }, Event::Looked { time: until }];
         if self.pause.looked(Instant::now(), most, length, self.every) {
-            events.push(self.end_pause());
+            events.push(self.record_again());
+        } else {
+            self.take_paused_away();
         }
-        self.engine.leave(links);
         events
     }
 
