@@ -390,10 +390,19 @@ fn a_parallel_program_is_watched_from_another_terminal() {
     pane.after(&["9"], &["probes by library", "libhdf5", "nothing was lost"]);
     // What is stuck: one rank stands still, and the other one waits for it inside a call.
     pane.after(&["6"], &["in flight at"]);
-    program.tell("-STOP", 1);
     let age = |line: &str| line.split_whitespace().next()?.strip_suffix('s')?.parse::<f64>().ok();
-    live::until("a call that waits", || pane.text().lines().any(|l| age(l).is_some_and(|s| s > 2.0)));
-    program.tell("-CONT", 1);
+    let waits = || pane.text().lines().any(|l| age(l).is_some_and(|s| s > 2.0));
+    // Where it stands between two calls of its own, the other one waits in a call of MPI that does no I/O: then again.
+    live::until("a call that waits", || {
+        program.tell("-STOP", 1);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(6) && !waits() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let waits = waits();
+        program.tell("-CONT", 1);
+        waits
+    });
     pane.after(&["q"], &["left 0"]);
     is_restored(&pane);
 }

@@ -7,7 +7,7 @@ use super::live::Watch;
 use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::sampler::Sampler;
-use super::share::Share;
+use super::share::{Cpu, Share};
 use super::targets::Targets;
 use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
@@ -492,7 +492,7 @@ impl Run<'_, '_> {
     /// What hooks have cost so far.
     fn tell_costs(&mut self) {
         let t_ns = self.relative();
-        self.totals.share.add(self.session.hooked(), t_ns);
+        self.totals.share.add(self.session.hooked(), Cpu::now(), t_ns);
         self.send(self.totals.share.rows().collect());
     }
 

@@ -70,7 +70,7 @@ const PLAIN: Run = Run {
     goals: &[],
 };
 
-/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `FGETC`, `H5LOOP`, `IORLIKE`, `RECORDS`: our own programs; `MPIRUN`: two processes,
+/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `FGETC`, `H5LOOP`, `IORLIKE`, `RECORDS`, `REDUCE`: our own programs; `MPIRUN`: two processes,
 /// `MPIRUN4`: four.
 const RUNS: &[Run] = &[
     Run {
@@ -110,6 +110,15 @@ const RUNS: &[Run] = &[
         own: Some((&["put"], 20_000.0)),
         beside: Some("COLLECTIVES"),
         goals: &[(Way::Traced, 1.5), (Way::Beside, 1.1)],
+        ..PLAIN
+    },
+    Run {
+        what: "MPI without I/O, 2 ranks, a million reductions",
+        on: On::Pages,
+        command: "MPIRUN REDUCE 1000000",
+        own: Some((&["reduce"], 1_000_000.0)),
+        beside: Some("REDUCE"),
+        goals: &[(Way::Traced, 1.1), (Way::Beside, 1.1)],
         ..PLAIN
     },
     Run {
@@ -177,8 +186,8 @@ const RUNS: &[Run] = &[
         ..PLAIN
     },
     Run {
-        what: "python3 imports 60 modules, 10 times",
-        command: "for i in 1 2 3 4 5 6 7 8 9 10; do python3 -c 'import argparse, ast, asyncio, base64, bz2, calendar, \
+        what: "python3 of Debian imports 60 modules, 10 times",
+        command: "for i in 1 2 3 4 5 6 7 8 9 10; do /usr/bin/python3 -c 'import argparse, ast, asyncio, base64, bz2, calendar, \
                   cmd, code, codecs, collections, concurrent.futures, configparser, csv, ctypes, datetime, decimal, \
                   difflib, dis, doctest, email.message, fileinput, fractions, ftplib, functools, getpass, gettext, glob, \
                   gzip, hashlib, heapq, html.parser, http.client, imaplib, inspect, ipaddress, json, logging.config, \
@@ -209,6 +218,7 @@ pub fn run(bench: &Bench) -> Result<String> {
         ("H5LOOP", bench.compile("h5_loop", "cc", &["hdf5-serial"])?),
         ("IORLIKE", bench.compile("ior_like", &programs::openmpi("mpicc"), &["hdf5-openmpi"])?),
         ("FGETC", bench.compile("fgetc", "cc", &[])?),
+        ("REDUCE", bench.compile("reduce", &programs::openmpi("mpicc"), &[])?),
         ("RECORDS", bench.compile("records", "cc", &[])?),
         ("DEMO", bench.program("demo")?),
         // Before the shorter name.
