@@ -87,10 +87,11 @@ impl Pause {
 }
 
 /// What coverage says of them.
-pub fn reason(at_ns: i64, busy: &Busy, times: u64, total: Duration) -> String {
+pub fn reason(at_ns: i64, busy: &Busy, times: u64, total: Duration, summed: bool) -> String {
+    let number = if summed { "these calls are missing" } else { "their number is estimated" };
     format!(
         "not recorded for {:.3} s in {times} pauses, the first at {:.3} s: a thread made {} MPI calls in {:.1} ms, so that \
-         their probes cost too much; their number is estimated (--max-overhead none keeps every call)",
+         their probes cost too much; {number} (--max-overhead none keeps every call)",
         total.as_secs_f64(),
         at_ns as f64 / 1e9,
         busy.calls,

@@ -150,9 +150,9 @@ pub fn every(options: &Options) -> u32 {
 /// What the probe of a library call costs, in ns: with its return 1.1 to 1.4 us (docs/performance.md).
 const PROBE_NS: f64 = 1300.0;
 
-/// How many requests may be in flight at once. The kernel makes such tables whole at the start: 2 ms for each that has
-/// 65536 entries (measured).
-fn in_flight(cpus: u32) -> u32 {
+/// Entries of tables that grow with what a node does at once: requests in flight, files in use. The kernel makes such tables
+/// whole at the start: 2 ms for each that has 65536 entries (measured).
+fn at_once(cpus: u32) -> u32 {
     cpus.saturating_mul(8192).clamp(16384, 65536)
 }
 
@@ -163,7 +163,11 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
     let maps = &mut open.maps;
     maps.iot_rings.set_max_entries(layout.count()).context("table of rings")?;
     for map in [&mut maps.iot_bios, &mut maps.iot_requests, &mut maps.iot_inserts] {
-        map.set_max_entries(in_flight(cpus)).context("table of requests")?;
+        map.set_max_entries(at_once(cpus)).context("table of requests")?;
+    }
+    // The least recently used make room: a file is described again then, and the wait for a request has no row.
+    for map in [&mut maps.iot_files, &mut maps.iot_promises] {
+        map.set_max_entries(at_once(cpus)).context("table of files")?;
     }
     let costs = rows.len() as u32 + iot_cost_row::IOT_COST_ROWS.0;
     maps.iot_costs.set_max_entries(costs).context("table of the cost of hooks")?;

@@ -513,7 +513,7 @@ impl<'obj> Session<'obj> {
             return self.recall();
         }
         if self.rows.get(usize::from(row)).is_some_and(|row| row.pauses) {
-            return self.begin_pause(busy, t_ns);
+            return self.begin_pause(row, busy, t_ns);
         }
         if self.engine.is_demoted(row) {
             return None;

@@ -4,6 +4,7 @@
 //! cost more than all else. In short windows the probes are back, and when calls have become rare they stay.
 
 use super::{Engine, Links, Probes, Set};
+use crate::loader::kernel::LibTier;
 use crate::skel::IotraceProgs;
 use libbpf_rs::Link;
 
@@ -26,6 +27,11 @@ impl Probes {
 }
 
 impl Engine {
+    /// Not where each probe is set by itself: to set and to take away as many would take too long.
+    pub fn can_pause(&self) -> bool {
+        self.tier.as_ref().is_ok_and(|tier| *tier != LibTier::Single)
+    }
+
     /// Those to be taken away, in every file that has some.
     pub fn pause(&mut self) -> Vec<Link> {
         self.paused = true;

@@ -5,12 +5,17 @@ use crate::correlate::rows::Coverage;
 use crate::event::Event;
 use crate::event::wire::Busy;
 use crate::loader::{pause, rings};
+use crate::skel::types::iot_brief_state;
 use crate::words::Layer;
 use std::time::Instant;
 
 impl Session<'_> {
     /// A thread calls MPI all the time.
-    pub(super) fn begin_pause(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
+    pub(super) fn begin_pause(&mut self, row: u16, busy: &Busy, t_ns: i64) -> Option<Event> {
+        if !self.engine.can_pause() {
+            self.set_brief(row, iot_brief_state::IOT_BRIEF_NO);
+            return None;
+        }
         if !self.pause.begins(Instant::now()) {
             return None;
         }
@@ -97,7 +102,7 @@ impl Session<'_> {
             symbol: String::new(),
             tier: None,
             status: "paused",
-            reason: Some(pause::reason(*at_ns, busy, times, total)),
+            reason: Some(pause::reason(*at_ns, busy, times, total, self.summing)),
             offset: None,
             insn: None,
         })
