@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Of each rank.
-const LATE: i64 = 8;
+const LATE: i64 = 20;
 /// Ranks wait for each other in this.
 const VIEW: &str = "MPI_File_set_view";
 const WRITE: &str = "MPI_File_write_at_all";
@@ -100,5 +100,5 @@ fn communication_is_paused_and_estimated_and_waits_are_seen_again() {
     // A rank comes late by 100 ms: the other one waits in MPI, inside its call of MPI-IO.
     let waits = |s: &&_| data.parent(s).is_some_and(|p| p.op == VIEW) && s.net_ns() > 80_000_000;
     let waits = data.layer(Layer::Mpi).filter(waits).count() as i64;
-    assert!((LATE / 2..=LATE).contains(&waits), "{waits} waits of {LATE} were seen");
+    assert!((LATE / 4..=LATE).contains(&waits), "{waits} waits of {LATE} were seen");
 }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 /// How long after they were paused, or looked at, calls are looked at next: first, and at most.
 const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
-/// They are paused again within this time: nothing has changed, and the next look comes as late as it would have.
+/// They are paused again within this time: nothing has changed, and the next look comes later than the last.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Not before they were paused for so long do they come back.
+/// Not before they were paused for so long do they come back, and longer where they were paused again soon: a call also takes long
+/// where its thread has to wait for a CPU.
 const LEAST: Duration = Duration::from_millis(200);
 
 /// Whether they are paused, and for how long they were.
@@ -39,9 +40,7 @@ impl Pause {
             State::Never => false,
             State::Resumed(at) => now.duration_since(at) < AGAIN,
         };
-        if !again {
-            self.after = FIRST;
-        }
+        self.after = if again { (self.after * 2).min(LONGEST) } else { FIRST };
         self.state = State::Paused { since: now, due: now + self.after };
         self.times += 1;
         true
@@ -68,7 +67,7 @@ impl Pause {
     /// They are wanted again. Do they come back?
     pub fn ends(&mut self, now: Instant) -> bool {
         let State::Paused { since, .. } = self.state else { return false };
-        if now.duration_since(since) < LEAST {
+        if now.duration_since(since) < LEAST.max(self.after) {
             return false;
         }
         self.total += now.duration_since(since);
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn paused_again_soon_they_are_looked_at_as_late_as_they_were() {
+    fn paused_again_soon_they_come_back_later() {
         let (mut pause, begun) = (Pause::default(), Instant::now());
         pause.begins(begun);
         for at in [50, 150, 350] {
@@ -146,10 +145,10 @@ mod tests {
         }
         assert!(pause.ends(begun + ms(400)));
         assert!(pause.begins(begun + ms(500)));
-        assert!(!pause.is_due(begun + ms(899)) && pause.is_due(begun + ms(900)));
-        assert!(pause.ends(begun + ms(900)));
+        assert!(!pause.is_due(begun + ms(1299)) && pause.is_due(begun + ms(1300)));
+        assert!(!pause.ends(begun + ms(1299)) && pause.ends(begun + ms(1300)));
         assert!(pause.begins(begun + ms(5000)));
         assert!(pause.is_due(begun + ms(5050)));
-        assert_eq!(pause.sums(begun + ms(5100)), (3, ms(400 + 400 + 100)));
+        assert_eq!(pause.sums(begun + ms(5100)), (3, ms(400 + 800 + 100)));
     }
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LATE 8
+#define LATE 20
 
 static void put(MPI_File file, int rank, long n)
 {
