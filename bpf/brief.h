@@ -33,7 +33,7 @@ static __always_inline void iot_tell_busy(u32 spec, u64 now, u64 elapsed, u32 ca
 		bpf_ringbuf_output(ring, &e, sizeof(e), BPF_RB_FORCE_WAKEUP);
 }
 
-/* A function is called whose probe may go for a while, inside an I/O call or not: what is not recorded costs as much. */
+/* A function is called whose probe may go for a while, inside I/O or not: what is not recorded costs as much. */
 __noinline int iot_chats(struct iot_task *t, u32 spec)
 {
 	struct iot_chat *c;

@@ -83,9 +83,9 @@ pub struct RecordArgs {
     /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
     pub detail: Vec<Detail>,
-    /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter than
-    /// their probe (fgetc, fwrite into a buffer; their bytes stay exact), and of MPI communication while it never stops. The
-    /// number of such calls is estimated. 10%, 0.1; none: keep every call
+    /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter
+    /// than their probe (fgetc, fwrite into a buffer; their bytes stay exact), and of MPI communication while it
+    /// never stops. The number of such calls is estimated. 10%, 0.1; none: keep every call
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget)]
     pub max_overhead: Budget,
     /// Record calls on sockets and pipes, too

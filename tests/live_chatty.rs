@@ -1,5 +1,5 @@
-//! Where MPI communicates all the time its probes are paused: the program hardly notices, how often it communicated inside I/O
-//! is estimated, and a wait is seen again when I/O has become rare.
+//! Where MPI communicates all the time its probes are paused: the program hardly notices, how often it communicated
+//! inside I/O is estimated, and a wait is seen again when I/O has become rare.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

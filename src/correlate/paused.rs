@@ -1,8 +1,8 @@
 //! How often MPI communicated inside I/O while its probes were paused (`loader::pause`).
 //!
-//! Calls of I/O libraries are recorded all the time. Inside those without a record of what MPI did there were as many calls of
-//! MPI as inside those of the last window in which each was recorded, before the pause or in it, or of the next one. With probes
-//! a program is slower, so that time would not tell.
+//! Calls of I/O libraries are recorded all the time. Inside those without a record of what MPI did there were as many
+//! calls of MPI as inside those of the last window in which each was recorded, before the pause or in it, or of the
+//! next one. With probes a program is slower, so that time would not tell.
 
 use super::HashMap;
 use super::demoted::Estimate;
@@ -126,7 +126,8 @@ impl Process {
         }
     }
 
-    /// What was inside of calls that it is not known of. As long as there was no window with such calls, that stays open.
+    /// What was inside of calls that it is not known of. As long as there was no window with such calls, that stays
+    /// open.
     fn settle(&mut self, process: Option<Owned>, until: u64) -> Vec<Unrecorded> {
         let Some(last) = &self.last else { return Vec::new() };
         let share = std::mem::take(&mut self.pending) as f64 / last.outer as f64;

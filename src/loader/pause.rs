@@ -8,8 +8,8 @@ const FIRST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(1);
 /// They are paused again within this time: nothing has changed, and the next look comes later than the last.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Not before they were paused for so long do they come back, and longer where they were paused again soon: a call also takes long
-/// where its thread has to wait for a CPU.
+/// Not before they were paused for so long do they come back, and longer where they were paused again soon: a call
+/// also takes long where its thread has to wait for a CPU.
 const LEAST: Duration = Duration::from_millis(200);
 
 /// Whether they are paused, and for how long they were.

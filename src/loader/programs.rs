@@ -150,8 +150,8 @@ pub fn every(options: &Options) -> u32 {
 /// What the probe of a library call costs, in ns: with its return 1.1 to 1.4 us (docs/performance.md).
 const PROBE_NS: f64 = 1300.0;
 
-/// Entries of tables that grow with what a node does at once: requests in flight, files in use. The kernel makes such tables
-/// whole at the start: 2 ms for each that has 65536 entries (measured).
+/// Entries of tables that grow with what a node does at once: requests in flight, files in use. The kernel makes such
+/// tables whole at the start: 2 ms for each that has 65536 entries (measured).
 fn at_once(cpus: u32) -> u32 {
     cpus.saturating_mul(8192).clamp(16384, 65536)
 }

@@ -55,9 +55,9 @@ pub struct Share {
 impl Share {
     /// Adds what hooks, and the tracer's own threads, have cost since the last time, now.
     ///
-    /// Threads that run side by side pay side by side: the run is longer by the part of its time that the thread paid that
-    /// paid most, and by no more than what all paid together, one after the other. What the tracer does itself lengthens it where no
-    /// CPU has time for that.
+    /// Threads that run side by side pay side by side: the run is longer by the part of its time that the thread paid
+    /// that paid most, and by no more than what all paid together, one after the other. What the tracer does itself
+    /// lengthens it where no CPU has time for that.
     pub fn add(&mut self, now: Hooked, cpu: Option<Cpu>, t_ns: i64) {
         let new = now.total_ns.saturating_sub(self.total_ns) as f64;
         let passed = t_ns.saturating_sub(self.at) as f64;

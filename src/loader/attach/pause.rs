@@ -1,7 +1,7 @@
 //! Pauses probes: takes those of MPI communication away for a while, where a thread does nothing else.
 //!
-//! What is sent outside of I/O is not recorded and pays for its probes all the same, and inside small collective I/O they
-//! cost more than all else. In short windows the probes are back, and when calls have become rare they stay.
+//! What is sent outside of I/O is not recorded and pays for its probes all the same, and inside small collective I/O
+//! they cost more than all else. In short windows the probes are back, and when calls have become rare they stay.
 
 use super::{Engine, Links, Probes, Set};
 use crate::loader::kernel::LibTier;

@@ -70,8 +70,8 @@ const PLAIN: Run = Run {
     goals: &[],
 };
 
-/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `FGETC`, `H5LOOP`, `IORLIKE`, `RECORDS`, `REDUCE`: our own programs; `MPIRUN`: two processes,
-/// `MPIRUN4`: four.
+/// `CHECKPOINT`, `COLLECTIVES`, `DEMO`, `FGETC`, `H5LOOP`, `IORLIKE`, `RECORDS`, `REDUCE`: our own programs;
+/// `MPIRUN`: two processes, `MPIRUN4`: four.
 const RUNS: &[Run] = &[
     Run {
         what: "parallel HDF5 checkpoints, 2 ranks, 1 GiB, flushed, on the disk of `--dir`",
