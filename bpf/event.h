@@ -233,7 +233,7 @@ struct iot_busy {
 	u32 spec; /* as in iot_call */
 	u64 time;
 	u64 elapsed; /* ns in which a thread made */
-	u32 calls;   /* so many calls */
+	u32 calls;   /* so many calls; 0: one that is over, of an I/O library, while probes are paused */
 	u32 took;    /* that took so many ns together */
 };
 

@@ -505,9 +505,9 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Takes the probes of a function away whose calls are shorter and more than they should be; what tells the reader of the
-    /// records, if they go.
-    pub fn demote(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
+    /// Probes cost a thread more than they should, or those that are paused are wanted: what tells the reader of the
+    /// records, if some go or come.
+    pub fn relieve(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
         let row = busy.spec % u16::try_from(self.rows.len()).ok().filter(|rows| *rows > 0)?;
         if busy.calls == 0 {
             return self.recall();
@@ -515,6 +515,11 @@ impl<'obj> Session<'obj> {
         if self.rows.get(usize::from(row)).is_some_and(|row| row.pauses) {
             return self.begin_pause(row, busy, t_ns);
         }
+        self.demote(row, busy, t_ns)
+    }
+
+    /// Takes the probes of a function away whose calls are shorter and more than they should be.
+    fn demote(&mut self, row: u16, busy: &Busy, t_ns: i64) -> Option<Event> {
         if self.engine.is_demoted(row) {
             return None;
         }

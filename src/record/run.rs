@@ -289,7 +289,7 @@ impl Run<'_, '_> {
         match *heard {
             Control::Mapped(ref m) => self.mapped(m),
             Control::Busy(ref busy) => {
-                let told = self.session.demote(busy, self.relative());
+                let told = self.session.relieve(busy, self.relative());
                 self.tell_events(told);
             }
             Control::Waits(ref notice, ref guard) => {

@@ -197,7 +197,6 @@ impl Dims {
                 self.demoted.insert(row.symbol.clone());
                 return;
             }
-
             _ => group.skipped += 1,
         }
         group.stepped += usize::from(row.insn == Some("stepped"));
