@@ -6,17 +6,21 @@
 #define OVERLAYFS_SUPER_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 #define S_DAX		      (1 << 13)	 /* include/linux/fs.h: its data is never in the page cache */
 #define IOT_PAGE_MASK	      ((1ULL << IOT_PAGE_SHIFT) - 1)
-#define IOT_NS_PER_MS	      1000000
 
 /* Before Linux 6.6 a folio's order had a byte of its own (include/linux/mm_types.h). */
 struct folio___order {
 	unsigned char _folio_order;
 } __attribute__((preserve_access_index));
 
-/* include/trace/events/writeback.h: in ms; not positive when the task is not made to wait. */
-struct trace_event_raw_balance_dirty_pages___pause {
-	long pause;
-} __attribute__((preserve_access_index));
+/* Which argument of balance_dirty_pages is the pause, in ticks: kernels give it others before. How long a tick is, in ns. */
+const volatile u32 iot_pause_at = 0;
+const volatile u32 iot_tick = 0;
+
+/* The verifier wants a fixed place in the context, which a compiler would calculate. What is not the argument falls away. */
+#define IOT_PAUSE(n)                                                                                                   \
+	case n:                                                                                                        \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(pause) : "r"(ctx), "i"((n) * sizeof(u64)));               \
+		break;
 
 /* The system call that the current task is in, if it is traced and no library call is inside it. */
 static __always_inline struct iot_frame *iot_open_syscall(struct iot_task *t)
@@ -127,16 +131,28 @@ int BPF_PROG(iot_page_added, struct folio *folio)
 	return 0;
 }
 
-/* A task that dirties pages faster than they can be written is about to sleep. */
-SEC("?tracepoint/writeback/balance_dirty_pages")
-int iot_throttled(struct trace_event_raw_balance_dirty_pages___pause *ctx)
+/*
+ * A task that dirties pages faster than they can be written is about to sleep; not positive when it is not made to wait
+ * (include/trace/events/writeback.h, whose record has it in ms).
+ */
+SEC("?tp_btf/balance_dirty_pages")
+int iot_throttled(u64 *ctx)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, bpf_get_current_task_btf(), 0, 0);
 	struct iot_frame *f = iot_open_syscall(t);
-	s64 pause = ctx->pause;
+	s64 pause = 0;
 
+	switch (iot_pause_at) {
+		IOT_PAUSE(4)
+		IOT_PAUSE(5)
+		IOT_PAUSE(6)
+		IOT_PAUSE(7)
+		IOT_PAUSE(8)
+		IOT_PAUSE(9)
+		IOT_PAUSE(10)
+	}
 	if (f && pause > 0)
-		f->throttled += (u64)pause * IOT_NS_PER_MS;
+		f->throttled += (u64)pause * iot_tick;
 	return 0;
 }
 
@@ -169,7 +185,7 @@ __noinline bool iot_send_cache(struct iot_task *t, struct iot_spec *s, struct io
 	if (!t || !s || !f)
 		return false;
 	e.known = iot_cache_known(s, f, ret);
-	if (e.known && !f->miss && !f->ahead && !f->throttled)
+	if (e.known && !f->miss && !f->ahead && !f->throttled && !f->locked)
 		return true;
 	e.thread = t->thread;
 	e.seq = f->seq;
@@ -177,6 +193,7 @@ __noinline bool iot_send_cache(struct iot_task *t, struct iot_spec *s, struct io
 	e.miss = f->miss;
 	e.ahead = f->ahead;
 	e.throttled = f->throttled;
+	e.locked = f->locked;
 	return !iot_send(iot_call_class(s), s->layer, &e, sizeof(e));
 }
 

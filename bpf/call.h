@@ -140,6 +140,8 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->file = 0;
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
+	f->locking = 0;
+	iot_waits_from(f);
 	f->inner = 0;
 	f->probed = t->probed;
 	f->range = 0;
@@ -558,6 +560,7 @@ static __always_inline void iot_fill(struct iot_call *c, u8 type, struct iot_tas
 			   (u64)depth << (IOT_DUR_BITS + IOT_CPU_BITS);
 	c->handle = c->len = c->got = c->off = 0;
 	c->probe = iot_probed(t, f, dur);
+	c->away = c->queued = IOT_UNKNOWN;
 }
 
 /* The same of the call whose record is being made. Not inlined: see bpf/cost.h. */
@@ -565,6 +568,16 @@ __noinline int iot_head(struct iot_task *t, struct iot_frame *f, u32 type, u64 n
 {
 	if (t && f)
 		iot_fill(&t->made.call, type, t, f, f->depth, now);
+	return 0;
+}
+
+/* The same of a call that returns in its thread. */
+__noinline int iot_returned(struct iot_task *t, struct iot_frame *f, u32 type, u64 now)
+{
+	if (!t || !f)
+		return 0;
+	iot_fill(&t->made.call, type, t, f, f->depth, now);
+	iot_waited(&t->made.call, f);
 	return 0;
 }
 

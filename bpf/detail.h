@@ -341,6 +341,7 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 	k->miss = f->miss;
 	k->ahead = f->ahead;
 	k->throttled = f->throttled;
+	k->locked = f->locked;
 	k->layer = s->layer;
 	k->known = !s->reads || f->range != IOT_RANGE_UNKNOWN;
 	if (keeps)

@@ -59,6 +59,7 @@ enum iot_text_kind {
 #define IOT_D_SELF   0x80
 #define IOT_D_WHOLE  0x40
 
+#define IOT_UNKNOWN  (~0ULL)
 #define IOT_DUR_BITS 46
 #define IOT_CPU_BITS 12
 
@@ -75,7 +76,9 @@ struct iot_call {
 	u64 len;
 	u64 got;
 	u64 off;
-	u64 probe; /* ns of the duration that hooks took */
+	u64 probe;  /* ns of the duration that hooks took */
+	u64 away;   /* and in which the thread was on no CPU; IOT_UNKNOWN */
+	u64 queued; /* of that, in a run queue */
 };
 
 struct iot_syscall {
@@ -93,6 +96,7 @@ struct iot_kept {
 	u64 miss;  /* as in iot_cache */
 	u64 ahead;
 	u64 throttled;
+	u64 locked;
 	u8 known; /* miss and ahead are */
 	u8 layer;
 	u8 pad[6];
@@ -322,7 +326,7 @@ struct iot_stream {
 	u32 pad2;
 };
 
-/* Only where there is something to tell: a miss, read-ahead, a pause, or that it is not known. */
+/* Only where there is something to tell: a miss, read-ahead, a pause, a lock, or that it is not known. */
 struct iot_cache {
 	u8 type;
 	u8 known; /* miss and ahead are */
@@ -334,6 +338,7 @@ struct iot_cache {
 	u64 miss;      /* bytes of the call's own range that it added to the cache */
 	u64 ahead;     /* bytes of other pages of the file that it added */
 	u64 throttled; /* ns that it was told to wait, because too much is dirty */
+	u64 locked;    /* ns that it waited for locks of the kernel */
 };
 
 struct iot_inner {

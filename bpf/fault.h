@@ -128,7 +128,7 @@ __noinline int iot_fault_detail(struct iot_task *t, struct iot_spec *s, struct i
 	f->summed = 1;
 	f->lost = t->unkept;
 	f->marks = f->holds = 0;
-	f->inner = f->miss = f->ahead = f->throttled = 0;
+	f->inner = f->miss = f->ahead = f->throttled = f->locked = 0;
 	f->range = IOT_RANGE_UNKNOWN;
 	t->made = *e;
 	return iot_detail(t, s, f, iot_marks(t, s, f, now), now);
@@ -136,7 +136,8 @@ __noinline int iot_fault_detail(struct iot_task *t, struct iot_spec *s, struct i
 
 static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, struct iot_mapping *m, u64 major)
 {
-	struct iot_syscall e = {.call = {.type = IOT_T_SYSCALL, .got = IOT_PAGE}};
+	struct iot_syscall e = {
+		.call = {.type = IOT_T_SYSCALL, .got = IOT_PAGE, .away = IOT_UNKNOWN, .queued = IOT_UNKNOWN}};
 	struct iot_file_key key = {};
 	u64 now = bpf_ktime_get_ns();
 	struct file *file;

@@ -23,6 +23,7 @@
 #include "cost.h"
 #include "path.h"
 #include "stream.h"
+#include "wait.h"
 #include "call.h"
 #include "access.h"
 #include "figure.h"
@@ -37,6 +38,7 @@
 #include "uring.h"
 #include "kaio.h"
 #include "cache.h"
+#include "lock.h"
 #include "vfs.h"
 #include "argument.h"
 #include "copy.h"
@@ -95,8 +97,8 @@ const enum iot_text_kind *iot_unused_text_kind __attribute__((unused));
 const enum iot_class *iot_unused_class __attribute__((unused));
 const enum iot_scope *iot_unused_scope __attribute__((unused));
 
-_Static_assert(sizeof(struct iot_call) == 72, "a call");
-_Static_assert(sizeof(struct iot_syscall) == 88, "a call and its file");
+_Static_assert(sizeof(struct iot_call) == 88, "a call");
+_Static_assert(sizeof(struct iot_syscall) == 104, "a call and its file");
 _Static_assert(sizeof(struct iot_enter) == 24, "beginning of a phase");
 _Static_assert(sizeof(struct iot_text) == 32, "header of a text");
 _Static_assert(sizeof(struct iot_file) == 112, "header of a file");
@@ -111,10 +113,10 @@ _Static_assert(sizeof(struct iot_req) == 88, "request");
 _Static_assert(sizeof(struct iot_disk) == 48, "disk");
 _Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
 _Static_assert(sizeof(struct iot_stream) == 48, "stream");
-_Static_assert(sizeof(struct iot_operation) == 112, "operation");
-_Static_assert(sizeof(struct iot_cache) == 48, "page cache");
+_Static_assert(sizeof(struct iot_operation) == 128, "operation");
+_Static_assert(sizeof(struct iot_cache) == 56, "page cache");
 _Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
-_Static_assert(sizeof(struct iot_kept) == 136, "a call that was remembered");
+_Static_assert(sizeof(struct iot_kept) == 160, "a call that was remembered");
 _Static_assert(sizeof(struct iot_sum_key) == 32, "what a sum is about");
 _Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
 _Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");

@@ -537,7 +537,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
-	iot_head(t, f, IOT_T_CALL, now);
+	iot_returned(t, f, IOT_T_CALL, now);
 	iot_spent(t, iot_net(c));
 	c->status = iot_status(s, ret);
 	iot_values(t, s, f, ret);

@@ -146,6 +146,7 @@ static __always_inline void iot_op_call(struct iot_call *c, struct iot_op *op, s
 	c->got = 0;
 	c->off = op->off;
 	c->probe = 0;
+	c->away = c->queued = IOT_UNKNOWN;
 	if (end->unfinished) {
 		c->flags |= IOT_F_UNFINISHED;
 	} else if (end->result < 0) {

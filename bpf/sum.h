@@ -40,6 +40,9 @@ struct iot_sum {
 	u64 miss;
 	u64 ahead;
 	u64 waited; /* because too much is dirty; requests: from queue to issue */
+	u64 away;   /* of `time`, on no CPU */
+	u64 queued; /* of that, in a run queue */
+	u64 locked; /* and for locks of the kernel */
 	struct iot_common strides;
 	u32 by_size[IOT_SIZES];
 	u32 by_time[IOT_TIME_BUCKETS];
@@ -245,6 +248,11 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 	iot_add(&sum->miss, m->miss, shared);
 	iot_add(&sum->ahead, m->ahead, shared);
 	iot_add(&sum->waited, m->waited, shared);
+	if (c->away != IOT_UNKNOWN && c->away) {
+		iot_add(&sum->away, c->away, shared);
+		iot_add(&sum->queued, c->queued, shared);
+		iot_add(&sum->locked, m->locked, shared);
+	}
 	if (s->sums != IOT_SUMS_ALL)
 		return;
 	known = c->status >= 0 && c->flags & IOT_F_GOT;
@@ -348,6 +356,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 		m->miss = f->miss;
 		m->ahead = f->ahead;
 		m->waited = f->throttled;
+		m->locked = f->locked;
 	} else if (e->call.flags & IOT_F_HANDLE) {
 		struct iot_opener_key opener = {.handle = e->call.handle, .process = t->process, .layer = s->layer};
 		u64 *opened = bpf_map_lookup_elem(&iot_openers, &opener);

@@ -233,6 +233,8 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return false;
 	}
 	f->start = start ?: bpf_ktime_get_ns();
+	if (start)
+		iot_waits_on(f, &t->halted.e.call);
 	iot_hook_entered(t, start ? 0 : f->start);
 	iot_due(t, s, f);
 	/* files that nobody opens by a name are told when they are used */
@@ -499,7 +501,7 @@ int BPF_PROG(iot_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	iot_pop(t, now);
 	e = &t->made;
-	iot_head(t, f, IOT_T_SYSCALL, now);
+	iot_returned(t, f, IOT_T_SYSCALL, now);
 	e->call.flags |= f->bits;
 	e->ino = f->ino;
 	e->dev = f->dev;

@@ -50,8 +50,15 @@ struct iot_frame {
 	u64 miss;
 	u64 ahead;
 	u64 throttled;
-	u64 probed; /* iot_task.probed when it entered */
-	u64 inner;  /* ns of the calls right inside it that are over, but for what hooks took */
+	u64 away; /* bpf/wait.h: what the scheduler says of the thread when it entered */
+	u64 queued;
+	u64 behind;
+	u32 ran;
+	u32 on;	     /* CPU */
+	u64 locking; /* since when it waits for a lock */
+	u64 locked;  /* how long it waited for locks, in ns */
+	u64 probed;  /* iot_task.probed when it entered */
+	u64 inner;   /* ns of the calls right inside it that are over, but for what hooks took */
 	u64 ino;
 	u32 dev;
 	u32 generation;
@@ -121,6 +128,7 @@ struct iot_summing {
 	u64 miss;
 	u64 ahead;
 	u64 waited;
+	u64 locked;
 	u32 nested;
 	u32 pad;
 };

@@ -143,7 +143,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		f->generation = key.generation;
 		ret = 0;
 	}
-	iot_head(t, f, IOT_T_SYSCALL, now);
+	iot_returned(t, f, IOT_T_SYSCALL, now);
 	iot_spent(t, iot_net(&e->call));
 	e->call.flags |= f->bits;
 	if (f->file)

@@ -82,23 +82,6 @@ fn other_capabilities() -> impl Iterator<Item = Check> {
     })
 }
 
-fn tracefs() -> Check {
-    tracefs_at(&["/sys/kernel/tracing", "/sys/kernel/debug/tracing"])
-}
-
-fn tracefs_at(places: &[&str]) -> Check {
-    let there = places.iter().find(|dir| Path::new(dir).join("events").is_dir());
-    Check {
-        name: "tracefs",
-        found: match there {
-            Some(dir) => Ok((*dir).to_owned()),
-            None => Err("no tracefs: how long writes are made to wait is not known, and single probes may fail".into()),
-        },
-        way_out: "mount -t tracefs tracefs /sys/kernel/tracing",
-        needed: false,
-    }
-}
-
 fn btf() -> Check {
     Check {
         name: "kernel types",
@@ -205,7 +188,6 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
     let mut checks = vec![user(), capabilities(), btf(), lockdown(), pid_namespace(), open_files()];
     let possible = checks.iter().all(|c| c.found.is_ok());
     checks.extend(other_capabilities());
-    checks.push(tracefs());
     if possible {
         kernel::quiet_libbpf();
         match kernel::try_all() {
@@ -241,12 +223,6 @@ pub fn run(out: &mut dyn Write) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_missing_tracefs_is_said_and_costs_little() {
-        let check = tracefs_at(&["/nowhere"]);
-        assert!(check.found.unwrap_err().starts_with("no tracefs") && !check.needed);
-    }
 
     #[test]
     fn confidentiality_is_refused_with_a_reason() {

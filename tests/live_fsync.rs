@@ -1,4 +1,4 @@
-//! Calls tell how long write-back of their file and the journal took them: as long as the requests did, by their own rows.
+//! Calls say how long they slept for write-back of their file and for the journal: no longer than the requests took.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
@@ -45,10 +45,10 @@ os.fsync(fd)
 ";
 
 /// When requests were on their way, cut to a call: together, in ns.
-fn union<'a>(requests: impl Iterator<Item = &'a Block>, call: &Span, from: fn(&Block) -> i64) -> i64 {
+fn union<'a>(requests: impl Iterator<Item = &'a Block>, call: &Span) -> i64 {
     let (begin, end) = (call.start_ns, call.start_ns + call.dur_ns);
     // Of what nobody saw the end of, the tracer knows no time either.
-    let times = requests.filter_map(|b| Some((from(b).max(begin), b.issue_ns + b.dur_ns?)));
+    let times = requests.filter_map(|b| Some((b.queue_ns.max(begin), b.issue_ns + b.dur_ns?)));
     let mut times: Vec<(i64, i64)> = times.filter(|(from, to)| *to <= end && from < to).collect();
     times.sort_unstable();
     let (mut until, mut sum) = (begin, 0);
@@ -78,26 +78,34 @@ fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
             data.owners.iter().filter(|o| o.file_id.is_some()).filter(of).map(|o| o.req_id).collect();
         data.block.iter().filter(on_device).filter(|b| ids.contains(&b.req_id)).collect()
     };
-    let (mut seen, mut journals) = (0, 0);
+    let (mut seen, mut journals, mut slept, mut known) = (0, 0, 0, 0);
     for span in data.spans.iter().filter(|s| data.path(s).is_some_and(|p| p.starts_with(&device.mount))) {
         let (writeback, journal) = (span.writeback_ns.unwrap(), span.journal_ns.unwrap());
         assert!((0..=span.dur_ns).contains(&writeback) && (0..=span.dur_ns).contains(&journal), "{span:?}");
         // A request may carry pages of several files, which were queued one after the other.
         let requests = written(span.file_id.filter(|_| span.op != "syncfs"));
-        let [least, most] =
-            [|b: &Block| b.issue_ns, |b: &Block| b.queue_ns].map(|from| union(requests.iter().copied(), span, from));
-        assert!((least..=most).contains(&writeback), "{least} to {most}: {span:?}");
+        let most = union(requests.iter().copied(), span);
+        assert!(writeback <= most, "{most}: {span:?}");
         let log = data.block.iter().filter(on_device).filter(|b| b.class == "journal");
-        let [least, most] = [|b: &Block| b.issue_ns, |b: &Block| b.queue_ns].map(|from| union(log.clone(), span, from));
-        assert!((least..=most).contains(&journal), "{least} to {most}: {span:?}");
+        let most = union(log, span);
+        assert!(journal <= most, "{most}: {span:?}");
+        slept += span.net_ns() - span.cpu_ns.unwrap() - span.runq_ns.unwrap();
+        known += writeback
+            + journal
+            + span.flush_ns.unwrap()
+            + span.throttle_ns.unwrap()
+            + span.device_ns.unwrap()
+            + span.devqueue_ns.unwrap();
         seen += 1;
         journals += i64::from(journal > 0);
     }
     assert!(seen > 40 && journals > 0, "{seen} calls, {journals} with a journal");
+    assert!(known <= slept && known > slept / 2, "{known} of {slept} ns are explained");
 
     let waits = |op: &str, name: &str| {
         let span = call(&data, op, name);
-        (span.writeback_ns.unwrap() > 0, span.journal_ns.unwrap() > 0)
+        // Where both are on their way it is the flush that is waited for.
+        (span.writeback_ns.unwrap() > 0, span.journal_ns.unwrap() + span.flush_ns.unwrap() > 0)
     };
     assert_eq!(waits("fsync", "fsync"), (true, true));
     assert_eq!(waits("fdatasync", "fdatasync"), (true, true));

@@ -92,6 +92,18 @@ impl Maker {
             span.errno = if op.0 == Layer::Syscall { 5 } else { -1 };
         }
         if op.0 == Layer::Syscall {
+            let mut left = dur - probe.unwrap_or(0);
+            let mut part = |dice: &mut Dice| {
+                let ns = dice.below(left.max(0) + 1);
+                left -= ns;
+                Some(ns).filter(|_| !dice.once_in(9))
+            };
+            let parts: [Option<i64>; 10] = std::array::from_fn(|_| part(&mut self.dice));
+            let span = self.trace.edit(at);
+            [span.cpu_ns, span.runq_ns, span.throttle_ns, span.lock_ns, span.writeback_ns] =
+                *parts.first_chunk().unwrap();
+            [span.journal_ns, span.flush_ns, span.devqueue_ns, span.device_ns, span.remote_ns] =
+                *parts.last_chunk().unwrap();
             if self.dice.once_in(4) {
                 self.request(at);
             }

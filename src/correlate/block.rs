@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use super::HashMap;
-use super::busy::{Busy, For, Waits};
+use super::busy::{Busy, For};
 use super::class::{self, is_write, operation, submitted};
 use super::dirty::{Dirty, Known, Part, Writer};
 use super::roots::Roots;
@@ -31,6 +31,9 @@ type Owner = (Option<Writer>, Option<i32>, Option<u64>, &'static str);
 /// Requests in flight at once that are remembered, as many as the kernel side does. More are none: of those the end was lost.
 const MAX_IN_FLIGHT: usize = 1 << 16;
 
+/// Flushes of a device that are remembered.
+const MAX_FLUSHES: usize = 4096;
+
 /// Threads that are remembered after their end.
 const MAX_ENDED: usize = 1 << 18;
 
@@ -47,6 +50,13 @@ struct Done {
     owners: BTreeMap<Owner, u64>,
 }
 
+/// A flush of a device that is over.
+struct Flush {
+    queued: u64,
+    completed: u64,
+    req_id: i64,
+}
+
 /// Requests in flight, and what links them to spans.
 #[derive(Default)]
 pub struct Blocks {
@@ -59,6 +69,8 @@ pub struct Blocks {
     names: HashMap<u32, String>,
     dirty: Dirty,
     busy: Busy,
+    /// Flushes of each device, in the order in which they were over.
+    flushes: HashMap<u32, VecDeque<Flush>>,
     roots: Roots,
     /// Process of each thread, also of those that have ended: what they dirtied is written back later.
     processes: HashMap<u32, i32>,
@@ -158,21 +170,62 @@ impl Blocks {
         }
     }
 
-    /// How long requests for the file of a call, which is on this device, were on their way during the call. A call that
-    /// waits for the whole file system has the write-back of all its files.
-    pub fn waits(&self, file: i32, dev: u32, whole: bool, [from, to]: [u64; 2]) -> Waits {
-        let pages = if whole { For::Device(dev) } else { For::File(file) };
-        let during = |what| self.busy.during(what, from, to);
-        Waits { writeback: during(pages), journal: during(For::Journal(dev)) }
+    /// When requests were on their way.
+    pub const fn busy(&self) -> &Busy {
+        &self.busy
     }
 
-    /// What file systems write by themselves.
-    fn by_itself(&mut self, bio: &Bio, file: Option<i32>, write: bool, completed: u64) {
+    /// How long write-back of a file, which is on this device, and the journal took a time.
+    pub fn by_itself(&self, file: i32, dev: u32, during: [u64; 2]) -> [Option<i64>; 2] {
+        [For::File(file), For::Journal(dev)].map(|what| self.busy.during(what, during))
+    }
+
+    /// The first of these devices that has requests.
+    pub fn device<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<u32> {
+        names.into_iter().find_map(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(dev, _)| *dev)
+    }
+
+    /// Links a call, which waited for flushes of this device, with those.
+    pub fn waited_for_flushes(
+        &mut self,
+        dev: u32,
+        (thread, seq): (u32, u32),
+        [from, to]: [u64; 2],
+        out: &mut Vec<Row>,
+    ) {
+        let flushes = self.flushes.get(&dev).into_iter().flatten().rev();
+        // In the order in which they were over.
+        let during = flushes.take_while(|flush| flush.completed > from).filter(|flush| flush.queued < to);
+        let requests: Vec<i64> = during.map(|flush| flush.req_id).collect();
+        let span = span_id(thread, seq);
+        for req_id in requests.into_iter().rev() {
+            self.link(thread, seq, BlockLink { req_id, span_id: span, root_id: span, bytes: 0, how: "flush" }, out);
+        }
+    }
+
+    /// A part of a request is over that somebody may wait for.
+    fn over(&mut self, bio: &Bio, file: Option<i32>, request: &Request, completed: u64) {
+        let write = is_write(request.cmd_flags);
         let pages = bio.file.filter(|_| write).map(|key| For::Device(key.dev));
         let file = file.filter(|_| write).map(For::File);
         let journal = bio.journal.map(For::Journal);
+        let by_itself = pages.or(file).or(journal).is_some();
         for what in [pages, file, journal].into_iter().flatten() {
             self.busy.add(what, bio.queued, completed);
+        }
+        if let Some((thread, _)) = bio.submitter.filter(|_| !by_itself) {
+            self.busy.add(For::Queue(thread), bio.queued.min(request.issued), request.issued);
+            self.busy.add(For::Service(thread), request.issued, completed);
+        }
+    }
+
+    /// A flush is over.
+    fn flushed(&mut self, request: &Request, completed: u64) {
+        self.busy.add(For::Flush(request.dev), request.queued, completed);
+        let flushes = self.flushes.entry(request.dev).or_default();
+        flushes.push_back(Flush { queued: request.queued, completed, req_id: request.req as i64 });
+        if flushes.len() > MAX_FLUSHES {
+            flushes.pop_front();
         }
     }
 
@@ -192,7 +245,7 @@ impl Blocks {
         let owners = owners(&request, class, &flight.bios, |cgroup| self.cgroups.contains_key(&cgroup));
         for Sent { bio, file, parts } in &flight.bios {
             if let Some(completed) = request.completed {
-                self.by_itself(bio, *file, is_write(flags), completed);
+                self.over(bio, *file, &request, completed);
             }
             if let Some((thread, Some(seq))) = bio.submitter {
                 let by = (thread, seq, bio.of.unwrap_or(seq));
@@ -210,6 +263,9 @@ impl Blocks {
                     self.dirty.clear(*file, bio.off, bio.off.saturating_add(bio.bytes), bio.queued);
                 }
             }
+        }
+        if let Some(completed) = request.completed.filter(|_| class == "flush") {
+            self.flushed(&request, completed);
         }
         let row = Block {
             req_id: request.req as i64,

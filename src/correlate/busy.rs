@@ -1,4 +1,4 @@
-//! When requests were on their way that file systems make by themselves: write-back of files, and journals.
+//! When requests were on their way that calls may wait for: their own, and those that file systems make by themselves.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,13 +16,11 @@ pub enum For {
     Device(u32),
     /// The journal of that file system.
     Journal(u32),
-}
-
-/// How long a call's requests of both kinds were on their way while it went on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waits {
-    pub writeback: Option<i64>,
-    pub journal: Option<i64>,
+    /// Flushes of a device.
+    Flush(u32),
+    /// What a thread reads, or writes past the page cache: from queue to issue, and from there to completion.
+    Queue(u32),
+    Service(u32),
 }
 
 /// Times at which at least one such request was between queue and completion.
@@ -40,15 +38,15 @@ impl Busy {
     /// A request is over.
     pub fn add(&mut self, what: For, from: u64, to: u64) {
         let times = self.times.entry(what).or_default();
-        if times.back().is_some_and(|(start, _)| *start > to) {
-            return; // too late to be put in its place
-        }
+        // All that overlaps, or touches, becomes one.
+        let first = times.partition_point(|(_, end)| *end < from);
+        let behind = times.partition_point(|(start, _)| *start <= to).max(first);
         let (mut from, mut to) = (from, to);
-        while let Some((start, end)) = times.pop_back_if(|(_, end)| *end >= from) {
+        for (start, end) in times.drain(first..behind) {
             self.ends.remove(&(end, what));
             (from, to) = (from.min(start), to.max(end));
         }
-        times.push_back((from, to));
+        times.insert(first, (from, to));
         self.ends.insert((to, what));
         while self.ends.len() > MAX_TIMES
             && let Some((end, what)) = self.ends.pop_first()
@@ -63,18 +61,47 @@ impl Busy {
         }
     }
 
-    /// How much of a time requests were on their way, of those that are over; `None` where that is not known any more.
-    pub fn during(&self, what: For, from: u64, to: u64) -> Option<i64> {
-        if from < self.forgotten {
+    /// The times within `during`, in their order, apart from each other.
+    fn within(&self, what: For, [from, to]: [u64; 2]) -> impl Iterator<Item = (u64, u64)> {
+        let times = self.times.get(&what);
+        let first = times.map_or(0, |times| times.partition_point(|(_, end)| *end <= from));
+        let times = times.into_iter().flat_map(move |times| times.range(first..));
+        times.take_while(move |(start, _)| *start < to).map(move |(start, end)| ((*start).max(from), (*end).min(to)))
+    }
+
+    /// How much of a time such requests were on their way, of those that are over; `None` where that is not known any more.
+    pub fn during(&self, what: For, during: [u64; 2]) -> Option<i64> {
+        let [ns] = self.split([Some(what)], during)?;
+        Some(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+
+    /// The same of several kinds: a moment counts for the first of those whose requests were on their way then.
+    pub fn split<const N: usize>(&self, kinds: [Option<For>; N], during: [u64; 2]) -> Option<[u64; N]> {
+        if during[0] < self.forgotten {
             return None;
         }
-        let times = self.times.get(&what).into_iter().flatten().rev();
-        let within = times.take_while(|(_, end)| *end > from).map(|(start, end)| {
-            let (start, end) = ((*start).max(from), (*end).min(to));
-            end.saturating_sub(start)
-        });
-        Some(i64::try_from(within.sum::<u64>()).unwrap_or(i64::MAX))
+        let mut claimed: Vec<(u64, u64)> = Vec::new();
+        let mut total = 0;
+        Some(kinds.map(|kind| {
+            claimed.extend(kind.into_iter().flat_map(|kind| self.within(kind, during)));
+            claimed = union(std::mem::take(&mut claimed));
+            let before = std::mem::replace(&mut total, claimed.iter().map(|(from, to)| to - from).sum());
+            total - before
+        }))
     }
+}
+
+/// What times cover, in order and apart from each other.
+fn union(mut times: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    times.sort_unstable();
+    let mut all: Vec<(u64, u64)> = Vec::with_capacity(times.len());
+    for (from, to) in times {
+        match all.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => all.push((from, to)),
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -91,9 +118,9 @@ mod tests {
             busy.add(A, from, to);
         }
         busy.add(For::File(2), 0, 1000);
-        let during = |from, to| busy.during(A, from, to);
+        let during = |from, to| busy.during(A, [from, to]);
         assert_eq!([during(0, 100), during(12, 18), during(25, 45), during(30, 40)], [40, 6, 10, 0].map(Some));
-        assert_eq!([during(70, 90), during(0, 5), busy.during(For::Journal(1), 0, 100)], [Some(0); 3]);
+        assert_eq!([during(70, 90), during(0, 5), busy.during(For::Journal(1), [0, 100])], [Some(0); 3]);
     }
 
     #[test]
@@ -102,9 +129,9 @@ mod tests {
         for n in 0..100 {
             busy.add(A, n * 10, n * 10 + 5);
         }
-        assert_eq!((busy.ends.len(), busy.during(A, 0, 1000)), (100, Some(500)));
+        assert_eq!((busy.ends.len(), busy.during(A, [0, 1000])), (100, Some(500)));
         busy.add(A, 12, 1000);
-        assert_eq!((busy.ends.len(), busy.during(A, 0, 2000)), (2, Some(5 + 990)));
+        assert_eq!((busy.ends.len(), busy.during(A, [0, 2000])), (2, Some(5 + 990)));
     }
 
     #[test]
@@ -115,8 +142,8 @@ mod tests {
         }
         assert_eq!((busy.ends.len(), busy.forgotten), (MAX_TIMES, 25));
         assert_eq!(busy.times.values().map(VecDeque::len).sum::<usize>(), MAX_TIMES);
-        assert_eq!((busy.during(A, 24, 1000), busy.during(A, 25, 79)), (None, Some(0)));
-        assert_eq!(busy.during(A, 25, 85), Some(5));
+        assert_eq!((busy.during(A, [24, 1000]), busy.during(A, [25, 79])), (None, Some(0)));
+        assert_eq!(busy.during(A, [25, 85]), Some(5));
     }
 
     proptest! {
@@ -133,7 +160,7 @@ mod tests {
             }
             let at = |t: &u64| requests.iter().any(|(from, to)| (*from..*to).contains(t));
             let moments = (from..from + length).filter(at).count();
-            prop_assert_eq!(busy.during(A, from, from + length), Some(moments as i64));
+            prop_assert_eq!(busy.during(A, [from, from + length]), Some(moments as i64));
         }
     }
 }

@@ -270,6 +270,13 @@ impl Files {
         self.by_path.get(&(root, path.to_vec())).copied()
     }
 
+    /// The mount that it lies on.
+    pub fn mount(&self, id: i32) -> Option<&Mount> {
+        let row = &self.get(id)?.row;
+        let mount = row.mount_id?;
+        self.mounts.iter().find(|m| m.mount_id == mount && m.dev == row.dev)
+    }
+
     /// The devices that its data may be on.
     pub fn devs(&self, id: i32) -> [Option<i64>; 2] {
         self.get(id).map_or([None; 2], |state| [Some(state.row.dev), state.row.data_dev])

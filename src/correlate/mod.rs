@@ -33,6 +33,7 @@ mod stack;
 mod sums;
 mod things;
 mod unknown;
+mod waiting;
 
 #[cfg(test)]
 mod properties;
@@ -62,6 +63,7 @@ use self::stack::{Above, Node, Stack, Tree, WANTED};
 use self::sums::{Opened, Owned, Subject, Sums};
 use self::things::{Seen, Things};
 use self::unknown::Unknown;
+use self::waiting::Surroundings;
 use crate::catalog::{self, Copies, Role};
 use crate::event::{About, Call, Enter, Event, Kept, Operation, Sum, TextKind, Wanted};
 use crate::words::{Kind, Layer, flag};
@@ -607,11 +609,13 @@ impl Correlator {
         let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
         let told = kept.map(|k| k.cached).or(told);
         let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
-        let waits = found.file.filter(|_| self.cache.requests && spec.layer == Layer::Syscall).map(|file| {
+        let surroundings =
+            Surroundings { blocks: &self.blocks, files: &self.things.files, watched: self.cache, file: found.file };
+        let (waits, flushes) = waiting::of(spec, call, told, &surroundings);
+        if let Some(dev) = flushes {
             let during = [call.start, call.start.saturating_add(call.dur)];
-            self.blocks.waits(file, self.things.files.device(file), spec.symbol == SYNCFS, during)
-        });
-        let waits = waits.unwrap_or_default();
+            self.blocks.waited_for_flushes(dev, (call.thread, call.seq), during, out);
+        }
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let span = Span {
             // Waiting for file I/O is file I/O.
@@ -624,9 +628,16 @@ impl Correlator {
             req_bytes: facts.req_bytes,
             miss_bytes: cached.miss,
             ahead_bytes: cached.ahead,
-            throttle_ns: cached.throttle,
+            cpu_ns: waits.cpu,
+            runq_ns: waits.runq,
+            throttle_ns: waits.throttle,
+            lock_ns: waits.lock,
             writeback_ns: waits.writeback,
             journal_ns: waits.journal,
+            flush_ns: waits.flush,
+            devqueue_ns: waits.devqueue,
+            device_ns: waits.device,
+            remote_ns: waits.remote,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
@@ -830,11 +841,11 @@ impl Correlator {
             let file = call.file.and_then(|key| self.things.files.of_data(key)).unwrap_or(file);
             self.blocks.wrote(file, off, bytes as u64, writer, [call.start, call.start.saturating_add(call.dur)]);
         }
-        let waits = found.file.filter(|_| self.cache.requests).map(|file| {
+        let by_itself = found.file.filter(|_| self.cache.requests).map(|file| {
             let during = [call.start, call.start.saturating_add(call.dur)];
-            self.blocks.waits(file, self.things.files.device(file), false, during)
+            self.blocks.by_itself(file, self.things.files.device(file), during)
         });
-        let waits = waits.unwrap_or_default();
+        let by_itself = by_itself.unwrap_or_default();
         if let Some(by) = operation.found_by {
             self.operations.found(by, id);
         }
@@ -866,9 +877,16 @@ impl Correlator {
             req_bytes: facts.req_bytes,
             miss_bytes: None,
             ahead_bytes: None,
+            cpu_ns: None,
+            runq_ns: None,
             throttle_ns: None,
-            writeback_ns: waits.writeback,
-            journal_ns: waits.journal,
+            lock_ns: None,
+            writeback_ns: by_itself[0],
+            journal_ns: by_itself[1],
+            flush_ns: None,
+            devqueue_ns: None,
+            device_ns: None,
+            remote_ns: None,
             ret: facts.ret,
             errno: facts.errno,
             flags: facts.flags
@@ -1052,9 +1070,6 @@ const O_ACCMODE: i32 = 3;
 const O_RDONLY: i32 = 0;
 const O_WRONLY: i32 = 1;
 const O_APPEND: i32 = 0o2000;
-
-/// The call that waits for all files of a file system.
-const SYNCFS: &str = "syncfs";
 
 /// Stands where an event was until it was worked off.
 const TAKEN: Event = Event::Exit { time: 0, process: 0, status: 0 };

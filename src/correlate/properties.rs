@@ -209,7 +209,7 @@ proptest! {
             }
             call
         };
-        let cached = Cached { miss: None, ahead: None, throttled: 0 };
+        let cached = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
         let inner = |call: &Call| {
             truth.iter().filter(|(c, p)| (c.thread, *p) == (call.thread, Some(call.seq))).map(|(c, _)| c.dur).sum()
         };

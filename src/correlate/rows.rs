@@ -52,12 +52,19 @@ pub struct Span {
     pub miss_bytes: Option<i64>,
     /// Bytes of other pages that a read brought into the page cache.
     pub ahead_bytes: Option<i64>,
-    /// How long a write was made to wait because too much was dirty.
+    /// How long its thread was on a CPU, without the tracer's hooks, and how long it waited for one.
+    pub cpu_ns: Option<i64>,
+    pub runq_ns: Option<i64>,
+    /// What it slept for: too much is dirty, locks, write-back of its file, the journal of its file system, flushes of its
+    /// device, its own requests in the queue and in the device, a server.
     pub throttle_ns: Option<i64>,
-    /// How long requests that write back dirty pages of the file were on their way during the call.
+    pub lock_ns: Option<i64>,
     pub writeback_ns: Option<i64>,
-    /// How long requests to the journal of its file system were.
     pub journal_ns: Option<i64>,
+    pub flush_ns: Option<i64>,
+    pub devqueue_ns: Option<i64>,
+    pub device_ns: Option<i64>,
+    pub remote_ns: Option<i64>,
     /// The call's result as it returned it; `None` for unfinished calls and pointers.
     pub ret: Option<i64>,
     /// System calls: the error number, 0 for success. Libraries: 0 for success, -1 for a failed call.
@@ -68,7 +75,42 @@ pub struct Span {
     pub stack_id: Option<i32>,
 }
 
+/// Parts of the time of a call: columns of `spans` without `_ns`, in words; the last one is what none of them explains.
+pub const PARTS: [(&str, &str); 11] = [
+    ("cpu", "on a CPU"),
+    ("runq", "run queue"),
+    ("throttle", "throttled: too much is dirty"),
+    ("lock", "lock"),
+    ("writeback", "write-back"),
+    ("journal", "journal"),
+    ("flush", "device flush"),
+    ("devqueue", "device queue"),
+    ("device", "device"),
+    ("remote", "server"),
+    ("sleep", "other sleep"),
+];
+
 impl Span {
+    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that nobody watched are 0. `None`: the scheduler says nothing.
+    pub fn parts(&self) -> Option<[i64; PARTS.len()]> {
+        let known = [
+            Some(self.cpu_ns?),
+            self.runq_ns,
+            self.throttle_ns,
+            self.lock_ns,
+            self.writeback_ns,
+            self.journal_ns,
+            self.flush_ns,
+            self.devqueue_ns,
+            self.device_ns,
+            self.remote_ns,
+        ];
+        let mut parts = [0; PARTS.len()];
+        parts.iter_mut().zip(known).for_each(|(part, ns)| *part = ns.unwrap_or(0));
+        parts[PARTS.len() - 1] = parts.iter().fold(self.net_ns(), |left, ns| left.saturating_sub(*ns)).max(0);
+        Some(parts)
+    }
+
     /// When it returned.
     pub const fn end_ns(&self) -> i64 {
         self.start_ns.saturating_add(self.dur_ns)
@@ -132,7 +174,7 @@ pub struct BlockLink {
     pub span_id: i64,
     pub root_id: i64,
     pub bytes: i64,
-    /// `direct`, `sync`, `readahead`, `writeback` or `inferred`.
+    /// `direct`, `sync`, `readahead`, `writeback`, `flush` or `inferred`.
     pub how: &'static str,
 }
 
@@ -390,6 +432,10 @@ pub struct FileRollup {
     pub miss_bytes: i64,
     pub ahead_bytes: i64,
     pub wait_ns: i64,
+    /// Of `dur_ns`: on a CPU, in a run queue, and asleep for locks of the kernel.
+    pub cpu_ns: i64,
+    pub runq_ns: i64,
+    pub lock_ns: i64,
     /// Reads and writes by size: up to 100 bytes, 1, 10, 100 KiB, 1, 4, 10, 100 MiB, 1 GiB, more.
     pub sizes: Option<Vec<i64>>,
     /// Calls by duration: below 2^7 ns, below 2^8, ... 2^37, more.
@@ -402,6 +448,15 @@ pub struct FileRollup {
     pub common_strides: Option<Vec<i64>>,
     pub common_stride_calls: Option<Vec<i64>>,
     pub other_strides: i64,
+}
+
+impl FileRollup {
+    /// The parts of its `dur_ns`, in the order of [`PARTS`]: sums know fewer of them than calls.
+    pub fn parts(&self) -> [i64; PARTS.len()] {
+        let mut parts = [self.cpu_ns, self.runq_ns, self.wait_ns, self.lock_ns, 0, 0, 0, 0, 0, 0, 0];
+        parts[PARTS.len() - 1] = parts.iter().fold(self.dur_ns, |left, ns| left.saturating_sub(*ns)).max(0);
+        parts
+    }
 }
 
 /// One bucket of a latency or size histogram over one second.

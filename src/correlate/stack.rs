@@ -90,6 +90,7 @@ impl Stack {
             let child = &mut self.nodes[at - 1];
             covered = covered.saturating_add(child.span.dur_ns);
             spent = spent.saturating_add(child.span.net_ns());
+            node.span.add_sleep(&child.span);
             child.below(&node.span, node.depth);
             at -= child.size as usize;
         }
@@ -129,11 +130,16 @@ impl Stack {
         while child > at {
             let inside = &mut self.nodes[child - 1];
             spent = spent.saturating_add(inside.span.net_ns());
+            node.span.add_sleep(&inside.span);
             inside.below(&node.span, node.depth);
             child -= inside.size as usize;
         }
         if let Some(parent) = around.last().map(|at| &mut self.nodes[*at]) {
             node.below(&parent.span, parent.depth);
+            // What ran inside the new one was in it already.
+            if adopted == at {
+                parent.span.add_sleep(&node.span);
+            }
             parent.span.self_ns = (parent.span.self_ns - node.span.net_ns() + spent).max(0);
         }
         for at in around {

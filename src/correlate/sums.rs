@@ -179,6 +179,9 @@ fn figures(span: &Span, t0: u64) -> Figures {
         miss: span.miss_bytes.map_or(0, count),
         ahead: span.ahead_bytes.map_or(0, count),
         waited: span.throttle_ns.map_or(0, count),
+        away: span.cpu_ns.map_or(0, |cpu| count(span.net_ns().saturating_sub(cpu))),
+        queued: span.runq_ns.map_or(0, count),
+        locked: span.lock_ns.map_or(0, count),
         ..own
     };
     f.by_time[time_bin(time)] = 1;
@@ -290,6 +293,9 @@ fn row([from_ns, to_ns]: [i64; 2], (layer, op, kind): Op, subject: Subject, f: F
         miss_bytes: number(f.miss),
         ahead_bytes: number(f.ahead),
         wait_ns: number(f.waited),
+        cpu_ns: number(f.time.saturating_sub(f.away)),
+        runq_ns: number(f.queued),
+        lock_ns: number(f.locked),
         sizes: bins(&f.by_size),
         durations: bins(&f.by_time),
         common_sizes,
@@ -384,7 +390,7 @@ mod tests {
         run.call("H5Aopen", Call { handle: Some(7), ..call(0, 1, 1, 20, 30) });
         run.call("H5Dopen2", wanted(Call { handle: Some(9), ..call(0, 0, 0, 10, 90) }, Wanted::Whole));
         // One that was summed up, told for the sake of the one inside it.
-        let cached = Cached { miss: None, ahead: None, throttled: 0 };
+        let cached = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
         let kept = |symbol: &str, call: Call, told, inner| {
             Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, told, inner, cached }))
         };

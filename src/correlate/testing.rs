@@ -16,6 +16,7 @@ pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {
         start,
         dur: end - start,
         probe: 0,
+        off_cpu: None,
         cpu: 0,
         status: 0,
         handle: None,

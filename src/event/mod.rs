@@ -36,6 +36,8 @@ pub struct Call {
     pub dur: u64,
     /// ns of the duration that hooks took.
     pub probe: u64,
+    /// How long its thread was on no CPU meanwhile. `None`: not known.
+    pub off_cpu: Option<OffCpu>,
     pub cpu: u16,
     /// 0 or positive for success, negative for failure (system calls: `-errno`).
     pub status: i32,
@@ -50,6 +52,13 @@ pub struct Call {
     /// A user argument (path, vector) could not be read or was cut.
     pub truncated: bool,
     pub wanted: Wanted,
+}
+
+/// How long a thread was on no CPU while a call went on, and how much of that in a run queue, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffCpu {
+    pub all: u64,
+    pub queued: u64,
 }
 
 /// Aggregate mode: is a call wanted by itself, besides the sums?
@@ -153,6 +162,8 @@ pub struct Cached {
     pub ahead: Option<u64>,
     /// How long the call was made to wait because too much was dirty, in ns.
     pub throttled: u64,
+    /// And because a lock of the kernel was not free.
+    pub locked: u64,
 }
 
 /// A bio as it was when its request was issued; neighbours of one file in one request are merged into one.

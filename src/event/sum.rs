@@ -86,6 +86,10 @@ pub struct Figures {
     pub ahead: u64,
     /// Made to wait because too much was dirty; requests: from queue to issue.
     pub waited: u64,
+    /// On no CPU; of that, in a run queue, and for locks of the kernel.
+    pub away: u64,
+    pub queued: u64,
+    pub locked: u64,
     /// Values and how often they were there, and how often others.
     pub sizes: Vec<(u64, u64)>,
     pub other_sizes: u64,
@@ -131,6 +135,9 @@ impl Figures {
             (&mut self.miss, other.miss),
             (&mut self.ahead, other.ahead),
             (&mut self.waited, other.waited),
+            (&mut self.away, other.away),
+            (&mut self.queued, other.queued),
+            (&mut self.locked, other.locked),
             (&mut self.other_sizes, other.other_sizes),
             (&mut self.other_strides, other.other_strides),
         ] {

@@ -6,7 +6,7 @@
 
 use super::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Histograms, Kept,
-    Message, Operation, Replied, Reply, Request, Said, Sighting, TIMES, TextKind, Wanted, Written, size_class,
+    Message, OffCpu, Operation, Replied, Reply, Request, Said, Sighting, TIMES, TextKind, Wanted, Written, size_class,
     time_bin,
 };
 use crate::correlate::hist::{TABLE_BITS, bounds, bucket};
@@ -179,6 +179,9 @@ pub fn figures(bytes: &[u8], alone: bool) -> Option<(Figures, Histograms)> {
         miss: s.miss,
         ahead: s.ahead,
         waited: s.waited,
+        away: s.away,
+        queued: s.queued,
+        locked: s.locked,
         sizes,
         other_sizes: s.sizes.others,
         strides: common(&s.strides),
@@ -203,8 +206,8 @@ pub fn spec_bytes(spec: &t::iot_spec) -> &[u8] {
 
 const _: () = assert!(size_of::<t::iot_spec>() == 4 * 8 + 4 + 4 + 8 + 4 + 8 + 4 * 8 + 8);
 const _: () = assert!(size_of::<t::iot_real>() == 2 * 4 + 8 + 8 + 4 * 4 + 8);
-const _: () = assert!(size_of::<t::iot_call>() == 72);
-const _: () = assert!(size_of::<t::iot_syscall>() == 88);
+const _: () = assert!(size_of::<t::iot_call>() == 88);
+const _: () = assert!(size_of::<t::iot_syscall>() == 104);
 const _: () = assert!(size_of::<t::iot_enter>() == 24);
 const _: () = assert!(size_of::<t::iot_text>() == 32);
 const _: () = assert!(size_of::<t::iot_file>() == 112);
@@ -218,10 +221,10 @@ const _: () = assert!(size_of::<t::iot_disk>() == 48);
 const _: () = assert!(size_of::<t::iot_dirty>() == 56);
 const _: () = assert!(size_of::<t::iot_req>() == 88);
 const _: () = assert!(size_of::<t::iot_stream>() == 48);
-const _: () = assert!(size_of::<t::iot_operation>() == 112);
-const _: () = assert!(size_of::<t::iot_cache>() == 48);
+const _: () = assert!(size_of::<t::iot_operation>() == 128);
+const _: () = assert!(size_of::<t::iot_cache>() == 56);
 const _: () = assert!(size_of::<t::iot_inner>() == 32);
-const _: () = assert!(size_of::<t::iot_kept>() == 136);
+const _: () = assert!(size_of::<t::iot_kept>() == 160);
 const _: () = assert!(size_of::<t::iot_sum_key>() == 32);
 const _: () = assert!(size_of::<t::iot_rpc>() == 96);
 const _: () = assert!(size_of::<t::iot_reply>() == 88);
@@ -267,6 +270,8 @@ mod bio {
     pub const META: u8 = 0x20;
     pub const KERNEL: u8 = 0x40;
 }
+/// `IOT_UNKNOWN`.
+const UNKNOWN: u64 = u64::MAX;
 const DUR_BITS: u32 = 46;
 const CPU_BITS: u32 = 12;
 
@@ -402,6 +407,7 @@ fn call(c: &t::iot_call, file: Option<FileKey>) -> Call {
         start: c.start,
         dur: c.dur_cpu_depth & ((1 << DUR_BITS) - 1),
         probe: c.probe,
+        off_cpu: (c.away != UNKNOWN).then_some(OffCpu { all: c.away, queued: c.queued }),
         cpu: (c.dur_cpu_depth >> DUR_BITS) as u16 & ((1 << CPU_BITS) - 1),
         status: c.status,
         handle: has(flags::HANDLE).then_some(c.handle),
@@ -480,7 +486,12 @@ impl Decoder {
                     call: call(&k.e.call, (k.e.call.flags & flags::FILE != 0).then_some(key)),
                     told: k.told,
                     inner: k.inner,
-                    cached: Cached { miss: known(k.miss), ahead: known(k.ahead), throttled: k.throttled },
+                    cached: Cached {
+                        miss: known(k.miss),
+                        ahead: known(k.ahead),
+                        throttled: k.throttled,
+                        locked: k.locked,
+                    },
                 }))
             }
             _ if kind & marks::ALL != 0 && !MARKED.contains(&u32::from(kind & !marks::ALL)) => {
@@ -621,7 +632,8 @@ impl Decoder {
             t::iot_type::IOT_T_CACHE => {
                 let c: &t::iot_cache = get(kind, bytes)?;
                 let known = |n: u64| (c.known != 0).then_some(n);
-                let cached = Cached { miss: known(c.miss), ahead: known(c.ahead), throttled: c.throttled };
+                let cached =
+                    Cached { miss: known(c.miss), ahead: known(c.ahead), throttled: c.throttled, locked: c.locked };
                 Event::Cached { time: c.time, thread: c.thread, seq: c.seq, cached }
             }
             t::iot_type::IOT_T_DIRTY => {

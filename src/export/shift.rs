@@ -93,8 +93,24 @@ mod tests {
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 9] =
-        ["dur_ns", "probe_ns", "self_ns", "throttle_ns", "writeback_ns", "journal_ns", "max_ns", "mount_ns", "wait_ns"];
+    const DURATIONS: [&str; 16] = [
+        "dur_ns",
+        "probe_ns",
+        "self_ns",
+        "cpu_ns",
+        "runq_ns",
+        "throttle_ns",
+        "lock_ns",
+        "writeback_ns",
+        "journal_ns",
+        "flush_ns",
+        "devqueue_ns",
+        "device_ns",
+        "remote_ns",
+        "max_ns",
+        "mount_ns",
+        "wait_ns",
+    ];
 
     /// Something for a cell.
     fn value(column: &Column) -> ArrayRef {

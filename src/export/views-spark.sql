@@ -145,7 +145,11 @@ SELECT
   t.*
   EXCEPT (filename, file_row_number, start_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
-  dur_ns - COALESCE(probe_ns, 0) AS net_ns
+  dur_ns - COALESCE(probe_ns, 0) AS net_ns,
+  GREATEST(
+    dur_ns - COALESCE(probe_ns, 0) - cpu_ns - COALESCE(runq_ns, 0) - COALESCE(throttle_ns, 0) - COALESCE(lock_ns, 0) - COALESCE(writeback_ns, 0) - COALESCE(journal_ns, 0) - COALESCE(flush_ns, 0) - COALESCE(devqueue_ns, 0) - COALESCE(device_ns, 0) - COALESCE(remote_ns, 0),
+    0
+  ) AS sleep_ns
 FROM parts_spans AS t
 LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
@@ -642,6 +646,127 @@ LEFT JOIN more AS m
   ON m.layer = t.layer AND m.op = t.op
 ORDER BY
   t.exclusive_ns DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_waiting AS
+WITH calls AS (
+  SELECT
+    op,
+    1 AS calls,
+    cpu_ns AS cpu,
+    runq_ns AS runq,
+    throttle_ns AS throttle,
+    lock_ns AS lock,
+    writeback_ns AS writeback,
+    journal_ns AS journal,
+    flush_ns AS flush,
+    devqueue_ns AS devqueue,
+    device_ns AS device,
+    remote_ns AS remote,
+    sleep_ns AS sleep
+  FROM spans
+  WHERE
+    layer = 'syscall' AND layer_top AND NOT cpu_ns IS NULL AND flags & 512 = 0
+  UNION ALL
+  SELECT
+    op,
+    calls,
+    cpu_ns,
+    runq_ns,
+    wait_ns,
+    lock_ns,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    GREATEST(dur_ns - cpu_ns - runq_ns - wait_ns - lock_ns, 0)
+  FROM file_rollup
+  WHERE
+    layer = 'syscall' AND calls_error IS NULL
+), ops AS (
+  SELECT
+    op,
+    SUM(calls) AS calls,
+    SUM(cpu) AS cpu,
+    SUM(runq) AS runq,
+    SUM(throttle) AS throttle,
+    SUM(lock) AS lock,
+    SUM(writeback) AS writeback,
+    SUM(journal) AS journal,
+    SUM(flush) AS flush,
+    SUM(devqueue) AS devqueue,
+    SUM(device) AS device,
+    SUM(remote) AS remote,
+    SUM(sleep) AS sleep
+  FROM calls
+  GROUP BY
+    op
+), parts AS (
+  SELECT
+    op,
+    calls,
+    part,
+    CASE part
+      WHEN 'cpu'
+      THEN cpu
+      WHEN 'runq'
+      THEN runq
+      WHEN 'throttle'
+      THEN throttle
+      WHEN 'lock'
+      THEN lock
+      WHEN 'writeback'
+      THEN writeback
+      WHEN 'journal'
+      THEN journal
+      WHEN 'flush'
+      THEN flush
+      WHEN 'devqueue'
+      THEN devqueue
+      WHEN 'device'
+      THEN device
+      WHEN 'remote'
+      THEN remote
+      WHEN 'sleep'
+      THEN sleep
+    END AS ns
+  FROM ops
+  CROSS JOIN VALUES
+    ('cpu'),
+    ('runq'),
+    ('throttle'),
+    ('lock'),
+    ('writeback'),
+    ('journal'),
+    ('flush'),
+    ('devqueue'),
+    ('device'),
+    ('remote'),
+    ('sleep') AS names(part)
+), ranked AS (
+  SELECT
+    part,
+    op,
+    calls,
+    ns,
+    SUM(ns) OVER (PARTITION BY part) AS part_ns,
+    SUM(ns) OVER () AS all_ns,
+    ROW_NUMBER() OVER (PARTITION BY part ORDER BY ns DESC, op NULLS LAST) AS nth
+  FROM parts
+)
+SELECT
+  part,
+  CAST(part_ns AS BIGINT) AS ns,
+  part_ns / CAST(all_ns AS DOUBLE) AS share,
+  op,
+  CAST(ns AS BIGINT) AS op_ns,
+  CAST(calls AS BIGINT) AS op_calls
+FROM ranked
+WHERE
+  nth = 1 AND part_ns > 0
+ORDER BY
+  ns DESC;
 
 CREATE OR REPLACE TEMPORARY VIEW v_own AS
 WITH RECURSIVE phases AS (

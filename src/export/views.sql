@@ -45,7 +45,10 @@ CREATE OR REPLACE VIEW datasets AS
 -- start of the first dataset of a run. net_ns is the duration of a call without the tracer's own hooks in it: sum these.
 CREATE OR REPLACE VIEW spans AS
   SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns),
-         dur_ns - coalesce(probe_ns, 0) AS net_ns
+         dur_ns - coalesce(probe_ns, 0) AS net_ns,
+         greatest(dur_ns - coalesce(probe_ns, 0) - cpu_ns - coalesce(runq_ns, 0) - coalesce(throttle_ns, 0) - coalesce(lock_ns, 0)
+           - coalesce(writeback_ns, 0) - coalesce(journal_ns, 0) - coalesce(flush_ns, 0) - coalesce(devqueue_ns, 0)
+           - coalesce(device_ns, 0) - coalesce(remote_ns, 0), 0) AS sleep_ns
   FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block AS
@@ -214,6 +217,29 @@ CREATE OR REPLACE VIEW v_ops AS
          CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved,
          t.errors, t.min_ns, t.mean_ns, t.stddev_ns, t.p50_ns, t.p99_ns, t.max_ns
   FROM told t LEFT JOIN more m ON m.layer = t.layer AND m.op = t.op ORDER BY t.exclusive_ns DESC;
+
+-- What outermost system calls spent their time on, and the function whose calls have most of it.
+CREATE OR REPLACE VIEW v_waiting AS
+  WITH calls AS (
+    SELECT op, 1 AS calls, cpu_ns AS cpu, runq_ns AS runq, throttle_ns AS throttle, lock_ns AS lock, writeback_ns AS writeback,
+           journal_ns AS journal, flush_ns AS flush, devqueue_ns AS devqueue, device_ns AS device, remote_ns AS remote, sleep_ns AS sleep
+    FROM spans WHERE layer = 'syscall' AND layer_top AND cpu_ns IS NOT NULL AND flags & 512 = 0
+    UNION ALL
+    SELECT op, calls, cpu_ns, runq_ns, wait_ns, lock_ns, 0, 0, 0, 0, 0, 0, greatest(dur_ns - cpu_ns - runq_ns - wait_ns - lock_ns, 0)
+    FROM file_rollup WHERE layer = 'syscall' AND calls_error IS NULL),
+  ops AS (
+    SELECT op, sum(calls) AS calls, sum(cpu) AS cpu, sum(runq) AS runq, sum(throttle) AS throttle, sum(lock) AS lock,
+           sum(writeback) AS writeback, sum(journal) AS journal, sum(flush) AS flush, sum(devqueue) AS devqueue, sum(device) AS device,
+           sum(remote) AS remote, sum(sleep) AS sleep FROM calls GROUP BY op),
+  parts AS (
+    SELECT op, calls, part, CASE part WHEN 'cpu' THEN cpu WHEN 'runq' THEN runq WHEN 'throttle' THEN throttle WHEN 'lock' THEN lock WHEN 'writeback' THEN writeback
+      WHEN 'journal' THEN journal WHEN 'flush' THEN flush WHEN 'devqueue' THEN devqueue WHEN 'device' THEN device WHEN 'remote' THEN remote WHEN 'sleep' THEN sleep END AS ns
+    FROM ops CROSS JOIN (VALUES ('cpu'), ('runq'), ('throttle'), ('lock'), ('writeback'), ('journal'), ('flush'), ('devqueue'), ('device'), ('remote'), ('sleep')) AS names (part)),
+  ranked AS (
+    SELECT part, op, calls, ns, sum(ns) OVER (PARTITION BY part) AS part_ns, sum(ns) OVER () AS all_ns,
+           row_number() OVER (PARTITION BY part ORDER BY ns DESC, op) AS nth FROM parts)
+  SELECT part, part_ns::BIGINT AS ns, part_ns / all_ns::DOUBLE AS share, op, ns::BIGINT AS op_ns, calls::BIGINT AS op_calls
+  FROM ranked WHERE nth = 1 AND part_ns > 0 ORDER BY ns DESC;
 
 -- The program's own calls: the outermost ones that are no phases. A phase is a call of layer app and kind other.
 CREATE OR REPLACE VIEW v_own AS

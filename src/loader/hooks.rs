@@ -22,6 +22,8 @@ pub enum Group {
     Pages,
     /// Page cache: who waits because too much is dirty.
     Throttling,
+    /// Locks of the kernel that calls wait for.
+    Locks,
     /// Functions inside the kernel.
     Functions,
     /// Page faults on mapped files: what tells that one is over is no tracepoint.
@@ -36,7 +38,7 @@ pub enum Group {
     /// What has entered and not returned: looked at at any time, and told at the end.
     InFlight,
 }
-pub const GROUPS: [Group; 14] = [
+pub const GROUPS: [Group; 15] = [
     Group::Process,
     Group::Cgroup,
     Group::Syscall,
@@ -44,6 +46,7 @@ pub const GROUPS: [Group; 14] = [
     Group::Block,
     Group::Pages,
     Group::Throttling,
+    Group::Locks,
     Group::Functions,
     Group::Fault,
     Group::Dirty,
@@ -87,6 +90,8 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_bio_complete2", "block_bio_complete", Group::Block),
     ("iot_page_added", "mm_filemap_add_to_page_cache", Group::Pages),
     ("iot_throttled", "balance_dirty_pages", Group::Throttling),
+    ("iot_lock_wanted", "contention_begin", Group::Locks),
+    ("iot_lock_taken", "contention_end", Group::Locks),
     ("iot_fault_user", "page_fault_user", Group::Fault),
     ("iot_fault_kernel", "page_fault_kernel", Group::Fault),
     ("iot_fault_minor", "page-faults:min", Group::Fault),
@@ -140,6 +145,7 @@ impl Group {
             Self::Block => "block requests",
             Self::Pages => "page cache",
             Self::Throttling => "throttled writes",
+            Self::Locks => "kernel locks",
             Self::Functions => "kernel functions",
             Self::Fault => "page faults",
             Self::Dirty => "dirty pages",
@@ -153,7 +159,7 @@ impl Group {
     /// Is it needed for these layers? `libraries`: is any of them one of libraries?
     pub fn serves(self, layers: &[Layer], libraries: bool) -> bool {
         match self {
-            Self::Uring | Self::Pages | Self::Throttling | Self::Nfs => layers.contains(&Layer::Syscall),
+            Self::Uring | Self::Pages | Self::Throttling | Self::Locks | Self::Nfs => layers.contains(&Layer::Syscall),
             Self::Block | Self::Dirty => layers.contains(&Layer::Block),
             Self::Functions => layers.contains(&Layer::Fs),
             Self::Fault => layers.contains(&Layer::Vfs),
@@ -212,11 +218,9 @@ impl Group {
         HOOKS.iter().filter(move |(_, hook, group)| *group == self && *hook != *ABSENT).map(|(p, h, _)| (*p, *h))
     }
 
-    /// How its hooks are attached. The arguments of `balance_dirty_pages` are others in each kernel, so that the fields of its
-    /// record are read instead, which have names.
+    /// How its hooks are attached.
     pub fn tier(self) -> &'static str {
         match self {
-            Self::Throttling => "tracepoint",
             Self::InFlight => "iter",
             _ => "tp_btf",
         }
@@ -234,6 +238,7 @@ impl Group {
             | Self::Uring
             | Self::Pages
             | Self::Throttling
+            | Self::Locks
             | Self::Nfs
             | Self::InFlight => Layer::Syscall,
         }

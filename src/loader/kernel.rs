@@ -8,10 +8,13 @@ use crate::loader::calibrate::{self, Fixed};
 use crate::loader::{btf, elf, maps, privileges};
 use crate::skel::{OpenTrialSkel, TrialSkelBuilder};
 use anyhow::{Context as _, anyhow, bail};
+use libbpf_rs::ReferencesType as _;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Func, Struct, Typedef};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{PrintLevel, UprobeMultiOpts, UprobeOpts};
+use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_getres};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -159,6 +162,7 @@ struct Types {
     /// Tracepoints, of those that are asked for.
     tracepoints: Vec<String>,
     word: Option<u32>,
+    pause: Option<u32>,
 }
 
 /// Tracepoints that older kernels have under another name, or not at all.
@@ -174,11 +178,21 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
     let casts = types.type_by_name::<Func<'_>>("bpf_rdonly_cast").is_some();
     let word = || Some(types.type_by_name::<Struct<'_>>("timespec64")?.type_id().into());
     let tracepoints = ASKED_FOR.into_iter().filter(is_there).map(str::to_owned).collect();
-    let found = Types { tracepoints, word: casts.then(word).flatten() };
+    // Before the last one, without the first one, which is no argument of the program.
+    let pause = arguments(&types, "balance_dirty_pages").and_then(|n| n.checked_sub(3));
+    let found = Types { tracepoints, word: casts.then(word).flatten(), pause };
     // Where it cannot be kept it is looked up again.
     let _ = cache.map(|cache| cache.write(&found));
     found
 });
+
+/// How many arguments a tracepoint has, by the type of its callbacks, whose first one is their own.
+fn arguments(types: &Btf<'_>, tracepoint: &str) -> Option<u32> {
+    let callback = types.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}"))?;
+    let pointer: Ptr<'_> = callback.referenced_type().try_into().ok()?;
+    let function: FuncProto<'_> = pointer.referenced_type().try_into().ok()?;
+    u32::try_from(function.len()).ok()
+}
 
 static CUT: LazyLock<Option<File>> = LazyLock::new(btf::kernels);
 
@@ -195,6 +209,17 @@ pub fn has_tracepoint(name: &str) -> bool {
 /// The number of the type through which programs read words of the kernel's memory, if they may (Linux 6.2).
 pub fn word_type() -> Option<u32> {
     TYPES.word
+}
+
+/// Which argument of `balance_dirty_pages` says how long a task is made to wait: there are others in each kernel.
+pub fn pause_argument() -> Option<u32> {
+    TYPES.pause
+}
+
+/// How long a tick of the kernel is, in ns: the resolution of its coarse clocks (`KTIME_LOW_RES`, kernel/time/posix-timers.c).
+pub fn tick() -> u32 {
+    let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE);
+    tick.ok().and_then(|tick| u32::try_from(tick.num_nanoseconds()).ok()).unwrap_or(0)
 }
 
 /// As much of an executable as holds its header and those of its segments.

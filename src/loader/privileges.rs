@@ -40,8 +40,7 @@ const ALL: [Capability; 7] = [
         name: "CAP_DAC_READ_SEARCH",
         needed: false,
         admin: false,
-        lost: "libraries in directories that this user may not read get no probes, and how long writes are made to wait is \
-               not known (tracefs)",
+        lost: "libraries in directories that this user may not read get no probes",
     },
     Capability {
         number: 40,

@@ -83,6 +83,8 @@ pub fn open<'obj>(
     }
     let ro = open.maps.rodata_data.as_deref_mut().context("the BPF object has no configuration section")?;
     ro.iot_word_type = kernel::word_type().unwrap_or(0);
+    ro.iot_pause_at = kernel::pause_argument().unwrap_or(0);
+    ro.iot_tick = kernel::tick();
     ro.iot_cfg.shards = layout.shards;
     // A quarter of the smallest ring: late enough to be rare, early enough to be read in time.
     ro.iot_cfg.wakeup = layout.bytes.iter().copied().min().unwrap_or(4096) / 4;

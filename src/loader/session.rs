@@ -318,7 +318,13 @@ impl<'obj> Session<'obj> {
             let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
             self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
         };
-        Watched { pages: is(Group::Pages), throttling: is(Group::Throttling), requests: is(Group::Block) }
+        Watched {
+            pages: is(Group::Pages),
+            throttling: is(Group::Throttling),
+            locks: is(Group::Locks),
+            requests: is(Group::Block),
+            system_calls: self.layers.contains(&Layer::Syscall),
+        }
     }
 
     /// The tables of aggregate mode.

@@ -15,7 +15,7 @@ use super::sums::{moved, of_layer, of_rollup};
 use super::tree::CallTree;
 use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::correlate::hist::bucket_of;
-use crate::correlate::rows::{FileRollup, Hist, Rollup, Row, Span};
+use crate::correlate::rows::{FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::words::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.
@@ -57,6 +57,8 @@ pub struct Summary {
     pub(super) asked: Bins<[i64; 2]>,
     /// Bytes that calls read through the page cache, and those that were not there.
     pub(super) cache: Bins<[i64; 2]>,
+    /// What outermost system calls spent their time on.
+    pub(super) parts: Bins<[i64; PARTS.len()]>,
     pub(super) ops: Ops,
     pub(super) tree: CallTree,
     pub(super) files: FileTable,
@@ -86,6 +88,7 @@ impl Summary {
             rates: Default::default(),
             asked: Bins::new(BIN_NS, BINS),
             cache: Bins::new(BIN_NS, BINS),
+            parts: Bins::new(BIN_NS, BINS),
             ops: Ops::default(),
             tree: CallTree::default(),
             files: FileTable::default(),
@@ -288,6 +291,9 @@ impl Summary {
         if let (Kind::Read, Layer::Syscall, Some(miss)) = (span.kind, span.layer, span.miss_bytes) {
             self.cache.at(span.start_ns).merge(&[span.bytes.unwrap_or(0), miss]);
         }
+        if let (Layer::Syscall, true, Some(parts)) = (span.layer, span.layer_top, span.parts()) {
+            self.parts.at(span.start_ns).merge(&parts);
+        }
         self.files.add(span, self.second);
         if let Some(object) =
             span.object_id.filter(|id| self.objects.len() < REMEMBERED || self.objects.contains_key(id))
@@ -354,6 +360,9 @@ impl Summary {
             let part = |sum: i64| sum / bins + i64::from(n < sum % bins);
             let t_ns = row.from_ns.saturating_add(n * BIN_NS);
             self.layers.at(t_ns)[row.layer as usize].merge(&sums.map(part));
+        }
+        if row.layer == Layer::Syscall && !only_here {
+            self.parts.at(row.from_ns).merge(&row.parts());
         }
         if row.layer == Layer::Syscall && row.kind == Kind::Read {
             self.cache.at(row.from_ns).merge(&[row.bytes, row.miss_bytes]);

@@ -232,6 +232,7 @@ impl Summary {
             imbalance: self.imbalance(window),
             cache_bytes,
             cache_miss_bytes,
+            parts: self.parts.sum(window),
         }
     }
 

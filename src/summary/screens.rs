@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::view::Measure;
+use crate::correlate::rows::PARTS;
 use crate::words::{Kind, Layer};
 
 /// Sums over calls.
@@ -67,6 +68,8 @@ pub struct Overview {
     /// Calls asked the page cache for these bytes, and these were not there.
     pub cache_bytes: i64,
     pub cache_miss_bytes: i64,
+    /// What outermost system calls spent their time on, in ns: [`PARTS`].
+    pub parts: [i64; PARTS.len()],
 }
 
 /// One layer.

@@ -75,6 +75,7 @@ impl Mark {
             imbalance: imbalance(processes.rows.iter().map(|r| (r.rank, r.pid, r.sums))),
             cache_bytes: now.cache_bytes.saturating_sub(self.overview.cache_bytes),
             cache_miss_bytes: now.cache_miss_bytes.saturating_sub(self.overview.cache_miss_bytes),
+            parts: std::array::from_fn(|at| now.parts[at].saturating_sub(self.overview.parts[at])),
         }
     }
 

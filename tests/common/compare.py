@@ -106,6 +106,14 @@ for key in keys("function", our_ops, sql_ops):
     for figure in ("p50_ns", "p99_ns"):
         same(f"{key} {figure}", ours[figure], sql[figure], error)
 
+# What system calls spent their time on.
+sql_waiting = index(rows("FROM v_waiting"), "part")
+our_waiting = index(report["waiting"], "part")
+for key in keys("part of time", our_waiting, sql_waiting):
+    for figure in ("ns", "op", "op_ns", "op_calls"):
+        same(f"{key} {figure}", our_waiting[key][figure], sql_waiting[key][figure])
+    same(f"{key} share", our_waiting[key]["share"], sql_waiting[key]["share"], 1e-9)
+
 # What was watched.
 sql_coverage = index(rows("FROM v_coverage"), "layer")
 our_coverage = {(layer["layer"],): layer for layer in report["coverage"] if layer["probes"] or layer["absent"]}

@@ -18,6 +18,7 @@ mod slowest;
 mod source;
 mod tracing;
 mod union;
+mod waiting;
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -38,6 +39,7 @@ pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Origin, Source, Thing};
 pub use tracing::Tracing;
 pub use union::Union;
+pub use waiting::WaitRow;
 
 use crate::correlate::HashMap;
 use crate::export::text;
@@ -60,6 +62,8 @@ pub struct Report {
     pub coverage: Vec<LayerCoverage>,
     pub opaque: Vec<OpaqueProgram>,
     pub layers: Vec<LayerRow>,
+    /// What outermost system calls spent their time on.
+    pub waiting: Vec<WaitRow>,
     /// Functions of layer `app` of kind `other`, and what happened inside them.
     pub phases: Vec<PhaseRow>,
     pub amplification: Amplification,
@@ -89,6 +93,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let (coverage, opaque) = header::coverage(source)?;
     let quality = Quality::new(&losses);
     let mut layers = layers::Layers::default();
+    let mut waits = waiting::Waits::default();
     let mut chains = amplification::Chains::default();
     let mut files = files::Files::new(source)?;
     let mut slowest = slowest::Slowest::default();
@@ -105,6 +110,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
             return Ok(());
         }
         layers.span(span);
+        waits.span(span);
         chains.span(span, &place);
         files.span(span);
         slowest.span(span, &place);
@@ -116,6 +122,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })?;
     source.sums(&mut |row| {
         layers.sums(row);
+        waits.sums(row);
         chains.sums(row);
         files.sums(row);
         works.sums(row);
@@ -153,6 +160,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         complete: quality.all(),
         tracing: tracing::read(source, &layers)?,
         layers,
+        waiting: waits.rows(&quality),
         phases: phases.rows(&quality),
         amplification: chains.finish(&coverage, &quality),
         warnings: source.warnings(),

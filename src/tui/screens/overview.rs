@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
+use crate::correlate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
@@ -18,6 +19,9 @@ struct Line {
     bytes: Vec<f64>,
     calls: Vec<f64>,
 }
+
+/// Parts of the time of system calls in its line.
+const PARTS_SHOWN: usize = 5;
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let lines: Vec<Line> = snapshot
@@ -204,6 +208,15 @@ fn facts(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
     if overview.cache_bytes > 0 {
         let hit = 1.0 - overview.cache_miss_bytes as f64 / overview.cache_bytes as f64;
         words.push(format!("page cache: {} of bytes read", text::percent(hit.max(0.0))));
+    }
+    let all: i64 = overview.parts.iter().fold(0, |sum, ns| sum.saturating_add(*ns));
+    let mut parts: Vec<(i64, &str)> = overview.parts.into_iter().zip(PARTS.map(|(_, words)| words)).collect();
+    parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let share = |ns: i64| ns as f64 / all as f64;
+    let shown = parts.iter().take(PARTS_SHOWN).filter(|(ns, _)| all > 0 && share(*ns) >= 0.01);
+    let shown: Vec<String> = shown.map(|(ns, words)| format!("{words} {}", text::percent(share(*ns)))).collect();
+    if !shown.is_empty() && area.height >= 4 {
+        area = line(buf, pen, area, &format!("system calls: {}", shown.join(", ")), Tone::Plain);
     }
     if !words.is_empty() && area.height >= 4 {
         area = line(buf, pen, area, &words.join("   "), Tone::Plain);

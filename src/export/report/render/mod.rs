@@ -5,6 +5,7 @@ mod calls;
 mod files;
 mod nodes;
 mod phases;
+mod waiting;
 
 use std::collections::BTreeMap;
 
@@ -97,6 +98,7 @@ impl Report {
         nodes::text(&self.nodes, &mut out, width);
         self.coverage(&mut out);
         self.layers(&mut out, width);
+        waiting::text(&self.waiting, &mut out, width);
         phases::text(&self.phases, &mut out, width);
         self.amplification(&mut out, width);
         calls::text(&self.slowest, &mut out, width);
