@@ -1,5 +1,6 @@
 //! What leaves the tracer: the Parquet dataset, written and read back, and the texts made from it.
 
+mod background;
 mod bounds;
 mod cells;
 mod columns;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 
+use super::background::{Background, Pending};
 use super::columns::Rows;
 use super::described::MANY;
 use super::directory::Directory;
@@ -20,7 +21,8 @@ use crate::correlate::rows::{
 /// Rows of a table without an order that are handed on together.
 const BATCH_ROWS: usize = 1024;
 
-/// Rows per row group. As many calls wait in memory until they are sorted: 15 MB.
+/// Rows per row group. As many calls wait in memory until they are sorted, and as many more while those before them are
+/// written: 15 MB each.
 pub const GROUP_ROWS: usize = 64 * 1024;
 
 /// What is kept in memory or in a file.
@@ -44,6 +46,8 @@ pub struct Target {
     pub directory: Directory,
     pub host: String,
     pub limits: Limits,
+    /// Writes row groups while the next ones come.
+    pub background: Background,
     /// Names of the parts closed so far.
     pub closed: Vec<String>,
     /// Their size in bytes.
@@ -54,7 +58,18 @@ pub struct Target {
 struct Part {
     name: String,
     writer: ArrowWriter<OsFile>,
-    rows: usize,
+}
+
+impl Part {
+    /// Takes rows out and writes them; those of a sorted table are a row group.
+    fn write<T: Table, R: Borrow<T>>(&mut self, rows: &mut Rows<T, R>, schema: &SchemaRef, host: &str) -> Result<()> {
+        let Self { name, writer } = self;
+        rows.batches(schema, host, |batch| writer.write(&batch).with_context(|| format!("cannot write {name}")))?;
+        if !T::SORTED_BY.is_empty() {
+            writer.flush().with_context(|| format!("cannot write {name}"))?;
+        }
+        Ok(())
+    }
 }
 
 /// One table being written; `R`: a row as it comes, which is not moved out of its box.
@@ -63,6 +78,10 @@ struct Stream<T: Table, R: Borrow<T> = T> {
     /// Rows not yet handed to the open part.
     waiting: Rows<T, R>,
     part: Option<Part>,
+    /// The open part and the room of its last rows, while those are written.
+    busy: Option<Pending<Result<(Part, Rows<T, R>)>>>,
+    /// Rows handed to the open part.
+    handed: usize,
     /// Number of the last part opened.
     number: u32,
     /// Rows in closed parts.
@@ -71,24 +90,24 @@ struct Stream<T: Table, R: Borrow<T> = T> {
 
 impl<T: Table, R: Borrow<T>> Default for Stream<T, R> {
     fn default() -> Self {
-        Self { schema: schema::<T>(), waiting: Rows::default(), part: None, number: 0, rows: 0 }
+        Self { schema: schema::<T>(), waiting: Rows::default(), part: None, busy: None, handed: 0, number: 0, rows: 0 }
     }
 }
 
-impl<T: Table, R: Borrow<T>> Stream<T, R> {
+impl<T: Table, R: Borrow<T> + Send + 'static> Stream<T, R> {
     fn push(&mut self, row: R, target: &mut Target) -> Result<()> {
         // Opened with the first row, not with the first batch, so that a killed writer leaves a trace of the loss.
-        if self.part.is_none() {
+        if self.part.is_none() && self.busy.is_none() {
             self.open(target)?;
         }
         self.waiting.push(row);
         let Limits { group_rows, part_rows, .. } = target.limits;
-        let batch_rows = if T::SORTED_BY.is_empty() { BATCH_ROWS } else { group_rows };
-        let full = self.part.as_ref().is_some_and(|part| part.rows + self.waiting.len() >= part_rows);
-        if full {
+        if self.handed + self.waiting.len() >= part_rows {
             self.close(target)
-        } else if self.waiting.len() >= batch_rows {
-            self.write(target)
+        } else if T::SORTED_BY.is_empty() {
+            if self.waiting.len() >= BATCH_ROWS { self.write(target) } else { Ok(()) }
+        } else if self.waiting.len() >= group_rows {
+            self.write_beside(target)
         } else {
             Ok(())
         }
@@ -101,39 +120,53 @@ impl<T: Table, R: Borrow<T>> Stream<T, R> {
         let properties = properties::<T>(&target.host, target.limits.group_rows)?;
         let writer = ArrowWriter::try_new(file, SchemaRef::clone(&self.schema), Some(properties))
             .with_context(|| format!("cannot write {name}"))?;
-        self.part = Some(Part { name, writer, rows: 0 });
+        self.part = Some(Part { name, writer });
+        self.handed = 0;
         Ok(())
     }
 
-    /// Hands the waiting rows to the open part; a sorted table ends a row group with them.
-    fn write(&mut self, target: &Target) -> Result<()> {
-        // A part that fails is left as it is: put back only when all went well.
-        let Some(mut part) = self.part.take() else { return Ok(()) };
-        let mut rows = std::mem::take(&mut self.waiting);
-        part.rows += rows.len();
-        rows.batches(&self.schema, &target.host, |batch| {
-            part.writer.write(&batch).with_context(|| format!("cannot write {}", part.name))
-        })?;
-        if !T::SORTED_BY.is_empty() {
-            part.writer.flush().with_context(|| format!("cannot write {}", part.name))?;
+    /// The open part, when all that was handed to it is written. A part that fails is left as it is.
+    fn take_part(&mut self) -> Result<Option<(Part, Rows<T, R>)>> {
+        match self.busy.take() {
+            Some(busy) => busy.wait()?.map(Some),
+            None => Ok(self.part.take().map(|part| (part, Rows::default()))),
         }
-        self.waiting = rows;
-        self.part = Some(part);
+    }
+
+    /// Writes the waiting rows to the open part.
+    fn write(&mut self, target: &Target) -> Result<()> {
+        let Some((mut part, _)) = self.take_part()? else { return Ok(()) };
+        let mut rows = std::mem::take(&mut self.waiting);
+        self.handed += rows.len();
+        part.write(&mut rows, &self.schema, &target.host)?;
+        (self.waiting, self.part) = (rows, Some(part));
+        Ok(())
+    }
+
+    /// The same while the next rows come.
+    fn write_beside(&mut self, target: &mut Target) -> Result<()> {
+        let Some((mut part, room)) = self.take_part()? else { return Ok(()) };
+        self.handed += self.waiting.len();
+        let mut rows = std::mem::replace(&mut self.waiting, room);
+        let (schema, host) = (SchemaRef::clone(&self.schema), target.host.clone());
+        let write = move || part.write(&mut rows, &schema, &host).map(|()| (part, rows));
+        self.busy = Some(target.background.run(write));
         Ok(())
     }
 
     /// Ends the open part, if there is one, and gives it its final name.
     fn close(&mut self, target: &mut Target) -> Result<()> {
-        self.write(target)?;
+        let written = self.write(target);
         // As many as came at once may never come again.
         self.waiting = Rows::default();
-        let Some(Part { name, mut writer, rows }) = self.part.take() else { return Ok(()) };
+        written?;
+        let Some(Part { name, mut writer }) = self.part.take() else { return Ok(()) };
         // Not `into_inner`, which turns an error of the system into a text.
         writer.finish().with_context(|| format!("cannot write {name}"))?;
         target.directory.rename(&format!("{name}{}", names::OPEN), &name)?;
         target.closed.push(name);
         target.bytes += writer.bytes_written() as u64;
-        self.rows += rows as u64;
+        self.rows += self.handed as u64;
         Ok(())
     }
 }

@@ -58,7 +58,7 @@ pub trait Table: Sized + 'static {
     const SORTED_BY: &'static [&'static str];
 
     /// Rows, column by column.
-    type Columns: Default;
+    type Columns: Default + Send;
 
     /// All columns but `host`.
     fn columns() -> Vec<Column>;

@@ -1,0 +1,80 @@
+//! A thread that works while its owner goes on.
+
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+
+use anyhow::{Context as _, Result};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread. It starts with its first job, and ends after its last one when this is dropped.
+#[derive(Default)]
+pub struct Background {
+    jobs: Option<Sender<Job>>,
+}
+
+impl Background {
+    /// Does this beside the caller, after what it was given before. Where no thread can be had (`pids.max` of the control
+    /// group), the caller does it.
+    pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
+        let (sender, result) = channel();
+        let job: Job = Box::new(move || {
+            // Nobody waits for a result that is not needed any more.
+            let _ = sender.send(work());
+        });
+        if self.jobs.is_none() {
+            self.jobs = start();
+        }
+        let left = match &self.jobs {
+            Some(jobs) => jobs.send(job).err().map(|SendError(job)| job),
+            None => Some(job),
+        };
+        if let Some(job) = left {
+            job();
+        }
+        Pending(result)
+    }
+}
+
+fn start() -> Option<Sender<Job>> {
+    let (sender, jobs) = channel::<Job>();
+    let work = move || jobs.iter().for_each(|job| job());
+    std::thread::Builder::new().name("writer".into()).spawn(work).ok().map(|_| sender)
+}
+
+/// What a job will return.
+pub struct Pending<T>(Receiver<T>);
+
+impl<T> Pending<T> {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// When the job panicked.
+    pub fn wait(self) -> Result<T> {
+        self.0.recv().context("the writing thread stopped")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_run_in_order_beside_their_owner() {
+        let mut background = Background::default();
+        let (go, waits) = channel();
+        let first = background.run(move || (waits.recv(), std::thread::current().id()));
+        let second = background.run(|| 2);
+        go.send(1).unwrap();
+        let (value, thread) = first.wait().unwrap();
+        assert_eq!((value, second.wait().unwrap()), (Ok(1), 2));
+        assert_ne!(thread, std::thread::current().id());
+    }
+
+    #[test]
+    fn a_job_that_panics_is_an_error_and_later_ones_are_done() {
+        let mut background = Background::default();
+        assert!(background.run(|| panic!("on purpose")).wait().is_err());
+        assert_eq!(background.run(|| 3).wait().unwrap(), 3);
+    }
+}
