@@ -22,7 +22,7 @@ struct iot_file_key {
 	u32 generation;
 };
 
-/* What the reader was told of a file: its dentry and the inode below it, in one word. */
+/* What the reader was told of a file: its dentry, the inode below it, and what it was called, in one word. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -289,12 +289,42 @@ static __always_inline struct inode *iot_data_inode(struct file *file, struct in
 	return inode && (named == inode || named == above) ? inode : NULL;
 }
 
+/* What is called how, from a name up to the root of its file system. */
+struct iot_named {
+	u64 dentry;
+	u64 sum;
+};
+
+static long iot_named_step(u64 i, struct iot_named *n)
+{
+	struct dentry *dentry = (void *)n->dentry, *parent = IOT_READ(dentry, d_parent);
+
+	if (parent == dentry)
+		return 1;
+	/* The kernel's hash of the name, which it makes together with the directory that the name is in. */
+	n->sum = (n->sum ^ IOT_READ(dentry, d_name.hash_len)) * 0x9e3779b97f4a7c15ULL;
+	n->dentry = (u64)parent;
+	return 0;
+}
+
+/*
+ * A number that changes when a file, or a directory that it is in, gets another name, by whomever: a rename changes the
+ * dentry, which stays the file's.
+ */
+__noinline u64 iot_named(u64 dentry)
+{
+	struct iot_named n = {.dentry = dentry};
+
+	bpf_loop(IOT_PATH_PARTS, iot_named_step, &n, 0);
+	return n.sum;
+}
+
 /* Tells the reader the path of an open file, unless it was told already. */
 static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
 	struct dentry *dentry = IOT_READ(file, f_path.dentry);
 	struct inode *inode = IOT_READ(file, f_inode), *data = iot_data_inode(file, inode);
-	u64 *told, value = (u64)dentry ^ (u64)data << 1;
+	u64 *told, value;
 	struct iot_file_key key = {};
 	struct iot_scratch *out;
 	struct iot_file *e;
@@ -303,6 +333,7 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	if (!t)
 		return;
 	iot_key_of(inode, &key);
+	value = (u64)dentry ^ (u64)data << 1 ^ iot_named((u64)dentry);
 	told = bpf_map_lookup_elem(&iot_files, &key);
 	if (told && *told == value)
 		return;

@@ -14,9 +14,10 @@ mod strace;
 mod ways;
 
 use device::{Device, run};
-use iotrace_bpf::correlate::rows::{File, Mount};
+use iotrace_bpf::correlate::rows::{File, FilePath, Mount};
 use iotrace_bpf::export::Dataset;
 use live::{Data, Running};
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -90,6 +91,46 @@ fn names_come_and_go_and_files_stay() {
         }
     }
     assert!(host_paths_lead_to_their_files(data.files.values()) > 10);
+}
+
+#[test]
+fn files_that_somebody_else_renames_are_the_same_by_their_new_names() {
+    let work = live::scratch();
+    let dir = work.path().join("files");
+    fs::create_dir(&dir).unwrap();
+    let at = |name: &str| dir.join(name);
+    let script = ways::script("renamed.py");
+    let traced = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            live::until("the program", || at("go").exists());
+            fs::rename(at("x"), at("y")).unwrap();
+            fs::rename(at("d"), at("e")).unwrap();
+            renameat2(AT_FDCWD, &at("one"), AT_FDCWD, &at("other"), RenameFlags::RENAME_EXCHANGE).unwrap();
+            fs::write(at("went"), "").unwrap();
+        });
+        live::trace(work.path(), &["--layers", "syscall"], &[Path::new("python3"), &script, &dir])
+    });
+    let told: Vec<String> = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(told, [at("b"), at("a")].map(|path| path.to_str().unwrap().to_owned()), "they have changed places");
+    let data = traced.data().lossless();
+    // The names that each had, the last one as it has it now.
+    let cases: [&[&str]; 7] =
+        [&["x", "y"], &["d/s/in", "e/s/in"], &["one", "other"], &["other", "one"], &["a", "b"], &["b", "a"], &["x"]];
+    for names in cases {
+        let meta = fs::metadata(at(names[names.len() - 1])).unwrap();
+        let is = |f: &&File| (f.ino, f.dev) == (meta.ino() as i64, number(meta.dev()));
+        let found: Vec<&File> = data.files.values().filter(is).collect();
+        let [file] = found[..] else { panic!("{names:?}: {found:?}") };
+        let paths: Vec<&FilePath> = data.paths.iter().filter(|p| p.file_id == file.file_id).collect();
+        let want: Vec<String> = names.iter().map(|name| at(name).to_str().unwrap().to_owned()).collect();
+        assert_eq!(paths.iter().map(|p| &p.path).collect::<Vec<_>>(), want.iter().collect::<Vec<_>>());
+        assert!(paths.is_sorted_by_key(|p| p.from_ns), "{paths:?}");
+        assert_eq!((file.path.as_ref(), file.first_path.as_ref()), (want.last(), want.first()));
+        assert_eq!((&file.host_path, file.unlinked), (&file.path, false), "{names:?}");
+        let written: i64 =
+            data.calls("write").filter(|s| s.file_id == Some(file.file_id)).filter_map(|s| s.bytes).sum();
+        assert_eq!(written, meta.len() as i64, "{names:?}");
+    }
 }
 
 #[test]

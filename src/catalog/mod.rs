@@ -535,6 +535,8 @@ pub enum Role {
     Unlink,
     /// Moves a name from path to path2.
     Rename,
+    /// What path and path2 name change places.
+    Exchange,
     /// Ends the descriptors from `off` to `len`, or has them closed by an exec: `got` are its flags.
     CloseRange,
     /// `got` says whether an exec closes `handle`.

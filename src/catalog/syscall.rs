@@ -19,6 +19,10 @@ const fn named(symbol: &'static str, kind: Kind) -> Row {
 const fn named_at(symbol: &'static str, kind: Kind) -> Row {
     sys(symbol, kind).role(Role::None).base(0).path(1)
 }
+/// `int f(olddirfd, oldpath, newdirfd, newpath, ...)`.
+const fn renames(symbol: &'static str) -> Row {
+    named_at(symbol, Kind::Meta).role(Role::Rename).base2(2).path2(3)
+}
 /// `ssize_t f(fd, buf, count)` at the file position.
 const fn data(symbol: &'static str, kind: Kind) -> Row {
     fd(symbol, kind).len(Arg(2)).got(Ret).off(Pos)
@@ -59,6 +63,8 @@ const fn submits(symbol: &'static str, kind: Kind) -> Row {
 /// Calls that copy, which have a half that reads: `sendfile.read`.
 pub const COPIES: [&str; 4] = ["copy_file_range", "sendfile", "splice", "tee"];
 
+/// `include/uapi/linux/fs.h`; no other flag may go with it.
+const RENAME_EXCHANGE: u32 = 1 << 1;
 const F_DUPFD: u32 = 0;
 const F_SETFD: u32 = 2;
 const F_DUPFD_CLOEXEC: u32 = 1030;
@@ -119,8 +125,9 @@ pub(super) const ROWS: &[Row] = &[
     fd("ftruncate", Kind::Meta).off(Arg(1)),
     fd("fallocate", Kind::Meta).off(Arg(2)).len(Arg(3)),
     named("rename", Kind::Meta).role(Role::Rename).path2(1),
-    named_at("renameat", Kind::Meta).role(Role::Rename).base2(2).path2(3),
-    named_at("renameat2", Kind::Meta).role(Role::Rename).base2(2).path2(3),
+    renames("renameat"),
+    renames("renameat2").role(Role::Exchange).only(4, RENAME_EXCHANGE, RENAME_EXCHANGE).otherwise(),
+    renames("renameat2 to a name").op("renameat2"),
     named("unlink", Kind::Meta).role(Role::Unlink),
     named_at("unlinkat", Kind::Meta).role(Role::Unlink),
     named("rmdir", Kind::Meta).role(Role::Unlink),

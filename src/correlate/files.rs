@@ -12,6 +12,10 @@ struct FileState {
     path: Option<Vec<u8>>,
     /// Where that starts.
     root: u64,
+    /// Its other names, the oldest first: a file with hard links has several.
+    others: Vec<(u64, Vec<u8>)>,
+    /// How many names it has, as far as that was told; 0: not known, or none.
+    links: u32,
     /// The path in its file system.
     inside: Option<Vec<u8>>,
     /// What the kernel calls that.
@@ -38,6 +42,19 @@ const REMEMBERED: u64 = 2 * 65_536;
 const NAMELESS: u64 = 4096;
 /// How often it is looked what can be forgotten: after so many files.
 const ROUND: u64 = 16_384;
+
+/// So many names of a file are remembered.
+const NAMES: usize = 64;
+
+impl FileState {
+    fn is_at(&self, (root, path): Rooted) -> bool {
+        self.root == root && self.path.as_deref() == Some(path)
+    }
+
+    fn other(&self, (root, path): Rooted) -> Option<usize> {
+        self.others.iter().position(|(r, p)| (*r, p.as_slice()) == (root, path))
+    }
+}
 
 /// A path leads to the file no more.
 fn leave(by_path: &mut BTreeMap<(u64, Vec<u8>), i32>, path: &(u64, Vec<u8>), id: i32) {
@@ -141,6 +158,8 @@ impl Files {
             row,
             path: None,
             root: 0,
+            others: Vec::new(),
+            links: 0,
             inside: None,
             fstype: String::new(),
             mount: 0,
@@ -160,7 +179,7 @@ impl Files {
     /// The kernel's word on a file.
     pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
         let mut id = self.intern(key);
-        if key.generation == 0 && !seen.nameless && self.get(id).is_some_and(|state| state.row.unlinked) {
+        if key.generation == 0 && seen.links > 0 && self.get(id).is_some_and(|state| state.row.unlinked) {
             // The inode is used again, and nothing but the unlink tells.
             id = self.add(key);
         }
@@ -174,9 +193,10 @@ impl Files {
         state.mount = seen.mount;
         state.inside.clone_from(&seen.inside);
         state.fstype.clone_from(&seen.fstype);
+        state.links = seen.links;
         let before = state.row.clone();
         let row = &mut state.row;
-        row.unlinked = seen.nameless;
+        row.unlinked = seen.links == 0;
         row.size_first.get_or_insert(seen.size as i64);
         row.blksize = seen.block_size.and_then(|bytes| i32::try_from(bytes).ok()).or(row.blksize);
         if let Some(data) = seen.data {
@@ -185,7 +205,7 @@ impl Files {
         if *row != before {
             self.mark(id);
         }
-        self.move_to(t_ns, id, (seen.root, &seen.path));
+        self.called(t_ns, id, (seen.root, &seen.path), true);
         self.locate(id);
         self.resize(id, seen.size as i64);
         id
@@ -199,14 +219,28 @@ impl Files {
         self.mark(id);
     }
 
-    fn move_to(&mut self, t_ns: i64, id: i32, (root, path): Rooted) {
-        let Some(state) = self.state(id) else { return };
-        if path.is_empty() || (state.root == root && state.path.as_deref() == Some(path)) {
+    /// A file has a path from now on; what it was called last may still be another name of it.
+    fn called(&mut self, t_ns: i64, id: i32, (root, path): Rooted, keep: bool) {
+        let Some(state) = self.all.get_mut(&id) else { return };
+        if path.is_empty() || state.is_at((root, path)) {
             return;
         }
+        if let Some(at) = state.other((root, path)) {
+            state.others.remove(at);
+        }
         let before = std::mem::replace(&mut state.root, root);
-        if let Some(old) = state.path.replace(path.to_vec()) {
-            leave(&mut self.by_path, &(before, old), id);
+        let old = state.path.replace(path.to_vec()).map(|old| (before, old));
+        let mut gone: Vec<(u64, Vec<u8>)> = Vec::new();
+        if keep {
+            state.others.extend(old);
+            // It has no more names than the kernel says: the oldest are those that somebody has taken away.
+            let most = (state.links.max(1) as usize).min(NAMES) - 1;
+            gone.extend(state.others.drain(..state.others.len().saturating_sub(most)));
+        } else {
+            gone.extend(old);
+        }
+        for old in gone {
+            leave(&mut self.by_path, &old, id);
         }
         self.by_path.insert((root, path.to_vec()), id);
         let text = lossy_path(path);
@@ -223,7 +257,7 @@ impl Files {
     /// A path that led to the file, perhaps through links: its name until a better one is seen.
     pub fn asked_about(&mut self, t_ns: i64, id: i32, path: Rooted) {
         if self.path(id).is_none() {
-            self.move_to(t_ns, id, path);
+            self.called(t_ns, id, path, true);
             self.locate(id);
         }
     }
@@ -290,10 +324,19 @@ impl Files {
         self.get(id).map_or("data", |state| state.row.role)
     }
 
-    pub fn unlink(&mut self, (root, path): Rooted) {
+    /// A name is removed. Its file has another one, or none that is known, or none at all.
+    pub fn unlink(&mut self, t_ns: i64, (root, path): Rooted) {
         let Some(id) = self.by_path.remove(&(root, path.to_vec())) else { return };
-        if let Some(state) = self.state(id) {
-            state.row.unlinked = true;
+        let Some(state) = self.state(id) else { return };
+        state.links = state.links.saturating_sub(1);
+        if let Some(at) = state.other((root, path)) {
+            state.others.remove(at);
+        } else if let Some((root, next)) = state.others.pop() {
+            (state.inside, state.row.host_path) = (None, None);
+            self.called(t_ns, id, (root, &next), false);
+            self.locate(id);
+        } else {
+            state.row.unlinked = state.links == 0;
         }
         self.mark(id);
     }
@@ -314,7 +357,7 @@ impl Files {
         });
         for (id, state) in gone {
             self.gone.push(id);
-            let FileState { row, root, path, .. } = *state;
+            let FileState { row, root, path, others, .. } = *state;
             let (dev, ino, generation) = (row.dev as u32, row.ino as u64, row.generation as u32);
             for key in [FileKey { dev, generation, ino }, FileKey { dev, generation: 0, ino }] {
                 if self.by_key.get(&key) == Some(&id) {
@@ -324,8 +367,8 @@ impl Files {
             if self.by_inode.get(&(dev, ino)) == Some(&id) {
                 self.by_inode.remove(&(dev, ino));
             }
-            if let Some(path) = path {
-                leave(&mut self.by_path, &(root, path), id);
+            for name in path.map(|path| (root, path)).into_iter().chain(others) {
+                leave(&mut self.by_path, &name, id);
             }
         }
         let all = &self.all;
@@ -337,28 +380,57 @@ impl Files {
         std::mem::take(&mut self.gone)
     }
 
+    /// The names of a file, or of everything below a directory, where these move.
+    fn moved(&self, root: u64, from: &[u8], to: &[u8]) -> Vec<(i32, Vec<u8>, Vec<u8>)> {
+        let dir = [from, b"/"].concat();
+        let inside =
+            self.by_path.range((root, dir.clone())..).take_while(|((r, p), _)| *r == root && p.starts_with(&dir));
+        let named = inside.map(|((_, p), id)| (*id, p.clone()));
+        let all = named.chain(self.by_path((root, from)).map(|id| (id, from.to_vec())));
+        all.map(|(id, old)| {
+            let new = [to, &old[from.len()..]].concat();
+            (id, old, new)
+        })
+        .collect()
+    }
+
     /// Moves a file, or everything below a directory.
     pub fn rename(&mut self, t_ns: i64, root: u64, from: &[u8], to: &[u8]) {
-        if from == to {
+        let file = self.by_path((root, from));
+        // Of two names of one file the kernel leaves both.
+        if from == to || (file.is_some() && file == self.by_path((root, to))) {
             return;
         }
-        let mut below = from.to_vec();
-        below.push(b'/');
-        let inside =
-            self.by_path.range((root, below.clone())..).take_while(|((r, p), _)| *r == root && p.starts_with(&below));
-        let mut moved: Vec<(i32, Vec<u8>)> =
-            inside.map(|((_, p), id)| (*id, [to, &p[from.len()..]].concat())).collect();
-        moved.extend(self.by_path((root, from)).map(|id| (id, to.to_vec())));
+        let moved = self.moved(root, from, to);
         if !moved.is_empty() {
-            self.unlink((root, to));
+            self.unlink(t_ns, (root, to));
         }
-        for (id, path) in moved {
-            let Some(state) = self.state(id) else { continue };
-            let before = state.path.as_deref().unwrap_or_default();
-            state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, before, &path));
-            state.row.host_path = None;
-            self.move_to(t_ns, id, (root, &path));
-            self.locate(id);
+        self.moves(t_ns, root, moved);
+    }
+
+    /// Two files, or everything below two directories, change places (`RENAME_EXCHANGE`).
+    pub fn exchange(&mut self, t_ns: i64, root: u64, one: &[u8], other: &[u8]) {
+        if one != other {
+            let moved = [self.moved(root, one, other), self.moved(root, other, one)].concat();
+            self.moves(t_ns, root, moved);
+        }
+    }
+
+    fn moves(&mut self, t_ns: i64, root: u64, moved: Vec<(i32, Vec<u8>, Vec<u8>)>) {
+        for (id, old, _) in &moved {
+            leave(&mut self.by_path, &(root, old.clone()), *id);
+        }
+        for (id, old, new) in moved {
+            let Some(state) = self.all.get_mut(&id) else { continue };
+            if let Some(at) = state.other((root, &old)) {
+                state.others[at].1.clone_from(&new);
+                self.by_path.insert((root, new), id);
+            } else if state.is_at((root, &old)) {
+                state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, &old, &new));
+                state.row.host_path = None;
+                self.called(t_ns, id, (root, &new), false);
+                self.locate(id);
+            }
         }
     }
 
@@ -444,7 +516,7 @@ mod tests {
     }
 
     fn seen(files: &mut Files, t_ns: i64, key: FileKey, (root, path): Rooted, mount: i32) -> i32 {
-        files.seen(t_ns, key, &Sighting { path: path.to_vec(), root, mount, ..Sighting::default() })
+        files.seen(t_ns, key, &Sighting { path: path.to_vec(), root, mount, links: 1, ..Sighting::default() })
     }
 
     fn written(files: &mut Files) -> Vec<(i32, String, bool)> {
@@ -489,6 +561,66 @@ mod tests {
     }
 
     #[test]
+    fn a_rename_by_somebody_else_is_known_from_the_next_open() {
+        let mut files = Files::default();
+        let [x, y] = [(1, "/x"), (2, "/y")].map(|(ino, path)| seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0));
+        // The first goes to /z, another file comes to /x; the second goes to where the first was.
+        assert_eq!(seen(&mut files, 1, key(1), (0, b"/z"), 0), x);
+        assert_eq!(seen(&mut files, 2, key(2), (0, b"/x"), 0), y);
+        assert_eq!(["/x", "/y", "/z"].map(|path| files.by_path((0, path.as_bytes()))), [Some(y), None, Some(x)]);
+        let paths = |files: &Files, id: i32| -> Vec<(String, i64)> {
+            files.get(id).unwrap().paths.iter().map(|p| (p.path.clone(), p.from_ns)).collect()
+        };
+        assert_eq!(paths(&files, x), [("/x".into(), 0), ("/z".into(), 1)]);
+        assert_eq!(paths(&files, y), [("/y".into(), 0), ("/x".into(), 2)]);
+        files.unlink(3, (0, b"/x"));
+        assert!(files.get(y).unwrap().row.unlinked && !files.get(x).unwrap().row.unlinked);
+    }
+
+    #[test]
+    fn two_that_change_places_have_each_other_s_names() {
+        let mut files = Files::default();
+        let ids = [(1, "/a"), (2, "/d/b"), (3, "/e/c")]
+            .map(|(ino, path)| seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0));
+        let paths = |files: &Files| ids.map(|id| String::from_utf8(files.path(id).unwrap().to_vec()).unwrap());
+        files.exchange(1, 0, b"/a", b"/d/b");
+        assert_eq!(paths(&files), ["/d/b", "/a", "/e/c"]);
+        files.exchange(2, 0, b"/d", b"/e");
+        assert_eq!(paths(&files), ["/e/b", "/a", "/d/c"]);
+        // What the other one is called is not known: it has another name, but this one is there.
+        files.exchange(3, 0, b"/a", b"/unknown");
+        assert_eq!(paths(&files), ["/e/b", "/unknown", "/d/c"]);
+        let found = ["/a", "/d/b", "/e/c", "/e/b", "/d/c"].map(|path| files.by_path((0, path.as_bytes())));
+        assert_eq!(found, [None, None, None, Some(ids[0]), Some(ids[2])]);
+        assert!(ids.iter().all(|id| !files.get(*id).unwrap().row.unlinked));
+    }
+
+    #[test]
+    fn a_file_has_the_names_that_are_left() {
+        let mut files = Files::default();
+        let linked = |links: u32, path: &[u8]| Sighting { path: path.to_vec(), links, ..Sighting::default() };
+        let id = files.seen(0, key(1), &linked(2, b"/a"));
+        assert_eq!(files.seen(1, key(1), &linked(2, b"/b")), id);
+        assert_eq!(["/a", "/b"].map(|path| files.by_path((0, path.as_bytes()))), [Some(id); 2]);
+        // Neither does anything: they are one file.
+        files.rename(2, 0, b"/a", b"/b");
+        files.rename(2, 0, b"/b", b"/a");
+        files.rename(3, 0, b"/a", b"/c");
+        files.unlink(4, (0, b"/b"));
+        assert_eq!((files.path(id), files.get(id).unwrap().row.unlinked), (Some(&b"/c"[..]), false));
+        files.unlink(5, (0, b"/c"));
+        assert!(files.get(id).unwrap().row.unlinked && files.by_path.is_empty());
+        // One whose other name nobody has seen.
+        let id = files.seen(6, key(2), &linked(2, b"/d"));
+        files.unlink(7, (0, b"/d"));
+        assert!(!files.get(id).unwrap().row.unlinked);
+        // There is but one name: somebody else has renamed it, or removed the first.
+        files.seen(8, key(2), &linked(1, b"/e"));
+        files.seen(9, key(2), &linked(1, b"/f"));
+        assert_eq!(["/d", "/e", "/f"].map(|path| files.by_path((0, path.as_bytes()))), [None, None, Some(id)]);
+    }
+
+    #[test]
     fn the_same_path_below_another_root_is_another_file() {
         let mut files = Files::default();
         let (here, there) =
@@ -496,9 +628,9 @@ mod tests {
         files.rename(1, 2, b"/d", b"/x");
         assert_eq!([files.by_path((1, b"/d/a")), files.by_path((2, b"/d/a"))], [Some(here), None]);
         assert_eq!(files.by_path((2, b"/x/a")), Some(there));
-        files.unlink((2, b"/d/a"));
+        files.unlink(0, (2, b"/d/a"));
         assert!(!files.get(here).unwrap().row.unlinked);
-        files.unlink((2, b"/x/a"));
+        files.unlink(0, (2, b"/x/a"));
         assert!(files.get(there).unwrap().row.unlinked && !files.get(here).unwrap().row.unlinked);
     }
 
@@ -506,7 +638,7 @@ mod tests {
     fn an_inode_used_again_after_an_unlink_is_another_file() {
         let mut files = Files::default();
         assert_eq!(seen(&mut files, 0, key(1), (0, b"/a"), 0), 1);
-        files.unlink((0, b"/a"));
+        files.unlink(0, (0, b"/a"));
         assert_eq!(seen(&mut files, 1, key(1), (0, b"/b"), 0), 2);
         assert_eq!(files.intern(key(1)), 2);
     }
@@ -520,7 +652,7 @@ mod tests {
         assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
         assert_eq!(files.get(1).unwrap().row.generation, 7);
         // The inode is used again.
-        files.unlink((0, b"/a"));
+        files.unlink(0, (0, b"/a"));
         assert_eq!(files.intern(key(1)), 2);
         let again = FileKey { generation: 8, ..key(1) };
         assert_eq!([files.intern(again), files.intern(key(1)), files.intern(told)], [2, 2, 1]);
@@ -586,7 +718,7 @@ mod tests {
         let mut see = |ino, dev, path: &[u8], inside: &[u8], mount| {
             let (path, inside) = (path.to_vec(), Some(inside.to_vec()));
             let key = FileKey { dev, ..key(ino) };
-            files.seen(0, key, &Sighting { path, inside, mount, root: 9, ..Sighting::default() })
+            files.seen(0, key, &Sighting { path, inside, mount, root: 9, links: 1, ..Sighting::default() })
         };
         let ids = [
             see(1, 1, b"/data/x", b"/vol/7/x", 7),
@@ -604,13 +736,15 @@ mod tests {
     #[test]
     fn a_file_without_a_name_stays_the_same() {
         let mut files = Files::default();
-        let nameless =
-            Sighting { path: b"/memfd:x".to_vec(), nameless: true, fstype: "tmpfs".into(), ..Sighting::default() };
+        let nameless = Sighting { path: b"/memfd:x".to_vec(), fstype: "tmpfs".into(), ..Sighting::default() };
         let id = files.seen(0, key(1), &nameless);
         assert_eq!(files.seen(1, key(1), &nameless), id);
         assert!(files.get(id).unwrap().row.unlinked);
         assert_eq!(files.get(id).unwrap().row.fstype.as_deref(), Some("tmpfs"));
-        assert_eq!(files.seen(2, key(1), &Sighting { path: b"/other".to_vec(), ..Sighting::default() }), id + 1);
+        assert_eq!(
+            files.seen(2, key(1), &Sighting { path: b"/other".to_vec(), links: 1, ..Sighting::default() }),
+            id + 1
+        );
     }
 
     /// So many files that are told, or asked about, and removed or not.
@@ -626,7 +760,7 @@ mod tests {
             };
             files.used(id);
             if removed {
-                files.unlink((0, path.as_bytes()));
+                files.unlink(0, (0, path.as_bytes()));
             }
             files.write(&mut Vec::new());
             if files.has_many() {
@@ -642,7 +776,7 @@ mod tests {
         {
             let mut files = Files::default();
             let open = seen(&mut files, 0, key(1), (0, b"/open"), 0);
-            files.unlink((0, b"/open"));
+            files.unlink(0, (0, b"/open"));
             come(&mut files, 2, 2 * REMEMBERED, told, removed, &HashSet::from([open]));
             let known = files.all.len() as u64;
             assert!(known <= most + ROUND + 1, "{known}");
@@ -674,11 +808,11 @@ mod tests {
         come(&mut files, 1 << 40, 2 * REMEMBERED, false, false, &HashSet::new());
         assert_eq!(files.path(told), Some(&b"/told"[..]));
         // One that has a name again is remembered like others.
-        files.unlink((0, b"/told"));
+        files.unlink(0, (0, b"/told"));
         assert_eq!(files.seen(0, FileKey { generation: 7, ..key(4) }, &Sighting::default()), files.last);
         let link = FileKey { generation: 3, ..key(5) };
         let id = seen(&mut files, 0, link, (0, b"/one"), 0);
-        files.unlink((0, b"/one"));
+        files.unlink(0, (0, b"/one"));
         assert_eq!(seen(&mut files, 0, link, (0, b"/other"), 0), id);
         come(&mut files, 1 << 41, 2 * ROUND, true, false, &HashSet::new());
         assert_eq!((files.path(id), files.path(told)), (Some(&b"/other"[..]), None));

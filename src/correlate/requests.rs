@@ -224,7 +224,7 @@ fn write_back_of_the_file_below_is_that_of_the_file_above() {
     let mut run = Run::new();
     run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
     let below = FileKey { dev: 7 << 20, ..key(90) };
-    let seen = Sighting { path: b"/merged/a".to_vec(), data: Some(below), ..Sighting::default() };
+    let seen = Sighting { path: b"/merged/a".to_vec(), data: Some(below), links: 1, ..Sighting::default() };
     run.push(Event::File { time: 2, key: key(1), pid: 0, seen });
     let on = |c: Call| Call { handle: Some(3), file: Some(key(1)), ..c };
     run.call("openat", on(call(0, 1, 0, 1, 2)));

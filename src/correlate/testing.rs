@@ -113,7 +113,7 @@ impl Run {
     }
 
     pub fn file(&mut self, time: u64, ino: u64, path: &str) {
-        let seen = Sighting { path: path.as_bytes().to_vec(), ..Sighting::default() };
+        let seen = Sighting { path: path.as_bytes().to_vec(), links: 1, ..Sighting::default() };
         self.push(Event::File { time, key: key(ino), pid: 0, seen });
     }
 

@@ -178,7 +178,9 @@ impl Things {
             self.netcdf.group(seen, &mut self.handles);
         }
         let mut found = match seen.row.role {
-            Role::None | Role::Unlink | Role::Rename => Found { file: self.named(seen, file), ..Found::default() },
+            Role::None | Role::Unlink | Role::Rename | Role::Exchange => {
+                Found { file: self.named(seen, file), ..Found::default() }
+            }
             Role::Use => self.uses(seen, file),
             Role::Close => self.close(seen, file),
             Role::Reopen => self.reopen(seen, file),
@@ -221,10 +223,11 @@ impl Things {
         let file = file.or_else(|| self.files.by_path(rooted(path.as_ref()?))).or_else(|| seen.file_below());
         if succeeded(seen.call) {
             match (seen.row.role, path) {
-                (Role::Unlink, Some(path)) => self.files.unlink(rooted(&path)),
-                (Role::Rename, Some((root, from))) => {
+                (Role::Unlink, Some(path)) => self.files.unlink(seen.end_ns, rooted(&path)),
+                (role @ (Role::Rename | Role::Exchange), Some((root, from))) => {
                     if let Some((_, to)) = seen.path(TextKind::Path2, TextKind::Base2) {
-                        self.files.rename(seen.end_ns, root, &from, &to);
+                        let moves = if role == Role::Rename { Files::rename } else { Files::exchange };
+                        moves(&mut self.files, seen.end_ns, root, &from, &to);
                     }
                 }
                 // A file that is only ever asked about has no other name than the one it was asked about by.

@@ -147,8 +147,8 @@ pub struct Sighting {
     /// The kernel's word for the file system; empty: not known.
     pub fstype: String,
     pub block_size: Option<u32>,
-    /// It has no name any more, or never had one.
-    pub nameless: bool,
+    /// How many names it has: none any more, or never had one, where this is 0. A directory has one.
+    pub links: u32,
     /// The file below that carries the data, on a file system of layers.
     pub data: Option<FileKey>,
 }

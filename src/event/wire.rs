@@ -379,9 +379,16 @@ fn until_nul(bytes: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
+const S_IFMT: u16 = 0o170_000;
+const S_IFDIR: u16 = 0o040_000;
+
+/// How many names it has. What a directory counts is the directories in it.
+fn links(f: &t::iot_file) -> u32 {
+    u32::from(if f.mode & S_IFMT == S_IFDIR { f.nlink.min(1) } else { f.nlink })
+}
+
 /// The path of a file. Sockets and pipes have none but are called as in /proc/PID/fd.
 fn path_of(f: &t::iot_file, components: &[u8]) -> Vec<u8> {
-    const S_IFMT: u16 = 0o170_000;
     const S_IFIFO: u16 = 0o010_000;
     const S_IFSOCK: u16 = 0o140_000;
     let path = join_path(components, f.cut != 0);
@@ -526,7 +533,7 @@ impl Decoder {
                         size: f.size,
                         fstype: until_nul(&f.fstype),
                         block_size: 1u32.checked_shl(u32::from(f.blkbits)),
-                        nameless: f.nlink == 0,
+                        links: links(f),
                         data: (f.data_ino != 0).then_some(below),
                     },
                 }

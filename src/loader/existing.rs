@@ -261,10 +261,10 @@ fn open_file(link: &Path) -> Option<(u32, FileKey, PathBuf, Sighting)> {
     let seen = Sighting {
         size: stat.st_size as u64,
         block_size: u32::try_from(stat.st_blksize).ok(),
-        nameless: stat.st_nlink == 0,
+        links: if kind == SFlag::S_IFDIR { stat.st_nlink.min(1) } else { stat.st_nlink } as u32,
         ..Sighting::default()
     };
-    if let Some(name) = path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|_| seen.nameless) {
+    if let Some(name) = path.as_os_str().as_bytes().strip_suffix(b" (deleted)").filter(|_| seen.links == 0) {
         path = PathBuf::from(OsStr::from_bytes(name));
     }
     Some((fd, key, path, seen))
