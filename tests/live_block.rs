@@ -6,8 +6,10 @@
 mod device;
 #[path = "common/live.rs"]
 mod live;
+#[path = "common/sql.rs"]
+mod sql;
 
-use device::Device;
+use device::{Device, run};
 use iotrace_bpf::correlate::rows::Block;
 use live::Data;
 use std::collections::BTreeMap;
@@ -132,4 +134,45 @@ print(charged() - before)";
     assert_eq!((spans.len(), linked), (16, 16 * BLOCK));
     // The process is also charged for the blocks of the file system itself that it dirties.
     assert!((linked..linked + BLOCK).contains(&charged), "{charged} charged");
+}
+
+#[test]
+fn what_only_gives_up_blocks_is_no_transfer_of_data() {
+    let work = live::scratch();
+    let device = Device::new(work.path(), "ext4");
+    let mount = device.mount.to_str().unwrap();
+    // Without a journal blocks are discarded by the call that frees them.
+    run("umount", &[mount]);
+    run("tune2fs", &["-O", "^has_journal", &device.name]);
+    run("mount", &["-o", "discard,no_prefetch_block_bitmaps", &device.name, mount]);
+    run("dd", &["if=/dev/zero", &format!("of={mount}/file"), "bs=1M", "count=8", "status=none", "conv=fsync"]);
+    run("sync", &[]);
+    let script = "set -e; dd if=/dev/zero of=$0/written bs=64k count=16 oflag=direct status=none
+        rm $0/file; sync; umount $0; fallocate -p -o 1M -l 2M $1";
+    let before = device.counters();
+    let traced = live::trace(work.path(), &["--layers", "syscall,block"], &["sh", "-c", script, mount, &device.name]);
+    let after = device.counters();
+    let data = traced.data().lossless();
+    let grown = |at: usize| after[at] - before[at];
+    let requests: BTreeMap<i64, &Block> =
+        data.block.iter().filter(|b| b.dev == device.number).map(|b| (b.req_id, b)).collect();
+    let sum = |op: &str| -> i64 { requests.values().filter(|b| b.op == op).map(|b| i64::from(b.bytes)).sum() };
+    // Documentation/block/stat.rst; it counts what the device is to fill with zeroes as written.
+    assert_eq!((sum("discard"), sum("write") + sum("other")), (grown(13) * 512, grown(6) * 512));
+    assert!(sum("discard") >= 8 << 20 && sum("other") == 2 << 20, "{requests:?}");
+
+    let mut links: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
+    for link in data.links.iter().filter(|l| requests.contains_key(&l.req_id)) {
+        let call = data.spans.iter().find(|s| s.span_id == link.span_id).unwrap();
+        *links.entry((call.op, requests[&link.req_id].op, link.how)).or_default() += link.bytes;
+    }
+    assert!(links[&("unlinkat", "discard", "discard")] >= 8 << 20, "{links:?}");
+    assert_eq!(links[&("fallocate", "other", "discard")], 2 << 20, "{links:?}");
+    assert_eq!(links[&("write", "write", "direct")], BLOCK * COUNT / 2, "{links:?}");
+    assert!(links.keys().all(|(_, op, how)| (*how == "discard") == ["discard", "other"].contains(op)), "{links:?}");
+    // Nor is it in what calls led to, and in all that was moved.
+    let led = sql::query(&traced.dir, "SELECT op, device_bytes FROM v_calls_to_device WHERE requests > 0");
+    let bytes = |op: &str| led.iter().find(|row| row["op"] == op).map(|row| row["device_bytes"].clone());
+    assert_eq!([bytes("write"), bytes("fallocate")], [Some((BLOCK * COUNT / 2).into()), None], "{led:?}");
+    sql::compare(&traced.dir);
 }

@@ -1,5 +1,6 @@
 //! What a request is for, by the kernel's flags and by what its bios carry.
 
+use super::rows::DISCARD;
 use crate::event::Bio;
 
 /// Linux `include/linux/blk_types.h`.
@@ -14,6 +15,7 @@ mod req {
 
 /// Numbers of operations.
 const WRITE: u32 = 1;
+const WRITE_ZEROES: u32 = 9;
 
 pub fn is_write(flags: u32) -> bool {
     flags & req::OP == WRITE
@@ -34,7 +36,9 @@ pub fn operation(flags: u32, bytes: u32) -> &'static str {
 
 /// How a bio is linked to the call that queued it.
 pub fn submitted(flags: u32, bio: &Bio) -> &'static str {
-    if flags & req::RAHEAD != 0 {
+    if flags & req::OP == WRITE_ZEROES || operation(flags, bio.bytes as u32) == "discard" {
+        DISCARD
+    } else if flags & req::RAHEAD != 0 {
         "readahead"
     } else if bio.file.is_none() && !bio.meta && bio.journal.is_none() && flags & req::META == 0 {
         "direct"
@@ -99,5 +103,7 @@ mod tests {
         assert_eq!(class(1 | 1 << 17, BIO), "sync");
         assert_eq!(of(1 | req::PREFLUSH, 0, &[]), "flush");
         assert_eq!([submitted(1, &BIO), submitted(1, &journal)], ["direct", "sync"]);
+        // Blocks that are given up, safely too, and those that the device is to fill with zeroes.
+        assert_eq!([3, 5, 9].map(|op| submitted(op, &BIO)), [DISCARD; 3]);
     }
 }

@@ -167,6 +167,9 @@ pub struct Block {
     pub qdepth: i16,
 }
 
+/// [`BlockLink::how`] of a request that moves no data.
+pub const DISCARD: &str = "discard";
+
 /// Which span a block request belongs to, and how that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockLink {

@@ -1684,7 +1684,7 @@ WITH inside AS (
   LEFT JOIN inside AS i
     USING (host, span_id)
   WHERE
-    b.upper_dev IS NULL
+    b.upper_dev IS NULL AND l.how <> 'discard'
   GROUP BY
     1,
     2,

@@ -507,7 +507,7 @@ CREATE OR REPLACE VIEW v_calls_to_device AS
        requests AS (SELECT host, coalesce(i.call_id, l.root_id) AS call_id, req_id,
                            greatest(sum(l.bytes) FILTER (how = 'writeback'), sum(l.bytes) FILTER (how <> 'writeback')) AS b
                     FROM block_links l JOIN block b USING (host, req_id) LEFT JOIN inside i USING (host, span_id)
-                    WHERE b.upper_dev IS NULL GROUP BY 1, 2, req_id),
+                    WHERE b.upper_dev IS NULL AND l.how <> 'discard' GROUP BY 1, 2, req_id),
        device AS (SELECT host, call_id, count(*) AS n, sum(b) AS b FROM requests GROUP BY host, call_id)
   SELECT r.layer, r.op, count(*) AS calls, sum(r.bytes) AS bytes, sum(below.n) AS syscalls, sum(below.b) AS syscall_bytes,
          sum(device.n) AS requests, sum(device.b) AS device_bytes

@@ -15,7 +15,7 @@ use super::sums::{moved, of_layer, of_rollup};
 use super::tree::CallTree;
 use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::correlate::hist::bucket_of;
-use crate::correlate::rows::{FileRollup, Hist, PARTS, Rollup, Row, Span};
+use crate::correlate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::words::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.
@@ -208,6 +208,9 @@ impl Summary {
             }
             Row::BlockLink(link) => {
                 self.recent.link(link.clone());
+                if link.how == DISCARD {
+                    return;
+                }
                 if let Some(node) = self.nodes.get(&link.span_id) {
                     self.tree.device(*node, link.bytes);
                 } else if self.early.len() < if self.dims.run.live { REMEMBERED } else { EARLY } {

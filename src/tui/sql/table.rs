@@ -161,7 +161,7 @@ FROM objects o LEFT JOIN calls c USING (object_id)
 WHERE o.file_id = {file} GROUP BY o.object_id ORDER BY time_ns DESC;";
 
 const NODES: &str = ",
-device AS (SELECT span_id, sum(bytes) AS bytes FROM block_links GROUP BY span_id)
+device AS (SELECT span_id, sum(bytes) AS bytes FROM block_links WHERE how <> 'discard' GROUP BY span_id)
 SELECT repeat('  ', len(path) - 1) || op AS call, layer, count(*) AS calls, sum(net_ns) AS incl_ns, sum(self_ns) AS excl_ns,
        sum(net_ns) // count(*) AS mean_ns, max(net_ns) AS max_ns,
        coalesce(sum(c.bytes) FILTER (kind IN ('read', 'write')), 0) AS bytes,
