@@ -106,11 +106,11 @@ struct iot_words {
 	u8 count;
 	u8 n;
 	u8 slot;  /* how the reader tells several arrays apart */
-	u8 deref; /* elements are pointers to this many u64; IOT_ANY_RANK: one per dimension */
+	u8 deref; /* elements are pointers to this many u64; IOT_BOXES: see catalog::Words */
 	u8 rank;  /* the number of elements is a rank */
 };
 
-#define IOT_ANY_RANK	   0xff
+#define IOT_BOXES	   0xff
 #define IOT_WORDS_PER_CALL 4
 #define IOT_NOTES_PER_CALL 3
 #define IOT_NO_NOTE	   0xff

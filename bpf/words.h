@@ -7,6 +7,7 @@
 #define IOT_POINTERS   4096
 #define IOT_PIECES     64
 #define IOT_WAIT_LISTS 512
+#define IOT_BOXES_MAX  (1 << 20)
 
 /* Dimensions read where the rank is not known; raised when the program makes something of more. */
 u32 iot_rank = 8;
@@ -77,17 +78,140 @@ static long iot_pointer_step(u64 i, struct iot_pointers *p)
 {
 	if (i >= p->count)
 		return 1;
-	if (bpf_probe_read_user(&p->a.base, sizeof(p->a.base), (void *)(p->base + i * 8)) || !iot_read_ranked(&p->a)) {
+	if (bpf_probe_read_user(&p->a.base, sizeof(p->a.base), (void *)(p->base + i * 8))) {
 		p->a.bad = 1;
 		return 1;
 	}
-	if (!p->a.base) /* tells "no array" from "an array of zeros" */
-		*(s64 *)&p->a.out->bytes[p->a.pos & (IOT_TEXT_MAX - 1)] = -1;
+	if (!p->a.base) /* lio_listio passes over it, too */
+		return 0;
+	if (!iot_read_ranked(&p->a)) {
+		p->a.bad = 1;
+		return 1;
+	}
 	p->a.pos += p->a.each;
 	if (p->a.pos + p->a.each > IOT_TEXT_MAX) {
 		iot_send_bytes(p->a.out, p->a.class, p->a.t, p->a.seq, p->a.what, p->a.pos, 0);
 		p->a.pos = 0;
 	}
+	return 0;
+}
+
+/* Boxes of elements: pointers to where each begins and to how much of each dimension it has. */
+struct iot_boxes {
+	struct iot_scratch *out; /* what all come to, and from IOT_BOX_AT on the counts of one */
+	u64 starts;
+	u64 counts; /* 0: each box is one element */
+	s64 ones;   /* boxes of one element */
+	s64 end;    /* where the last one ends in the first dimension */
+	u32 count;
+	u32 rank; /* counts that could be read of each */
+	u32 bad;
+};
+
+#define IOT_BOX_AT 1024
+
+/* Reads the counts of one box: how many there are, at most those of a rank. */
+static __always_inline u32 iot_read_box(struct iot_boxes *b, u64 at)
+{
+	u32 n = b->rank, i;
+
+	barrier_var(n); /* or the bound is set where older kernels do not see it */
+	if (n > IOT_RANK_MAX)
+		n = IOT_RANK_MAX;
+	if (!bpf_probe_read_user(&b->out->bytes[IOT_BOX_AT], n * 8, (void *)at))
+		return n;
+	/* what lies before the end of the page */
+	for (i = 0; i < IOT_RANK_MAX; i++) {
+		u32 to = IOT_BOX_AT + i * 8;
+
+		barrier_var(to);
+		if (i >= n || bpf_probe_read_user(&b->out->bytes[to & (IOT_TEXT_MAX - 1)], 8, (void *)(at + i * 8)))
+			break;
+	}
+	return i;
+}
+
+/* Adds a box to the sums: how many elements it has, were there so many dimensions. */
+static __always_inline s64 iot_add_box(struct iot_boxes *b)
+{
+	s64 *sums = (s64 *)b->out->bytes, *counts = (s64 *)&b->out->bytes[IOT_BOX_AT], elements = 1;
+
+	for (u32 i = 0; i < IOT_RANK_MAX; i++) {
+		u32 at = i;
+
+		if (i >= b->rank)
+			break;
+		barrier_var(at); /* or the compiler counts with pointers, whose bounds the verifier does not see */
+		at &= IOT_RANK_MAX - 1;
+		elements *= counts[at];
+		sums[at + 1] += elements;
+	}
+	return counts[0];
+}
+
+static long iot_box_step(u64 i, struct iot_boxes *b)
+{
+	s64 first = 0, length = 1;
+	u64 at = 0;
+
+	if (i >= b->count)
+		return 1;
+	b->bad = 1;
+	if (b->starts && bpf_probe_read_user(&at, sizeof(at), (void *)(b->starts + i * 8)))
+		return 1;
+	if (at && bpf_probe_read_user(&first, sizeof(first), (void *)at))
+		return 1;
+	at = 0;
+	if (b->counts && bpf_probe_read_user(&at, sizeof(at), (void *)(b->counts + i * 8)))
+		return 1;
+	if (at) {
+		b->rank = iot_read_box(b, at);
+		if (!b->rank)
+			return 1;
+		length = iot_add_box(b);
+	} else {
+		b->ones++;
+	}
+	if (length > 0 && first + length > b->end)
+		b->end = first + length;
+	b->bad = 0;
+	return 0;
+}
+
+/*
+ * What the boxes of a call come to, of which there may be many: where the last one ends in the first dimension, and for each
+ * number of dimensions that the variable may have how many elements they are. Nothing where that cannot be read.
+ */
+__noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+{
+	u32 i = (u32)place;
+	struct iot_boxes b = {};
+	struct iot_words *w;
+	s64 *sums;
+	s32 count;
+
+	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+		return 0;
+	w = &s->words[i];
+	count = iot_arg(f, w->n);
+	b.out = iot_scratch();
+	if (!b.out || count <= 0 || count > IOT_BOXES_MAX)
+		return 0;
+	b.starts = iot_arg(f, w->arg);
+	b.counts = f->a[(w->arg + 1) & 7]; /* all in registers */
+	b.count = count;
+	b.rank = iot_rank;
+	sums = (s64 *)b.out->bytes;
+	__builtin_memset(sums, 0, (IOT_RANK_MAX + 1) * sizeof(*sums));
+	bpf_loop(IOT_BOXES_MAX, iot_box_step, &b, 0);
+	/* it takes the longer the more there are, which an average of the row's hooks does not tell */
+	t->probed += bpf_ktime_get_ns() - t->now;
+	if (b.bad)
+		return 0;
+	sums[0] = b.end;
+	for (i = 1; i <= IOT_RANK_MAX; i++)
+		sums[i] += b.ones;
+	iot_send_bytes(b.out, iot_call_class(s), t, place >> 32, IOT_X_WORDS + (w->slot & 15), (b.rank + 1) * 8, 0);
 	return 0;
 }
 
@@ -148,9 +272,9 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	p.a.seq = place >> 32;
 	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
-	p.a.any_rank = w->count == IOT_N_RANK || w->deref == IOT_ANY_RANK || untold;
+	p.a.any_rank = w->count == IOT_N_RANK || untold;
 	if (w->deref) {
-		p.a.each = (w->deref == IOT_ANY_RANK ? iot_rank : w->deref) * 8;
+		p.a.each = w->deref * 8;
 		if (p.count > IOT_POINTERS)
 			p.a.bad = 1;
 		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
@@ -177,9 +301,16 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u32 seq,
 				      u32 when)
 {
-	for (u32 i = 0; i < IOT_WORDS_PER_CALL; i++)
-		if (s->words[i].when == when)
-			iot_send_one(t, s, f, ret, (u64)seq << 32 | i);
+	for (u32 i = 0; i < IOT_WORDS_PER_CALL; i++) {
+		u64 place = (u64)seq << 32 | i;
+
+		if (s->words[i].when != when)
+			continue;
+		if (s->words[i].deref == IOT_BOXES)
+			iot_send_boxes(t, s, f, place);
+		else
+			iot_send_one(t, s, f, ret, place);
+	}
 }
 
 /* Requests that I/O calls made and that others wait for. */

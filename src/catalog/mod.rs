@@ -407,15 +407,16 @@ pub struct Words {
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
-    /// Elements are pointers; what each leads to is sent instead: this many words, or one per dimension ([`ANY_RANK`]),
-    /// which are then as many words as the array's length divided by the number of pointers.
+    /// Elements are pointers; what each leads to is sent instead: this many words. Of [`BOXES`] what they come to is sent.
     pub deref: u8,
     /// The number of elements is a rank: where ranks are not known, so many are read from now on.
     pub rank: bool,
 }
 
-/// `Words::deref`: as many words as a rank may have.
-pub const ANY_RANK: u8 = 0xff;
+/// `Words::deref`: pointers to the first indices of boxes; those of the next argument, if there are any, lead to their
+/// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and more
+/// dimensions, how many elements all boxes have, as far as counts could be read.
+const BOXES: u8 = 0xff;
 
 impl Words {
     /// 64-bit elements.
@@ -433,6 +434,10 @@ impl Words {
     /// What each of the pointers leads to, `words` of it.
     pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, words: u8) -> Self {
         Self { when, arg, elem: 8, count, slot, deref: words, rank: false }
+    }
+    /// What boxes come to, of as many as an argument says.
+    pub(crate) const fn boxes(slot: u8, arg: u8, number: u8) -> Self {
+        Self::behind(slot, When::Entry, arg, Count::Arg(number), BOXES)
     }
     pub(crate) const fn rank(mut self) -> Self {
         self.rank = true;
@@ -955,7 +960,7 @@ impl Row {
                 Count::Arg(a) | Count::At(a) => Some(a),
                 Count::Const(_) | Count::Ret | Count::Rank => None,
             };
-            [Some(w.arg), count]
+            [Some(w.arg), (w.deref == BOXES).then_some(w.arg + 1), count]
         });
         let first = self.jumps.then_some(0);
         sources.chain(whole).chain(words).chain([first]).flatten().fold(0, |bits, arg| bits | 1 << arg)

@@ -3,7 +3,7 @@
 
 use super::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
 use super::variables::{Element, Meaning, Region, slot};
-use super::{ANY_RANK, Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
+use super::{Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
 const fn ncmpi(symbol: &'static str, kind: Kind) -> Row {
@@ -101,9 +101,7 @@ const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> R
         Args::Map => (Region::Box, boxes.words(2, per_dimension(slot::STRIDE, 4)), 6),
         Args::List => {
             // The record is the first dimension.
-            let starts = Words::behind(slot::START, When::Entry, 3, Count::Arg(2), 1);
-            let counts = Words::behind(slot::COUNT, When::Entry, 4, Count::Arg(2), ANY_RANK);
-            (Region::List, row.off(Pair(1, 2)).words(0, starts).words(1, counts), 5)
+            (Region::List, row.off(Pair(1, 2)).words(0, Words::boxes(slot::BOXES, 3, 2)), 5)
         }
         Args::Filetype => (Region::Datatype, row.off(Int(1)).got(Told(0)), 3),
     };

@@ -6,7 +6,7 @@
 
 /// Slots of arrays. 0 and 1 are also those of requests and of what became of them.
 pub mod slot {
-    /// First index in each dimension; of a list the very first of each.
+    /// First index in each dimension.
     pub const START: u8 = 0;
     /// Elements in each dimension.
     pub const COUNT: u8 = 1;
@@ -20,6 +20,8 @@ pub mod slot {
     pub const CHUNK: u8 = 5;
     /// Parameters of a filter.
     pub const PARAMETERS: u8 = 6;
+    /// What a list of boxes comes to.
+    pub const BOXES: u8 = 7;
 }
 
 /// Which elements of a variable a call moves.
@@ -30,8 +32,8 @@ pub enum Region {
     One,
     /// `START`, `COUNT`, `STRIDE`.
     Box,
-    /// Several boxes, as many as the high half of `off` meaning: `START`, `COUNT`. `len` is how many elements that are, where
-    /// an inner function told (not with [`Element::Datatype`]).
+    /// Several boxes, as many as the high half of `off` says: `BOXES`. `len` is how many elements that are, where an inner
+    /// function told (not with [`Element::Datatype`]).
     List,
     /// Those of an MPI datatype; `got` is how many they are.
     Datatype,

@@ -107,6 +107,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("paused", "paused.c", Needs::Libc),
     ("pending", "pending.c", Needs::Libc),
     ("phases", "phases.c", Needs::Libc),
+    ("pnetcdf_lists", "pnetcdf_lists.c", Needs::Pnetcdf),
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
     ("posix_all", "posix_all.c", Needs::StaticLibc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),

@@ -121,28 +121,13 @@ fn whole(file: &File, variable: &Variable) -> Bytes {
 /// Several boxes of one variable.
 fn list(on: &On, variable: &Variable) -> Bytes {
     let told = on.len().filter(|_| on.seen.row.meaning != Meaning::Data(Region::List, Element::Datatype));
-    let number = on.above() as usize;
-    let counts = on.seen.numbers(slot::COUNT);
-    match (counts, variable.rank) {
-        _ if number == 0 => Ok(0),
+    let sums = || on.seen.numbers(slot::BOXES);
+    match (on.above(), variable.rank) {
+        (0, _) => Ok(0),
         (_, Some(0)) => Ok(1),
-        // Without counts one element each.
-        (None, Some(_)) => Ok(number as i64),
-        (Some(counts), Some(rank)) => sum(&counts, number, &mut |counts| boxed(Some(counts), rank)),
+        (_, Some(rank)) => sums().and_then(|sums| sums.get(rank).copied()).or(told).ok_or(COUNTS),
         (_, None) => told.ok_or(RANK),
     }
-}
-
-/// Adds up what the counts of each of a number of boxes come to. Where a box has none, -1 stands in their place.
-fn sum(counts: &[i64], number: usize, each: &mut dyn FnMut(&[i64]) -> Bytes) -> Bytes {
-    let width = counts.len() / number;
-    if width == 0 || counts.len() != width * number {
-        return Err(COUNTS);
-    }
-    counts.chunks_exact(width).try_fold(0_i64, |sum, counts| {
-        let elements = if counts[0] < 0 { 1 } else { each(counts)? };
-        Ok(sum.saturating_add(elements))
-    })
 }
 
 /// The bytes of a call on several variables: each has told its counts.
@@ -172,8 +157,8 @@ fn hdf5_inside(seen: &Seen) -> Option<i64> {
 
 /// Up to which index (exclusive) of the variable's first dimensions a call goes.
 pub fn ends(seen: &Seen, region: Region) -> Vec<i64> {
-    let Some(starts) = seen.numbers(slot::START) else { return Vec::new() };
-    let counts = seen.numbers(slot::COUNT).unwrap_or_default();
+    let array = |slot| seen.numbers(slot).unwrap_or_default();
+    let (starts, counts) = (array(slot::START), array(slot::COUNT));
     match region {
         Region::One => starts.iter().map(|start| start.saturating_add(1)).collect(),
         Region::Box => {
@@ -185,12 +170,8 @@ pub fn ends(seen: &Seen, region: Region) -> Vec<i64> {
             };
             starts.iter().zip(&counts).enumerate().map(end).collect()
         }
-        Region::List => {
-            let width = counts.len() / starts.len().max(1);
-            let count = |i: usize| counts.get(i * width).map_or(1, |n| if *n < 0 { 1 } else { *n });
-            let ends = starts.iter().enumerate().map(|(i, start)| start.saturating_add(count(i)));
-            ends.max().into_iter().collect()
-        }
+        // Without an end no box has elements.
+        Region::List => array(slot::BOXES).first().copied().into_iter().collect(),
         _ => Vec::new(),
     }
 }

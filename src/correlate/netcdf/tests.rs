@@ -387,23 +387,24 @@ fn datatypes_have_sizes_or_none() {
 }
 
 #[test]
-fn lists_add_up_and_tell_where_there_are_no_counts() {
+fn lists_come_to_what_their_boxes_do() {
     let mut calls = parallel();
     let list = |id: i32, number: u64| With { off: Some(u64::from(id as u32) | number << 32), ..on(0) };
-    let counts = [eight(&[2, 5]), eight(&[-1, 0]), eight(&[3, 0])].concat();
-    let starts: &[i64] = &[0, 1, 2];
-    let words: &[(u8, &[i64])] = &[(slot::START, starts), (slot::COUNT, &counts)];
-    let two = calls.make("ncmpi_put_varn_float", list(0, 3).words(words));
-    let ones = calls.make("ncmpi_put_varn_float", list(0, 3).words(&[(slot::START, starts)]));
-    let torn = calls.make("ncmpi_put_varn_float", list(0, 3).words(&[(slot::COUNT, &[1, 2])]));
+    // Two boxes of 2 x 5 and of 1 element.
+    let words: &[(u8, &[i64])] = &[(slot::BOXES, &[4, 3, 11])];
+    let two = calls.make("ncmpi_put_varn_float", list(0, 2).words(words));
+    let none = calls.make("ncmpi_put_varn_float", list(0, 0));
+    // One dimension could be read.
+    let torn = calls.make("ncmpi_put_varn_float", list(0, 3).words(&[(slot::BOXES, &[4, 3])]));
+    let packed = calls.make("ncmpi_put_varn_float", list(0, 5000).len(7));
     let stranger = calls.make("ncmpi_put_varn_float", list(9, 3).words(words));
     let told = calls.make("ncmpi_put_varn_float", list(9, 3).len(6).words(words));
     let mut several = on(0).ints(&[(slot::IDS, &[0, 0])]);
     several.words = &[(slot::SHAPE, &[2, 5]), (slot::SHAPE, &[3, 3])];
     let several = calls.make("ncmpi_mput_vara_short_all", several);
     let rows = calls.finish();
-    let all = [two, ones, torn, stranger, told, several].map(|seq| asked(&rows, seq));
-    assert_eq!(all, [Some(44), Some(12), None, None, Some(24), Some(38)]);
+    let all = [two, none, torn, packed, stranger, told, several].map(|seq| asked(&rows, seq));
+    assert_eq!(all, [Some(44), Some(0), None, Some(28), None, Some(24), Some(38)]);
     assert_eq!(unknown(&rows).len(), 2);
 }
 
