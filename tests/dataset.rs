@@ -60,6 +60,7 @@ fn span(number: usize, some: bool) -> Span {
         dur_ns: 1,
         probe_ns: some.then_some(1),
         self_ns: 0,
+        layer_ns: some.then_some(13),
         file_id: some.then_some(i32::MAX),
         handle_id: some.then_some(1),
         object_id: some.then_some(2),

@@ -110,6 +110,7 @@ fn operations_and_bytes_of_every_engine_are_fios_own() {
     let work = live::scratch();
     let (traced, told) = fio(work.path());
     let data = traced.data().lossless();
+    assert!(data.layers_are_unions() > 0, "no operations at once");
     let asynchronous = |s: &Span| s.flags & flag::ASYNC != 0;
     for (name, engine, _, options, ops) in JOBS {
         let file = work.path().join(name);

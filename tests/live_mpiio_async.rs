@@ -36,6 +36,7 @@ fn run(command: &[String], options: &[&str]) -> (Vec<Value>, Data) {
     let out = work.path().to_owned();
     let command = [command, &[out.display().to_string()]].concat();
     let data = live::trace(work.path(), options, &command).data().lossless();
+    assert!(data.layers_are_unions() > 0, "no operations at once");
     let truth = (0..RANKS).map(|rank| fs::read(out.join(format!("truth.{rank}.json"))).unwrap());
     (truth.map(|text| serde_json::from_slice(&text).unwrap()).collect(), data)
 }

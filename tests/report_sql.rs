@@ -91,6 +91,9 @@ impl Maker {
         if failed {
             span.errno = if op.0 == Layer::Syscall { 5 } else { -1 };
         }
+        if self.dice.once_in(9) {
+            self.trace.edit(at).layer_ns = Some(self.dice.below(dur + 1));
+        }
         if op.0 == Layer::Syscall {
             let mut left = dur - probe.unwrap_or(0);
             let mut part = |dice: &mut Dice| {

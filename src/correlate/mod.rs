@@ -7,6 +7,7 @@ mod cache;
 mod call;
 mod class;
 mod collectives;
+mod cover;
 mod demoted;
 mod dirty;
 mod files;
@@ -48,6 +49,7 @@ use self::asynchronous::{Asynchronous, Done};
 use self::block::Blocks;
 pub use self::cache::Watched;
 use self::collectives::{Caller, Collectives};
+use self::cover::Cover;
 use self::demoted::{Demoted, Estimate, OnStream};
 use self::losses::Losses;
 use self::operations::{Operations, Over};
@@ -149,6 +151,7 @@ pub struct Correlator {
     asynchronous: Asynchronous,
     operations: Operations,
     collectives: Collectives,
+    cover: Cover,
     rpcs: Rpcs,
     rollups: Rollups,
     /// Aggregate mode.
@@ -183,6 +186,7 @@ impl Correlator {
             asynchronous: Asynchronous::default(),
             operations: Operations::default(),
             collectives: Collectives::default(),
+            cover: Cover::default(),
             rpcs: Rpcs::default(),
             written: Vec::new(),
             over: Vec::new(),
@@ -385,6 +389,7 @@ impl Correlator {
                     let ended = self.processes.threads.remove(&thread);
                     self.rpcs.thread_ends(thread, ended.map(|t| t.tid), out);
                     self.blocks.thread_ends(thread, out);
+                    self.cover.ends(thread);
                 }
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
@@ -599,6 +604,9 @@ impl Correlator {
             self.unknown.add(spec.layer, hdf5::unknown(spec));
         }
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
+        if effect.submitted || SUBMIT.contains(&spec.symbol) {
+            self.cover.begins(call.thread, spec.layer);
+        }
         if let (Layer::Syscall | Layer::Vfs, Kind::Write, false, Some(file), Some(off), Some(bytes)) =
             (spec.layer, spec.kind, call.direct || past, found.file, call.off, facts.bytes)
         {
@@ -869,6 +877,7 @@ impl Correlator {
             probe_ns: None,
             // No thread of the program spends it.
             self_ns: 0,
+            layer_ns: None,
             file_id: found.file,
             handle_id: found.handle,
             object_id: found.object,
@@ -977,7 +986,7 @@ impl Correlator {
                 self.asynchronous.submitted(Done { span, spec, tree: None }, &mut self.written);
                 continue;
             }
-            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
+            put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
         self.leaving = leaving;
         self.write(out);
@@ -988,22 +997,34 @@ impl Correlator {
     fn write(&mut self, out: &mut Vec<Row>) {
         for (mut span, spec) in self.over.drain(..) {
             self.things.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
-            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
+            put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
         for Done { span, spec, tree } in self.written.drain(..) {
             if let Some(tree) = tree {
                 let tree = Tree { id: span.root_id, ..tree };
                 self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, true, out);
             }
-            put(&mut self.rollups, self.sums.as_mut(), self.t0, span, spec, out);
+            put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
     }
 }
 
+/// System calls that submit operations of the kernel.
+const SUBMIT: [&str; 2] = ["io_uring_enter", "io_submit"];
+
 /// A call is over: it is written, or summed up, or both.
-fn put(rollups: &mut Rollups, sums: Option<&mut Sums>, t0: u64, mut span: Box<Span>, spec: u16, out: &mut Vec<Row>) {
+fn put(
+    rollups: &mut Rollups,
+    sums: Option<&mut Sums>,
+    cover: &mut Cover,
+    t0: u64,
+    mut span: Box<Span>,
+    spec: u16,
+    out: &mut Vec<Row>,
+) {
     let wanted = span.flags & WANTED != 0 || sums.is_none();
     span.flags &= !WANTED;
+    cover.add(&mut span);
     if span.flags & flag::SUMMED == 0 {
         rollups.add(&span, spec);
         if let Some(sums) = sums {

@@ -79,6 +79,7 @@ impl Span {
             dur_ns,
             probe_ns: None,
             self_ns: dur_ns,
+            layer_ns: None,
             file_id: None,
             handle_id: None,
             object_id: None,

@@ -62,7 +62,7 @@ impl Rollups {
         add(&mut sums.calls, 1);
         add(&mut sums.bytes, span.bytes.unwrap_or(0));
         add(&mut sums.req_bytes, span.req_bytes.unwrap_or(0));
-        add(&mut sums.dur_ns, span.net_ns());
+        add(&mut sums.dur_ns, span.inclusive_ns());
         sums.max_ns = sums.max_ns.max(span.net_ns());
         let counted = self.counted(span.start_ns, op, spec);
         for (counts, value) in counted.iter_mut().zip([Some(span.net_ns()), span.bytes]) {

@@ -40,6 +40,8 @@ pub struct Span {
     pub probe_ns: Option<i64>,
     /// Duration without that, less the same of the children.
     pub self_ns: i64,
+    /// What it adds to the inclusive time of its layer; `None`: all of the duration without hooks.
+    pub layer_ns: Option<i64>,
     pub file_id: Option<i32>,
     pub handle_id: Option<i32>,
     pub object_id: Option<i32>,
@@ -119,6 +121,11 @@ impl Span {
     /// How long the call took without the tracer's hooks.
     pub fn net_ns(&self) -> i64 {
         self.dur_ns.saturating_sub(self.probe_ns.unwrap_or(0))
+    }
+
+    /// What it adds to the inclusive time of its layer: operations that overlap are not added.
+    pub fn inclusive_ns(&self) -> i64 {
+        self.layer_ns.unwrap_or_else(|| self.net_ns())
     }
 
     /// The call that copies of which this is the half that reads.

@@ -171,7 +171,7 @@ fn figures(span: &Span, t0: u64) -> Figures {
         unknown: u64::from(moves && bytes.is_none() && span.errno == 0),
         bytes: bytes.unwrap_or(0),
         asked: span.req_bytes.map_or(0, count),
-        time,
+        time: count(span.inclusive_ns()),
         max: time,
         max_at: start,
         first: start,

@@ -76,7 +76,14 @@ impl DatasetWriter {
 
     /// The same in a directory that was made for it.
     pub(super) fn create_in(directory: Directory, host: &str, views: &str, limits: Limits) -> Result<Self> {
-        let target = Target { directory, host: host.to_owned(), limits, background: Background::default(), closed: Vec::new(), bytes: 0 };
+        let target = Target {
+            directory,
+            host: host.to_owned(),
+            limits,
+            background: Background::default(),
+            closed: Vec::new(),
+            bytes: 0,
+        };
         let mut writer = Self { streams: Streams::default(), target, age: 0, due: AGES[0] };
         writer.begin(views).map_err(|error| explain(&writer.target, error))?;
         Ok(writer)

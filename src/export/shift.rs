@@ -93,10 +93,11 @@ mod tests {
     use crate::export::{TABLES, Table};
 
     /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 16] = [
+    const DURATIONS: [&str; 17] = [
         "dur_ns",
         "probe_ns",
         "self_ns",
+        "layer_ns",
         "cpu_ns",
         "runq_ns",
         "throttle_ns",

@@ -27,6 +27,7 @@ table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     dur_ns: i64 => Plain,
     probe_ns: Option<i64> => Plain,
     self_ns: i64 => Plain,
+    layer_ns: Option<i64> => Plain,
     file_id: Option<i32> => Plain,
     handle_id: Option<i32> => Plain,
     object_id: Option<i32> => Plain,

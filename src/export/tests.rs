@@ -62,6 +62,7 @@ pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         dur_ns: 10,
         probe_ns: None,
         self_ns: 10,
+        layer_ns: None,
         file_id: None,
         handle_id: None,
         object_id: None,

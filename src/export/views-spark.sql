@@ -143,8 +143,9 @@ FROM firsts;
 CREATE OR REPLACE TEMPORARY VIEW spans AS
 SELECT
   t.*
-  EXCEPT (filename, file_row_number, start_ns),
+  EXCEPT (filename, file_row_number, start_ns, layer_ns),
   start_ns + COALESCE(later_ns, 0) AS start_ns,
+  COALESCE(layer_ns, dur_ns - COALESCE(probe_ns, 0)) AS layer_ns,
   dur_ns - COALESCE(probe_ns, 0) AS net_ns,
   GREATEST(
     dur_ns - COALESCE(probe_ns, 0) - cpu_ns - COALESCE(runq_ns, 0) - COALESCE(throttle_ns, 0) - COALESCE(lock_ns, 0) - COALESCE(writeback_ns, 0) - COALESCE(journal_ns, 0) - COALESCE(flush_ns, 0) - COALESCE(devqueue_ns, 0) - COALESCE(device_ns, 0) - COALESCE(remote_ns, 0),
@@ -536,7 +537,7 @@ WITH told AS (
       layer_top) AS calls,
     COUNT(*) FILTER(WHERE
       NOT layer_top) AS nested_calls,
-    COALESCE(SUM(net_ns) FILTER(WHERE
+    COALESCE(SUM(layer_ns) FILTER(WHERE
       layer_top), 0) AS inclusive_ns,
     SUM(self_ns) AS exclusive_ns,
     SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
@@ -589,7 +590,7 @@ WITH told AS (
     COUNT(*) AS calls,
     COUNT(*) FILTER(WHERE
       NOT layer_top) AS nested_calls,
-    COALESCE(SUM(net_ns) FILTER(WHERE
+    COALESCE(SUM(layer_ns) FILTER(WHERE
       layer_top), 0) AS inclusive_ns,
     SUM(self_ns) AS exclusive_ns,
     SUM(self_ns) / CAST(NULLIF(SUM(SUM(self_ns)) OVER (), 0) AS DOUBLE) AS exclusive_share,
@@ -1218,7 +1219,7 @@ WITH told AS (
     ANY_VALUE(f.path) IGNORE NULLS AS path,
     s.layer,
     COUNT(*) AS calls,
-    SUM(s.net_ns) AS time_ns,
+    SUM(s.layer_ns) AS time_ns,
     SUM(s.bytes) FILTER(WHERE
       s.kind = 'read') AS bytes_read,
     SUM(s.bytes) FILTER(WHERE
@@ -1338,9 +1339,9 @@ WITH calls AS (
     CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
     CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
     CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-    CASE WHEN s.layer_top THEN s.net_ns END AS inclusive_ns,
+    CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns,
     s.self_ns AS exclusive_ns,
-    o.net_ns AS own_inclusive_ns
+    o.layer_ns AS own_inclusive_ns
   FROM spans AS s
   LEFT JOIN v_own AS o
     ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
@@ -1501,7 +1502,7 @@ WITH RECURSIVE inside AS (
       s.kind = 'write') AS bytes_written,
     COUNT(*) FILTER(WHERE
       s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
-    SUM(s.net_ns) AS time_ns
+    SUM(s.layer_ns) AS time_ns
   FROM held AS h
   JOIN spans AS s
     USING (host, span_id)
@@ -1538,6 +1539,8 @@ WITH calls AS (
   SELECT
     *
   FROM v_own
+  WHERE
+    flags & 4 = 0
   ORDER BY
     net_ns DESC,
     host NULLS LAST,
@@ -2011,7 +2014,7 @@ SELECT
   END AS from_bytes,
   COUNT(*) AS calls,
   SUM(bytes) AS bytes,
-  SUM(net_ns) AS time_ns
+  SUM(layer_ns) AS time_ns
 FROM spans
 WHERE
   layer_top AND kind IN ('read', 'write') AND bytes >= 0
@@ -2524,7 +2527,7 @@ SELECT
     layer_top), 0),
   COALESCE(SUM(req_bytes) FILTER(WHERE
     layer_top), 0),
-  COALESCE(SUM(net_ns) FILTER(WHERE
+  COALESCE(SUM(layer_ns) FILTER(WHERE
     layer_top), 0),
   SUM(self_ns),
   COALESCE(MAX(net_ns) FILTER(WHERE

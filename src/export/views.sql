@@ -42,9 +42,11 @@ CREATE OR REPLACE VIEW datasets AS
   FROM firsts;
 
 -- Tables of calls and requests. layer_top marks the outermost call of a layer: sum bytes over these only. Times count from the
--- start of the first dataset of a run. net_ns is the duration of a call without the tracer's own hooks in it: sum these.
+-- start of the first dataset of a run. net_ns is the duration of a call without the tracer's own hooks in it;
+-- layer_ns what it adds to the time of its layer: sum these, for asynchronous operations overlap.
 CREATE OR REPLACE VIEW spans AS
-  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns),
+  SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns,
+           coalesce(layer_ns, dur_ns - coalesce(probe_ns, 0)) AS layer_ns),
          dur_ns - coalesce(probe_ns, 0) AS net_ns,
          greatest(dur_ns - coalesce(probe_ns, 0) - cpu_ns - coalesce(runq_ns, 0) - coalesce(throttle_ns, 0) - coalesce(lock_ns, 0)
            - coalesce(writeback_ns, 0) - coalesce(journal_ns, 0) - coalesce(flush_ns, 0) - coalesce(devqueue_ns, 0)
@@ -181,7 +183,7 @@ CREATE OR REPLACE VIEW v_layers AS
     SELECT layer,
            count(*) FILTER (layer_top) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
-           coalesce(sum(net_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           coalesce(sum(layer_ns) FILTER (layer_top), 0) AS inclusive_ns,
            sum(self_ns) AS exclusive_ns,
            sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
            sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
@@ -201,7 +203,7 @@ CREATE OR REPLACE VIEW v_ops AS
     SELECT layer, op, any_value(kind) AS kind,
            count(*) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
-           coalesce(sum(net_ns) FILTER (layer_top), 0) AS inclusive_ns,
+           coalesce(sum(layer_ns) FILTER (layer_top), 0) AS inclusive_ns,
            sum(self_ns) AS exclusive_ns,
            sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS exclusive_share,
            sum(req_bytes) FILTER (layer_top AND kind IN ('read', 'write')) AS asked,
@@ -376,7 +378,7 @@ CREATE OR REPLACE VIEW v_devices AS
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
   WITH told AS (
-    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.net_ns) AS time_ns,
+    SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.layer_ns) AS time_ns,
            sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
            count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
            count(*) FILTER (s.kind = 'open') AS opens, count(*) FILTER (s.kind = 'meta') AS metas,
@@ -413,7 +415,7 @@ CREATE OR REPLACE VIEW v_ranks AS
            CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
            CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
            CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-           CASE WHEN s.layer_top THEN s.net_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.net_ns AS own_inclusive_ns
+           CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.layer_ns AS own_inclusive_ns
     FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
     UNION ALL
     SELECT host, process_ix, pid, rank, layer, calls, calls, CASE WHEN kind = 'read' THEN bytes END,
@@ -462,7 +464,7 @@ CREATE OR REPLACE VIEW v_phases AS
   layers AS (SELECT h.phase, s.layer, count(*) AS layer_calls,
                     sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
                     count(*) FILTER (s.kind IN ('read', 'write') AND s.bytes IS NULL AND s.errno = 0) AS unknown_calls,
-                    sum(s.net_ns) AS time_ns
+                    sum(s.layer_ns) AS time_ns
              FROM held h JOIN spans s USING (host, span_id) WHERE s.layer_top OR (s.layer = 'app' AND NOT h.in_app)
              GROUP BY h.phase, s.layer)
   SELECT p.phase AS op, calls, unfinished_calls, inclusive_ns, exclusive_ns,
@@ -472,7 +474,7 @@ CREATE OR REPLACE VIEW v_phases AS
 -- The slowest calls of the program, with the call below them that kept the most time for itself. What is over later, such as an
 -- operation that a call submitted, is not inside it.
 CREATE OR REPLACE VIEW v_slowest AS
-  WITH calls AS (FROM v_own ORDER BY net_ns DESC, host, span_id LIMIT 50)
+  WITH calls AS (FROM v_own WHERE flags & 4 = 0 ORDER BY net_ns DESC, host, span_id LIMIT 50)
   SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
          count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
          arg_max(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
@@ -599,7 +601,7 @@ CREATE OR REPLACE VIEW v_collectives AS
 -- Sizes of reads and writes in powers of two.
 CREATE OR REPLACE VIEW v_sizes AS
   SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
-         count(*) AS calls, sum(bytes) AS bytes, sum(net_ns) AS time_ns
+         count(*) AS calls, sum(bytes) AS bytes, sum(layer_ns) AS time_ns
   FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
   GROUP BY layer, kind, from_bytes ORDER BY layer_rank(layer), kind, from_bytes;
 
@@ -740,7 +742,7 @@ CREATE OR REPLACE VIEW file_sums AS
          count(*) FILTER (layer_top), count(*) FILTER (errno <> 0),
          count(*) FILTER (layer_top AND kind IN ('read', 'write') AND bytes IS NULL AND errno = 0),
          coalesce(sum(bytes) FILTER (layer_top), 0), coalesce(sum(req_bytes) FILTER (layer_top), 0),
-         coalesce(sum(net_ns) FILTER (layer_top), 0), sum(self_ns), coalesce(max(net_ns) FILTER (layer_top), 0),
+         coalesce(sum(layer_ns) FILTER (layer_top), 0), sum(self_ns), coalesce(max(net_ns) FILTER (layer_top), 0),
          min(start_ns) FILTER (layer_top), max(start_ns + dur_ns) FILTER (layer_top), max("offset" + bytes) FILTER (placed),
          count(*) FILTER ("offset" > last), count(*) FILTER ("offset" = last + 1), count(*) FILTER (kind <> last_kind),
          count(*) FILTER (placed AND "offset" % 4096 <> 0),

@@ -56,7 +56,7 @@ impl ProcessSums {
         }
         if own {
             self.own.at(span.start_ns).merge(&sums);
-            self.kind(span.kind, span.net_ns());
+            self.kind(span.kind, span.inclusive_ns());
             let [read, written] = moved(span);
             self.rate.add(second, [1, read, written]);
         }

@@ -21,7 +21,7 @@ pub fn of_call(span: &Span) -> Sums {
         calls: 1,
         bytes_read,
         bytes_written,
-        dur_ns: span.net_ns(),
+        dur_ns: span.inclusive_ns(),
         self_ns: span.self_ns,
         errors: i64::from(span.errno != 0),
     }

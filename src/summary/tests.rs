@@ -39,6 +39,7 @@ fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
         dur_ns,
         probe_ns: None,
         self_ns: dur_ns,
+        layer_ns: None,
         file_id: Some(seq as i32 % 7),
         handle_id: None,
         object_id: None,

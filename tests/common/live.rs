@@ -176,6 +176,29 @@ impl Data {
         log.write_all(lines.as_bytes()).unwrap();
     }
 
+    /// What calls add to the time of their layer is, in each thread, the time in which there was any of them: operations at once
+    /// are not added. Returns how much of the time of all calls overlaps.
+    pub fn layers_are_unions(&self) -> i64 {
+        let mut threads: BTreeMap<(i64, Layer), Vec<&Span>> = BTreeMap::new();
+        for span in self.spans.iter().filter(|s| s.layer_top) {
+            threads.entry((span.span_id >> SEQ_BITS, span.layer)).or_default().push(span);
+        }
+        let mut overlap = 0;
+        for (thread, mut spans) in threads {
+            spans.sort_by_key(|s| s.start_ns);
+            let (mut until, mut union) = (i64::MIN, 0);
+            for span in &spans {
+                union += (span.end_ns() - span.start_ns.max(until)).max(0);
+                until = until.max(span.end_ns());
+            }
+            let sum = |of: fn(&Span) -> i64| spans.iter().map(|s| of(s)).sum::<i64>();
+            let (added, hooks) = (sum(Span::inclusive_ns), sum(|s| s.probe_ns.unwrap_or(0)));
+            assert!(added <= union && added >= union - hooks, "{thread:?}: {added} of {union} ns, hooks {hooks}");
+            overlap += sum(|s| s.dur_ns) - union;
+        }
+        overlap
+    }
+
     /// Nothing was lost.
     pub fn lossless(self) -> Self {
         assert_eq!(self.lost(), Vec::<&Loss>::new());

@@ -62,6 +62,7 @@ impl Trace {
             dur_ns,
             probe_ns: None,
             self_ns: dur_ns,
+            layer_ns: None,
             file_id: None,
             handle_id: None,
             object_id: None,

@@ -127,9 +127,9 @@ impl Files {
 
     pub fn span(&mut self, span: &Span) {
         let (Some(file), true) = (span.file_id, span.layer_top) else { return };
-        let Some(figures) = self.of(file, span.layer, span.net_ns()) else { return };
+        let Some(figures) = self.of(file, span.layer, span.inclusive_ns()) else { return };
         figures.calls += 1;
-        figures.time = figures.time.saturating_add(span.net_ns());
+        figures.time = figures.time.saturating_add(span.inclusive_ns());
         figures.errors += i64::from(span.errno != 0);
         figures.kinds[span.kind as usize] += 1;
         if is_data(span) {

@@ -192,7 +192,7 @@ impl Layers {
             op.nested += 1;
             return;
         }
-        op.inclusive = op.inclusive.saturating_add(span.net_ns());
+        op.inclusive = op.inclusive.saturating_add(span.inclusive_ns());
         op.outer_errors += i64::from(failed);
         if is_data(span) {
             op.asked.add(span.req_bytes, failed);

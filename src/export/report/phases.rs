@@ -68,7 +68,7 @@ impl Phases {
         }
         let sum = self.sums.entry((phase, span.layer)).or_default();
         sum.calls += 1;
-        sum.time_ns = sum.time_ns.saturating_add(span.net_ns());
+        sum.time_ns = sum.time_ns.saturating_add(span.inclusive_ns());
         if is_data(span) {
             let bytes = if span.kind == Kind::Read { &mut sum.read } else { &mut sum.written };
             bytes.add(span.bytes, span.errno != 0);

@@ -91,7 +91,7 @@ impl Works {
         if own {
             work.calls += 1;
             if (Layer::Netcdf..=Layer::Stdio).contains(&span.layer) {
-                add(&mut work.library, span.net_ns());
+                add(&mut work.library, span.inclusive_ns());
             }
         }
         if span.layer == Layer::Syscall && span.layer_top && is_data(span) {

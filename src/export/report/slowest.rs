@@ -115,7 +115,8 @@ pub struct Slowest {
 
 impl Slowest {
     pub fn span(&mut self, span: &Span, place: &Place) {
-        if !place.is_own(span) {
+        // Nobody waits for what is only on its way: the call that does is one of its own.
+        if !place.is_own(span) || span.flags & flag::ASYNC != 0 {
             return;
         }
         let heap = self.by_op.entry(span.op).or_default();
