@@ -85,7 +85,7 @@ static __always_inline int iot_sum_half(struct iot_task *t, struct iot_frame *f,
 
 	if (!s)
 		return 0;
-	iot_summing(m, t->process, t->thread, f->spec + IOT_COPY_HALF);
+	iot_summing_call(m, t, f->spec + IOT_COPY_HALF);
 	iot_sum_file(m, e->ino, e->dev, e->generation);
 	return iot_sum(m, s, &e->call);
 }

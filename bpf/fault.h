@@ -182,7 +182,7 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 		struct iot_spec *s = iot_spec_of(e.call.spec);
 		struct iot_summing *m = &t->sum;
 
-		iot_summing(m, t->process, t->thread, e.call.spec);
+		iot_summing_call(m, t, e.call.spec);
 		m->own = now - x->start;
 		if (file)
 			iot_sum_file(m, key.ino, key.dev, key.generation);

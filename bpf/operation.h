@@ -223,7 +223,7 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 	}
 	iot_op_record(&out->made, op, s, end);
 	/* no thread of the program spends it */
-	iot_summing(&out->sum, op->process, 0, op->spec);
+	iot_summing(&out->sum, op->process, op->spec);
 	if (op->flags & IOT_F_FILE)
 		iot_sum_file(&out->sum, op->ino, op->dev, op->generation);
 	if (bpf_map_delete_elem(&iot_ops, key))

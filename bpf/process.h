@@ -70,10 +70,10 @@ static __always_inline void iot_judge_all(struct task_struct *task)
 }
 
 /* The state of a thread that begins. Where others become targets by themselves it is made when it is needed. */
-static __always_inline void iot_begins(struct task_struct *child, struct iot_target *target, u32 process)
+static __always_inline void iot_begins(struct task_struct *child, struct iot_target *target)
 {
 	if (iot_cfg.scope == IOT_ALL_LISTED && target->armed)
-		iot_new_task(child, process);
+		iot_new_task(child, target);
 }
 
 SEC("?tp_btf/sched_process_fork")
@@ -86,7 +86,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid)) {
 		if (target)
-			iot_begins(child, target, target->process);
+			iot_begins(child, target);
 		return 0;
 	}
 	if (!target) {
@@ -102,13 +102,13 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 	new.inherited = target->inherited + (t ? t->depth : 0);
 	if (!iot_adopt(child, &new, target->process, false, BPF_ANY))
 		return 0;
-	iot_begins(child, &new, new.process);
+	iot_begins(child, &new);
 	/* It has its parent's breakpoints, which run no program in it. One that shares the memory only executes a program. */
 	if (iot_scoped && new.armed && IOT_READ(child, mm) != IOT_READ(parent, mm))
 		iot_judge_all(child);
 	/* the child has its parent's pending return probes, too */
 	if (t && (t->dead || t->switched)) {
-		struct iot_task *of_child = iot_new_task(child, new.process);
+		struct iot_task *of_child = iot_new_task(child, &new);
 
 		if (of_child) {
 			of_child->dead = t->dead;
@@ -133,7 +133,7 @@ int iot_list_threads(struct bpf_iter__task *ctx)
 	tgid = iot_tgid_of(task);
 	target = bpf_map_lookup_elem(&iot_targets, &tgid);
 	if (target && target->armed)
-		iot_new_task(task, target->process);
+		iot_new_task(task, target);
 	return 0;
 }
 
@@ -214,6 +214,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	}
 	target->armed = 1;
 	target->inherited = 0;
+	target->program++;
 	t = iot_self();
 	if (!t)
 		return 0;
@@ -224,6 +225,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->trampoline = t->stack_top = t->dead = t->switched = 0;
 	t->copies = 0;
+	t->program = target->program;
 	t->now = bpf_ktime_get_ns();
 	moved = t->tid != iot_tid_of(task);
 	if (moved) {
@@ -242,6 +244,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	iot_tell_group((u64)task, target->process, group);
 	iot_process_head(&e, IOT_T_EXEC, task, target->process);
 	e.thread = t->thread;
+	e.status = t->program;
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	iot_announce(t);
 	iot_mapped(file, moved);

@@ -321,13 +321,20 @@ __noinline int iot_sum(struct iot_summing *m, struct iot_spec *s, struct iot_cal
 	return 0;
 }
 
-/* Begins with a call of this row of which no more is known. Thread 0: it is added where it may be that of any. */
-static __always_inline void iot_summing(struct iot_summing *m, u32 process, u32 thread, u32 row)
+/* Begins with something of this row of which no more is known, that is added where it may be that of any thread. */
+static __always_inline void iot_summing(struct iot_summing *m, u32 process, u32 row)
 {
 	__builtin_memset(m, 0, sizeof(*m));
 	m->key.process = process;
-	m->key.thread = thread;
 	m->key.row = row;
+}
+
+/* The same with a call of this thread. */
+static __always_inline void iot_summing_call(struct iot_summing *m, struct iot_task *t, u32 row)
+{
+	iot_summing(m, t->process, row);
+	m->key.thread = t->thread;
+	m->key.program = t->program + 1;
 }
 
 static __always_inline void iot_sum_file(struct iot_summing *m, u64 ino, u32 dev, u32 generation)
@@ -349,7 +356,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	m = &t->sum;
 	e = &t->made;
 	time = iot_net(&e->call);
-	iot_summing(m, t->process, t->thread, f->spec);
+	iot_summing_call(m, t, f->spec);
 	if (e->call.type == IOT_T_SYSCALL) {
 		if (e->call.flags & IOT_F_FILE)
 			iot_sum_file(m, e->ino, e->dev, e->generation);

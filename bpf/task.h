@@ -117,8 +117,8 @@ struct iot_sum_key {
 	u32 process; /* IOT_NOT_KNOWN: nobody that is traced */
 	u16 row;
 	u16 what;
-	u32 thread; /* the only one that adds to it; 0: any */
-	u32 pad;
+	u32 thread;  /* the only one that adds to it; 0: any */
+	u32 program; /* the number of the program that made the calls, plus 1; 0: not known */
 };
 
 /* A call that is to be summed up, and what its record does not say. */
@@ -152,7 +152,8 @@ struct iot_chat {
 struct iot_task {
 	u32 thread; /* dense index, never reused */
 	u32 process;
-	u32 seq; /* calls entered so far */
+	u32 program; /* as iot_target.program */
+	u32 seq;     /* calls entered so far */
 	u32 depth;
 	u32 tgid;
 	u32 tid;
@@ -201,6 +202,7 @@ struct iot_target {
 	u32 process;   /* dense index, never reused */
 	u16 armed;     /* 0: traced from its next exec on; IOT_COPIES_STACKS */
 	u16 inherited; /* calls that were open in its parent when it was forked, and return in it too */
+	u32 program;   /* how many programs it has executed since it is a target */
 };
 
 struct {
@@ -280,8 +282,8 @@ __noinline int iot_announce(struct iot_task *t)
 	return 0;
 }
 
-/* Makes the state of a thread of this process. Which task it is must be known to be what it is: the verifier asks. */
-static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u32 process)
+/* Makes the state of a thread of this target. Which task it is must be known to be what it is: the verifier asks. */
+static __always_inline struct iot_task *iot_new_task(struct task_struct *task, struct iot_target *target)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
@@ -292,7 +294,8 @@ static __always_inline struct iot_task *iot_new_task(struct task_struct *task, u
 	}
 	if (t->thread)
 		return t;
-	t->process = process;
+	t->process = target->process;
+	t->program = target->program;
 	t->serves = IOT_MAY_SERVE;
 	t->tgid = iot_tgid_of(task);
 	t->tid = iot_tid_of(task);
@@ -312,7 +315,7 @@ static __noinline struct iot_task *iot_look_again(struct iot_task *t)
 	if (!target || !target->armed)
 		return NULL;
 	if (!t)
-		t = iot_new_task(task, target->process);
+		t = iot_new_task(task, target);
 	if (t && t->known)
 		t->known = iot_targets_at;
 	else if (t)

@@ -167,7 +167,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 	if (f->summed) {
 		struct iot_summing *m = &t->sum;
 
-		iot_summing(m, t->process, t->thread, f->spec);
+		iot_summing_call(m, t, f->spec);
 		if (f->file)
 			iot_sum_file(m, e->ino, e->dev, e->generation);
 		time = iot_net(&e->call);

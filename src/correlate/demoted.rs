@@ -397,7 +397,7 @@ mod tests {
         let sum = crate::event::Sum {
             time: 60,
             from: 0,
-            process: Some(0),
+            process: Some((0, None)),
             row: u32::from(spec("fputc")),
             about: crate::event::About::Nothing,
             rest: false,

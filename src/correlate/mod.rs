@@ -374,8 +374,8 @@ impl Correlator {
                 }
                 self.processes.belongs(t_ns, process, uid, user, cgroup.map(|cgroup| cgroup.path), out);
             }
-            Event::Exec { time, process, exe, args, env } => {
-                self.processes.exec(t_ns, process, &Program { exe, args, env }, out);
+            Event::Exec { time, process, program, exe, args, env } => {
+                self.processes.exec(t_ns, process, &Program { number: program, exe, args, env }, out);
                 self.asynchronous.gone(Owner::Process(process), &mut self.written);
                 self.write(out);
                 self.forget(Owner::Process(process), time);
@@ -442,8 +442,8 @@ impl Correlator {
     /// What is known of a process that ends is remembered for the sums that still come.
     fn sums_of_gone(&mut self, t_ns: i64, process: u32) {
         let Self { sums: Some(sums), things, processes, .. } = self else { return };
-        let owned = processes.owned(process);
-        sums.gone(t_ns, process, owned, |o| current(things, o));
+        let was = (processes.owned(process, None), processes.ranks(process));
+        sums.gone(t_ns, process, was, |o| current(things, o));
     }
 
     /// Layer, operation and kind of a row that is summed up.
@@ -469,7 +469,9 @@ impl Correlator {
         if let Some(row) = self.specs.get(sum.row as usize).filter(|row| row.brief) {
             self.demoted.summed(sum.row as u16, row.kind == Kind::Write, &sum.figures);
         }
-        let process = sum.process.map(|p| sums.was(p).unwrap_or_else(|| self.processes.owned(p)));
+        let process = sum.process.map(|(process, program)| {
+            sums.was(process, program).unwrap_or_else(|| self.processes.owned(process, program))
+        });
         let mut subject = Subject { process, rest: sum.rest, ..Subject::default() };
         match sum.about {
             About::Nothing => {}
@@ -479,8 +481,8 @@ impl Correlator {
                 subject.file = Some(below.unwrap_or_else(|| self.things.files.intern(key)));
             }
             About::Handle { raw, opened } => {
-                let owner = sum.process.map(Owner::Process);
-                let known = opened.and_then(|(thread, seq)| sums.handle(sum.process?, span_id(thread, seq)));
+                let owner = sum.process.map(|(process, _)| Owner::Process(process));
+                let known = opened.and_then(|(thread, seq)| sums.handle(sum.process?.0, span_id(thread, seq)));
                 let found = known.map(|o| current(&self.things, &o)).or_else(|| {
                     let handle = self.things.handles.find(owner?, (op.0, 0, raw))?;
                     Some(current(&self.things, &Opened { handle, file: None, object: None }))

@@ -152,7 +152,11 @@ fn key(event: &Event) -> (u8, u64, u64) {
         // What is read now was asked for before, and what is replied now is waited for.
         Event::Message(m) => (7, m.channel, m.number),
         Event::Reply(r) => (7, u64::from(r.server[1]), u64::from(r.number)),
-        Event::Sum(s) => (10, u64::from(s.row), s.process.map_or(u64::MAX, u64::from)),
+        Event::Sum(s) => (
+            10,
+            u64::from(s.row),
+            s.process.map_or(u64::MAX, |(process, program)| pair(process, program.map_or(0, |n| n.wrapping_add(1)))),
+        ),
         Event::Counts(c) => (10, u64::from(c.row), 0),
         Event::Exit { process, .. } => (11, u64::from(*process), 0),
     }

@@ -1,5 +1,6 @@
 //! Who made a call: threads, processes, ranks.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::HashMap;
@@ -104,8 +105,31 @@ pub struct Variables {
     pub job: Vec<String>,
 }
 
+/// Programs of one process whose ranks are remembered: sums of their calls come later than what they execute next, but soon.
+const PROGRAMS: usize = 16;
+
+/// The ranks of a process, by the numbers of the programs that it executed, in their order: what comes before the first one was
+/// its parent's program.
+#[derive(Clone, Default)]
+pub struct Ranks(VecDeque<(u32, Option<i32>)>);
+
+impl Ranks {
+    fn executes(&mut self, program: u32, rank: Option<i32>) {
+        self.0.retain(|(known, _)| *known != program);
+        self.0.truncate(PROGRAMS);
+        self.0.push_front((program, rank));
+    }
+
+    /// Who the process was when it ran this program.
+    pub fn owned(&self, now: Owned, program: Option<u32>) -> Owned {
+        let known = self.0.iter().find(|(known, _)| Some(*known) == program);
+        known.map_or(now, |(_, rank)| Owned { rank: *rank, ..now })
+    }
+}
+
 struct ProcessState {
     row: Process,
+    ranks: Ranks,
     threads: Vec<u32>,
     run: Run,
     told: Told,
@@ -162,6 +186,7 @@ impl Processes {
     fn known(&mut self, process: u32, start_ns: i64) -> &mut ProcessState {
         self.alive.entry(process).or_insert_with(|| ProcessState {
             row: Process::nameless(process as i32, start_ns),
+            ranks: Ranks::default(),
             threads: Vec::new(),
             run: Run::default(),
             told: Told::default(),
@@ -171,7 +196,7 @@ impl Processes {
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
         let forked_by = parent.and_then(|p| self.alive.get(&p));
         let forked_by = forked_by.map(|p| (p.row.clone(), Arc::clone(&p.run), p.told.clone()));
-        let ProcessState { row, run, told, .. } = self.known(process, start_ns);
+        let ProcessState { row, ranks, run, told, .. } = self.known(process, start_ns);
         let inherited = match forked_by {
             Some((inherited, same_run, same)) => {
                 (*run, *told) = (same_run, same);
@@ -189,6 +214,7 @@ impl Processes {
             exit_code: None,
             ..inherited
         };
+        ranks.executes(0, row.rank);
         out.push(Row::Process(Box::new(row.clone())));
     }
 
@@ -197,10 +223,17 @@ impl Processes {
         self.alive.get(&process).map_or(0, |p| p.row.pid)
     }
 
-    /// The process as rows name it.
-    pub fn owned(&self, process: u32) -> Owned {
-        let row = self.alive.get(&process).map(|p| &p.row);
-        Owned { process_ix: process as i32, pid: row.map_or(0, |r| r.pid), rank: row.and_then(|r| r.rank) }
+    /// The process as rows name it, when it ran this program (none: now).
+    pub fn owned(&self, process: u32, program: Option<u32>) -> Owned {
+        let nameless = Owned { process_ix: process as i32, pid: 0, rank: None };
+        self.alive.get(&process).map_or(nameless, |known| {
+            let now = Owned { pid: known.row.pid, rank: known.row.rank, ..nameless };
+            known.ranks.owned(now, program)
+        })
+    }
+
+    pub fn ranks(&self, process: u32) -> Ranks {
+        self.alive.get(&process).map(|p| p.ranks.clone()).unwrap_or_default()
     }
 
     /// Notes the thread; returns whose handles it used so far when that was not known.
@@ -251,6 +284,7 @@ impl Processes {
         state.row.exe = Some(lossy_path(&program.exe));
         state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
         (state.row.rank, state.row.world_size) = (rank, world_size);
+        state.ranks.executes(program.number, rank);
         state.place();
         out.push(Row::Process(Box::new(state.row.clone())));
         let threads = state.threads.clone();
@@ -295,6 +329,8 @@ impl Processes {
 
 /// What a process executes.
 pub struct Program {
+    /// How many it has executed.
+    pub number: u32,
     pub exe: Vec<u8>,
     pub args: Vec<Vec<u8>>,
     pub env: Vec<Vec<u8>>,

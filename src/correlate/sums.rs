@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::HashMap;
 use super::demoted::Estimate;
+use super::processes::Ranks;
 use super::rows::{FileRollup, Row, Span};
 use crate::event::{Figures, size_class, time_bin};
 use crate::words::{Kind, Layer};
@@ -58,7 +59,7 @@ struct Known {
     opened: HashMap<i64, Opened>,
     /// The calls that opened a handle that is open: of one inside another both have.
     open: HashMap<i32, Vec<i64>>,
-    gone: Option<Owned>,
+    gone: Option<(Owned, Ranks)>,
 }
 
 /// Sums that are not written yet.
@@ -109,9 +110,9 @@ impl Sums {
     }
 
     /// A process ended, and with it the handles that it had open.
-    pub fn gone(&mut self, t_ns: i64, process: u32, owned: Owned, now: impl Fn(&Opened) -> Opened) {
+    pub fn gone(&mut self, t_ns: i64, process: u32, was: (Owned, Ranks), now: impl Fn(&Opened) -> Opened) {
         let known = self.processes.entry(process).or_default();
-        known.gone = Some(owned);
+        known.gone = Some(was);
         for span in known.open.drain().flat_map(|(_, spans)| spans) {
             if let Some(opened) = known.opened.get_mut(&span) {
                 *opened = now(opened);
@@ -120,9 +121,10 @@ impl Sums {
         self.ended.push_back((t_ns, process, None));
     }
 
-    /// Who a process was that has ended.
-    pub fn was(&self, process: u32) -> Option<Owned> {
-        self.processes.get(&process)?.gone
+    /// Who a process was that has ended, when it ran this program.
+    pub fn was(&self, process: u32, program: Option<u32>) -> Option<Owned> {
+        let (owned, ranks) = self.processes.get(&process)?.gone.as_ref()?;
+        Some(ranks.owned(*owned, program))
     }
 
     /// Writes the rows when a period is over; without `until`, all.
@@ -320,11 +322,31 @@ mod tests {
         figures.sizes = vec![(10, calls)];
         figures.by_size[0] = calls;
         let row = u32::from(spec(symbol));
-        Event::Sum(Box::new(Sum { time, from: time - 100, process: Some(0), row, about, rest: false, figures }))
+        Event::Sum(Box::new(Sum { time, from: time - 100, process: Some((0, None)), row, about, rest: false, figures }))
     }
 
     fn rows(out: &[Row]) -> Vec<&FileRollup> {
         out.iter().filter_map(|r| if let Row::FileRollup(r) = r { Some(&**r) } else { None }).collect()
+    }
+
+    #[test]
+    fn calls_have_the_rank_of_the_program_that_made_them() {
+        let mut run = Run::summing();
+        run.process(10, 1, Some(0));
+        run.exec_as(20, 1, 1, vec![b"PMI_RANK=3".to_vec()]);
+        let of = |time, program, calls| {
+            let Event::Sum(sum) = sum(time, "read", About::Nothing, calls) else { unreachable!() };
+            Event::Sum(Box::new(Sum { process: Some((1, program)), ..*sum }))
+        };
+        for (program, calls) in [(Some(0), 5), (Some(1), 7), (None, 11)] {
+            run.push(of(200, program, calls));
+        }
+        run.push(Event::Exit { time: 210, process: 1, status: 0 });
+        run.push(of(220, Some(0), 13));
+        let out = run.finish().0;
+        let mut seen: Vec<_> = rows(&out).iter().map(|r| (r.rank, r.calls)).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [(None, 18), (Some(3), 18)]);
     }
 
     #[test]

@@ -88,7 +88,13 @@ impl Run {
     pub fn exec(&mut self, time: u64, process: u32, env: &[&str]) {
         let bytes = |text: &&str| text.as_bytes().to_vec();
         let env = env.iter().map(bytes).collect();
-        self.push(Event::Exec { time, process, exe: b"/bin/x".to_vec(), args: vec![b"x".to_vec()], env });
+        self.exec_as(time, process, 0, env);
+    }
+
+    /// The program of this number.
+    pub fn exec_as(&mut self, time: u64, process: u32, program: u32, env: Vec<Vec<u8>>) {
+        let (exe, args) = (b"/bin/x".to_vec(), vec![b"x".to_vec()]);
+        self.push(Event::Exec { time, process, program, exe, args, env });
     }
 
     pub fn push(&mut self, event: Event) {

@@ -356,7 +356,7 @@ pub enum Event {
     /// `runs`: it executes a program that nothing told.
     Process { time: u64, process: u32, parent: Option<u32>, runs: bool, pid: u32, ppid: u32, uid: u32 },
     /// A target executed a program. Open file descriptors with close-on-exec are gone.
-    Exec { time: u64, process: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>> },
+    Exec { time: u64, process: u32, program: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>> },
     /// The user of a target, by number and as the node calls them, and its control group where the kernel has such.
     Belongs { time: u64, process: u32, uid: u32, user: Option<String>, cgroup: Option<Cgroup> },
     /// A target ended. `status` is the kernel's wait status.

@@ -95,9 +95,9 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
     plain::from_bytes(bytes).ok()
 }
 
-/// What a sum is about, whose it is, and of which row: past the rows of the catalog stand the operations of devices.
-/// And is it of one thread alone?
-pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32, bool)> {
+/// What a sum is about, whose it is: the process and, where that is known, the number of its program; and of which row: past
+/// the rows of the catalog stand the operations of devices. And is it of one thread alone?
+pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<(u32, Option<u32>)>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;
     let about = match t::iot_about_what(u32::from(key.what)) {
         t::iot_about_what::IOT_SUM_FILE => {
@@ -110,7 +110,8 @@ pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<u32>, u32, bool)> {
         t::iot_about_what::IOT_SUM_DEVICE => About::Device(key.a as u32),
         _ => About::Nothing,
     };
-    Some((about, (key.process != NOBODY).then_some(key.process), u32::from(key.row), key.thread != 0))
+    let process = (key.process != NOBODY).then_some((key.process, key.program.checked_sub(1)));
+    Some((about, process, u32::from(key.row), key.thread != 0))
 }
 
 /// What hooks cost, as the kernel side has it.
@@ -567,6 +568,7 @@ impl Decoder {
                 Event::Exec {
                     time: p.time,
                     process: p.process,
+                    program: p.status,
                     exe: texts.exe,
                     args: strings(&texts.args),
                     env: strings(&texts.env),

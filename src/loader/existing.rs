@@ -207,7 +207,7 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
     let time = time.unwrap_or_else(now);
-    let mut events = vec![Event::Exec { time, process, exe, args, env }];
+    let mut events = vec![Event::Exec { time, process, program: 0, exe, args, env }];
     events.extend(files.into_iter().map(|(fd, key, seen)| Event::Preopened { time, process, fd, key, seen }));
     events
 }

@@ -357,6 +357,7 @@ impl<'obj> Session<'obj> {
         let mut value = process.to_ne_bytes().to_vec();
         value.extend(u16::from(armed).to_ne_bytes());
         value.extend(0_u16.to_ne_bytes());
+        value.extend(0_u32.to_ne_bytes());
         match self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
             Ok(()) => {
                 if armed && existing::copies_stacks(pid) {

@@ -111,6 +111,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),
     ("posix_all", "posix_all.c", Needs::StaticLibc),
     ("posix_mix", "posix_mix.c", Needs::StaticLibc),
+    ("ranked", "ranked.c", Needs::Libc),
     ("seccomp", "seccomp.c", Needs::Libc),
     ("short32", "short.c", Needs::Short),
     ("soak", "soak.c", Needs::Libc),
