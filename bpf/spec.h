@@ -106,11 +106,12 @@ struct iot_words {
 	u8 count;
 	u8 n;
 	u8 slot;  /* how the reader tells several arrays apart */
-	u8 deref; /* elements are pointers to this many u64; IOT_BOXES: see catalog::Words */
+	u8 deref; /* elements are pointers to this many u64; IOT_BOXES, IOT_MEMBERS: see catalog::Words */
 	u8 rank;  /* the number of elements is a rank */
 };
 
 #define IOT_BOXES	   0xff
+#define IOT_MEMBERS	   0xfe
 #define IOT_WORDS_PER_CALL 4
 #define IOT_NOTES_PER_CALL 3
 #define IOT_NO_NOTE	   0xff

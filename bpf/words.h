@@ -8,6 +8,9 @@
 #define IOT_PIECES     64
 #define IOT_WAIT_LISTS 512
 #define IOT_BOXES_MAX  (1 << 20)
+#define IOT_RANKS_MAX  (1 << 20)
+#define IOT_RUNS_MAX   256
+#define IOT_RUN_BYTES  12
 
 /* Dimensions read where the rank is not known; raised when the program makes something of more. */
 u32 iot_rank = 8;
@@ -215,6 +218,93 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 	return 0;
 }
 
+/* Members of a communicator of Open MPI, and the run that their ranks are in: numbers of one distance. */
+struct iot_members {
+	struct iot_scratch *out;
+	u64 base;
+	u32 count;
+	u32 runs; /* that stand in out */
+	s32 first;
+	s32 last;
+	s32 step;
+	u32 length;
+};
+
+/* Three ints of a run that is over; false when there are more runs than go with a call. */
+static __always_inline bool iot_put_run(struct iot_members *m)
+{
+	u32 at = m->runs;
+	s32 *run;
+
+	if (at >= IOT_RUNS_MAX)
+		return false;
+	barrier_var(at);
+	run = (s32 *)&m->out->bytes[(at & (IOT_RUNS_MAX - 1)) * IOT_RUN_BYTES];
+	run[0] = m->first;
+	run[1] = m->last;
+	run[2] = m->step;
+	m->runs++;
+	return true;
+}
+
+/*
+ * The rank of a process in its job: the second int of its name, 40 bytes into struct ompi_proc_t (opal/util/proc.h). One that
+ * was not talked to yet is no pointer: the lowest bit is set, and the rank stands in the upper half (ompi/proc/proc.h).
+ */
+static long iot_member_step(u64 i, struct iot_members *m)
+{
+	u64 proc = 0;
+	s32 rank;
+
+	if (i >= m->count || bpf_probe_read_user(&proc, sizeof(proc), (void *)(m->base + i * 8)))
+		return 1;
+	rank = proc >> 32;
+	if (!(proc & 1) && bpf_probe_read_user(&rank, sizeof(rank), (void *)(proc + 44)))
+		return 1;
+	if (m->length == 1)
+		m->step = rank - m->last;
+	if (m->length && rank - m->last != m->step) {
+		if (!iot_put_run(m))
+			return 1;
+		m->length = 0;
+	}
+	if (!m->length) {
+		m->first = rank;
+		m->step = 0;
+	}
+	m->last = rank;
+	m->length++;
+	return 0;
+}
+
+/*
+ * The ranks in the job of the members of a communicator of Open MPI 4 and 5, as runs: `n` words into it stands its group, in
+ * which are the number of members and pointers to them (ompi/group/group.h). Less where not all can be read, or where they are
+ * too many runs.
+ */
+__noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+{
+	u32 i = (u32)place;
+	struct iot_members m = {};
+	struct iot_words *w;
+	u64 group = 0;
+
+	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+		return 0;
+	w = &s->words[i];
+	m.out = iot_scratch();
+	if (!m.out || bpf_probe_read_user(&group, sizeof(group), (void *)(iot_arg(f, w->arg) + w->n * 8)) ||
+	    bpf_probe_read_user(&m.count, sizeof(m.count), (void *)(group + 16)) ||
+	    bpf_probe_read_user(&m.base, sizeof(m.base), (void *)(group + 32)))
+		return 0;
+	bpf_loop(IOT_RANKS_MAX, iot_member_step, &m, 0);
+	if (m.length)
+		iot_put_run(&m);
+	iot_send_bytes(m.out, iot_call_class(s), t, place >> 32, IOT_X_INTS + (w->slot & 15), m.runs * IOT_RUN_BYTES,
+		       0);
+	return 0;
+}
+
 static __noinline u32 iot_words_count(struct iot_words *w, struct iot_frame *f, s64 ret)
 {
 	s32 n = 0;
@@ -308,6 +398,8 @@ static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, st
 			continue;
 		if (s->words[i].deref == IOT_BOXES)
 			iot_send_boxes(t, s, f, place);
+		else if (s->words[i].deref == IOT_MEMBERS)
+			iot_send_members(t, s, f, place);
 		else
 			iot_send_one(t, s, f, ret, place);
 	}

@@ -201,6 +201,8 @@ fn sample() -> Sample {
                 mode: some.then_some(7),
                 flags: 1,
                 comm_size: some.then_some(8),
+                comm_ranks: some.then(|| "0-7".into()),
+                implementation: some.then_some("OMPIO"),
                 hints: some.then(|| [("cb_nodes", "2"), ("x", "")].map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec()),
                 open_span_id: some.then_some(9),
                 close_span_id: some.then_some(10),

@@ -62,6 +62,10 @@ pub enum Family {
     OmpiOb1,
     /// Messages over UCX.
     OmpiUcx,
+    /// Open MPI's own MPI-IO.
+    Ompio,
+    /// Open MPI's copy of ROMIO.
+    OmpiRomio,
     /// MPICH's library, and those with its ABI.
     Mpich,
     /// MPICH's library with the ABI of the MPI standard.
@@ -86,7 +90,7 @@ pub enum Family {
 
 impl Family {
     /// Built-in families that live in files. Those of a run are in its [`Catalog`].
-    pub const LIBRARIES: [Self; 16] = [
+    pub const LIBRARIES: [Self; 18] = [
         Self::Netcdf,
         Self::Pnetcdf,
         Self::Hdf5,
@@ -101,6 +105,8 @@ impl Family {
         Self::OmpiSm,
         Self::OmpiOb1,
         Self::OmpiUcx,
+        Self::Ompio,
+        Self::OmpiRomio,
         Self::Libc,
         Self::Librt,
     ];
@@ -119,6 +125,8 @@ impl Family {
             Self::OmpiSm => &["mca_coll_sm_comm_query"],
             Self::OmpiOb1 => &["mca_pml_ob1_enable"],
             Self::OmpiUcx => &["mca_pml_ucx_enable"],
+            Self::Ompio => &["mca_io_ompio_file_open"],
+            Self::OmpiRomio => &["mca_io_romio_dist_MPI_File_open"],
             // `MPI_DUP_FN` of its mpi.h.
             Self::Mpich => &["MPI_File_open", "MPIR_Err_return_comm", "MPIR_Dup_fn"],
             Self::MpiAbi => &["MPI_File_open", "MPIR_Err_return_comm", "MPI_Abi_get_version"],
@@ -146,11 +154,30 @@ impl Family {
             // ompi/runtime/ompi_mpi_init.c: `OMPI_IDENT_STRING`.
             Self::OpenMpi => Version::Symbol("ompi_version_string"),
             // src/mpi/init/initinfo.c (MPICH).
-            Self::Mpich => Version::Symbol("MPII_Version_string"),
+            Self::Mpich | Self::MpiAbi => Version::Symbol("MPII_Version_string"),
+            // src/libs/... of PnetCDF: `PNETCDF_VERSION` and when it was released, as ident and for ncmpi_inq_libvers.
+            Self::Pnetcdf => Version::Symbol("pnetcdf_libvers"),
             // csu/version.c: the banner.
             Self::Libc => Version::Text(" release version ", ".\n"),
             _ => Version::Nowhere,
         }
+    }
+
+    /// Is it part of a library that has a family of its own, which tells the version?
+    pub const fn is_part(self) -> bool {
+        matches!(
+            self,
+            Self::OpenMpi4
+                | Self::OpenMpi5
+                | Self::OmpiTuned
+                | Self::OmpiBasic
+                | Self::OmpiHan
+                | Self::OmpiSm
+                | Self::OmpiOb1
+                | Self::OmpiUcx
+                | Self::Ompio
+                | Self::OmpiRomio
+        )
     }
 
     /// The name shown to people.
@@ -163,6 +190,8 @@ impl Family {
             Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
                 "Open MPI part"
             }
+            Self::Ompio => OMPIO,
+            Self::OmpiRomio => ROMIO,
             Self::Mpich => "MPICH",
             Self::MpiAbi => "MPI ABI",
             Self::Libc | Self::Librt => "C library",
@@ -182,6 +211,7 @@ impl Family {
             Self::Pnetcdf => Layer::Pnetcdf,
             Self::Hdf5 => Layer::Hdf5,
             Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 | Self::Mpich | Self::MpiAbi => Layer::Mpiio,
+            Self::Ompio | Self::OmpiRomio => Layer::Mpiio,
             Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
                 Layer::Mpi
             }
@@ -407,7 +437,7 @@ pub struct Words {
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
-    /// Elements are pointers; what each leads to is sent instead: this many words. Of [`BOXES`] what they come to is sent.
+    /// Elements are pointers; what each leads to is sent instead: this many words. Or [`BOXES`], [`MEMBERS`].
     pub deref: u8,
     /// The number of elements is a rank: where ranks are not known, so many are read from now on.
     pub rank: bool,
@@ -417,6 +447,10 @@ pub struct Words {
 /// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and more
 /// dimensions, how many elements all boxes have, as far as counts could be read.
 const BOXES: u8 = 0xff;
+
+/// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the last, and
+/// their distance. `count` says how many words into it the pointer to its group stands.
+const MEMBERS: u8 = 0xfe;
 
 impl Words {
     /// 64-bit elements.
@@ -438,6 +472,11 @@ impl Words {
     /// What boxes come to, of as many as an argument says.
     pub(crate) const fn boxes(slot: u8, arg: u8, number: u8) -> Self {
         Self::behind(slot, When::Entry, arg, Count::Arg(number), BOXES)
+    }
+    /// Members of a communicator of Open MPI, whose group stands so many bytes into it.
+    pub(crate) const fn members(slot: u8, arg: u8, group: u32) -> Self {
+        let count = Count::Const((group / 8) as u8);
+        Self { when: When::Return, arg, elem: 4, count, slot, deref: MEMBERS, rank: false }
     }
     pub(crate) const fn rank(mut self) -> Self {
         self.rank = true;
@@ -477,6 +516,10 @@ pub enum Note {
     Shape,
     /// Elements of an attribute.
     Length,
+    /// Open MPI's own MPI-IO has opened a file.
+    Ompio,
+    /// Its copy of ROMIO has.
+    Romio,
 }
 
 /// Where the field of a structure is read that an accessor returns, which cannot be probed cheaply itself.
@@ -619,6 +662,16 @@ pub const JOB_READ: u8 = 13;
 pub const JOB_WRITE: u8 = 14;
 /// Each says by itself whether it reads or writes (`aio_lio_opcode`).
 pub const JOB_LIST: u8 = 15;
+
+/// Slots of words of a call that opens a file of MPI-IO: runs of ranks in the job of those that open it together ([`MEMBERS`]);
+/// any from the implementation that has opened it.
+pub const OPENED_BY: u8 = 0;
+pub const OMPIO_OPENED: u8 = 1;
+pub const ROMIO_OPENED: u8 = 2;
+
+/// The implementations of MPI-IO.
+pub const OMPIO: &str = "OMPIO";
+pub const ROMIO: &str = "ROMIO";
 
 /// One traced function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,9 @@
 
 use super::Src::{Arg, In, Int, Note as Told, Out, OutInt, Through};
 use super::mpi::{ABIS, Abi};
-use super::{Async, Fails, Family, Hints, Note, Role, Row, row};
+use super::{
+    Async, Count, Fails, Family, Hints, Note, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Role, Row, Src, When, Words, row,
+};
 use crate::words::{Kind, Layer, flag};
 
 /// What the arguments of a function that moves data are.
@@ -176,10 +178,18 @@ fn opens() -> Vec<Row> {
     const LOCAL_GROUP_5: u32 = 0x108;
     const PROC_COUNT: u8 = 0x10;
     let open_mpi = |family, group| {
-        let open = Abi::OpenMpi.open("MPI_File_open");
-        Row { family, ..open }.got(Through(0, group, PROC_COUNT))
+        let open = Row { family, ..Abi::OpenMpi.open("MPI_File_open") };
+        let open = open.takes(0, Note::Ompio).takes(1, Note::Romio);
+        open.got(Through(0, group, PROC_COUNT)).words(0, Words::members(OPENED_BY, 0, group))
     };
     let mut rows = vec![open_mpi(Family::OpenMpi4, LOCAL_GROUP_4), open_mpi(Family::OpenMpi5, LOCAL_GROUP_5)];
+    // Both take the communicator first, of which something is read: that it comes says who has opened the file.
+    let opened = |family, symbol, note, slot| {
+        let row = row(family, Layer::Mpiio, symbol, Kind::Other).fails(Fails::NonZero).note(note, Src::None);
+        row.words(0, Words::ints(slot, When::Return, 0, Count::Const(1)))
+    };
+    rows.push(opened(Family::Ompio, "mca_io_ompio_file_open", Note::Ompio, OMPIO_OPENED));
+    rows.push(opened(Family::OmpiRomio, "mca_io_romio_dist_MPI_File_open", Note::Romio, ROMIO_OPENED));
     for abi in [Abi::Mpich, Abi::Standard] {
         // ROMIO duplicates the communicator, and asks for the size of the copy (ad_opencoll.c).
         rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Told(0)));

@@ -20,6 +20,9 @@ pub struct Caller<'a> {
     pub run: &'a [String],
 }
 
+/// How many open a file together and, where that is known, who.
+type Group = (i32, Option<String>);
+
 /// A file that is open.
 struct Open {
     hash: Hash,
@@ -30,7 +33,7 @@ struct Open {
 #[derive(Default)]
 pub struct Collectives {
     files: HashMap<i32, Open>,
-    opens: HashMap<(Owner, Vec<u8>, i32), u64>,
+    opens: HashMap<(Owner, Vec<u8>, Group), u64>,
 }
 
 impl Collectives {
@@ -41,7 +44,8 @@ impl Collectives {
         }
         let handle = handle?;
         if seen.row.role == Role::Open {
-            let opened = self.open(seen, handles.row(handle)?.comm_size?, caller)?;
+            let row = handles.row(handle)?;
+            let opened = self.open(seen, (row.comm_size?, row.comm_ranks.clone()), caller)?;
             self.files.insert(handle, opened);
         }
         let file = self.files.get_mut(&handle)?;
@@ -53,14 +57,22 @@ impl Collectives {
         Some(id)
     }
 
-    fn open(&mut self, seen: &Seen, ranks: i32, caller: &Caller) -> Option<Open> {
+    fn open(&mut self, seen: &Seen, group: Group, caller: &Caller) -> Option<Open> {
         let name = seen.text(TextKind::Path)?;
-        let times = self.opens.entry((seen.owner, name.to_vec(), ranks)).or_default();
+        let ranks = group.0;
+        let members = group.1.clone().unwrap_or_default();
+        let times = self.opens.entry((seen.owner, name.to_vec(), group)).or_default();
         let mut hash = Hash::new();
         for part in caller.run {
             hash = hash.and(part.as_bytes()).and(&[0]);
         }
-        hash = hash.and(name).and(&[0]).and(&ranks.to_le_bytes()).and(&times.to_le_bytes());
+        hash = hash
+            .and(name)
+            .and(&[0])
+            .and(&ranks.to_le_bytes())
+            .and(members.as_bytes())
+            .and(&[0])
+            .and(&times.to_le_bytes());
         if ranks == 1 {
             // Each process for itself.
             let alone = caller.rank.map_or((1_u8, seen.owner.process_ix()), |rank| (0, rank));

@@ -114,6 +114,8 @@ impl Handles {
             mode: new.mode,
             flags: if new.span.is_some() { 0 } else { EXISTED_BEFORE },
             comm_size: new.comm_size,
+            comm_ranks: None,
+            implementation: None,
             hints: None,
             open_span_id: new.span,
             close_span_id: None,
@@ -209,6 +211,11 @@ impl Handles {
 
     pub fn set_object(&mut self, id: i32, object: i32) {
         self.change(id, |h| h.row.object_id = Some(object));
+    }
+
+    /// Who opened it together, by their ranks in the job, and which implementation of MPI-IO serves it, as far as that is known.
+    pub fn opened(&mut self, id: i32, ranks: Option<String>, implementation: Option<&'static str>) {
+        self.change(id, |h| (h.row.comm_ranks, h.row.implementation) = (ranks, implementation));
     }
 
     /// The program gave hints with it. What it gave before holds, where these do not say otherwise.

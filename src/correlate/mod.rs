@@ -16,6 +16,7 @@ mod hdf5;
 mod hints;
 pub mod hist;
 mod losses;
+mod mpiio;
 mod nameless;
 mod netcdf;
 mod objects;

@@ -288,6 +288,10 @@ pub struct Handle {
     pub flags: i32,
     /// Processes that opened it together.
     pub comm_size: Option<i32>,
+    /// Their ranks in the job, as `0-3,8-14:2,20`.
+    pub comm_ranks: Option<String>,
+    /// Which implementation of MPI-IO serves it.
+    pub implementation: Option<&'static str>,
     /// Keys and values that the program gave with it, by key.
     pub hints: Option<Vec<(String, String)>>,
     pub open_span_id: Option<i64>,

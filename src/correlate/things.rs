@@ -5,6 +5,7 @@ use super::files::Files;
 use super::handles::{Closing, Handles, Name, New};
 use super::hdf5::{self, Hdf5};
 use super::hints::Hints;
+use super::mpiio;
 use super::netcdf::{NetCdf, Told};
 use super::objects::{Objects, Place, Scope};
 use super::paths::{Rooted, absolute, last_component};
@@ -354,6 +355,10 @@ impl Things {
                 ..seen.newly(raw)
             })
         });
+        if seen.row.layer == Layer::Mpiio {
+            let size = self.handles.row(id).and_then(|h| h.comm_size);
+            self.handles.opened(id, mpiio::ranks(seen, size), mpiio::implementation(seen));
+        }
         match (location, seen.row.object) {
             (Some(location), Some(class)) => {
                 self.handles.adopt(id, location);

@@ -83,6 +83,8 @@ pub(super) fn handle(
         mode: None,
         flags: 0,
         comm_size: None,
+        comm_ranks: None,
+        implementation: None,
         hints: None,
         open_span_id: None,
         close_span_id: None,

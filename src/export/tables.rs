@@ -154,6 +154,8 @@ table!("handles", Handle {
     mode: Option<i32> => Dict,
     flags: i32 => Dict,
     comm_size: Option<i32> => Dict,
+    comm_ranks: Option<String> => Dict,
+    implementation: Option<&'static str> => Dict,
     hints: Option<Vec<(String, String)>> => Dict,
     open_span_id: Option<i64> => Delta,
     close_span_id: Option<i64> => Delta,

@@ -1966,6 +1966,7 @@ SELECT
   ANY_VALUE(c.op) IGNORE NULLS AS op,
   ANY_VALUE(f.path) IGNORE NULLS AS path,
   ANY_VALUE(h.comm_size) IGNORE NULLS AS comm_size,
+  ANY_VALUE(h.comm_ranks) IGNORE NULLS AS comm_ranks,
   COUNT(*) AS ranks,
   MIN(c.wall_ns) AS first_wall_ns,
   MAX(c.wall_ns) AS last_wall_ns,

@@ -585,7 +585,7 @@ CREATE OR REPLACE VIEW v_collectives AS
               FROM below b JOIN spans s USING (host, span_id) JOIN calls c ON c.host IS NOT DISTINCT FROM b.host AND c.span_id = b.call
               WHERE s.layer = 'syscall' AND s.kind IN ('read', 'write') GROUP BY b.host, b.call)
   SELECT c.coll_id, c.run, any_value(c.op) AS op, any_value(f.path) AS path, any_value(h.comm_size) AS comm_size,
-         count(*) AS ranks, min(c.wall_ns) AS first_wall_ns, max(c.wall_ns) AS last_wall_ns, max(c.wall_ns) - min(c.wall_ns) AS first_waits_ns,
+         any_value(h.comm_ranks) AS comm_ranks, count(*) AS ranks, min(c.wall_ns) AS first_wall_ns, max(c.wall_ns) AS last_wall_ns, max(c.wall_ns) - min(c.wall_ns) AS first_waits_ns,
          arg_max(c.rank, (c.wall_ns, -c.rank)) FILTER (c.rank IS NOT NULL) AS last_rank,
          arg_max(c.rank, (c.dur_ns, -c.rank)) FILTER (c.rank IS NOT NULL) AS slowest_rank, max(c.dur_ns) AS slowest_ns,
          sum(c.req_bytes) FILTER (c.kind IN ('read', 'write')) AS asked,

@@ -603,7 +603,8 @@ impl Engine {
             judged.probed = Some(real);
         }
         let catalog = self.planner.catalog();
-        let libraries = plan.families.iter().filter_map(|f| catalog.library(*f)).filter(|l| !l.is_phases());
+        let libraries =
+            plan.families.iter().filter_map(|f| catalog.library(*f)).filter(|l| !l.is_phases() && !l.family.is_part());
         self.libraries.extend(libraries.map(|library| version::Library {
             name: library.name,
             version: version::of(library.family, &elf, &bytes),
@@ -832,6 +833,8 @@ fn looks_like(base: &str, family: Family) -> bool {
         | Family::OmpiSm
         | Family::OmpiOb1
         | Family::OmpiUcx
+        | Family::Ompio
+        | Family::OmpiRomio
         | Family::Librt
         | Family::Syscall
         | Family::Uring

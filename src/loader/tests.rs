@@ -17,6 +17,7 @@ use crate::words::Layer;
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 const LIBMPI: &str = "/lib/x86_64-linux-gnu/libmpi.so.40";
 const LIBHDF5: &str = "/lib/x86_64-linux-gnu/libhdf5_openmpi.so.103";
+const LIBPNETCDF: &str = "/lib/x86_64-linux-gnu/libpnetcdf.so.0d";
 const LIBMPICH: &str = "/lib/x86_64-linux-gnu/libmpich.so.12";
 const LIBRARIES: [&str; 4] = [LIBC, LIBMPI, LIBHDF5, LIBMPICH];
 
@@ -154,6 +155,7 @@ fn a_library_says_its_version() {
     let versions = [
         (LIBHDF5, Family::Hdf5, said("h5dump", &["--version"], "Version ")),
         (LIBMPI, Family::OpenMpi, said("mpirun", &["--version"], "(Open MPI) ")),
+        (LIBPNETCDF, Family::Pnetcdf, said("pkg-config", &["--print-provides", "pnetcdf"], "pnetcdf = ")),
         (LIBC, Family::Libc, said("getconf", &["GNU_LIBC_VERSION"], "glibc ")),
     ];
     for (path, family, version) in versions {

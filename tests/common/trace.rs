@@ -195,6 +195,8 @@ pub fn handle(handle_id: i32, parent_handle_id: Option<i32>, layer: Layer, file:
         mode: None,
         flags: 0,
         comm_size: None,
+        comm_ranks: None,
+        implementation: None,
         hints: None,
         open_span_id: None,
         close_span_id: None,

@@ -196,13 +196,18 @@ impl Files {
         };
         let mut rows: Vec<FileRow> = top.into_iter().filter_map(row).collect();
         let mut handles = HashMap::<i32, Handle>::default();
+        let mut served = HashMap::<i32, &'static str>::default();
         source.handles(&mut |handle| {
             handles.remove(&handle.handle_id);
+            served.extend(handle.implementation.map(|by| (handle.handle_id, by)));
             if handle.file_id.is_some_and(|id| rows.iter().any(|row| row.file_id == id)) {
                 handles.insert(handle.handle_id, handle.clone());
             }
             Ok(())
         })?;
+        for by in served.into_values() {
+            *header.mpiio.entry(by).or_default() += 1;
+        }
         let mut objects: HashMap<i32, Option<String>> =
             handles.values().filter_map(|h| h.object_id).map(|id| (id, None)).collect();
         source.objects(&mut |object| {

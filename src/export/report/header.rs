@@ -54,6 +54,9 @@ pub struct Header {
     pub took: Option<Took>,
     /// Libraries that the traced processes mapped: name, version and file.
     pub libraries: Vec<String>,
+    /// How many opens of MPI-IO each implementation served.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mpiio: BTreeMap<&'static str, i64>,
     /// Reads and writes whose bytes are not known, by layer and reason.
     pub unknown_bytes: BTreeMap<String, i64>,
 }
@@ -217,6 +220,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
             detach_ns: number("detach_ns").unwrap_or(0),
         }),
         libraries: libraries.into_iter().map(|(_, value)| value).collect(),
+        mpiio: BTreeMap::new(),
         unknown_bytes,
         unseen_file_ns: None,
     })

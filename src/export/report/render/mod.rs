@@ -164,6 +164,10 @@ impl Report {
         if !libraries.is_empty() {
             line(format!("libraries {}", escape(libraries.join(", "))));
         }
+        if !h.mpiio.is_empty() {
+            let by = h.mpiio.iter().map(|(by, n)| format!("{by} ({})", plural(*n as usize, "open", "opens")));
+            line(format!("MPI-IO by {}", escape(by.collect::<Vec<_>>().join(", "))));
+        }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
         if !self.complete {
             let total = self.losses.iter().fold(0i64, |sum, row| sum.saturating_add(row.count));
