@@ -210,8 +210,13 @@ impl Family {
             Self::Netcdf => Layer::Netcdf,
             Self::Pnetcdf => Layer::Pnetcdf,
             Self::Hdf5 => Layer::Hdf5,
-            Self::OpenMpi | Self::OpenMpi4 | Self::OpenMpi5 | Self::Mpich | Self::MpiAbi => Layer::Mpiio,
-            Self::Ompio | Self::OmpiRomio => Layer::Mpiio,
+            Self::OpenMpi
+            | Self::OpenMpi4
+            | Self::OpenMpi5
+            | Self::Mpich
+            | Self::MpiAbi
+            | Self::Ompio
+            | Self::OmpiRomio => Layer::Mpiio,
             Self::OmpiTuned | Self::OmpiBasic | Self::OmpiHan | Self::OmpiSm | Self::OmpiOb1 | Self::OmpiUcx => {
                 Layer::Mpi
             }

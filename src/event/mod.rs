@@ -5,7 +5,7 @@
 mod sum;
 pub mod wire;
 
-pub use sum::{About, BUCKETS, Counts, Figures, Histograms, SIZES, Sum, TIMES, size_class, time_bin};
+pub use sum::{About, BUCKETS, Counts, Figures, Histograms, Runs, SIZES, Sum, TIMES, size_class, time_bin};
 
 /// When a file was last written: seconds and nanoseconds since 1970.
 pub type Written = (i64, i64);

@@ -40,6 +40,9 @@ pub enum About {
     Device(u32),
 }
 
+/// A process and, where that is known, the number of the program that it runs: 0 until it executes one.
+pub type Runs = (u32, Option<u32>);
+
 /// The calls of one function that a process made in a period and that are about one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum {
@@ -49,7 +52,7 @@ pub struct Sum {
     pub from: u64,
     /// None: nobody that is traced, or not known. With the number of its program, as of [`Event::Exec`](super::Event::Exec),
     /// where that is known.
-    pub process: Option<(u32, Option<u32>)>,
+    pub process: Option<Runs>,
     /// Of the catalog; past its end stand the operations of devices, as the kernel numbers them.
     pub row: u32,
     pub about: About,

@@ -6,8 +6,8 @@
 
 use super::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Histograms, Kept,
-    Message, OffCpu, Operation, Replied, Reply, Request, Said, Sighting, TIMES, TextKind, Wanted, Written, size_class,
-    time_bin,
+    Message, OffCpu, Operation, Replied, Reply, Request, Runs, Said, Sighting, TIMES, TextKind, Wanted, Written,
+    size_class, time_bin,
 };
 use crate::correlate::hist::{TABLE_BITS, bounds, bucket};
 use crate::loader::calibrate::{Fixed, Library};
@@ -97,7 +97,7 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
 
 /// What a sum is about, whose it is: the process and, where that is known, the number of its program; and of which row: past
 /// the rows of the catalog stand the operations of devices. And is it of one thread alone?
-pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<(u32, Option<u32>)>, u32, bool)> {
+pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<Runs>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;
     let about = match t::iot_about_what(u32::from(key.what)) {
         t::iot_about_what::IOT_SUM_FILE => {

@@ -72,6 +72,9 @@ impl Part {
     }
 }
 
+/// A part that rows were written to, and their room.
+type Written<T, R> = Result<(Part, Rows<T, R>)>;
+
 /// One table being written; `R`: a row as it comes, which is not moved out of its box.
 struct Stream<T: Table, R: Borrow<T> = T> {
     schema: SchemaRef,
@@ -79,7 +82,7 @@ struct Stream<T: Table, R: Borrow<T> = T> {
     waiting: Rows<T, R>,
     part: Option<Part>,
     /// The open part and the room of its last rows, while those are written.
-    busy: Option<Pending<Result<(Part, Rows<T, R>)>>>,
+    busy: Option<Pending<Written<T, R>>>,
     /// Rows handed to the open part.
     handed: usize,
     /// Number of the last part opened.
