@@ -25,7 +25,7 @@ const RANKS: i32 = 4;
 struct Truth {
     file: String,
     ranks: Vec<i64>,
-    /// 1: code of ROMIO called open().
+    /// 1: code of ROMIO called `open()`.
     romio: i32,
 }
 
@@ -37,12 +37,12 @@ struct Run {
     truth: BTreeMap<i32, Vec<Truth>>,
 }
 
-fn run(mpirun: String, options: &[&str], program: &str) -> Run {
+fn run(mpirun: &str, options: &[&str], program: &str) -> Run {
     let work = live::scratch();
     let out = work.path().join("out");
     fs::create_dir(&out).unwrap();
     let number = RANKS.to_string();
-    let mut command: Vec<&str> = [mpirun.as_str(), "-np", &number].into_iter().chain(options.iter().copied()).collect();
+    let mut command: Vec<&str> = [mpirun, "-np", &number].into_iter().chain(options.iter().copied()).collect();
     let (program, dir) = (programs::build(program).display().to_string(), out.display().to_string());
     command.extend([program.as_str(), &dir]);
     let traced = live::trace(work.path(), &[], &command);
@@ -53,12 +53,12 @@ fn run(mpirun: String, options: &[&str], program: &str) -> Run {
 }
 
 fn openmpi(io: &str) -> Run {
-    run(programs::openmpi("mpirun"), &["--allow-run-as-root", "--oversubscribe", "--mca", "io", io], "mpiio_groups")
+    run(&programs::openmpi("mpirun"), &["--allow-run-as-root", "--oversubscribe", "--mca", "io", io], "mpiio_groups")
 }
 
 fn openmpi5(io: &str) -> Run {
     let options = ["--allow-run-as-root", "--oversubscribe", "--mca", "io", io];
-    run(programs::openmpi5("mpirun"), &options, "mpiio_groups_openmpi5")
+    run(&programs::openmpi5("mpirun"), &options, "mpiio_groups_openmpi5")
 }
 
 impl Run {
@@ -75,7 +75,7 @@ impl Run {
             let opens = self.opens(*rank);
             assert_eq!(opens.len(), truth.len(), "rank {rank}");
             for ((span, handle), truth) in opens.into_iter().zip(truth) {
-                assert_eq!(self.data.path(span), Some(&self.out.join(&truth.file)));
+                assert_eq!(self.data.path(span), Some(self.out.join(&truth.file).as_path()));
                 check(span, handle, truth);
             }
         }
@@ -93,7 +93,7 @@ fn numbers(text: &str) -> Vec<i64> {
 }
 
 fn sorted(ranks: &[i64]) -> Vec<i64> {
-    BTreeSet::from_iter(ranks.iter().copied()).into_iter().collect()
+    ranks.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn open_mpi_tells_who_opens_a_file_and_what_serves_it() {
 
 #[test]
 fn mpich_has_romio() {
-    let run = run(programs::mpich("mpirun"), &[], "mpiio_groups_mpich");
+    let run = run(&programs::mpich("mpirun"), &[], "mpiio_groups_mpich");
     run.each(&mut |_, handle, truth| {
         assert_eq!((handle.implementation, handle.comm_size), (Some("ROMIO"), Some(truth.ranks.len() as i32)));
         assert_eq!(handle.comm_ranks, None);

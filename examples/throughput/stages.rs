@@ -19,7 +19,7 @@ pub fn decode(batches: &[Batch]) -> Result<()> {
 pub fn correlate(batches: &[Batch], out: &mut dyn FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
     let mut decoder = Decoder::default();
     let mut correlator = Correlator::new(Config::default());
-    correlator.set_watched(Watched { pages: true, throttling: true, requests: true });
+    correlator.set_watched(Watched { pages: true, throttling: true, locks: true, requests: true, system_calls: true });
     let mut rows = Vec::new();
     for batch in batches {
         for record in batch.records() {

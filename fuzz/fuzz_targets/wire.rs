@@ -48,7 +48,13 @@ fuzz_target!(|data: &[u8]| {
         ..Config::default()
     });
     if has(setup::WATCHED) {
-        correlator.set_watched(Watched { pages: true, throttling: true, requests: true });
+        correlator.set_watched(Watched {
+            pages: true,
+            throttling: true,
+            locks: true,
+            requests: true,
+            system_calls: true,
+        });
     }
     let mut decoder = Decoder::default();
     let (mut out, mut items, mut rows, mut last) = (Vec::new(), 0, 0, 0);

@@ -451,11 +451,11 @@ pub struct Words {
 /// `Words::deref`: pointers to the first indices of boxes; those of the next argument, if there are any, lead to their
 /// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and more
 /// dimensions, how many elements all boxes have, as far as counts could be read.
-const BOXES: u8 = 0xff;
+pub const BOXES: u8 = 0xff;
 
 /// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the last, and
 /// their distance. `count` says how many words into it the pointer to its group stands.
-const MEMBERS: u8 = 0xfe;
+pub const MEMBERS: u8 = 0xfe;
 
 impl Words {
     /// 64-bit elements.
