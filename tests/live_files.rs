@@ -134,6 +134,37 @@ fn files_that_somebody_else_renames_are_the_same_by_their_new_names() {
 }
 
 #[test]
+fn a_file_with_hard_links_is_one_file_with_all_its_names() {
+    let work = live::scratch();
+    let dir = work.path().join("files");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("old"), "0\n").unwrap();
+    fs::hard_link(dir.join("old"), dir.join("other")).unwrap();
+    let script = "set -e; cd \"$0\"; echo 1 >> old; echo 22 >> other; echo 333 >> old
+        echo 4444 > one; ln one two; echo 55555 >> two; ln two three; rm one";
+    let command = [Path::new("sh"), "-c".as_ref(), script.as_ref(), &dir];
+    let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
+    let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    // What wrote to it, its names as find(1) knows them, and those besides that it has lost; the last one it was opened by.
+    for (name, lost, last, written) in [("other", None, "old", 9), ("two", Some("one"), "two", 11)] {
+        let same = run("find", &[dir.to_str().unwrap(), "-samefile", &at(name)]);
+        let mut names: Vec<String> = same.lines().map(str::to_owned).chain(lost.map(at)).collect();
+        names.sort_unstable();
+        let meta = fs::metadata(at(name)).unwrap();
+        let is = |f: &&File| (f.ino, f.dev) == (meta.ino() as i64, number(meta.dev()));
+        let found: Vec<&File> = data.files.values().filter(is).collect();
+        let [file] = found[..] else { panic!("{name}: {found:?}") };
+        let mut paths = file.paths.clone().unwrap();
+        assert_eq!(paths.first(), file.first_path.as_ref());
+        paths.sort_unstable();
+        assert_eq!(paths, names);
+        assert_eq!((file.path.as_deref(), file.unlinked), (Some(&*at(last)), false));
+        let bytes: i64 = data.calls("write").filter(|s| s.file_id == Some(file.file_id)).filter_map(|s| s.bytes).sum();
+        assert_eq!(bytes, written, "{name}");
+    }
+}
+
+#[test]
 fn the_host_sees_the_files_of_a_container_elsewhere() {
     let work = live::scratch();
     let root = work.path().join("root");

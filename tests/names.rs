@@ -77,6 +77,7 @@ fn dataset() -> Vec<Row> {
             t.row(Row::File(Box::new(File {
                 fstype: Some(name()),
                 first_path: Some(name()),
+                paths: Some(vec![name()]),
                 host_path: Some(name()),
                 ..*row
             })));

@@ -590,6 +590,8 @@ pub enum Role {
     Rename,
     /// What path and path2 name change places.
     Exchange,
+    /// Gives what path names the name path2, too.
+    Link,
     /// Ends the descriptors from `off` to `len`, or has them closed by an exec: `got` are its flags.
     CloseRange,
     /// `got` says whether an exec closes `handle`.

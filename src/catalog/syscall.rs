@@ -131,8 +131,8 @@ pub(super) const ROWS: &[Row] = &[
     named("unlink", Kind::Meta).role(Role::Unlink),
     named_at("unlinkat", Kind::Meta).role(Role::Unlink),
     named("rmdir", Kind::Meta).role(Role::Unlink),
-    named("link", Kind::Meta).path2(1),
-    named_at("linkat", Kind::Meta).base2(2).path2(3),
+    named("link", Kind::Meta).role(Role::Link).path2(1),
+    named_at("linkat", Kind::Meta).role(Role::Link).base2(2).path2(3),
     // What a symbolic link says is no path yet.
     sys("symlink", Kind::Meta).role(Role::None).path(1),
     sys("symlinkat", Kind::Meta).role(Role::None).base(1).path(2),

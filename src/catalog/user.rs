@@ -192,7 +192,7 @@ impl Place<'_> {
         let kind = kind.unwrap_or(match role {
             Role::Open | Role::Reopen => Kind::Open,
             Role::Close | Role::CloseRange => Kind::Close,
-            Role::Unlink | Role::Rename | Role::Exchange => Kind::Meta,
+            Role::Unlink | Role::Rename | Role::Exchange | Role::Link => Kind::Meta,
             Role::None | Role::Use | Role::Dup | Role::Inherit => Kind::Other,
         });
         let op = f.op.as_ref().map_or(Ok(symbol), |op| self.name_of(op, "op"))?;

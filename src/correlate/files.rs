@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::HashMap;
 use super::paths::{self, Rooted, below, lossy_path, moved_inside};
-use super::rows::{File, FilePath, Mount, Row};
+use super::rows::{File, FilePath, Mount, PATHS, Row};
 use crate::event::{FileKey, Sighting};
 
 struct FileState {
@@ -16,6 +16,8 @@ struct FileState {
     others: Vec<(u64, Vec<u8>)>,
     /// How many names it has, as far as that was told; 0: not known, or none.
     links: u32,
+    /// Paths that it was seen by besides the first one.
+    more: Vec<String>,
     /// The path in its file system.
     inside: Option<Vec<u8>>,
     /// What the kernel calls that.
@@ -43,12 +45,26 @@ const NAMELESS: u64 = 4096;
 /// How often it is looked what can be forgotten: after so many files.
 const ROUND: u64 = 16_384;
 
-/// So many names of a file are remembered.
-const NAMES: usize = 64;
-
 impl FileState {
     fn is_at(&self, (root, path): Rooted) -> bool {
         self.root == root && self.path.as_deref() == Some(path)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.row.first_path.iter().chain(&self.more)
+    }
+
+    /// It is known by this path, too.
+    fn lists(&mut self, path: &str) {
+        if self.names().all(|p| p != path) && self.more.len() + 1 < PATHS {
+            self.more.push(path.to_owned());
+        }
+    }
+
+    /// The row as it is written.
+    fn told(&self) -> File {
+        let paths = self.row.first_path.as_ref().map(|_| self.names().cloned().collect());
+        File { paths, ..self.row.clone() }
     }
 
     fn other(&self, (root, path): Rooted) -> Option<usize> {
@@ -160,6 +176,7 @@ impl Files {
             root: 0,
             others: Vec::new(),
             links: 0,
+            more: Vec::new(),
             inside: None,
             fstype: String::new(),
             mount: 0,
@@ -234,7 +251,7 @@ impl Files {
         if keep {
             state.others.extend(old);
             // It has no more names than the kernel says: the oldest are those that somebody has taken away.
-            let most = (state.links.max(1) as usize).min(NAMES) - 1;
+            let most = (state.links.max(1) as usize).min(PATHS) - 1;
             gone.extend(state.others.drain(..state.others.len().saturating_sub(most)));
         } else {
             gone.extend(old);
@@ -249,6 +266,7 @@ impl Files {
             state.row.role = paths::role(path);
         }
         state.row.first_path.get_or_insert_with(|| text.clone());
+        state.lists(&text);
         state.row.path = Some(text.clone());
         state.paths.push(FilePath { file_id: id, path: text, from_ns: t_ns });
         self.mark(id);
@@ -380,6 +398,19 @@ impl Files {
         std::mem::take(&mut self.gone)
     }
 
+    /// A file gets another name.
+    pub fn link(&mut self, (root, from): Rooted, to: &[u8]) {
+        let Some(id) = self.by_path((root, from)) else { return };
+        let Some(state) = self.state(id) else { return };
+        state.links = state.links.max(1) + 1;
+        if state.others.len() + 1 < PATHS {
+            state.others.push((root, to.to_vec()));
+            state.lists(&lossy_path(to));
+            self.by_path.insert((root, to.to_vec()), id);
+            self.mark(id);
+        }
+    }
+
     /// The names of a file, or of everything below a directory, where these move.
     fn moved(&self, root: u64, from: &[u8], to: &[u8]) -> Vec<(i32, Vec<u8>, Vec<u8>)> {
         let dir = [from, b"/"].concat();
@@ -424,7 +455,9 @@ impl Files {
             let Some(state) = self.all.get_mut(&id) else { continue };
             if let Some(at) = state.other((root, &old)) {
                 state.others[at].1.clone_from(&new);
+                state.lists(&lossy_path(&new));
                 self.by_path.insert((root, new), id);
+                self.mark(id);
             } else if state.is_at((root, &old)) {
                 state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, &old, &new));
                 state.row.host_path = None;
@@ -491,7 +524,7 @@ impl Files {
         for id in std::mem::take(&mut self.changed) {
             let Some(state) = self.state(id) else { continue };
             (state.queued, state.resized) = (false, false);
-            out.push(Row::File(Box::new(state.row.clone())));
+            out.push(Row::File(Box::new(state.told())));
             // With their room: most files never get another name.
             out.extend(std::mem::take(&mut state.paths).into_iter().map(Row::FilePath));
         }
@@ -602,14 +635,19 @@ mod tests {
         let id = files.seen(0, key(1), &linked(2, b"/a"));
         assert_eq!(files.seen(1, key(1), &linked(2, b"/b")), id);
         assert_eq!(["/a", "/b"].map(|path| files.by_path((0, path.as_bytes()))), [Some(id); 2]);
+        assert_eq!(files.get(id).unwrap().names().collect::<Vec<_>>(), ["/a", "/b"]);
         // Neither does anything: they are one file.
         files.rename(2, 0, b"/a", b"/b");
         files.rename(2, 0, b"/b", b"/a");
         files.rename(3, 0, b"/a", b"/c");
         files.unlink(4, (0, b"/b"));
         assert_eq!((files.path(id), files.get(id).unwrap().row.unlinked), (Some(&b"/c"[..]), false));
+        files.link((0, b"/c"), b"/e");
         files.unlink(5, (0, b"/c"));
+        assert_eq!((files.path(id), files.get(id).unwrap().row.unlinked), (Some(&b"/e"[..]), false));
+        files.unlink(5, (0, b"/e"));
         assert!(files.get(id).unwrap().row.unlinked && files.by_path.is_empty());
+        assert_eq!(files.get(id).unwrap().names().collect::<Vec<_>>(), ["/a", "/b", "/c", "/e"]);
         // One whose other name nobody has seen.
         let id = files.seen(6, key(2), &linked(2, b"/d"));
         files.unlink(7, (0, b"/d"));

@@ -14,6 +14,7 @@ impl File {
             generation: i64::from(key.generation),
             path: None,
             first_path: None,
+            paths: None,
             host_path: None,
             fstype: None,
             mount_id: None,

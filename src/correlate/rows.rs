@@ -236,6 +236,9 @@ pub struct Rpc {
     pub errno: Option<i16>,
 }
 
+/// So many paths of one file are listed with it.
+pub const PATHS: usize = 64;
+
 /// A file, known by (device, inode, generation).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
@@ -246,6 +249,8 @@ pub struct File {
     /// The last known path. Bytes that are not UTF-8 are written as `\xNN`.
     pub path: Option<String>,
     pub first_path: Option<String>,
+    /// All paths that were seen, in that order, at most [`PATHS`].
+    pub paths: Option<Vec<String>>,
     /// The path in the tracer's mount namespace.
     pub host_path: Option<String>,
     pub fstype: Option<String>,

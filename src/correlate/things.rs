@@ -179,7 +179,7 @@ impl Things {
             self.netcdf.group(seen, &mut self.handles);
         }
         let mut found = match seen.row.role {
-            Role::None | Role::Unlink | Role::Rename | Role::Exchange => {
+            Role::None | Role::Unlink | Role::Rename | Role::Exchange | Role::Link => {
                 Found { file: self.named(seen, file), ..Found::default() }
             }
             Role::Use => self.uses(seen, file),
@@ -229,6 +229,11 @@ impl Things {
                     if let Some((_, to)) = seen.path(TextKind::Path2, TextKind::Base2) {
                         let moves = if role == Role::Rename { Files::rename } else { Files::exchange };
                         moves(&mut self.files, seen.end_ns, root, &from, &to);
+                    }
+                }
+                (Role::Link, Some(path)) => {
+                    if let Some((_, to)) = seen.path(TextKind::Path2, TextKind::Base2) {
+                        self.files.link(rooted(&path), &to);
                     }
                 }
                 // A file that is only ever asked about has no other name than the one it was asked about by.

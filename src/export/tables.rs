@@ -124,6 +124,7 @@ table!("files", File {
     generation as "gen": i64 => Dict,
     path: Option<String> => Dict,
     first_path: Option<String> => Dict,
+    paths: Option<Vec<String>> => Dict,
     host_path: Option<String> => Dict,
     fstype: Option<String> => Dict,
     mount_id: Option<i32> => Dict,

@@ -301,7 +301,10 @@ fn heap(row: &Row) -> usize {
     match row {
         Row::Block(r) => text(&r.device),
         Row::BlockBytes(r) => text(&r.cgroup),
-        Row::File(r) => size_of::<File>() + texts(&[&r.path, &r.first_path, &r.host_path, &r.fstype]),
+        Row::File(r) => {
+            let paths: usize = r.paths.iter().flatten().map(|p| size_of::<String>() + p.capacity()).sum();
+            size_of::<File>() + paths + texts(&[&r.path, &r.first_path, &r.host_path, &r.fstype])
+        }
         Row::FilePath(r) => r.path.capacity(),
         Row::Handle(r) => {
             r.hints.iter().flatten().map(|(k, v)| size_of::<[String; 2]>() + k.capacity() + v.capacity()).sum()

@@ -174,7 +174,7 @@ fn sums(row: &Row) -> t::iot_sums_how {
         || row.slow_path.is_some()
         || row.words.iter().any(Option::is_some);
     // What a file is called from now on must be known.
-    let renames = matches!(row.role, Role::Rename | Role::Exchange);
+    let renames = matches!(row.role, Role::Rename | Role::Exchange | Role::Link);
     match (renames || library && (needs_more || row.is_phase()), plain) {
         (true, _) => t::iot_sums_how::IOT_SUMS_NOT,
         (false, false) => t::iot_sums_how::IOT_SUMS_CALLS,

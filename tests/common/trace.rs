@@ -168,6 +168,7 @@ pub fn file(file_id: i32, path: &str) -> Row {
         generation: 0,
         path: Some(path.to_owned()),
         first_path: None,
+        paths: None,
         host_path: None,
         fstype: Some("ext4".to_owned()),
         mount_id: None,
