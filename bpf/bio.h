@@ -4,6 +4,7 @@
 #define IOT_BIO_H
 
 #define REQ_OP_MASK	   0xff /* include/linux/blk_types.h: REQ_OP_BITS */
+#define REQ_META	   (1 << 12)
 #define PAGE_SHIFT	   12
 #define PAGE_MAPPING_FLAGS 3	      /* include/linux/page-flags.h: not a file's mapping */
 #define JBD2_MAGIC_LE	   0x98393bc0 /* include/linux/jbd2.h: big-endian on the device */
@@ -112,32 +113,51 @@ static __always_inline u64 iot_bio_cgroup(struct bio *bio)
 	return cgroup && iot_is_unified(cgroup) ? IOT_READ(cgroup, kn, id) : 0;
 }
 
+/* Where the data of a bio begins. */
+static __always_inline void *iot_bio_vec(struct bio *bio)
+{
+	void *vec = IOT_READ(bio, bi_io_vec);
+
+	if (!vec || !IOT_READ(bio, bi_iter.bi_size))
+		return NULL;
+	return vec + IOT_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
+}
+
+static __always_inline struct folio *iot_folio_of(struct page *page)
+{
+	unsigned long head;
+
+	if (!page)
+		return NULL;
+	/* it shares its place with pointers, which the verifier would take it for */
+	head = iot_read_word((void *)page + bpf_core_field_offset(struct page, compound_head));
+	return head & 1 ? (void *)(head - 1) : (void *)page;
+}
+
+/* The inode whose pages these are, if they are in the page cache. */
+static __always_inline struct inode *iot_folio_inode(struct folio *folio)
+{
+	struct address_space *mapping = IOT_READ(folio, mapping);
+
+	return !mapping || (u64)mapping & PAGE_MAPPING_FLAGS ? NULL : IOT_READ(mapping, host);
+}
+
 /* The file and offset of the data a bio starts with, or that it is of the file system on the device itself. */
 static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 {
-	void *vec = IOT_READ(bio, bi_io_vec);
+	void *vec = iot_bio_vec(bio);
 	struct iot_file_key key = {};
-	struct address_space *mapping;
 	struct inode *inode;
 	struct page *page;
-	unsigned long head;
 	struct folio *folio;
 	bool writes;
 	u16 type;
 
-	if (!vec || !IOT_READ(bio, bi_iter.bi_size))
+	if (!vec)
 		return;
-	vec += IOT_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
 	page = (void *)iot_read_word(vec);
-	if (!page)
-		return;
-	/* it shares its place with pointers, which the verifier would take it for */
-	head = iot_read_word((void *)page + bpf_core_field_offset(struct page, compound_head));
-	folio = head & 1 ? (void *)(head - 1) : (void *)page;
-	mapping = IOT_READ(folio, mapping);
-	if (!mapping || (u64)mapping & PAGE_MAPPING_FLAGS)
-		return;
-	inode = IOT_READ(mapping, host);
+	folio = iot_folio_of(page);
+	inode = folio ? iot_folio_inode(folio) : NULL;
 	if (!inode)
 		return;
 	type = IOT_READ(inode, i_mode) & S_IFMT;
@@ -145,7 +165,7 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	if (type == S_IFBLK && IOT_READ(bio, bi_bdev, bd_holder))
 		e->flags |= IOT_B_META;
 	/* tmpfs and the like have no device: these pages are a buffer, or they are swapped */
-	if (type != S_IFREG || !IOT_READ(inode, i_sb, s_bdev))
+	if (!iot_is_on_device(inode))
 		return;
 	writes = (IOT_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_WRITE;
 	if (writes && !iot_written_back(folio))
@@ -160,6 +180,28 @@ static __always_inline void iot_bio_file(struct bio *bio, struct iot_bio *e)
 	e->off = (u64)IOT_READ(folio, index) << PAGE_SHIFT;
 	e->off += ((u64)page - (u64)folio) / bpf_core_type_size(struct page) << PAGE_SHIFT;
 	e->off += IOT_READ((struct bio_vec *)vec, bv_offset) + IOT_READ(bio, bi_iter.bi_bvec_done);
+}
+
+/* A block of a tree of btrfs: fs/btrfs/extent_io.h. */
+struct extent_buffer___iot {
+	s8 log_index;
+} __attribute__((preserve_access_index));
+
+/*
+ * The file system to whose log tree a bio writes: what btrfs writes for fsync before the transaction is. Its blocks are
+ * pages of an inode that is no file's; what they belong to says which tree they are of.
+ */
+static __always_inline u32 iot_bio_log_tree(struct bio *bio)
+{
+	void *vec = iot_bio_vec(bio);
+	struct folio *folio = vec ? iot_folio_of((void *)iot_read_word(vec)) : NULL;
+	struct inode *inode = folio ? iot_folio_inode(folio) : NULL;
+	struct extent_buffer___iot *block;
+
+	if (!bpf_core_field_exists(struct extent_buffer___iot, log_index) || !inode || !iot_has_trees(inode))
+		return 0;
+	block = (void *)IOT_READ(folio, private);
+	return block && IOT_READ(block, log_index) >= 0 ? IOT_READ(inode, i_sb, s_dev) : 0;
 }
 
 /* Does a bio write to a journal? */

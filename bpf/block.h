@@ -172,11 +172,19 @@ static __always_inline void iot_bio_by(struct iot_queued *q, struct iot_bio *e)
 /* What it carries. */
 static __always_inline void iot_bio_what(struct bio *bio, struct iot_bio *e)
 {
+	u32 opf = IOT_READ(bio, bi_opf), log;
+
 	e->bytes = IOT_READ(bio, bi_iter.bi_size);
 	iot_bio_file(bio, e);
 	if (iot_bio_journal(bio)) {
 		e->flags |= IOT_B_JOURNAL;
 		e->dev = IOT_READ(bio, bi_bdev, bd_dev);
+	} else if ((opf & REQ_OP_MASK) == REQ_OP_WRITE && opf & REQ_META) {
+		log = iot_bio_log_tree(bio);
+		if (log) {
+			e->flags |= IOT_B_JOURNAL;
+			e->dev = log;
+		}
 	}
 }
 

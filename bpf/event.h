@@ -167,7 +167,7 @@ struct iot_file {
 	u32 more;
 	u16 nlink; /* names that it has */
 	u16 blkbits;
-	u32 pad;
+	u32 fs_dev; /* that of its file system, which mounts have; `dev` may be one of a part (btrfs) */
 	u8 fstype[16];
 
 	/*

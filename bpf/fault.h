@@ -104,7 +104,7 @@ static __always_inline bool iot_inside(struct iot_task *t, u32 *seq)
  */
 static __always_inline bool iot_fault_wanted(struct inode *inode, struct iot_file_key *key, u64 shared)
 {
-	struct iot_lib_key lib = {.ino = key->ino, .dev = key->dev, .generation = key->generation};
+	struct iot_lib_key lib = {.ino = key->ino, .dev = IOT_READ(inode, i_sb, s_dev), .generation = key->generation};
 	struct iot_lib *mapped = bpf_map_lookup_elem(&iot_libs, &lib);
 
 	if (mapped && mapped->state != IOT_LIB_REMEMBERED)
@@ -265,7 +265,7 @@ int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping
 		return 0;
 	inode = IOT_READ(mapping, host);
 	/* what is on no device is never written back; see iot_bio_file */
-	if (!inode || (IOT_READ(inode, i_mode) & S_IFMT) != S_IFREG || !IOT_READ(inode, i_sb, s_bdev))
+	if (!inode || !iot_is_on_device(inode))
 		return 0;
 	iot_key_of(inode, &key);
 	if (t) {

@@ -13,6 +13,7 @@
 #define PROC_SUPER_MAGIC 0x9fa0 /* include/uapi/linux/magic.h */
 #define SYSFS_MAGIC	 0x62656572
 #define OVERLAYFS_MAGIC	 0x794c7630
+#define BTRFS_MAGIC	 0x9123683e
 #define O_DIRECT	 00040000
 #define AT_FDCWD	 -100
 
@@ -79,10 +80,56 @@ static __always_inline bool iot_file_wanted(struct inode *inode)
 	return magic != PROC_SUPER_MAGIC && magic != SYSFS_MAGIC;
 }
 
+/* btrfs, which may be a module: fs/btrfs/btrfs_inode.h, fs/btrfs/ctree.h. */
+struct btrfs_root___iot {
+	dev_t anon_dev;
+} __attribute__((preserve_access_index));
+
+struct btrfs_inode___iot {
+	struct btrfs_root___iot *root;
+	struct inode vfs_inode;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool iot_is_btrfs(struct inode *inode)
+{
+	return bpf_core_type_exists(struct btrfs_inode___iot) && IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+}
+
+/*
+ * The device that a file is on, as stat(2) says: on btrfs each subvolume has one, and inodes are numbered in each. Its own
+ * files have none.
+ */
+static __always_inline u32 iot_dev_of(struct inode *inode)
+{
+	u32 dev = 0;
+
+	if (iot_is_btrfs(inode)) {
+		struct btrfs_inode___iot *b =
+			(void *)inode - bpf_core_field_offset(struct btrfs_inode___iot, vfs_inode);
+
+		dev = IOT_READ(b, root, anon_dev);
+	}
+	return dev ?: IOT_READ(inode, i_sb, s_dev);
+}
+
+/* The inode in whose pages btrfs has its trees (BTRFS_BTREE_INODE_OBJECTID): no file, and its type is not set. */
+static __always_inline bool iot_has_trees(struct inode *inode)
+{
+	return IOT_READ(inode, i_ino) == 1 && IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+}
+
+/* Does an inode have data of a file, which is written to a device? btrfs may be on several, and names none. */
+static __always_inline bool iot_is_on_device(struct inode *inode)
+{
+	if ((IOT_READ(inode, i_mode) & S_IFMT) != S_IFREG || iot_has_trees(inode))
+		return false;
+	return IOT_READ(inode, i_sb, s_bdev) || IOT_READ(inode, i_sb, s_magic) == BTRFS_MAGIC;
+}
+
 static __always_inline void iot_key_of(struct inode *inode, struct iot_file_key *key)
 {
 	key->ino = IOT_READ(inode, i_ino);
-	key->dev = IOT_READ(inode, i_sb, s_dev);
+	key->dev = iot_dev_of(inode);
 	key->generation = IOT_READ(inode, i_generation);
 }
 
@@ -356,11 +403,11 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 	e->tgid = t->tgid;
 	e->nlink = IOT_READ(inode, i_nlink);
 	e->blkbits = IOT_READ(inode, i_blkbits);
-	e->pad = 0;
+	e->fs_dev = IOT_READ(inode, i_sb, s_dev);
 	__builtin_memset(e->fstype, 0, sizeof(e->fstype));
 	bpf_probe_read_kernel_str(e->fstype, sizeof(e->fstype), IOT_READ(inode, i_sb, s_type, name));
 	e->data_ino = data ? IOT_READ(data, i_ino) : 0;
-	e->data_dev = data ? IOT_READ(data, i_sb, s_dev) : 0;
+	e->data_dev = data ? iot_dev_of(data) : 0;
 	e->data_generation = data ? IOT_READ(data, i_generation) : 0;
 	/* the last, or more would have to be kept than the stack has room for on Linux 6.1 */
 	iot_walk_file(out, dentry, IOT_READ(file, f_path.mnt));

@@ -134,6 +134,55 @@ fn files_that_somebody_else_renames_are_the_same_by_their_new_names() {
 }
 
 #[test]
+fn files_of_subvolumes_are_those_that_stat_names() {
+    let work = live::scratch();
+    let device = Device::new(work.path(), "btrfs");
+    let at = |name: &str| device.mount.join(name).to_str().unwrap().to_owned();
+    run("btrfs", &["-q", "subvolume", "create", &at("one")]);
+    fs::write(at("one/same"), "0").unwrap();
+    run("btrfs", &["-q", "subvolume", "snapshot", &at("one"), &at("two")]);
+    let script = "
+import os, sys
+os.chdir(sys.argv[1])
+for name, size in [('top', 1), ('one/same', 2), ('two/same', 3), ('one/new', 4)]:
+    fd = os.open(name, os.O_CREAT | os.O_RDWR | os.O_APPEND)
+    os.write(fd, b'x' * size)
+    os.stat(name)
+    os.close(fd)
+    os.stat(name)
+    os.rename(name, name + '.moved')
+    fd = os.open(name + '.moved', os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b'y' * 10)
+    os.close(fd)
+";
+    let command = ["python3", "-c", script, device.mount.to_str().unwrap()];
+    let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
+    let mut devices = Vec::new();
+    for (name, written) in [("top", 11), ("one/same", 12), ("two/same", 13), ("one/new", 14)] {
+        let path = at(&format!("{name}.moved"));
+        let told = run("stat", &["-c", "%Hd %Ld %i", &path]);
+        let told: Vec<i64> = told.split(' ').map(|n| n.parse().unwrap()).collect();
+        let is = |f: &&File| f.path.as_ref() == Some(&path) || (f.dev, f.ino) == (told[0] << 20 | told[1], told[2]);
+        let found: Vec<&File> = data.files.values().filter(is).collect();
+        let [file] = found[..] else { panic!("{name}: {found:?}") };
+        assert_eq!((file.dev, file.ino), (told[0] << 20 | told[1], told[2]), "{name}");
+        assert_eq!(
+            (&file.path, &file.host_path, &file.first_path),
+            (&Some(path.clone()), &Some(path), &Some(at(name)))
+        );
+        assert_eq!(file.fstype.as_deref(), Some("btrfs"));
+        let of = |op: &'static str| data.calls(op).filter(|s| s.file_id == Some(file.file_id)).collect::<Vec<_>>();
+        assert_eq!(of("write").iter().filter_map(|s| s.bytes).sum::<i64>(), written, "{name}");
+        assert_eq!((of("newfstatat").len() + of("stat").len(), of("rename").len()), (2, 1), "{name}");
+        devices.push((file.dev, file.mount_id));
+    }
+    // Three subvolumes, one mount.
+    assert_eq!(devices.iter().map(|(dev, _)| dev).collect::<std::collections::BTreeSet<_>>().len(), 3, "{devices:?}");
+    let mounts: BTreeMap<i32, Mount> = Dataset::open(&work.path().join("run.iotrace")).unwrap().last_by_id().unwrap();
+    assert!(devices.iter().all(|(_, id)| mounts[&id.unwrap()].path == device.mount.to_str().unwrap()));
+}
+
+#[test]
 fn a_file_with_hard_links_is_one_file_with_all_its_names() {
     let work = live::scratch();
     let dir = work.path().join("files");

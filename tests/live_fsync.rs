@@ -100,7 +100,9 @@ fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
         journals += i64::from(journal > 0);
     }
     assert!(seen > 40 && journals > 0, "{seen} calls, {journals} with a journal");
-    assert!(known <= slept && known > slept / 2, "{known} of {slept} ns are explained");
+    // What ends a transaction of btrfs writes its trees, which no part is for.
+    let least = if fstype == "btrfs" { slept / 10 } else { slept / 2 };
+    assert!(known <= slept && known > least, "{known} of {slept} ns are explained");
 
     let waits = |op: &str, name: &str| {
         let span = call(&data, op, name);
@@ -113,8 +115,8 @@ fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
     assert_eq!(waits("msync", "msync"), (true, true));
     assert_eq!(waits("syncfs", Path::new(&device.mount).file_name().unwrap().to_str().unwrap()), (true, true));
     assert_eq!(waits("write", "sync"), (true, true));
-    // What does not go through the page cache is not written back.
-    assert!(!waits("pwrite64", "direct").0);
+    // What does not go through the page cache is not written back. btrfs has direct writes go through it, for its checksums.
+    assert!(fstype == "btrfs" || !waits("pwrite64", "direct").0);
     assert_eq!(waits("preadv2", "direct"), (false, false));
 }
 
@@ -126,6 +128,11 @@ fn calls_tell_how_long_write_back_and_journal_took_on_ext4() {
 #[test]
 fn calls_tell_how_long_write_back_and_journal_took_on_xfs() {
     calls_tell_how_long_write_back_and_journal_took("xfs");
+}
+
+#[test]
+fn calls_tell_how_long_write_back_and_journal_took_on_btrfs() {
+    calls_tell_how_long_write_back_and_journal_took("btrfs");
 }
 
 #[test]

@@ -128,3 +128,8 @@ fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_ext4() {
 fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_xfs() {
     mapped_and_written_files_are_written_back_for_those_who_dirtied_them("xfs");
 }
+
+#[test]
+fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_btrfs() {
+    mapped_and_written_files_are_written_back_for_those_who_dirtied_them("btrfs");
+}

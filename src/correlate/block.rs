@@ -175,9 +175,9 @@ impl Blocks {
         &self.busy
     }
 
-    /// How long write-back of a file, which is on this device, and the journal took a time.
-    pub fn by_itself(&self, file: i32, dev: u32, during: [u64; 2]) -> [Option<i64>; 2] {
-        [For::File(file), For::Journal(dev)].map(|what| self.busy.during(what, during))
+    /// How long write-back of a file, and the journal that is known by this device, took a time.
+    pub fn by_itself(&self, file: i32, journal: u32, during: [u64; 2]) -> [Option<i64>; 2] {
+        [For::File(file), For::Journal(journal)].map(|what| self.busy.during(what, during))
     }
 
     /// The first of these devices that has requests.

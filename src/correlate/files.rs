@@ -24,6 +24,8 @@ struct FileState {
     fstype: String,
     /// The mount it was opened through; 0: not known.
     mount: i32,
+    /// The device that mounts of its file system have.
+    fs_dev: u32,
     /// Paths not written yet: a file that no span uses is never written.
     paths: Vec<FilePath>,
     used: bool,
@@ -147,9 +149,10 @@ impl Files {
         self.by_data.get(&key).copied().or_else(|| self.known(key))
     }
 
-    /// The device that its data is on.
-    pub fn device(&self, id: i32) -> u32 {
-        self.get(id).map_or(0, |state| state.row.data_dev.unwrap_or(state.row.dev) as u32)
+    /// The device that its data is on, and the one by which the journal of its file system is known.
+    pub fn devices(&self, id: i32) -> [u32; 2] {
+        let Some(state) = self.get(id) else { return [0; 2] };
+        state.row.data_dev.map_or([state.row.dev as u32, state.fs_dev], |dev| [dev as u32; 2])
     }
 
     pub fn intern(&mut self, key: FileKey) -> i32 {
@@ -180,6 +183,7 @@ impl Files {
             inside: None,
             fstype: String::new(),
             mount: 0,
+            fs_dev: key.dev,
             paths: Vec::new(),
             used: false,
             queued: false,
@@ -208,6 +212,9 @@ impl Files {
         let Some(state) = self.state(id) else { return id };
         (state.told, state.last) = (true, told);
         state.mount = seen.mount;
+        if seen.fs_dev != 0 {
+            state.fs_dev = seen.fs_dev;
+        }
         state.inside.clone_from(&seen.inside);
         state.fstype.clone_from(&seen.fstype);
         state.links = seen.links;
@@ -283,14 +290,13 @@ impl Files {
     /// Finds the mount that it lies on, and its path in the host's.
     fn locate(&mut self, id: i32) {
         let Some(state) = self.get(id) else { return };
-        let (mount, dev) = (state.mount, state.row.dev);
+        let (mount, dev) = (state.mount, i64::from(state.fs_dev));
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
         // What the kernel mounts for itself has numbers from 0, too. FUSE tells more in the list of mounts than in its own name.
         let is_of =
             |m: &&Mount| [m.fstype.as_str(), ""].contains(&state.fstype.as_str()) || m.fstype.starts_with("fuse");
-        // A path leads through the mounts of whoever has it, and the numbers of mounts are used again. Some file systems
-        // (btrfs) have other device numbers for /proc than for the kernel.
+        // A path leads through the mounts of whoever has it, and the numbers of mounts are used again.
         let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
         let found = find(&|m| m.mount_id == mount && m.dev == dev)
             .or_else(|| find(&|m| m.dev == dev && holds(m)))

@@ -854,7 +854,8 @@ impl Correlator {
         }
         let by_itself = found.file.filter(|_| self.cache.requests).map(|file| {
             let during = [call.start, call.start.saturating_add(call.dur)];
-            self.blocks.by_itself(file, self.things.files.device(file), during)
+            let [_, journal] = self.things.files.devices(file);
+            self.blocks.by_itself(file, journal, during)
         });
         let by_itself = by_itself.unwrap_or_default();
         if let Some(by) = operation.found_by {

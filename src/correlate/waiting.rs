@@ -166,13 +166,13 @@ impl Surroundings<'_> {
             causes.rest = Rest::Lock;
         }
         let Some(file) = self.file else { return };
-        let dev = self.files.device(file);
+        let [dev, journal] = self.files.devices(file);
         let mount = self.files.mount(file);
         causes.pages = Some(if row.symbol == SYNCFS { For::Device(dev) } else { For::File(file) });
         // Who reads waits for neither.
         if !matches!(row.kind, Kind::Read | Kind::Wait) {
             let names = mount.into_iter().flat_map(|m| [m.device.as_deref(), m.disk.as_deref()]).flatten();
-            causes.journal = Some(For::Journal(dev));
+            causes.journal = Some(For::Journal(journal));
             causes.flush = self.blocks.device(names).map(For::Flush);
         }
         if causes.rest == Rest::Unknown && mount.is_some_and(is_served) {

@@ -143,6 +143,9 @@ pub struct Sighting {
     pub inside: Option<Vec<u8>>,
     /// The mount that it was opened through; 0: not known.
     pub mount: i32,
+    /// The device of its file system, which mounts have: that of its key may be the one of a part (btrfs). 0: not
+    /// known.
+    pub fs_dev: u32,
     pub size: u64,
     /// The kernel's word for the file system; empty: not known.
     pub fstype: String,

@@ -531,6 +531,7 @@ impl Decoder {
                         root: f.root,
                         inside: inside(f, parts),
                         mount: f.mount as i32,
+                        fs_dev: f.fs_dev,
                         size: f.size,
                         fstype: until_nul(&f.fstype),
                         block_size: 1u32.checked_shl(u32::from(f.blkbits)),

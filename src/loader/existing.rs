@@ -197,6 +197,7 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     let files = fds.filter_map(|entry| {
         let (fd, key, link, mut seen) = open_file(&entry.path())?;
         seen.mount = mount_of(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or(0);
+        seen.fs_dev = theirs.iter().find(|m| m.mount_id == seen.mount).map_or(key.dev, |m| m.dev);
         seen.root = root;
         seen.path = below(&above, &link);
         // Paths in mountinfo are those that the process sees; of what its root directory hides the tracer's own tell.

@@ -272,10 +272,10 @@ impl State {
                     *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
                 }
             }
-            Event::File { key, pid, seen, .. } => self.look_for((seen.mount, key.dev.into()), *pid),
-            Event::Preopened { process, key, seen, .. } => {
+            Event::File { pid, seen, .. } => self.look_for((seen.mount, seen.fs_dev.into()), *pid),
+            Event::Preopened { process, seen, .. } => {
                 if let Some(pid) = self.pids.get(process) {
-                    self.look_for((seen.mount, key.dev.into()), *pid);
+                    self.look_for((seen.mount, seen.fs_dev.into()), *pid);
                 }
             }
             Event::Exit { process, .. } => {

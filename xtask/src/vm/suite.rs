@@ -50,7 +50,6 @@ pub const SUITE: &[Binary] = &[
     Binary { name: "live_async_kernel", ..PLAIN },
     Binary { name: "live_cache", ..PLAIN },
     Binary { name: "live_vfs", ..PLAIN },
-    Binary { name: "live_writeback", ..PLAIN },
     Binary { name: "live_overlay", ..PLAIN },
     Binary { name: "live_cgroup", ..PLAIN },
     Binary {
@@ -82,6 +81,7 @@ pub const SUITE: &[Binary] = &[
         ..PLAIN
     },
     Binary { name: "live_levels", places: LAST, modules: "raid0", ..PLAIN },
+    Binary { name: "live_writeback", places: LAST, modules: "btrfs", ..PLAIN },
     Binary { name: "live_rpc", places: LAST, modules: "fuse", ..PLAIN },
     Binary { name: "live_nfs", places: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
