@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::HashMap;
 use super::paths::{self, Rooted, below, lossy_path, moved_inside};
 use super::rows::{File, FilePath, Mount, PATHS, Row};
-use crate::event::{FileKey, Sighting};
+use crate::event::{FileKey, Sighting, Striping};
 
 struct FileState {
     row: File,
@@ -101,6 +101,8 @@ pub struct Files {
     by_data: HashMap<FileKey, i32>,
     /// By root directory and path.
     by_path: BTreeMap<(u64, Vec<u8>), i32>,
+    /// Of files that were not told yet.
+    striped: HashMap<FileKey, Striping>,
     mounts: Vec<Mount>,
     /// The mount namespace that is the host's.
     host: i64,
@@ -207,6 +209,9 @@ impl Files {
         if let Some(data) = seen.data {
             self.by_data.insert(data, id);
         }
+        if let Some(striping) = self.striped.remove(&key) {
+            self.set_striping(id, striping);
+        }
         self.told += 1;
         let told = self.told;
         let Some(state) = self.state(id) else { return id };
@@ -233,6 +238,21 @@ impl Files {
         self.locate(id);
         self.resize(id, seen.size as i64);
         id
+    }
+
+    /// Its file system has said how a file is spread, perhaps before the file itself was told.
+    pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
+        match self.by_key.get(&key).copied() {
+            Some(id) => self.set_striping(id, striping),
+            None => drop(self.striped.insert(key, striping)),
+        }
+    }
+
+    fn set_striping(&mut self, id: i32, striping: Striping) {
+        if let Some(state) = self.state(id) {
+            (state.row.stripe_count, state.row.stripe_size) = (Some(striping.count), Some(striping.size));
+        }
+        self.mark(id);
     }
 
     /// A descriptor from 0 to 2 that was open before the trace began.
@@ -662,6 +682,17 @@ mod tests {
         files.seen(8, key(2), &linked(1, b"/e"));
         files.seen(9, key(2), &linked(1, b"/f"));
         assert_eq!(["/d", "/e", "/f"].map(|path| files.by_path((0, path.as_bytes()))), [None, None, Some(id)]);
+    }
+
+    #[test]
+    fn what_a_file_system_says_of_a_file_may_come_before_the_file() {
+        let mut files = Files::default();
+        let striping = Striping { count: 4, size: 1 << 20 };
+        files.is_striped(key(1), striping);
+        let ids = [1, 2].map(|ino| seen(&mut files, 0, key(ino), (0, format!("/{ino}").as_bytes()), 0));
+        files.is_striped(key(2), striping);
+        let told = ids.map(|id| files.get(id).map(|state| (state.row.stripe_count, state.row.stripe_size)));
+        assert_eq!((told, files.striped.len()), ([Some((Some(4), Some(1 << 20))); 2], 0));
     }
 
     #[test]

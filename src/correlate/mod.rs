@@ -68,7 +68,7 @@ use self::things::{Seen, Things};
 use self::unknown::Unknown;
 use self::waiting::Surroundings;
 use crate::catalog::{self, Copies, Role};
-use crate::event::{About, Call, Enter, Event, Kept, Operation, Sum, TextKind, Wanted};
+use crate::event::{About, Call, Enter, Event, FileKey, Kept, Operation, Striping, Sum, TextKind, Wanted};
 use crate::words::{Kind, Layer, flag};
 
 /// Maps whose keys are numbers of ours or of the kernel, or words of the catalog: nobody chooses them so that they collide.
@@ -203,6 +203,11 @@ impl Correlator {
             unknown: Unknown::default(),
             cache: Watched::default(),
         }
+    }
+
+    /// A file system has said how a file is spread.
+    pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
+        self.things.files.is_striped(key, striping);
     }
 
     /// The mounts that files are looked up in, and the mount namespace that is the host's; may be called again when they change.

@@ -21,6 +21,8 @@ impl File {
             size_first: None,
             size_last: None,
             blksize: None,
+            stripe_count: None,
+            stripe_size: None,
             data_dev: None,
             data_ino: None,
             role: "data",

@@ -258,6 +258,9 @@ pub struct File {
     pub size_first: Option<i64>,
     pub size_last: Option<i64>,
     pub blksize: Option<i32>,
+    /// Targets of a parallel file system that it is spread over, and the bytes on one before the next.
+    pub stripe_count: Option<i32>,
+    pub stripe_size: Option<i64>,
     /// The file below that carries the data (overlayfs).
     pub data_dev: Option<i64>,
     pub data_ino: Option<i64>,

@@ -156,6 +156,15 @@ pub struct Sighting {
     pub data: Option<FileKey>,
 }
 
+/// How a parallel file system spreads a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Striping {
+    /// Targets.
+    pub count: i32,
+    /// Bytes on one before the next.
+    pub size: i64,
+}
+
 /// What the page cache had to do with a system call. Of most calls nothing is told: there was no miss and no wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cached {

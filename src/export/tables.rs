@@ -131,6 +131,8 @@ table!("files", File {
     size_first: Option<i64> => Dict,
     size_last: Option<i64> => Dict,
     blksize: Option<i32> => Dict,
+    stripe_count: Option<i32> => Dict,
+    stripe_size: Option<i64> => Dict,
     data_dev: Option<i64> => Dict,
     data_ino: Option<i64> => Delta,
     role: &'static str => Dict,

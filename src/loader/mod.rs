@@ -46,6 +46,7 @@ pub mod seccomp;
 pub mod session;
 
 mod spec;
+pub mod stripes;
 pub mod sums;
 mod unwind;
 pub mod version;

@@ -7,6 +7,7 @@ use crate::event::wire::{Decoder, Record};
 use crate::export::{Forgotten, Moment, Why};
 use crate::inflight::InFlight;
 use crate::loader::rings::{Batch, Drained, Gauges, now};
+use crate::loader::stripes::Stripes;
 use crate::loader::{existing, limits, mounts};
 use crate::metrics::endpoint::Shared;
 use crate::record::detail::Chooser;
@@ -97,6 +98,7 @@ struct State {
     users: HashMap<u32, Option<String>>,
     /// Whether there are control groups of which the kernel side says nothing: those of version 1.
     version_1: bool,
+    stripes: Stripes,
     undecoded: i64,
     rows: Vec<Row>,
     watch: Option<Arc<Watch>>,
@@ -129,6 +131,7 @@ fn run(worker: Worker) -> Ended {
         host,
         users: HashMap::new(),
         version_1: existing::has_version_1(),
+        stripes: Stripes::default(),
         undecoded: 0,
         watch,
         totals,
@@ -155,6 +158,9 @@ impl State {
                 Drained::Batch(batch) => {
                     gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
                     self.batch(&batch);
+                    for (key, striping) in self.stripes.told() {
+                        self.correlator.is_striped(key, striping);
+                    }
                 }
                 Drained::End => break,
             }
@@ -162,6 +168,9 @@ impl State {
         }
         for note in notes.try_iter() {
             self.note(note)?;
+        }
+        for (key, striping) in self.stripes.last() {
+            self.correlator.is_striped(key, striping);
         }
         self.correlator.finish(now(), &mut self.rows);
         self.write()?;
@@ -272,7 +281,10 @@ impl State {
                     *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
                 }
             }
-            Event::File { pid, seen, .. } => self.look_for((seen.mount, seen.fs_dev.into()), *pid),
+            Event::File { key, pid, seen, .. } => {
+                self.stripes.opened(*key, &seen.fstype, *pid, &seen.path);
+                self.look_for((seen.mount, seen.fs_dev.into()), *pid);
+            }
             Event::Preopened { process, seen, .. } => {
                 if let Some(pid) = self.pids.get(process) {
                     self.look_for((seen.mount, seen.fs_dev.into()), *pid);

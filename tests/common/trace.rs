@@ -175,6 +175,8 @@ pub fn file(file_id: i32, path: &str) -> Row {
         size_first: None,
         size_last: None,
         blksize: None,
+        stripe_count: None,
+        stripe_size: None,
         data_dev: None,
         data_ino: None,
         role: "data",
