@@ -350,9 +350,12 @@ impl Files {
 
     /// The mount that it lies on.
     pub fn mount(&self, id: i32) -> Option<&Mount> {
-        let row = &self.get(id)?.row;
-        let mount = row.mount_id?;
-        self.mounts.iter().find(|m| m.mount_id == mount && m.dev == row.dev)
+        let state = self.get(id)?;
+        let mount = state.row.mount_id?;
+        let of = |m: &&Mount| m.mount_id == mount;
+        // Numbers of mounts are used again; FUSE and btrfs have other devices in the list.
+        let here = self.mounts.iter().find(|m| of(m) && m.dev == i64::from(state.fs_dev));
+        here.or_else(|| self.mounts.iter().find(of))
     }
 
     /// The devices that its data may be on.

@@ -159,7 +159,7 @@ fn is_served(mount: &Mount) -> bool {
     mount.scope == "remote" || mount.fstype.starts_with("fuse")
 }
 
-impl Surroundings<'_> {
+impl<'a> Surroundings<'a> {
     fn causes(&self, row: &Row, thread: u32, causes: &mut Causes) {
         causes.own = [Some(For::Service(thread)), Some(For::Queue(thread))];
         if matches!(row.op, "flock" | "fcntl") {
@@ -171,7 +171,9 @@ impl Surroundings<'_> {
         causes.pages = Some(if row.symbol == SYNCFS { For::Device(dev) } else { For::File(file) });
         // Who reads waits for neither.
         if !matches!(row.kind, Kind::Read | Kind::Wait) {
-            let names = mount.into_iter().flat_map(|m| [m.device.as_deref(), m.disk.as_deref()]).flatten();
+            // btrfs has no device of its own, and is mounted by the name of one.
+            let named = |m: &'a Mount| [m.device.as_deref(), m.disk.as_deref(), m.source.strip_prefix("/dev/")];
+            let names = mount.into_iter().flat_map(named).flatten();
             causes.journal = Some(For::Journal(journal));
             causes.flush = self.blocks.device(names).map(For::Flush);
         }
