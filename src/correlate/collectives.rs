@@ -110,8 +110,9 @@ impl Hash {
 
 #[cfg(test)]
 mod tests {
+    use crate::catalog::OPENED_BY;
     use crate::correlate::testing::{Rows, Run, call};
-    use crate::event::{Call, TextKind};
+    use crate::event::{Call, Event, TextKind};
 
     /// A process of two ranks opens a file with `ranks` others, writes and closes it; from its number `seq` on.
     fn session(run: &mut Run, process: u32, seq: u32, ranks: u64) {
@@ -166,6 +167,34 @@ mod tests {
         let rows = two(["", ""], 1);
         assert_ne!(ids(&rows, 1, 1)[0], ids(&rows, 2, 1)[0]);
         assert!(rows.span(1, 1).coll_id.is_some());
+    }
+
+    #[test]
+    fn communicators_of_one_size_are_told_apart_by_their_ranks() {
+        let mut run = Run::new();
+        for (process, members) in [(1, [0, 2, 2]), (2, [2, 0, -2]), (3, [1, 3, 2])] {
+            run.process(10, process, None);
+            let open = call(process, 1, 0, 100, 110);
+            run.text(&open, TextKind::Path, "out.dat");
+            run.push(Event::Text {
+                time: 110,
+                thread: process,
+                seq: 1,
+                what: TextKind::Ints(OPENED_BY),
+                bytes: members.into_iter().flat_map(i32::to_ne_bytes).collect(),
+                root: 0,
+                cut: false,
+            });
+            run.call("MPI_File_open", Call { handle: Some(u64::from(process)), got: Some(2), ..open });
+        }
+        let rows = run.finish();
+        let of = |process| {
+            let open = rows.span(process, 1);
+            (open.coll_id.unwrap(), rows.handle(open.handle_id.unwrap()).comm_ranks.as_deref())
+        };
+        assert_eq!((of(1).1, of(3).1), (Some("0,2"), Some("1,3")));
+        assert_eq!(of(1), of(2));
+        assert_ne!(of(1).0, of(3).0);
     }
 
     #[test]
