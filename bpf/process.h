@@ -191,32 +191,18 @@ static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scra
 		bpf_loop(IOT_STRING_PIECES, iot_strings_step, &x, 0);
 }
 
-SEC("?tp_btf/sched_process_exec")
-int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binprm *bprm)
+/*
+ * Tells that a target executes a program. Not inlined, as iot_arms: the call by which it does so is sent from
+ * iot_exec, and needs the stack that they take on Linux 6.1.
+ */
+static __noinline int iot_begins_program(struct task_struct *task, struct file *file, struct iot_task *t, u64 group,
+					 u32 program)
 {
-	u32 tgid = iot_tgid_of(task);
-	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {};
-	struct file *file = IOT_READ(bprm, file);
-	u64 group = (u64)iot_group_of(task);
 	struct iot_scratch *out;
 	struct iot_process e;
-	struct iot_task *t;
 	bool moved;
 
-	if (!target) {
-		/* what a thread of the kernel started */
-		if (iot_is_ours(task) || !iot_member(task, group))
-			return 0;
-		iot_adopt(task, &new, IOT_NOT_KNOWN, false, BPF_NOEXIST);
-		target = bpf_map_lookup_elem(&iot_targets, &tgid);
-		if (!target)
-			return 0;
-	}
-	target->armed = 1;
-	target->inherited = 0;
-	target->program++;
-	t = iot_self();
-	if (!t)
+	if (!task || !t)
 		return 0;
 	iot_halted_over(t, 1);
 	iot_flush_all(t);
@@ -225,7 +211,7 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	__builtin_memset(t->told, 0, sizeof(t->told));
 	t->trampoline = t->stack_top = t->dead = t->switched = 0;
 	t->copies = 0;
-	t->program = target->program;
+	t->program = program;
 	t->now = bpf_ktime_get_ns();
 	moved = t->tid != iot_tid_of(task);
 	if (moved) {
@@ -241,14 +227,54 @@ int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binpr
 	} else {
 		iot_lost(IOT_P_TEXT, 0);
 	}
-	iot_tell_group((u64)task, target->process, group);
-	iot_process_head(&e, IOT_T_EXEC, task, target->process);
+	iot_tell_group((u64)task, t->process, group);
+	iot_process_head(&e, IOT_T_EXEC, task, t->process);
 	e.thread = t->thread;
 	e.status = t->program;
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	iot_announce(t);
 	iot_mapped(file, moved);
 	return 0;
+}
+
+/* The process executes a program: which of those that it has executed as a target; 0: it is none. */
+static __noinline u32 iot_arms(struct task_struct *task, u64 group)
+{
+	struct iot_target *target, new = {};
+	u32 tgid;
+
+	if (!task)
+		return 0;
+	tgid = iot_tgid_of(task);
+	target = bpf_map_lookup_elem(&iot_targets, &tgid);
+	if (!target) {
+		/* what a thread of the kernel started */
+		if (iot_is_ours(task) || !iot_member(task, group))
+			return 0;
+		iot_adopt(task, &new, IOT_NOT_KNOWN, false, BPF_NOEXIST);
+		target = bpf_map_lookup_elem(&iot_targets, &tgid);
+		if (!target)
+			return 0;
+	}
+	target->armed = 1;
+	target->inherited = 0;
+	return ++target->program;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(iot_exec, struct task_struct *task, s32 old_pid, struct linux_binprm *bprm)
+{
+	u64 group = (u64)iot_group_of(task);
+	u32 program = iot_arms(task, group);
+	struct iot_task *t;
+
+	if (!program)
+		return 0;
+	t = iot_self();
+	if (!t)
+		return 0;
+	iot_executed(t, bpf_ktime_get_ns());
+	return iot_begins_program(task, IOT_READ(bprm, file), t, group, program);
 }
 
 SEC("?tp_btf/sched_process_exit")

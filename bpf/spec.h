@@ -142,6 +142,7 @@ struct iot_words {
 #define IOT_Y_RANGES	0x04 /* it copies: see catalog::Copies */
 #define IOT_Y_SEND	0x08
 #define IOT_Y_PIPES	0x10
+#define IOT_Y_EARLY	0x20 /* its path is told when it enters: see catalog::Row::early */
 #define IOT_Y_COPIES	(IOT_Y_RANGES | IOT_Y_SEND | IOT_Y_PIPES)
 
 enum iot_kind {

@@ -245,6 +245,16 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	return true;
 }
 
+/* The path of a call that enters, if it is in memory; what is not is read when the call returns. */
+__noinline int iot_tells_early(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+{
+	if (!t || !s || !f || f->summed)
+		return 0;
+	t->now = f->start;
+	f->noted = iot_send_path(t, s, f, 0, -EFAULT);
+	return 0;
+}
+
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 {
@@ -305,6 +315,8 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	}
 	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
+	if (s->call & IOT_Y_EARLY)
+		iot_tells_early(t, s, f);
 	return 0;
 }
 
@@ -411,7 +423,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	iot_spent(t, iot_net(c));
 	iot_values(t, s, f, ret);
 	t->marks = iot_cfg.detail ? iot_marks(t, s, f, t->now) : 0;
-	if (!f->summed || t->marks & IOT_D_SELF)
+	if ((!f->summed || t->marks & IOT_D_SELF) && !(s->call & IOT_Y_EARLY && f->noted))
 		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
@@ -444,6 +456,28 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (iot_send_cache(t, s, f, ret))
 		iot_send(iot_call_class(s), s->layer, &t->made, sizeof(t->made));
 	return 0;
+}
+
+/* The thread executes a program: the call that it does that by has succeeded, and will not be seen to return. */
+static __always_inline void iot_executed(struct iot_task *t, u64 now)
+{
+	struct iot_frame *f;
+	struct iot_spec *s;
+
+	if (!t->depth)
+		return;
+	f = iot_frame_at(t, t->depth - 1);
+	s = iot_spec_of(f->spec);
+	if (!s || f->sp || !(s->call & IOT_Y_EARLY))
+		return;
+	iot_pop(t, now);
+	iot_returned(t, f, IOT_T_SYSCALL, now);
+	t->made.ino = 0;
+	t->made.dev = t->made.generation = 0;
+	if (!f->noted)
+		t->made.call.flags |= IOT_F_CUT;
+	f->noted = 1;
+	iot_returns(t, s, f, 0, f->nr);
 }
 
 SEC("?tp_btf/sys_exit")

@@ -3,8 +3,8 @@
 
 use anyhow::{Context as _, Result};
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
-    Rollup, Row, SEQ_BITS, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object,
+    Process, Rollup, Row, SEQ_BITS, Span, Stack, Thread,
 };
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, VIEWS};
 use iotrace_bpf::replay::Replay;
@@ -173,6 +173,7 @@ fn repeat(from: &Path, wanted: u64, to: &Path) -> Result<()> {
     }
     copy::<File>(&dataset, &mut writer, |row| Row::File(Box::new(row)))?;
     copy::<FilePath>(&dataset, &mut writer, Row::FilePath)?;
+    copy::<CallPath>(&dataset, &mut writer, Row::CallPath)?;
     copy::<Handle>(&dataset, &mut writer, Row::Handle)?;
     copy::<Object>(&dataset, &mut writer, Row::Object)?;
     copy::<Process>(&dataset, &mut writer, |row| Row::Process(Box::new(row)))?;

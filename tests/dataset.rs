@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::Result;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread, span_id,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread, span_id,
 };
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
 use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
@@ -24,6 +24,7 @@ struct Sample {
     rpc: Vec<Rpc>,
     files: Vec<File>,
     file_paths: Vec<FilePath>,
+    paths: Vec<CallPath>,
     handles: Vec<Handle>,
     objects: Vec<Object>,
     processes: Vec<Process>,
@@ -64,6 +65,8 @@ fn span(number: usize, some: bool) -> Span {
         file_id: some.then_some(i32::MAX),
         handle_id: some.then_some(1),
         object_id: some.then_some(2),
+        path_id: some.then_some(3),
+        path2_id: some.then_some(4),
         offset: some.then_some(i64::MAX),
         bytes: some.then_some(0),
         req_bytes: some.then_some(4096),
@@ -194,6 +197,7 @@ fn sample() -> Sample {
             },
         ],
         file_paths: vec![FilePath { file_id: 1, path: String::new(), from_ns: 1 }],
+        paths: vec![CallPath { path_id: i32::MAX, path: "/missing".to_owned() }],
         handles: [true, false]
             .map(|some| Handle {
                 handle_id: i32::from(some),
@@ -392,7 +396,7 @@ fn write(path: &Path, sample: &Sample) -> Vec<(&'static str, u64)> {
             })+
         };
     }
-    push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, rpc: Rpc, files: File, file_paths: FilePath,
+    push!(spans: Span, block: Block, block_links: BlockLink, block_bytes: BlockBytes, rpc: Rpc, files: File, file_paths: FilePath, paths: CallPath,
         handles: Handle, objects: Object, processes: Process, threads: Thread, mounts: Mount, rollup: Rollup, file_rollup: FileRollup, hist: Hist, stacks: Stack,
         metrics: Metric, losses: Loss, coverage: Coverage, meta: Meta);
     writer.finish().unwrap().rows
@@ -424,6 +428,7 @@ fn every_table_comes_back_as_written() {
     comes_back(&dataset, &sample.rpc);
     comes_back(&dataset, &sample.files);
     comes_back(&dataset, &sample.file_paths);
+    comes_back(&dataset, &sample.paths);
     comes_back(&dataset, &sample.handles);
     comes_back(&dataset, &sample.objects);
     comes_back(&dataset, &sample.processes);

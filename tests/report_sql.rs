@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use iotrace_bpf::correlate::rows::Row;
+use iotrace_bpf::correlate::rows::{CallPath, Row};
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::words::{Kind, Layer};
 use trace::{Trace, demoted, file, handle, hooks, meta, process, rest, rpc, sums};
@@ -89,8 +89,9 @@ impl Maker {
             span.offset = Some(offset);
         }
         if failed {
-            span.errno = if op.0 == Layer::Syscall { 5 } else { -1 };
+            span.errno = if op.0 == Layer::Syscall { [2, 5, 13][file as usize % 3] } else { -1 };
         }
+        span.path_id = (!nameless).then_some(file + 1);
         if self.dice.once_in(9) {
             self.trace.edit(at).layer_ns = Some(self.dice.below(dur + 1));
         }
@@ -158,6 +159,11 @@ fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
         maker.trace.row(handle(id, None, Layer::Hdf5, id, None));
         maker.trace.row(handle(id + 100, Some(id), Layer::Syscall, id, None));
         maker.trace.row(file(id, &format!("/data/{id}.h5")));
+    }
+    // One path is missing; some start nowhere, or in the root directory.
+    for id in 1..12 {
+        let directory = ["/data/", "/data/sub/", "/", ""][id as usize % 4];
+        maker.trace.row(Row::CallPath(CallPath { path_id: id, path: format!("{directory}{id}") }));
     }
     for thread in 0..threads {
         maker.trace.row(process(thread as i32, None));

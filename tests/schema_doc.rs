@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use arrow_schema::DataType;
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
 use iotrace_bpf::export::{Encoding, TABLES, Table, schema};
 
@@ -66,6 +66,7 @@ fn of_the_code() -> Tables {
     add::<Rpc>(&mut tables);
     add::<File>(&mut tables);
     add::<FilePath>(&mut tables);
+    add::<CallPath>(&mut tables);
     add::<Handle>(&mut tables);
     add::<Object>(&mut tables);
     add::<Process>(&mut tables);

@@ -750,6 +750,8 @@ pub struct Row {
     /// It moves data from one file to another. Behind the row of a call are that of one which takes from a file, and gives to
     /// none that is recorded, and the half that reads.
     pub copies: Copies,
+    /// Its path is told when it enters: it changes what that is seen from, or does not return to the memory that it is in.
+    pub early: bool,
     /// Only with `--sockets`.
     pub sockets: bool,
     /// Not recorded: it leaves calls without a return, by setting the stack pointer to `got`.
@@ -820,6 +822,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         otherwise: false,
         mapped: false,
         copies: Copies::Nothing,
+        early: false,
         sockets: false,
         jumps: false,
         secondary: false,
@@ -833,6 +836,13 @@ impl Row {
     /// A phase: a function that is known for what runs inside it, and may last as long as the program.
     pub fn is_phase(&self) -> bool {
         self.layer == Layer::App && self.kind == Kind::Other && matches!(self.role, Role::None | Role::Use)
+    }
+
+    /// Are its paths those of files? Others name hints, or what is in a file that a handle stands for.
+    pub fn names_files(&self) -> bool {
+        let opens = matches!(self.role, Role::Open | Role::Reopen) && self.object.is_none();
+        let asks = !matches!(self.role, Role::Use) && self.handle == Src::None && self.hints == Hints::None;
+        self.path.is_some() && (self.layer == Layer::Syscall || opens || asks)
     }
 
     const fn kind(mut self, kind: Kind) -> Self {
@@ -994,6 +1004,10 @@ impl Row {
     }
     const fn secondary(mut self) -> Self {
         self.secondary = true;
+        self
+    }
+    const fn early(mut self) -> Self {
+        self.early = true;
         self
     }
     const fn sockets(mut self) -> Self {

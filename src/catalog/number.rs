@@ -48,6 +48,7 @@ pub(super) const X86_64: &[(&str, u32)] = &[
     ("dup", 32),
     ("dup2", 33),
     ("sendfile", 40),
+    ("execve", 59),
     ("fcntl", 72),
     ("flock", 73),
     ("fsync", 74),
@@ -122,6 +123,7 @@ pub(super) const X86_64: &[(&str, u32)] = &[
     ("syncfs", 306),
     ("renameat2", 316),
     ("memfd_create", 319),
+    ("execveat", 322),
     ("copy_file_range", 326),
     ("preadv2", 327),
     ("pwritev2", 328),
@@ -148,6 +150,8 @@ pub(super) const X86_64: &[(&str, u32)] = &[
 /// What x32 tasks call by another number, with 32-bit pointers behind the arguments.
 pub(super) const X32: &[(&str, u32)] = &[
     ("readv", 515),
+    ("execve", 520),
+    ("execveat", 545),
     ("writev", 516),
     ("recvfrom", 517),
     ("sendmsg", 518),
@@ -164,6 +168,8 @@ pub(super) const I386: &[(&str, u32, Layout)] = &[
     ("read", 3, Layout::Same),
     ("write", 4, Layout::Same),
     ("open", 5, Layout::Same),
+    ("execve", 11, Layout::Same),
+    ("execveat", 358, Layout::Same),
     ("close", 6, Layout::Same),
     ("stat", 106, Layout::Same),
     ("fstat", 108, Layout::Same),

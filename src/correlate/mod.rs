@@ -17,6 +17,7 @@ mod hints;
 pub mod hist;
 mod losses;
 mod mpiio;
+mod named;
 mod nameless;
 mod netcdf;
 mod objects;
@@ -297,10 +298,10 @@ impl Correlator {
         self.estimates.write(relative(now, self.t0), true, self.t0, out);
     }
 
-    /// Whoever gets the rows has forgotten those of these files, objects and handles: they are told again when a call is about
-    /// them.
-    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32]) {
-        self.things.forgotten(files, objects, handles);
+    /// Whoever gets the rows has forgotten those of these files, objects, handles and paths: they are told again when a call is
+    /// about them.
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
+        self.things.forgotten(files, objects, handles, paths);
     }
 
     fn since_t0(&self, time: u64) -> i64 {
@@ -639,6 +640,8 @@ impl Correlator {
             file_id: found.file,
             handle_id: found.handle,
             object_id: found.object,
+            path_id: found.paths[0],
+            path2_id: found.paths[1],
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
@@ -890,6 +893,8 @@ impl Correlator {
             file_id: found.file,
             handle_id: found.handle,
             object_id: found.object,
+            path_id: None,
+            path2_id: None,
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,

@@ -86,6 +86,8 @@ impl Span {
             file_id: None,
             handle_id: None,
             object_id: None,
+            path_id: None,
+            path2_id: None,
             offset: None,
             bytes: None,
             req_bytes: None,

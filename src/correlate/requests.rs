@@ -251,7 +251,7 @@ fn a_file_that_was_forgotten_is_told_again_with_a_request_that_carries_its_bytes
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
     let mut before = Vec::new();
     run.correlator.advance(10, &mut before);
-    run.correlator.forgotten(&[1], &[], &[]);
+    run.correlator.forgotten(&[1], &[], &[], &[]);
     run.push(bio(50, Some(1), 0, 4096, 20, None));
     run.push(request(50, 1, 21, 30));
     let mut rows = Vec::new();

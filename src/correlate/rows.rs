@@ -45,6 +45,9 @@ pub struct Span {
     pub file_id: Option<i32>,
     pub handle_id: Option<i32>,
     pub object_id: Option<i32>,
+    /// The path that it names, and the second one of those that name two.
+    pub path_id: Option<i32>,
+    pub path2_id: Option<i32>,
     pub offset: Option<i64>,
     /// Bytes moved.
     pub bytes: Option<i64>,
@@ -275,6 +278,13 @@ pub struct FilePath {
     pub file_id: i32,
     pub path: String,
     pub from_ns: i64,
+}
+
+/// A path that calls name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallPath {
+    pub path_id: i32,
+    pub path: String,
 }
 
 /// What an open returned at some layer.
@@ -561,6 +571,7 @@ pub enum Row {
     Rpc(Box<Rpc>),
     File(Box<File>),
     FilePath(FilePath),
+    CallPath(CallPath),
     Handle(Handle),
     Object(Object),
     Process(Box<Process>),

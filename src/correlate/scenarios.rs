@@ -167,6 +167,48 @@ fn a_rename_gives_the_file_its_new_path_and_an_unlink_ends_it() {
 }
 
 #[test]
+fn calls_have_the_paths_that_they_name_whatever_comes_of_them() {
+    let mut run = Run::new();
+    let stat = |seq: u32| call(0, seq, 0, u64::from(seq), u64::from(seq) + 1);
+    let named = |run: &mut Run, of: &Call, path: &str, base: Option<&str>| {
+        run.text(of, TextKind::Path, path);
+        if let Some(base) = base {
+            run.text(of, TextKind::Base, base);
+        }
+    };
+    for (seq, path, base) in
+        [(1, "../b/./x", Some("/a")), (2, "/b/x", None), (3, "x", None), (4, "", Some("/a")), (5, "x", Some("/b"))]
+    {
+        named(&mut run, &stat(seq), path, base);
+        run.call("newfstatat", Call { status: -2, ..stat(seq) });
+    }
+    let rename = stat(6);
+    named(&mut run, &rename, "x", Some("/b"));
+    run.text(&rename, TextKind::Path2, "/b/y");
+    run.call("rename", rename);
+    // A library's relative name is the one of the call inside; an object's name is no path.
+    let inner = call(0, 8, 1, 21, 22);
+    named(&mut run, &inner, "sub/x", Some("/c"));
+    run.call("openat", Call { status: -2, ..inner });
+    let outer = call(0, 7, 0, 20, 23);
+    run.text(&outer, TextKind::Path, "./sub/x");
+    run.call("fopen", Call { status: -1, ..outer });
+    let dataset = call(0, 9, 0, 30, 31);
+    run.text(&dataset, TextKind::Path, "/group/data");
+    run.call("H5Dopen2", Call { handle: Some(77), off: Some(5), ..dataset });
+    let rows = run.finish();
+    let paths = |seq: u32| [rows.span(0, seq).path_id, rows.span(0, seq).path2_id];
+    assert_eq!([1, 2, 5, 6].map(|seq| paths(seq)[0]), [Some(1); 4]);
+    assert_eq!((paths(3), paths(4)), ([Some(2), None], [None; 2]));
+    assert_eq!((paths(6)[1], paths(7), paths(8)), (Some(3), [Some(4), None], [Some(4), None]));
+    assert_eq!(paths(9), [None; 2]);
+    let path = |r: &Row| if let Row::CallPath(p) = r { Some((p.path_id, p.path.clone())) } else { None };
+    let written: Vec<_> = rows.0.iter().filter_map(path).collect();
+    let text = |id: i32, path: &str| (id, path.to_owned());
+    assert_eq!(written, [text(1, "/b/x"), text(2, "x"), text(3, "/b/y"), text(4, "/c/sub/x")]);
+}
+
+#[test]
 fn a_lost_call_in_the_middle_leaves_its_children_to_the_next_outer_one() {
     let mut run = Run::new();
     run.call("write", Call { got: Some(3), ..call(0, 3, 2, 30, 40) });
@@ -391,7 +433,7 @@ fn a_handle_that_was_forgotten_is_told_again_with_the_next_call_on_it() {
     run.openat(call(0, 2, 0, 3, 4), "/d/b", 2, 4);
     let mut before = Vec::new();
     run.correlator.advance(10, &mut before);
-    run.correlator.forgotten(&[1, 2], &[], &[1, 2]);
+    run.correlator.forgotten(&[1, 2], &[], &[1, 2], &[]);
     run.call("read", Call { handle: Some(3), file: Some(key(1)), ..call(0, 3, 0, 20, 30) });
     let mut rows = Vec::new();
     run.correlator.advance(40, &mut rows);

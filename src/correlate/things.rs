@@ -6,9 +6,10 @@ use super::handles::{Closing, Handles, Name, New};
 use super::hdf5::{self, Hdf5};
 use super::hints::Hints;
 use super::mpiio;
+use super::named::Named;
 use super::netcdf::{NetCdf, Told};
 use super::objects::{Objects, Place, Scope};
-use super::paths::{Rooted, absolute, last_component};
+use super::paths::{Rooted, absolute, last_component, lossy_path};
 use super::processes::{Owner, Text};
 use super::rows::{Row as Out, Span};
 use super::stack::Node;
@@ -26,6 +27,8 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 #[derive(Default)]
 pub struct Things {
     pub files: Files,
+    /// Paths that calls name, whatever is there.
+    pub named: Named,
     pub hints: Hints,
     pub handles: Handles,
     pub objects: Objects,
@@ -155,6 +158,8 @@ pub struct Found {
     pub object: Option<i32>,
     /// It made the handle.
     pub opened: bool,
+    /// The paths that it names.
+    pub paths: [Option<i32>; 2],
     /// Flags of its span.
     pub flags: i32,
     /// What a call of NetCDF-C or `PnetCDF` told besides.
@@ -194,6 +199,7 @@ impl Things {
             self.handles.give(handle, given);
         }
         self.named_later(seen, &found);
+        found.paths = self.paths(seen);
         found.object = found.handle.and_then(|id| self.object(id));
         found.flags = self.hdf5.call(seen, &found, &mut self.objects);
         if seen.row.tells == Tells::Transfers && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1) {
@@ -206,6 +212,26 @@ impl Things {
             found.told = Some(self.netcdf.call(seen, &mut found, &mut self.handles, &mut self.objects));
         }
         found
+    }
+
+    /// The ids of the paths that a call names.
+    fn paths(&mut self, seen: &Seen) -> [Option<i32>; 2] {
+        if !seen.row.names_files() {
+            return [None; 2];
+        }
+        let pairs = [(TextKind::Path, TextKind::Base), (TextKind::Path2, TextKind::Base2)];
+        pairs.map(|(path, base)| {
+            // An empty one is about the descriptor that comes with it.
+            let given = &seen.given(path).filter(|given| !given.bytes.is_empty())?.bytes;
+            if let Some((_, path)) = seen.path(path, base) {
+                return Some(self.named.id(&lossy_path(&path)));
+            }
+            // A library's own names start where those start that it gives to the kernel.
+            let tail = lossy_path(&absolute(b"", given));
+            let mut below = seen.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.path_id);
+            let known = below.find(|id| self.named.path(*id).is_some_and(|path| path.ends_with(&tail)));
+            known.inspect(|id| self.named.used(*id)).or_else(|| Some(self.named.id(&lossy_path(given))))
+        })
     }
 
     fn sizes(&mut self, seen: &Seen, file: i32) {
@@ -577,20 +603,25 @@ impl Things {
         if let Some(file) = span.file_id {
             self.files.used(file);
         }
+        for path in [span.path_id, span.path2_id].into_iter().flatten() {
+            self.named.used(path);
+        }
         if let Some(object) = span.object_id {
             self.objects.used(object);
         }
     }
 
     /// Their rows are told again when they are used.
-    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32]) {
+    pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
         self.files.forgotten(files);
         self.objects.forgotten(objects);
         self.handles.forgotten(handles);
+        self.named.forgotten(paths);
     }
 
     /// Writes the rows that changed.
     pub fn write(&mut self, out: &mut Vec<Out>) {
+        self.named.write(out);
         self.objects.write(out);
         self.handles.write(out, &mut self.scratch);
         for file in self.scratch.drain(..) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::{HOOKS_NS, TRACING_NS};
 use crate::correlate::rows::{
-    Coverage, File, FilePath, Handle, Meta, Metric, Mount, Object, Process, Row, SEQ_BITS, Thread,
+    CallPath, Coverage, File, FilePath, Handle, Meta, Metric, Mount, Object, Process, Row, SEQ_BITS, Thread,
 };
 
 /// Facts that each dataset has its own of.
@@ -52,6 +52,7 @@ struct References {
     file: Option<i32>,
     handle: Option<i32>,
     object: Option<i32>,
+    paths: [Option<i32>; 2],
 }
 
 impl References {
@@ -64,6 +65,7 @@ impl References {
                 file: s.file_id,
                 handle: s.handle_id,
                 object: s.object_id,
+                paths: [s.path_id, s.path2_id],
             },
             Row::BlockBytes(b) => Self { processes: [b.process_ix, None], file: b.file_id, ..none },
             Row::Rpc(r) => Self { processes: [r.client_process_ix, Some(r.server_process_ix)], ..none },
@@ -92,6 +94,7 @@ pub struct Forgotten {
     pub files: Vec<i32>,
     pub objects: Vec<i32>,
     pub handles: Vec<i32>,
+    pub paths: Vec<i32>,
 }
 
 /// What is remembered.
@@ -109,6 +112,8 @@ pub struct Described {
     files: All<File>,
     /// The last path of a file.
     paths: HashMap<i32, FilePath>,
+    /// Paths that calls name.
+    named: All<CallPath>,
     handles: All<Handle>,
     objects: All<Object>,
     mounts: BTreeMap<i32, Mount>,
@@ -186,6 +191,7 @@ impl Described {
             Row::Thread(r) => drop(self.threads.insert(r.thread_ix, Box::new(Known { row: r.clone(), written, look }))),
             Row::File(r) => drop(self.files.insert(r.file_id, Box::new(Known { row: (**r).clone(), written, look }))),
             Row::FilePath(r) => drop(self.paths.insert(r.file_id, r.clone())),
+            Row::CallPath(r) => drop(self.named.insert(r.path_id, Box::new(Known { row: r.clone(), written, look }))),
             Row::Handle(r) => drop(self.handles.insert(r.handle_id, Box::new(Known { row: r.clone(), written, look }))),
             Row::Object(r) => drop(self.objects.insert(r.object_id, Box::new(Known { row: r.clone(), written, look }))),
             Row::Mount(r) => drop(self.mounts.insert(r.mount_id, (**r).clone())),
@@ -214,7 +220,7 @@ impl Described {
     fn describe(&mut self, mut at: usize, out: &mut Vec<Row>) {
         let now = (self.now, self.look);
         while let Some(row) = out.get(at) {
-            let References { processes, thread, file, handle, object } = References::of(row);
+            let References { processes, thread, file, handle, object, paths } = References::of(row);
             let processes = processes.into_iter().flatten();
             out.extend(
                 processes.filter_map(|id| again(&mut self.processes, id, now)).map(|row| Row::Process(Box::new(row))),
@@ -226,6 +232,8 @@ impl Described {
             }
             out.extend(handle.and_then(|id| again(&mut self.handles, id, now)).map(Row::Handle));
             out.extend(object.and_then(|id| again(&mut self.objects, id, now)).map(Row::Object));
+            let paths = paths.into_iter().flatten();
+            out.extend(paths.filter_map(|id| again(&mut self.named, id, now)).map(Row::CallPath));
             at += 1;
         }
     }
@@ -256,7 +264,8 @@ impl Described {
     }
 
     fn things(&self) -> usize {
-        self.processes.len() + self.threads.len() + self.files.len() + self.handles.len() + self.objects.len()
+        let opened = self.files.len() + self.handles.len() + self.objects.len();
+        self.processes.len() + self.threads.len() + opened + self.named.len()
     }
 
     /// The dataset ends. What it did not mention, and is over, is forgotten.
@@ -308,6 +317,11 @@ impl Described {
         keep_only(&mut self.files, |id, f| {
             let stays = lately(f.written, f.look) || open.contains(&id);
             forgotten.files.extend((!stays).then_some(id));
+            stays
+        });
+        keep_only(&mut self.named, |id, p| {
+            let stays = lately(p.written, p.look);
+            forgotten.paths.extend((!stays).then_some(id));
             stays
         });
         self.paths.retain(|id, _| self.files.contains_key(id));
@@ -375,7 +389,7 @@ mod tests {
         assert_eq!(known, HashSet::from([1, 2]));
         // When nobody uses it any more, it is told that it is forgotten.
         described.drop_old(0, |_, last| last >= 6);
-        assert_eq!(described.end(), Forgotten { files: vec![1], objects: vec![], handles: vec![1] });
+        assert_eq!(described.end(), Forgotten { files: vec![1], handles: vec![1], ..Forgotten::default() });
         assert!(described.handles.is_empty() && described.processes.contains_key(&2));
     }
 }

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::flight::{FlightWriter, Length, Why};
 use super::rotation_tests::{
-    at, bytes_of, call, datasets, facts, file, handle, meta, names, object, process, rows, thread,
+    at, bytes_of, call, datasets, facts, file, handle, meta, named, names, object, process, rows, thread,
 };
 use super::stream::GROUP_ROWS;
 use super::window::{Kept, Window};
 use super::{Dataset, Moment, Options};
 use crate::correlate::rows::{
-    BlockBytes, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span, Thread,
-    span_id,
+    BlockBytes, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span,
+    Thread, span_id,
 };
 use crate::event::FileKey;
 use crate::inflight::{InFlight, Open, Operation, What};
@@ -225,6 +225,8 @@ fn each_dataset_is_whole_and_has_what_came_last() {
         handle(1, None, 1, None, None),
         handle(2, Some(1), 2, Some(1), None),
         object(1, 2, 2),
+        named(1),
+        named(2),
         Row::FilePath(FilePath { file_id: 2, path: "/f2".to_owned(), from_ns: 7 }),
         call(1, SECOND, Some(2), Some(2), Some(1)),
         call(2, SECOND, None, Some(3), None),
@@ -264,6 +266,7 @@ fn each_dataset_is_whole_and_has_what_came_last() {
         }
         assert!(handles.contains_key(&1) && files.contains_key(&1) && !files.contains_key(&3));
         assert_eq!(rows::<Object>(dataset).len(), 1);
+        assert_eq!(rows::<CallPath>(dataset).iter().map(|p| p.path_id).collect::<Vec<_>>(), [2]);
         // Sums are of what is there.
         let calls = rows::<Rollup>(dataset).iter().map(|r| r.calls).sum::<i64>();
         assert_eq!(calls, 2);

@@ -15,7 +15,8 @@ use super::stream::Limits;
 use super::tests::span;
 use super::{Dataset, Options, Table};
 use crate::correlate::rows::{
-    BlockBytes, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span, Thread,
+    BlockBytes, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span,
+    Thread,
 };
 use crate::event::FileKey;
 use crate::words::Layer;
@@ -93,6 +94,10 @@ pub(super) fn handle(
     })
 }
 
+pub(super) fn named(path_id: i32) -> Row {
+    Row::CallPath(CallPath { path_id, path: format!("/p{path_id}") })
+}
+
 pub(super) fn object(object_id: i32, handle_id: i32, file_id: i32) -> Row {
     Row::Object(Object {
         object_id,
@@ -114,7 +119,15 @@ pub(super) fn call(
     file_id: Option<i32>,
     object_id: Option<i32>,
 ) -> Row {
-    Row::Span(Box::new(Span { process_ix: 1, handle_id, file_id, object_id, ..span(1, seq, start_ns) }))
+    // With the handle of that number it names a path of that number.
+    Row::Span(Box::new(Span {
+        process_ix: 1,
+        handle_id,
+        file_id,
+        object_id,
+        path2_id: handle_id,
+        ..span(1, seq, start_ns)
+    }))
 }
 
 /// A request of the process and the file of this number.
@@ -169,6 +182,8 @@ fn each_dataset_says_what_its_rows_refer_to() {
         Row::FilePath(FilePath { file_id: 2, path: "/f2".to_owned(), from_ns: 7 }),
         handle(2, Some(1), 2, Some(1), None),
         object(1, 2, 2),
+        named(1),
+        named(2),
         call(1, 100, Some(2), Some(2), Some(1)),
         Row::Metric(Metric { t_ns: 1, name: "excluded_calls", label: None, value: 5.0 }),
         Row::Metric(Metric { t_ns: 2, name: "node_memory_bytes", label: Some("total".to_owned()), value: 8.0 }),
@@ -223,7 +238,9 @@ fn each_dataset_says_what_its_rows_refer_to() {
         assert_eq!(ids(rows::<File>(dataset).iter().map(|f| f.file_id).collect()), [1, 2].into());
         assert_eq!(ids(rows::<Handle>(dataset).iter().map(|h| h.handle_id).collect()), [1, 2].into());
         assert_eq!(ids(rows::<Object>(dataset).iter().map(|o| o.object_id).collect()), [1].into());
+        assert!(rows::<CallPath>(dataset).iter().filter(|p| p.path_id == 2 && p.path == "/p2").count() == 1);
     }
+    assert_eq!(rows::<CallPath>(&second).len(), 1, "what only the first one named");
     assert_eq!(rows::<FilePath>(&second)[0].from_ns, 7 - 3_000_000_000);
     // Verdicts on files hold on, those on whole layers do not; totals count from the dataset's start.
     assert_eq!((rows::<Coverage>(&first).len(), rows::<Coverage>(&second).len()), (2, 1));

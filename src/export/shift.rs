@@ -1,8 +1,8 @@
 //! Rows on another clock: times relative to a later moment.
 
 use crate::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
 /// The key of the end of a trace among its facts, which is a time like those of rows.
@@ -43,6 +43,7 @@ times! {
     Rpc [received_ns] [],
     File [] [],
     FilePath [from_ns] [],
+    CallPath [] [],
     Handle [start_ns] [end_ns],
     Object [] [],
     Process [start_ns] [end_ns],
@@ -171,8 +172,8 @@ mod tests {
             )+};
         }
         check!(
-            Span boxed, Block, BlockLink, BlockBytes, Rpc boxed, File boxed, FilePath, Handle, Object, Process boxed,
-            Thread, Mount boxed, Rollup, FileRollup boxed, Hist, Stack, Metric, Loss, Coverage, Meta
+            Span boxed, Block, BlockLink, BlockBytes, Rpc boxed, File boxed, FilePath, CallPath, Handle, Object,
+            Process boxed, Thread, Mount boxed, Rollup, FileRollup boxed, Hist, Stack, Metric, Loss, Coverage, Meta
         );
         assert_eq!(tables, TABLES);
         let meta = |key: &str, value: &str| Row::Meta(Meta { key: key.to_owned(), value: value.to_owned() });

@@ -14,8 +14,8 @@ use super::directory::Directory;
 use super::names;
 use super::table::{Table, properties, schema};
 use crate::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread,
 };
 
 /// Rows of a table without an order that are handed on together.
@@ -225,6 +225,7 @@ streams! {
     rpc: Rpc boxed,
     files: File boxed,
     file_paths: FilePath,
+    paths: CallPath,
     handles: Handle,
     objects: Object,
     processes: Process boxed,

@@ -4,8 +4,8 @@
 
 use super::table::table;
 use crate::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Rpc, Span, Stack, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
 use crate::words::{Kind, Layer};
 
@@ -31,6 +31,8 @@ table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     file_id: Option<i32> => Plain,
     handle_id: Option<i32> => Plain,
     object_id: Option<i32> => Plain,
+    path_id: Option<i32> => Plain,
+    path2_id: Option<i32> => Plain,
     offset: Option<i64> => Plain,
     bytes: Option<i64> => Dict,
     req_bytes: Option<i64> => Plain,
@@ -143,6 +145,11 @@ table!("file_paths", FilePath {
     file_id: i32 => Delta,
     path: String => Dict,
     from_ns: i64 => Delta,
+});
+
+table!("paths", CallPath {
+    path_id: i32 => Delta,
+    path: String => Dict,
 });
 
 table!("handles", Handle {

@@ -66,6 +66,8 @@ pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         file_id: None,
         handle_id: None,
         object_id: None,
+        path_id: None,
+        path2_id: None,
         offset: None,
         bytes: None,
         req_bytes: None,
@@ -490,7 +492,7 @@ fn a_planted_link_is_not_followed() {
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, path.join("block_links-00002.parquet.inprogress")).unwrap();
     let error = format!("{:#}", writer.push(link(1)).unwrap_err());
-    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("20 closed parts"), "{error}");
+    assert!(error.contains("block_links-00002.parquet.inprogress") && error.contains("21 closed parts"), "{error}");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 

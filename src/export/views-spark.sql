@@ -71,6 +71,10 @@ CREATE OR REPLACE TEMPORARY VIEW parts_objects AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
 FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'objects-*.parquet', mergeSchema = true);
 
+CREATE OR REPLACE TEMPORARY VIEW parts_paths AS
+SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
+FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'paths-*.parquet', mergeSchema = true);
+
 CREATE OR REPLACE TEMPORARY VIEW parts_processes AS
 SELECT *, _metadata.file_path AS filename, _metadata.row_index AS file_row_number
 FROM parquet.`${iotrace.dir}` WITH (recursiveFileLookup = true, pathGlobFilter = 'processes-*.parquet', mergeSchema = true);
@@ -260,6 +264,19 @@ FROM (
     *,
     ROW_NUMBER() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) AS place
   FROM parts_files
+)
+WHERE
+  place = 1;
+
+CREATE OR REPLACE TEMPORARY VIEW paths AS
+SELECT
+  *
+  EXCEPT (filename, file_row_number, place)
+FROM (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (PARTITION BY host, path_id ORDER BY filename DESC, file_row_number DESC) AS place
+  FROM parts_paths
 )
 WHERE
   place = 1;
@@ -1303,6 +1320,32 @@ LEFT JOIN more AS m
   ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
 ORDER BY
   t.time_ns DESC;
+
+CREATE OR REPLACE TEMPORARY VIEW v_failed_lookups AS
+SELECT
+  s.host,
+  CASE
+    WHEN p.path LIKE '%/%'
+    THEN COALESCE(NULLIF(REGEXP_REPLACE(p.path, '/[^/]*$', ''), ''), '/')
+  END AS directory,
+  s.errno,
+  COUNT(*) AS calls,
+  COUNT(DISTINCT s.path_id) AS paths,
+  SUM(s.net_ns) AS time_ns
+FROM spans AS s
+LEFT JOIN paths AS p
+  ON p.host IS NOT DISTINCT FROM s.host AND p.path_id = s.path_id
+WHERE
+  s.layer = 'syscall' AND s.errno <> 0 AND NOT s.path_id IS NULL
+GROUP BY
+  1,
+  2,
+  3
+ORDER BY
+  calls DESC,
+  1 NULLS LAST,
+  2 NULLS LAST,
+  3 NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_bandwidth AS
 SELECT

@@ -101,6 +101,9 @@ CREATE OR REPLACE VIEW file_paths AS
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet('**/files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
+CREATE OR REPLACE VIEW paths AS SELECT * EXCLUDE (filename, file_row_number)
+  FROM read_parquet('**/paths-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  QUALIFY row_number() OVER (PARTITION BY host, path_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW handles AS
   SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
   FROM (SELECT * FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
@@ -399,6 +402,14 @@ CREATE OR REPLACE VIEW v_files AS
          t.p99_ns
   FROM told t LEFT JOIN more m ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
   ORDER BY t.time_ns DESC;
+
+-- Failed look-ups: system calls that named a path and failed, by the directory that it is in and the error number.
+CREATE OR REPLACE VIEW v_failed_lookups AS
+  SELECT s.host,
+         CASE WHEN p.path LIKE '%/%' THEN coalesce(nullif(regexp_replace(p.path, '/[^/]*$', ''), ''), '/') END AS directory,
+         s.errno, count(*) AS calls, count(DISTINCT s.path_id) AS paths, sum(s.net_ns) AS time_ns
+  FROM spans s LEFT JOIN paths p ON p.host IS NOT DISTINCT FROM s.host AND p.path_id = s.path_id
+  WHERE s.layer = 'syscall' AND s.errno <> 0 AND s.path_id IS NOT NULL GROUP BY 1, 2, 3 ORDER BY calls DESC, 1, 2, 3;
 
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS

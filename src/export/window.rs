@@ -271,6 +271,7 @@ impl Things {
             Row::File(r) => (2, r.file_id),
             Row::Handle(r) => (3, r.handle_id),
             Row::Object(r) => (4, r.object_id),
+            Row::CallPath(r) => (5, r.path_id),
             Row::FilePath(r) => {
                 self.paths.insert((r.file_id, r.from_ns), r.clone());
                 return None;
@@ -306,6 +307,7 @@ fn heap(row: &Row) -> usize {
             size_of::<File>() + paths + texts(&[&r.path, &r.first_path, &r.host_path, &r.fstype])
         }
         Row::FilePath(r) => r.path.capacity(),
+        Row::CallPath(r) => r.path.capacity(),
         Row::Handle(r) => {
             r.hints.iter().flatten().map(|(k, v)| size_of::<[String; 2]>() + k.capacity() + v.capacity()).sum()
         }

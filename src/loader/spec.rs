@@ -38,6 +38,7 @@ mod bits {
     pub const RANGES: u8 = 0x04;
     pub const SEND: u8 = 0x08;
     pub const PIPES: u8 = 0x10;
+    pub const EARLY: u8 = 0x20;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -158,7 +159,8 @@ fn call(row: &Row) -> u8 {
         Copies::Send => bits::SEND,
         Copies::Pipes => bits::PIPES,
     };
-    copies | if row.otherwise { bits::OTHERWISE } else { 0 } | if row.mapped { bits::MAPPED } else { 0 }
+    let set = |on: bool, bit: u8| if on { bit } else { 0 };
+    copies | set(row.otherwise, bits::OTHERWISE) | set(row.mapped, bits::MAPPED) | set(row.early, bits::EARLY)
 }
 
 /// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,

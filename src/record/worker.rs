@@ -211,7 +211,7 @@ impl State {
     }
 
     fn forgotten(&mut self, what: &Forgotten) {
-        self.correlator.forgotten(&what.files, &what.objects, &what.handles);
+        self.correlator.forgotten(&what.files, &what.objects, &what.handles, &what.paths);
     }
 
     fn moment(&self) -> Moment {

@@ -241,7 +241,7 @@ impl Summary {
             Row::Rollup(rollup) => self.rollup(rollup),
             Row::Hist(hist) => self.hist(hist),
             Row::FileRollup(row) => self.file_rollup(row),
-            Row::FilePath(_) | Row::Stack(_) | Row::Rpc(_) => {}
+            Row::FilePath(_) | Row::CallPath(_) | Row::Stack(_) | Row::Rpc(_) => {}
         }
     }
 

@@ -43,6 +43,8 @@ fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
         file_id: Some(seq as i32 % 7),
         handle_id: None,
         object_id: None,
+        path_id: None,
+        path2_id: None,
         offset: bytes.map(|b| b * 3),
         bytes,
         req_bytes: bytes,

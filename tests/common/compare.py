@@ -200,6 +200,17 @@ for key, (file, layer) in our_files.items():
     for kind, name in (("read", "reads"), ("write", "writes"), ("open", "opens"), ("meta", "metas"), ("sync", "syncs")):
         same(f"file {key} {name}", layer["kinds"].get(kind, 0), sql[name])
 
+# Failed look-ups.
+sql_failed = index(rows("FROM v_failed_lookups"), "host", "directory", "errno")
+our_failed = {(row.get("host", only), row["directory"], row["errno"]): row for row in report["failed_lookups"]["rows"]}
+assert report["failed_lookups"]["more"] == len(sql_failed) - len(our_failed)
+same("failed look-ups", report["failed_lookups"]["calls"], sum(row["calls"] for row in sql_failed.values()))
+if not report["failed_lookups"]["more"]:
+    keys("failed look-up", our_failed, sql_failed)
+for key, ours in our_failed.items():
+    for figure in ("calls", "paths", "time_ns"):
+        same(f"failed look-up {key} {figure}", ours[figure], sql_failed[key][figure])
+
 # Ranks, or processes.
 sql_ranks = {}
 for row in rows("FROM v_ranks"):

@@ -3,7 +3,8 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS, Span, Thread,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS,
+    Span, Thread,
 };
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::words::Layer;
@@ -108,6 +109,7 @@ pub struct Data {
     pub processes: BTreeMap<i32, Process>,
     pub threads: BTreeMap<i32, Thread>,
     pub paths: Vec<FilePath>,
+    pub named: BTreeMap<i32, String>,
     pub block: Vec<Block>,
     pub links: Vec<BlockLink>,
     pub owners: Vec<BlockBytes>,
@@ -140,6 +142,7 @@ impl Data {
             processes: set.last_by_id().unwrap(),
             threads: set.last_by_id().unwrap(),
             paths: rows(&set),
+            named: rows::<CallPath>(&set).into_iter().map(|p| (p.path_id, p.path)).collect(),
             block: rows(&set),
             links: rows(&set),
             owners: rows(&set),
@@ -217,6 +220,8 @@ impl Data {
             assert!(self.threads.contains_key(&((span.span_id >> SEQ_BITS) as i32)), "{span:?}");
             assert!(span.file_id.is_none_or(|id| self.files.contains_key(&id)), "{span:?}");
             assert!(span.handle_id.is_none_or(|id| self.handles.contains_key(&id)), "{span:?}");
+            assert!(span.path_id.is_none_or(|id| self.named.contains_key(&id)), "{span:?}");
+            assert!(span.path2_id.is_none_or(|id| self.named.contains_key(&id)), "{span:?}");
         }
         for handle in self.handles.values() {
             assert!(handle.file_id.is_none_or(|id| self.files.contains_key(&id)), "{handle:?}");

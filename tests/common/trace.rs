@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use iotrace_bpf::correlate::rows::{
-    Block, BlockBytes, BlockLink, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount,
-    Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Thread, span_id,
+    Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
+    Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Thread, span_id,
 };
 use iotrace_bpf::export::{HOOKS_NS, TRACING_NS};
 use iotrace_bpf::words::{Kind, Layer};
@@ -66,6 +66,8 @@ impl Trace {
             file_id: None,
             handle_id: None,
             object_id: None,
+            path_id: None,
+            path2_id: None,
             offset: None,
             bytes: None,
             req_bytes: None,
@@ -250,6 +252,7 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
         Row::Coverage(coverage(Layer::Hdf5, "H5Dread_old", "absent", None)),
         Row::Coverage(coverage(Layer::App, "", "refused", Some("no symbols"))),
         Row::FilePath(FilePath { file_id: 1, path: text("/path"), from_ns: now }),
+        Row::CallPath(CallPath { path_id: n, path: text("/named/path") }),
         Row::Object(Object {
             object_id: n,
             handle_id: Some(1),

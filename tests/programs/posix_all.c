@@ -134,6 +134,8 @@ static void opens(void)
 	SYS(close, dir);
 	SYS(chdir, ".");
 	SYS(chdir, "no/such");
+	CHECK(SYS(execve, "no/such", NULL, NULL) == -1);
+	CHECK(SYS(execveat, HERE, "no/such", NULL, NULL, 0) == -1);
 }
 
 static void descriptors(void)

@@ -10,6 +10,7 @@ mod files;
 mod header;
 mod heavy;
 mod layers;
+mod lookups;
 mod own;
 mod phases;
 mod ranks;
@@ -32,6 +33,7 @@ pub use clocks::Clock;
 pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
 pub use layers::{Bytes, LayerRow, OpRow};
+pub use lookups::{FailedLookup, FailedLookups};
 pub use phases::{PhaseLayer, PhaseRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
@@ -70,6 +72,8 @@ pub struct Report {
     pub files: Vec<FileRow>,
     /// Programs, libraries, `/proc` and `/sys`: after all others in `files`.
     pub library_files: LibraryFiles,
+    /// System calls that named a path and failed.
+    pub failed_lookups: FailedLookups,
     pub slowest: Vec<CallTree>,
     pub ranks: Ranks,
 }
@@ -99,11 +103,14 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut slowest = slowest::Slowest::default();
     let mut works = ranks::Works::default();
     let mut phases = phases::Phases::default();
+    let mut lookups = lookups::Lookups::default();
     let mut places = own::Places::default();
     let mut meetings = clocks::Meetings::default();
     let mut last = 0;
     source.spans(&mut |span| {
         let place = places.of(span);
+        // No sums are by path.
+        lookups.span(span);
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
             slowest.span(span, &place);
@@ -152,6 +159,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let (mut files, library_files) = files.finish(source, &quality, &mut header)?;
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
+    let failed_lookups = lookups.finish(source, &quality)?;
     let ranks = works.finish(source, &quality, &mut header)?;
     let nodes = nodes(source, meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
@@ -171,6 +179,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         opaque,
         files,
         library_files,
+        failed_lookups,
         slowest,
         ranks,
     })

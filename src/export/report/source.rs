@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use super::NodeRow;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row, Span,
+    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row,
+    Span,
 };
 use crate::export::Dataset;
 
@@ -23,6 +24,7 @@ pub enum Thing {
     Handle,
     Object,
     Request,
+    Path,
 }
 
 /// Where a thing of several datasets is from.
@@ -40,6 +42,7 @@ pub trait Source {
     fn links(&mut self, each: Each<BlockLink>) -> Result<()>;
     fn files(&mut self, each: Each<File>) -> Result<()>;
     fn handles(&mut self, each: Each<Handle>) -> Result<()>;
+    fn paths(&mut self, each: Each<CallPath>) -> Result<()>;
     fn objects(&mut self, each: Each<Object>) -> Result<()>;
     fn processes(&mut self, each: Each<Process>) -> Result<()>;
     fn losses(&mut self, each: Each<Loss>) -> Result<()>;
@@ -87,6 +90,9 @@ impl Source for Vec<Row> {
     fn handles(&mut self, each: Each<Handle>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Handle(r) = row { each(r) } else { Ok(()) })
     }
+    fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::CallPath(r) = row { each(r) } else { Ok(()) })
+    }
     fn objects(&mut self, each: Each<Object>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Object(r) = row { each(r) } else { Ok(()) })
     }
@@ -129,6 +135,9 @@ impl Source for Dataset {
     }
     fn handles(&mut self, each: Each<Handle>) -> Result<()> {
         self.rows(|row: Handle| each(&row))
+    }
+    fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
+        self.rows(|row: CallPath| each(&row))
     }
     fn objects(&mut self, each: Each<Object>) -> Result<()> {
         self.rows(|row: Object| each(&row))

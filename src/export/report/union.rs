@@ -9,19 +9,21 @@ use super::source::{Each, Origin, Source, Thing};
 use super::{Clock, NodeRow};
 use crate::correlate::HashMap;
 use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, SEQ_BITS, Span,
+    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process,
+    SEQ_BITS, Span,
 };
 use crate::export::shift::Times;
 use crate::export::{Dataset, TRACING_NS, Table};
 
 /// The columns that hold ids, by what they are ids of.
-const IDS: [(Thing, &[&str]); 6] = [
+const IDS: [(Thing, &[&str]); 7] = [
     (Thing::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
     (Thing::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
     (Thing::File, &["file_id"]),
     (Thing::Handle, &["handle_id", "parent_handle_id"]),
     (Thing::Object, &["object_id"]),
     (Thing::Request, &["req_id"]),
+    (Thing::Path, &["path_id", "path2_id"]),
 ];
 
 /// The facts of a dataset that differ between those of one run.
@@ -285,6 +287,8 @@ fn renumber_span(span: &mut Span, ids: &Ids) {
     ids.some(Thing::File, &mut span.file_id);
     ids.some(Thing::Handle, &mut span.handle_id);
     ids.some(Thing::Object, &mut span.object_id);
+    ids.some(Thing::Path, &mut span.path_id);
+    ids.some(Thing::Path, &mut span.path2_id);
 }
 
 impl Source for Union {
@@ -317,6 +321,10 @@ impl Source for Union {
             ids.of(Thing::Process, &mut handle.process_ix);
             handle.open_span_id.iter_mut().chain(&mut handle.close_span_id).for_each(|id| ids.span(id));
         })
+    }
+
+    fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
+        self.each(each, |path: &mut CallPath, ids| ids.of(Thing::Path, &mut path.path_id))
     }
 
     fn objects(&mut self, each: Each<Object>) -> Result<()> {

@@ -3,6 +3,7 @@
 mod amplification;
 mod calls;
 mod files;
+mod lookups;
 mod nodes;
 mod phases;
 mod waiting;
@@ -103,6 +104,7 @@ impl Report {
         self.amplification(&mut out, width);
         calls::text(&self.slowest, &mut out, width);
         files::text(self, &mut out, width);
+        lookups::text(&self.failed_lookups, &mut out, width);
         self.ranks(&mut out, width);
         out.lines().map(|line| cut_end(line, width) + "\n").collect()
     }

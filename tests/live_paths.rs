@@ -1,0 +1,175 @@
+//! The paths that calls name are those that strace sees, whatever comes of the calls.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "common/live.rs"]
+mod live;
+#[path = "common/sql.rs"]
+mod sql;
+#[path = "common/strace.rs"]
+mod strace;
+#[path = "common/ways.rs"]
+mod ways;
+
+use iotrace_bpf::catalog::{self, Family, Row};
+use iotrace_bpf::correlate::rows::Span;
+use iotrace_bpf::words::Layer;
+use live::Data;
+use nix::errno::Errno;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A call, the paths that it names, and its error.
+type Named = (String, [Option<String>; 2], String);
+
+/// How often each was there.
+fn counted(calls: impl Iterator<Item = Named>) -> BTreeMap<Named, usize> {
+    let mut counts = BTreeMap::new();
+    calls.for_each(|call| *counts.entry(call).or_default() += 1);
+    counts
+}
+
+/// An absolute path by its text.
+fn absolute(base: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// Path argument `path` of a call that strace shows with `-y`, seen from the descriptor in `base`.
+fn path(args: &[String], path: Option<u8>, base: Option<u8>, cwd: &str) -> Option<String> {
+    let given = args[usize::from(path?)].trim_end_matches("...").strip_prefix('"')?.strip_suffix('"')?;
+    let base = base.map_or(Some(cwd), |at| args[usize::from(at)].split_once('<')?.1.strip_suffix('>'));
+    match (given, base) {
+        ("", _) => None,
+        (given, Some(base)) => Some(absolute(base, given)),
+        (given, None) => Some(given.to_owned()),
+    }
+}
+
+/// What strace sees of a command that works in `dir`.
+fn straced(work: &Path, dir: &Path, command: &[PathBuf]) -> BTreeMap<Named, usize> {
+    let rows: BTreeMap<&str, Row> = catalog::rows()
+        .into_iter()
+        .filter(|row| row.family == Family::Syscall && row.path.is_some())
+        .map(|row| (row.symbol, row))
+        .collect();
+    let (_, calls) = strace::run(&work.join("strace"), &["-y", "-e", "trace=%file"], command);
+    let unknown: BTreeSet<&str> =
+        calls.iter().map(|c| c.name.as_str()).filter(|name| !rows.contains_key(name)).collect();
+    assert!(unknown.is_subset(&["getcwd"].into()), "{unknown:?}");
+    let cwd = dir.to_str().unwrap();
+    // The first one is strace's own.
+    let calls = calls.iter().skip(1).filter_map(|c| Some((c, rows.get(c.name.as_str())?)));
+    let named = calls.map(|(c, row)| {
+        let paths = [path(&c.args, row.path, row.base, cwd), path(&c.args, row.path2, row.base2, cwd)];
+        (c.name.clone(), paths, c.error.clone().unwrap_or_default())
+    });
+    // Without a path it is about a descriptor.
+    counted(named.filter(|(_, paths, _)| paths[0].is_some()))
+}
+
+fn error(span: &Span) -> String {
+    if span.errno == 0 { String::new() } else { format!("{:?}", Errno::from_raw(span.errno.into())) }
+}
+
+/// What was recorded.
+fn recorded(data: &Data) -> BTreeMap<Named, usize> {
+    let names = |span: &Span| [span.path_id, span.path2_id].map(|id| id.map(|id| data.named[&id].clone()));
+    let names_paths: BTreeSet<&str> = catalog::rows()
+        .iter()
+        .filter(|row| row.family == Family::Syscall && row.path.is_some())
+        .map(|row| row.op)
+        .collect();
+    let calls = data.layer(Layer::Syscall).filter(|s| names_paths.contains(s.op));
+    let (calls, nameless): (Vec<_>, Vec<_>) = calls.partition(|s| s.path_id.is_some());
+    // The script opens an empty path once.
+    assert_eq!(nameless.iter().filter(|s| s.errno != 0).map(|s| s.op).collect::<Vec<_>>(), ["openat"]);
+    counted(calls.into_iter().map(|s| (s.op.to_owned(), names(s), error(s))))
+}
+
+/// The script that names paths, which works in this directory.
+fn script(dir: &Path) -> Vec<PathBuf> {
+    fs::create_dir(dir).unwrap();
+    [&[ways::python()][..], &["-I", "-B"].map(PathBuf::from), &[ways::script("paths.py"), dir.to_owned()]].concat()
+}
+
+#[test]
+fn calls_have_the_paths_that_strace_sees() {
+    let work = live::scratch();
+    let (first, second) = (work.path().join("first"), work.path().join("second"));
+    let data = live::trace(work.path(), &[], &script(&first)).data().lossless();
+    let theirs = straced(work.path(), &second, &script(&second));
+    // In a directory of another name.
+    let here = |path: &Option<String>| path.as_ref().map(|p| p.replacen("/second", "/first", 1));
+    let theirs: BTreeMap<Named, usize> =
+        theirs.into_iter().map(|((op, [a, b], e), n)| ((op, [here(&a), here(&b)], e), n)).collect();
+    let ours = recorded(&data);
+    let differ = |a: &BTreeMap<Named, usize>, b: &BTreeMap<Named, usize>| -> Vec<String> {
+        a.iter().filter(|(call, n)| b.get(*call) != Some(*n)).map(|(call, n)| format!("{n} {call:?}")).collect()
+    };
+    let (only_ours, only_theirs) = (differ(&ours, &theirs), differ(&theirs, &ours));
+    assert!(only_ours.is_empty() && only_theirs.is_empty(), "ours {only_ours:#?}\nstrace's {only_theirs:#?}");
+    // Neither may be empty, and errors and calls of all kinds are among them.
+    let has = |op: &str, error: &str| ours.keys().any(|(o, p, e)| o == op && e == error && p[0].is_some());
+    for (op, error) in [
+        ("openat", "ENOENT"),
+        ("openat", "EISDIR"),
+        ("openat", "EBADF"),
+        ("newfstatat", "ENOENT"),
+        ("newfstatat", "ENOTDIR"),
+        ("mkdir", ""),
+        ("mkdir", "EEXIST"),
+        ("rename", "ENOENT"),
+        ("unlink", "EISDIR"),
+        ("readlink", "EINVAL"),
+        ("execve", "ENOENT"),
+        ("execve", ""),
+    ] {
+        assert!(has(op, error), "{op} {error}");
+    }
+    assert!(ours.keys().any(|(op, [_, new], _)| op == "rename" && new.as_deref() == first.join("moved").to_str()));
+
+    // The report and the view name the directories, most failures first.
+    let sql = sql::query(
+        &work.path().join("run.iotrace"),
+        "SELECT directory, errno, calls FROM v_failed_lookups ORDER BY calls DESC, directory",
+    );
+    let failed = |directory: &str, errno: Errno| {
+        let paths = ours.iter().filter(|((_, _, e), _)| *e == format!("{errno:?}"));
+        let inside = |path: &String| Path::new(path).parent() == Some(Path::new(directory));
+        paths.filter(|((_, [path, _], _), _)| path.as_ref().is_some_and(inside)).map(|(_, n)| n).sum::<usize>()
+    };
+    let mut compared = 0;
+    for row in &sql {
+        let Some(directory) = row["directory"].as_str() else { continue };
+        let errno = Errno::from_raw(row["errno"].as_i64().unwrap() as i32);
+        assert_eq!(row["calls"], failed(directory, errno), "{directory} {errno:?}");
+        compared += 1;
+    }
+    assert!(compared > 5, "{sql:?}");
+    sql::compare(&work.path().join("run.iotrace"));
+}
+
+#[test]
+fn the_report_names_where_it_was_looked_in_vain() {
+    let work = live::scratch();
+    let missing = work.path().join("nowhere");
+    let script = format!("i=0; while [ $i -lt 40 ]; do test -e {}/$i || i=$((i+1)); done", missing.display());
+    let traced = live::trace(work.path(), &["--layers", "syscall"], &["sh", "-c", &script]);
+    let (report, data) = (&traced.report, traced.data().lossless());
+    let line = report.lines().find(|line| line.ends_with(missing.to_str().unwrap()));
+    let words: Vec<&str> = line.unwrap_or_else(|| panic!("{report}")).split_whitespace().collect();
+    assert_eq!(words[..3], ["ENOENT", "40", "40"], "{report}");
+    // Each path once, whatever was asked of it.
+    let paths: BTreeSet<&str> = data.named.values().map(String::as_str).collect();
+    assert_eq!(paths.len(), data.named.len());
+}
