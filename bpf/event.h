@@ -452,7 +452,7 @@ enum iot_place {
 	IOT_P_MAP_FULL,	 /* a table was full */
 	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
 	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
-	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal, /proc or /sys */
+	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal or device */
 	IOT_P_DETAIL,	 /* not in the sums' way: a call or request that was to be told besides */
 	IOT_P_END,	 /* in sums: a request whose end was not seen */
 	IOT_P_TAKEN,	 /* not a loss: what the first copy of a program missed, another one took (block.h) */

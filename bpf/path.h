@@ -3,19 +3,17 @@
 #ifndef IOT_PATH_H
 #define IOT_PATH_H
 
-#define IOT_PATH_PARTS	 64
-#define S_IFMT		 00170000
-#define S_IFDIR		 0040000
-#define S_IFBLK		 0060000
-#define S_IFREG		 0100000
-#define S_IFIFO		 0010000
-#define S_IFSOCK	 0140000
-#define PROC_SUPER_MAGIC 0x9fa0 /* include/uapi/linux/magic.h */
-#define SYSFS_MAGIC	 0x62656572
-#define OVERLAYFS_MAGIC	 0x794c7630
-#define BTRFS_MAGIC	 0x9123683e
-#define O_DIRECT	 00040000
-#define AT_FDCWD	 -100
+#define IOT_PATH_PARTS	64
+#define S_IFMT		00170000
+#define S_IFDIR		0040000
+#define S_IFBLK		0060000
+#define S_IFREG		0100000
+#define S_IFIFO		0010000
+#define S_IFSOCK	0140000
+#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
+#define BTRFS_MAGIC	0x9123683e
+#define O_DIRECT	00040000
+#define AT_FDCWD	-100
 
 struct iot_file_key {
 	u64 ino;
@@ -66,18 +64,14 @@ static __always_inline bool iot_streams(struct inode *inode)
 	return mode == S_IFSOCK || mode == S_IFIFO;
 }
 
-/* Regular files, directories and block devices outside /proc and /sys; the rest is counted and left out. */
+/* Regular files, directories and block devices; the rest is counted and left out. */
 static __always_inline bool iot_file_wanted(struct inode *inode)
 {
-	u16 mode = IOT_READ(inode, i_mode);
-	u64 magic = IOT_READ(inode, i_sb, s_magic);
+	u16 mode = IOT_READ(inode, i_mode) & S_IFMT;
 
-	mode &= S_IFMT;
 	if (iot_cfg.sockets && (mode == S_IFSOCK || mode == S_IFIFO))
 		return true;
-	if (mode != S_IFREG && mode != S_IFDIR && mode != S_IFBLK)
-		return false;
-	return magic != PROC_SUPER_MAGIC && magic != SYSFS_MAGIC;
+	return mode == S_IFREG || mode == S_IFDIR || mode == S_IFBLK;
 }
 
 /* btrfs, which may be a module: fs/btrfs/btrfs_inode.h, fs/btrfs/ctree.h. */

@@ -116,21 +116,6 @@ static __always_inline bool iot_without_path(struct iot_spec *s, struct iot_fram
 	return !user || (!bpf_probe_read_user(&first, sizeof(first), (void *)user) && !first);
 }
 
-/* Does the path of a call lead to /proc or /sys? */
-__noinline bool iot_path_unwanted(u64 user)
-{
-	char path[8] = {};
-
-	/* what is shorter than this ends before a page does, or is not looked at */
-	if (bpf_probe_read_user(path, 6, (void *)user))
-		return false;
-	if (path[0] != '/')
-		return false;
-	if (path[1] == 's')
-		return path[2] == 'y' && path[3] == 's' && path[4] == '/';
-	return path[1] == 'p' && path[2] == 'r' && path[3] == 'o' && path[4] == 'c' && path[5] == '/';
-}
-
 /* The call is not recorded, and gives its number back. */
 static __always_inline void iot_leave_out(struct iot_task *t)
 {
@@ -395,8 +380,6 @@ __noinline bool iot_about_what(struct iot_task *t, struct iot_spec *s, struct io
 		return false;
 	if (s->bits & IOT_S_FD_RET && ret >= 0 && !iot_opened(t, ret))
 		return false;
-	if (s->path[0] >= 0 && iot_path_unwanted(iot_arg(f, s->path[0])))
-		return false;
 	/* a 32-bit task has another struct stat */
 	if (iot_is_short(bpf_get_current_task_btf()))
 		fills = IOT_S_STATX;
@@ -415,7 +398,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	c = &t->made.call;
 	if (f->layout == IOT_L_LONG && !ret)
 		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
-	if ((s->bits & (IOT_S_FD_RET | IOT_S_STAT | IOT_S_STATX) || s->path[0] >= 0) && !iot_about_what(t, s, f, ret)) {
+	if (s->bits & (IOT_S_FD_RET | IOT_S_STAT | IOT_S_STATX) && !iot_about_what(t, s, f, ret)) {
 		iot_lost(IOT_P_EXCLUDED, s->layer);
 		iot_passes(t, f);
 		return 0;

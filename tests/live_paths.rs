@@ -4,6 +4,8 @@
 
 #[path = "common/live.rs"]
 mod live;
+#[path = "common/programs.rs"]
+mod programs;
 #[path = "common/sql.rs"]
 mod sql;
 #[path = "common/strace.rs"]
@@ -13,7 +15,7 @@ mod ways;
 
 use iotrace_bpf::catalog::{self, Family, Row};
 use iotrace_bpf::correlate::rows::Span;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::words::{Kind, Layer};
 use live::Data;
 use nix::errno::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,4 +174,44 @@ fn the_report_names_where_it_was_looked_in_vain() {
     // Each path once, whatever was asked of it.
     let paths: BTreeSet<&str> = data.named.values().map(String::as_str).collect();
     assert_eq!(paths.len(), data.named.len());
+}
+
+#[test]
+fn who_looks_at_proc_is_known() {
+    let work = live::scratch();
+    let phases = ["--phase", "look_by_stream", "--phase", "look_by_descriptor"];
+    let traced = live::trace(work.path(), &phases, &[programs::build("looks")]);
+    let data = &traced.data().lossless();
+    let said: Vec<i64> = traced.stdout.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [pid, streams, descriptors] = said[..] else { panic!("{}", traced.stdout) };
+
+    let named = |op: &'static str, path: &str| -> Vec<&Span> {
+        data.calls(op).filter(|s| s.path_id.is_some_and(|id| data.named[&id] == path)).collect()
+    };
+    let origin = |span: &Span| data.ancestors(span).find(|s| s.layer == Layer::App).map(|s| s.op);
+    let opens = named("openat", "/proc/self/maps");
+    // The C library may look as well, on behalf of nobody.
+    let by = |phase: &str| opens.iter().filter(|s| origin(s) == Some(phase)).count();
+    assert_eq!([by("look_by_stream"), by("look_by_descriptor")], [3, 2]);
+    let streams_of = named("fopen", "/proc/self/maps");
+    assert_eq!(streams_of.len(), 3);
+    for span in opens.iter().chain(&streams_of).filter(|s| origin(s).is_some()) {
+        let file = &data.files[&span.file_id.unwrap()];
+        let path = format!("/proc/{pid}/maps");
+        assert_eq!((file.path.as_deref(), file.role), (Some(path.as_str()), "proc"), "{span:?}");
+    }
+    // What was read is what the program counted, and is about that file.
+    let read = |layer: Layer, phase: &str| -> i64 {
+        let own = data.layer(layer).filter(|s| s.kind == Kind::Read && s.layer_top && origin(s) == Some(phase));
+        own.inspect(|s| assert!(data.path(s).unwrap().ends_with("maps"))).filter_map(|s| s.bytes).sum()
+    };
+    assert_eq!(read(Layer::Stdio, "look_by_stream"), streams);
+    assert_eq!(read(Layer::Syscall, "look_by_stream"), streams);
+    assert_eq!(read(Layer::Syscall, "look_by_descriptor"), descriptors);
+    assert!(streams > 0 && descriptors > 0);
+    // What is not there, as well.
+    let failed = |op: &'static str, path: &str| named(op, path).iter().map(|s| s.errno).collect::<Vec<_>>();
+    assert_eq!(failed("access", "/sys/kernel/no/such"), [Errno::ENOENT as i16]);
+    assert_eq!(failed("openat", "/proc/self/no/such"), [Errno::ENOENT as i16]);
+    assert_eq!(failed("fopen", "/proc/self/no/such"), [-1]);
 }

@@ -209,6 +209,22 @@ fn calls_have_the_paths_that_they_name_whatever_comes_of_them() {
 }
 
 #[test]
+fn what_a_library_asks_of_the_system_is_not_what_its_call_is_about() {
+    let mut run = Run::new();
+    run.file(1, 1, "/d/a");
+    run.file(1, 2, "/proc/100/maps");
+    let read = |seq: u32, ino: u64| Call { file: Some(key(ino)), ..call(0, seq, 1, u64::from(seq), u64::from(seq)) };
+    for (seq, ino) in [(3, 2), (4, 1), (5, 2)] {
+        run.call("fstat", read(seq, ino));
+    }
+    run.call("H5Fis_accessible", call(0, 2, 0, 2, 6));
+    run.call("fstat", read(11, 2));
+    run.call("H5Fis_accessible", call(0, 10, 0, 10, 12));
+    let rows = run.finish();
+    assert_eq!([2, 10].map(|seq| rows.span(0, seq).file_id), [Some(1), Some(2)]);
+}
+
+#[test]
 fn a_lost_call_in_the_middle_leaves_its_children_to_the_next_outer_one() {
     let mut run = Run::new();
     run.call("write", Call { got: Some(3), ..call(0, 3, 2, 30, 40) });

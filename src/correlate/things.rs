@@ -105,13 +105,18 @@ impl Seen<'_> {
 
     /// The one file that all system calls inside this call name. Communication is about none, though its library maps some
     /// to share memory.
-    fn file_below(&self) -> Option<i32> {
+    fn file_below(&self, files: &Files) -> Option<i32> {
         if self.row.layer == Layer::Mpi {
             return None;
         }
-        let mut files = self.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.file_id);
-        let Some(first) = files.next() else { return self.phase_file };
-        files.all(|f| f == first).then_some(first)
+        let below = || self.below.iter().filter(|n| n.span.layer == Layer::Syscall).filter_map(|n| n.span.file_id);
+        // What a library asks of the system besides is not what its call is about.
+        let besides = |file: &i32| files.role(*file) == "proc";
+        let mut first = below().find(|file| !besides(file));
+        let only = first.is_none();
+        first = first.or_else(|| below().next());
+        let Some(first) = first else { return self.phase_file };
+        below().all(|file| file == first || (!only && besides(&file))).then_some(first)
     }
 
     /// A handle of the call's own layer.
@@ -247,7 +252,7 @@ impl Things {
 
     fn named(&mut self, seen: &Seen, file: Option<i32>) -> Option<i32> {
         let path = seen.first_path();
-        let file = file.or_else(|| self.files.by_path(rooted(path.as_ref()?))).or_else(|| seen.file_below());
+        let file = file.or_else(|| self.files.by_path(rooted(path.as_ref()?))).or_else(|| seen.file_below(&self.files));
         if succeeded(seen.call) {
             match (seen.row.role, path) {
                 (Role::Unlink, Some(path)) => self.files.unlink(seen.end_ns, rooted(&path)),
@@ -313,7 +318,7 @@ impl Things {
         }
         let mut file = file.or_else(|| self.handles.file(handle?));
         if file.is_none() {
-            file = seen.file_below();
+            file = seen.file_below(&self.files);
         }
         if let (Some(handle), Some(file)) = (handle, file) {
             self.handles.learn(handle, file);
@@ -369,7 +374,7 @@ impl Things {
         let location = self.location(seen);
         let mut file = file.or_else(|| self.handles.file(location?));
         if file.is_none() {
-            file = if seen.row.object.is_some() { seen.file_below() } else { self.file_opened_below(seen) };
+            file = if seen.row.object.is_some() { seen.file_below(&self.files) } else { self.file_opened_below(seen) };
         }
         let mode = seen.call.len.filter(|_| seen.row.object.is_none());
         let id = self.of_below(seen, raw, |n| n.opened).unwrap_or_else(|| {

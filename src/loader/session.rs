@@ -736,7 +736,7 @@ impl<'obj> Session<'obj> {
     }
 
     /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose
-    /// (sockets, pipes, terminals, /proc, /sys) are among them, under the place [`EXCLUDED`].
+    /// (sockets, pipes, terminals, devices) are among them, under the place [`EXCLUDED`].
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
         if self.settles.is_some_and(|at| Instant::now() >= at) {
             self.settles = None;

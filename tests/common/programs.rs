@@ -109,6 +109,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("patterns", "patterns.c", Needs::Libc),
     ("paused", "paused.c", Needs::Libc),
     ("pending", "pending.c", Needs::Libc),
+    ("looks", "looks.c", Needs::Libc),
     ("phases", "phases.c", Needs::Libc),
     ("pnetcdf_lists", "pnetcdf_lists.c", Needs::Pnetcdf),
     ("pnetcdf_mix", "pnetcdf_mix.c", Needs::Pnetcdf),

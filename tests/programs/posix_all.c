@@ -195,9 +195,8 @@ static void names(void)
 	SYS(access, "no/such", R_OK);
 	SYS(faccessat, dir, "data", R_OK);
 	SYS(faccessat2, dir, "data", R_OK, 0);
-	/* left out */
-	access("/proc/self/maps", R_OK);
-	access("/sys/kernel", R_OK);
+	SYS(access, "/proc/self/maps", R_OK);
+	SYS(access, "/sys/kernel", R_OK);
 	SYS(close, dir);
 }
 

@@ -40,7 +40,7 @@ pub struct Header {
     /// Which were recorded one by one besides (`--detail`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Calls on sockets, pipes, terminals, `/proc` and `/sys`, which are left out on purpose.
+    /// Calls on sockets, pipes, terminals and devices, which are left out on purpose.
     pub excluded_calls: i64,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,

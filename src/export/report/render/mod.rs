@@ -143,7 +143,7 @@ impl Report {
         }
         if h.excluded_calls > 0 {
             line(format!(
-                "left out  {} on sockets, pipes, terminals, /proc, /sys (on purpose)",
+                "left out  {} on sockets, pipes, terminals, devices (on purpose)",
                 plural(h.excluded_calls as usize, "call", "calls")
             ));
         }
