@@ -22,6 +22,7 @@ enum iot_layout {
 	IOT_L_STRUCT,
 	IOT_L_LONG,
 	IOT_L_SHORT,
+	IOT_L_SIGNED1,
 };
 
 /* Is the current task, as bpf_get_current_task_btf gives it, in a call of 32 bits? */
@@ -80,6 +81,13 @@ static __noinline void iot_short_arguments(struct iot_frame *f, struct pt_regs *
 		break;
 	case IOT_L_PAIR3:
 		IOT_JOIN(f->a, 3);
+		break;
+	case IOT_L_LONG: /* the half above comes first */
+		f->a[1] = f->a[1] << 32 | f->a[2];
+		f->a[2] = f->a[4];
+		break;
+	case IOT_L_SIGNED1:
+		f->a[1] = (s64)(s32)f->a[1];
 		break;
 	case IOT_L_PAGES:
 		f->a[5] <<= IOT_PAGE_SHIFT;

@@ -466,8 +466,12 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		c->flags |= IOT_F_OFF;
 	if (iot_value_of(&s->handle, f, ret, &c->handle))
 		c->flags |= IOT_F_HANDLE;
-	if (c->status < 0)
+	if (c->status < 0) {
+		/* an argument is known of a call that failed, too */
+		if (s->layer == IOT_LAYER_SYSCALL && s->got.how == IOT_INT && iot_value_of(&s->got, f, ret, &c->got))
+			c->flags |= IOT_F_GOT;
 		return 0;
+	}
 	if (iot_nothing(s, ret)) {
 		if (!(c->flags & IOT_F_LEN && !c->len) && iot_stream_failed(c->handle)) {
 			c->status = -1;

@@ -67,6 +67,8 @@ fn span(number: usize, some: bool) -> Span {
         object_id: some.then_some(2),
         path_id: some.then_some(3),
         path2_id: some.then_some(4),
+        cmd: some.then_some("F_SETLKW"),
+        arg: some.then_some(i64::MIN),
         offset: some.then_some(i64::MAX),
         bytes: some.then_some(0),
         req_bytes: some.then_some(4096),

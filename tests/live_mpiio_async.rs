@@ -77,6 +77,15 @@ fn check(name: &str, rank: usize, truth: &Value, data: &Data) {
         *seen.entry(span.op).or_default() += 1;
     }
     assert_eq!(seen, told.collect(), "rank {rank}, {name}");
+    // The program tests until what it tests is complete, once in each way.
+    for op in ["MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"] {
+        let mut tests: Vec<&Span> = data.calls(op).filter(own).filter(|s| s.layer == Layer::Mpiio).collect();
+        tests.sort_by_key(|s| s.start_ns);
+        let outcomes: Vec<_> = tests.iter().map(|s| s.arg).collect();
+        let (last, before) = outcomes.split_last().unwrap();
+        assert_eq!(*last, Some(1), "{op}, rank {rank}, {name}");
+        assert!(before.iter().all(|found| *found == Some(0)), "{op}, rank {rank}, {name}: {outcomes:?}");
+    }
 }
 
 #[test]

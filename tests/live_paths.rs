@@ -215,3 +215,106 @@ fn who_looks_at_proc_is_known() {
     assert_eq!(failed("openat", "/proc/self/no/such"), [Errno::ENOENT as i16]);
     assert_eq!(failed("fopen", "/proc/self/no/such"), [-1]);
 }
+
+/// Which variant of a call, the number that it was given, and its error.
+type Asked = (String, Option<String>, Option<i64>, String);
+
+/// What strace shows of flags, as a number.
+fn flags(text: &str) -> Option<i64> {
+    let bit = |name: &str| match name {
+        "O_RDONLY" => Some(0),
+        "FD_CLOEXEC" => Some(1),
+        "O_APPEND" => Some(0o2000),
+        "O_NONBLOCK" => Some(0o4000),
+        number => number.parse().ok(),
+    };
+    text.split('|').map(bit).sum()
+}
+
+#[test]
+fn calls_keep_what_they_were_asked_for() {
+    let work = live::scratch();
+    let file = work.path().join("asked");
+    let command: Vec<PathBuf> =
+        [&[ways::python()][..], &["-I", "-S", "-B"].map(PathBuf::from), &[ways::script("asked.py"), file.clone()]]
+            .concat();
+    let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
+    let (_, calls) =
+        strace::run(&work.path().join("strace"), &["-y", "-e", "trace=fcntl,lseek,dup,dup2,dup3"], &command);
+    // Standard streams are others there.
+    let standard = |fd: i64| (0..3).contains(&fd);
+    let mut theirs: BTreeMap<Asked, usize> = BTreeMap::new();
+    for call in calls.iter().filter(|c| !standard(c.args[0].split('<').next().unwrap().parse().unwrap())) {
+        let named = |word: &String| Some(word.clone()).filter(|word| !word.starts_with("0x"));
+        let (cmd, arg) = match call.name.as_str() {
+            "fcntl" => {
+                let cmd = named(&call.args[1]);
+                // Python passes an argument to commands that have none, too.
+                let takes = call.args.get(2).filter(|_| cmd.as_ref().is_some_and(|c| !c.starts_with("F_GET")));
+                (cmd, takes.and_then(|text| flags(text)).map(|n| i64::from(n as i32)))
+            }
+            "lseek" => (named(&call.args[2]), call.args[1].parse().ok()),
+            _ => (None, call.args[0].split('<').next().unwrap().parse().ok()),
+        };
+        let key = (call.name.clone(), cmd, arg, call.error.clone().unwrap_or_default());
+        *theirs.entry(key).or_default() += 1;
+    }
+    let mut ours: BTreeMap<Asked, usize> = BTreeMap::new();
+    let on_standard = |s: &Span| s.handle_id.is_some_and(|id| standard(data.handles[&id].raw));
+    let asked = data.spans.iter().filter(|s| ["fcntl", "lseek", "dup", "dup2", "dup3"].contains(&s.op));
+    for span in asked.filter(|s| !on_standard(s)) {
+        assert_eq!((span.bytes, span.req_bytes), (None, None), "{span:?}");
+        *ours.entry((span.op.to_owned(), span.cmd.map(str::to_owned), span.arg, error(span))).or_default() += 1;
+    }
+    assert_eq!(ours, theirs);
+    let waits = ours.iter().filter(|((_, cmd, ..), _)| cmd.as_deref() == Some("F_SETLKW")).map(|(_, n)| n);
+    assert_eq!(waits.sum::<usize>(), 4);
+
+    // Each descriptor leads to the one that it was made of, and is open as that one.
+    let raw = |fd: i64| data.handles.values().find(|h| h.raw == fd).unwrap_or_else(|| panic!("descriptor {fd}"));
+    let from = |fd: i64| &data.handles[&raw(fd).parent_handle_id.unwrap()];
+    assert_eq!(from(301).raw, 300);
+    for fd in [100, 200, 300, 301] {
+        assert_eq!((from(fd).file_id, from(fd).mode), (raw(fd).file_id, raw(fd).mode), "descriptor {fd}");
+        assert_eq!(data.files[&raw(fd).file_id.unwrap()].path.as_deref(), file.to_str());
+    }
+    assert_eq!([from(100).handle_id, from(200).handle_id], [from(300).handle_id; 2]);
+}
+
+#[test]
+fn descriptors_that_were_there_before_say_how_they_are_open() {
+    let work = live::scratch();
+    let (dir, file) = (work.path(), work.path().join("open"));
+    let script = format!(
+        "import os, time
+fds = [os.open({file:?}, os.O_CREAT | flags) for flags in (os.O_RDWR | os.O_APPEND, os.O_RDONLY, os.O_WRONLY | os.O_SYNC)]
+os.set_inheritable(fds[0], True)
+open({pid:?}, 'w').write(str(os.getpid())); os.rename({pid:?}, {ready:?})
+while not os.path.exists({go:?}): time.sleep(0.01)
+for fd in fds: os.fsync(fd)",
+        file = file.to_str().unwrap(),
+        pid = dir.join("new").to_str().unwrap(),
+        ready = dir.join("pid").to_str().unwrap(),
+        go = dir.join("go").to_str().unwrap(),
+    );
+    let mut program = std::process::Command::new(ways::python());
+    let mut running = live::Running::spawn(program.args(["-I", "-S", "-B", "-c", &script]));
+    let pid = ways::waits(dir);
+    let attached = ways::Attached::to(dir, &["--layers", "syscall"], pid);
+    let mut truth: BTreeMap<i64, i32> = BTreeMap::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
+        if fs::read_link(entry.path()).is_ok_and(|to| to == file) {
+            let fd = entry.file_name().into_string().unwrap();
+            let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap();
+            let told = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+            truth.insert(fd.parse().unwrap(), i32::from_str_radix(told, 8).unwrap() & !nix::libc::O_CLOEXEC);
+        }
+    }
+    ways::go(dir);
+    assert!(running.wait().success());
+    let data = attached.data();
+    let synced = data.calls("fsync").filter_map(|s| data.handles.get(&s.handle_id?));
+    let modes: BTreeMap<i64, i32> = synced.map(|h| (h.raw, h.mode.unwrap())).collect();
+    assert_eq!((modes.len(), &modes), (3, &truth));
+    assert!(modes.values().any(|mode| mode & nix::libc::O_APPEND != 0));
+}

@@ -185,6 +185,8 @@ fn programs_of_32_bits_are_recorded_like_others() {
     assert_eq!(on("pwrite64"), [at(far + 4096, 100, 100)]);
     assert_eq!(on("pread64"), [at(far + 4096, 200, 100)]);
     assert_eq!(on("lseek"), [(Some(far + 50), None, None)]);
+    let asked: Vec<_> = data.calls("lseek").map(|s| (s.cmd, s.arg)).collect();
+    assert_eq!(asked, [(Some("SEEK_SET"), Some(far + 50))]);
     assert_eq!(on("writev"), [at(far + 50, 1500, 1500)]);
     assert_eq!(on("preadv"), [at(far + 50, 1500, 1500)]);
     let said = |offset: i64, asked: Option<i64>| (Some(offset), asked, None);

@@ -652,6 +652,20 @@ pub enum Async {
     Return,
 }
 
+/// What a call was given that is neither place nor size: the columns `cmd` and `arg` say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Argument {
+    Nothing,
+    /// `len` is a command of `fcntl`, and above it the low half of its argument.
+    Command,
+    /// `len` is the offset that was asked for, `got` what it counts from.
+    Seek,
+    /// `off` is the descriptor that another one is made of.
+    Descriptor,
+    /// `off` is what was found: whether requests are complete, or how many.
+    Outcome,
+}
+
 /// Where the structs in words 2, one for each request in words 0, say what an operation moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
@@ -750,6 +764,7 @@ pub struct Row {
     /// It moves data from one file to another. Behind the row of a call are that of one which takes from a file, and gives to
     /// none that is recorded, and the half that reads.
     pub copies: Copies,
+    pub argument: Argument,
     /// Its path is told when it enters: it changes what that is seen from, or does not return to the memory that it is in.
     pub early: bool,
     /// Only with `--sockets`.
@@ -822,6 +837,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         otherwise: false,
         mapped: false,
         copies: Copies::Nothing,
+        argument: Argument::Nothing,
         early: false,
         sockets: false,
         jumps: false,
@@ -1004,6 +1020,10 @@ impl Row {
     }
     const fn secondary(mut self) -> Self {
         self.secondary = true;
+        self
+    }
+    const fn argument(mut self, what: Argument) -> Self {
+        self.argument = what;
         self
     }
     const fn early(mut self) -> Self {

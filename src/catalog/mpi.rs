@@ -1,6 +1,6 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
-use super::{Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
+use super::{Argument, Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.
@@ -280,16 +280,22 @@ impl Abi {
             row.statuses(2, Words::structs(2, When::Return, arg, Count::Arg(0), bytes), layout)
         };
         let some = |symbol| list(symbol).words(1, array(1, When::Return)).asynchronous(Async::Test);
+        // Whether they are complete, or how many, is in the `int` that an argument points at.
+        let found = |row: Row, arg| row.off(Src::OutInt(arg)).argument(Argument::Outcome);
         [
             wait("MPI_Wait").handle(self.inout(0)).len(self.status(1)).asynchronous(Async::Wait),
             all(list("MPI_Waitall").asynchronous(Async::Wait), 2),
             some("MPI_Waitany").len(self.status(3)),
             some("MPI_Waitsome").len(self.status(4)),
-            wait("MPI_Test").handle(self.inout(0)).got(self.out(0)).len(self.status(2)).asynchronous(Async::Test),
-            all(some("MPI_Testall"), 3),
-            some("MPI_Testany").len(self.status(4)),
-            some("MPI_Testsome").len(self.status(4)),
-            wait("MPI_Request_get_status").handle(self.handle(0)).asynchronous(Async::Ask),
+            found(wait("MPI_Test"), 1)
+                .handle(self.inout(0))
+                .got(self.out(0))
+                .len(self.status(2))
+                .asynchronous(Async::Test),
+            all(found(some("MPI_Testall"), 2), 3),
+            found(some("MPI_Testany"), 3).len(self.status(4)),
+            found(some("MPI_Testsome"), 2).len(self.status(4)),
+            found(wait("MPI_Request_get_status"), 1).handle(self.handle(0)).asynchronous(Async::Ask),
             wait("MPI_Cancel").handle(self.inout(0)).asynchronous(Async::Ask),
             wait("MPI_Request_free").handle(self.inout(0)).asynchronous(Async::Free),
         ]

@@ -19,10 +19,12 @@ pub enum Layout {
     Pages,
     /// The one argument of the old `mmap` points at them.
     Struct,
-    /// `_llseek` returns the position through a pointer.
+    /// `_llseek` has its offset in arguments 1 and 2, the high half first, and returns the position through a pointer.
     Long,
     /// The offset that argument 2 points at has 32 bits.
     Short,
+    /// Argument 1 is a signed number of 32 bits.
+    SignedAt1,
 }
 
 /// By the name in the output; x32 tasks have the same numbers, except those of [`X32`].
@@ -174,7 +176,7 @@ pub(super) const I386: &[(&str, u32, Layout)] = &[
     ("stat", 106, Layout::Same),
     ("fstat", 108, Layout::Same),
     ("lstat", 107, Layout::Same),
-    ("lseek", 19, Layout::Same),
+    ("lseek", 19, Layout::SignedAt1),
     ("mmap", 90, Layout::Struct),
     ("munmap", 91, Layout::Same),
     ("pread64", 180, Layout::PairAt3),

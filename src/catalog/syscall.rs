@@ -1,7 +1,7 @@
 //! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use super::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pos, Ret};
-use super::{Copies, Family, Role, Row, row};
+use super::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
+use super::{Argument, Copies, Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
 const fn sys(symbol: &'static str, kind: Kind) -> Row {
@@ -38,7 +38,11 @@ const fn opens(row: Row) -> Row {
 }
 /// A call that makes another descriptor of a file, its result.
 const fn dups(symbol: &'static str) -> Row {
-    fd(symbol, Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).got(Cloexec)
+    fd(symbol, Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).got(Cloexec).argument(Argument::Descriptor)
+}
+/// `int fcntl(fd, cmd, arg)`
+const fn command(row: Row) -> Row {
+    row.op("fcntl").len(Pair(1, 2)).argument(Argument::Command)
 }
 /// A call on a mapping: the kernel side puts the offset in the file in place of the address.
 const fn mapping(symbol: &'static str, kind: Kind) -> Row {
@@ -107,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
     fd("recvfrom", Kind::Read).len(Arg(2)).got(Ret).sockets(),
     fd("sendmsg", Kind::Write).len(Message(1)).got(Ret).sockets(),
     fd("recvmsg", Kind::Read).len(Message(1)).got(Ret).sockets(),
-    fd("lseek", Kind::Seek).off(Ret),
+    fd("lseek", Kind::Seek).off(Ret).len(Arg(1)).got(Int(2)).argument(Argument::Seek),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),
     fd("syncfs", Kind::Sync),
@@ -191,9 +195,9 @@ pub(super) const ROWS: &[Row] = &[
     dups("dup"),
     dups("dup2"),
     dups("dup3"),
-    dups("fcntl").only(1, F_DUPFD, F_DUPFD_CLOEXEC).otherwise(),
-    fd("fcntl F_SETFD", Kind::Other).op("fcntl").role(Role::Inherit).got(Cloexec).only(1, F_SETFD, F_SETFD).otherwise(),
-    fd("fcntl on locks and flags", Kind::Other).op("fcntl"),
+    command(dups("fcntl")).only(1, F_DUPFD, F_DUPFD_CLOEXEC).otherwise(),
+    command(fd("fcntl F_SETFD", Kind::Other)).role(Role::Inherit).got(Cloexec).only(1, F_SETFD, F_SETFD).otherwise(),
+    command(fd("fcntl on locks and flags", Kind::Other)),
     submits("io_setup", Kind::Other),
     submits("io_destroy", Kind::Other),
     submits("io_submit", Kind::Other),

@@ -2,7 +2,7 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{Async, Copies, Fails, Family, Hints, Role, Row, Src};
+use crate::catalog::{Argument, Async, Copies, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
 use crate::words::{Kind, Layer, flag};
 
@@ -12,6 +12,8 @@ pub struct Facts {
     pub offset: Option<i64>,
     pub bytes: Option<i64>,
     pub req_bytes: Option<i64>,
+    pub cmd: Option<&'static str>,
+    pub arg: Option<i64>,
     pub ret: Option<i64>,
     pub errno: i16,
     pub flags: i32,
@@ -25,19 +27,22 @@ pub fn succeeded(call: &Call) -> bool {
 pub fn facts(row: &Row, call: &Call) -> Facts {
     let plain = matches!(row.role, Role::Use | Role::None);
     let ok = succeeded(call);
-    let len = call.len.map(count);
+    let (cmd, arg) = argument(row, call);
+    let seeks = row.argument == Argument::Seek;
+    let len = call.len.map(count).filter(|_| !seeks && row.argument != Argument::Command);
     let asynchronous = row.asynchronous != Async::No;
     // What an operation moves is told when it is complete; what waits for it moves nothing itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     // Where a stream stood is no number of bytes.
     let counts = row.hints != Hints::Len && row.len != Src::StreamPos;
     let len = len.filter(|_| (submits || !asynchronous) && counts);
-    let told = call.got.map(count).filter(|_| ok && plain);
+    let told = call.got.map(count).filter(|_| ok && plain && !seeks);
     let got = told.filter(|_| !asynchronous);
     // What is said of shapes and variables is no offset and no number of bytes.
     let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
     let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
     let off = call.off.filter(|_| plain && !says && !matches!(row.hints, Hints::Off | Hints::Dup));
+    let off = off.filter(|_| row.argument != Argument::Outcome);
     let bytes = match got.filter(|_| !says) {
         _ if moves => len.filter(|_| ok),
         // MPI has no short write without an error.
@@ -50,6 +55,8 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
         bytes,
         // A copy asks for as much as there is: `cp` says 2^63 bytes.
         req_bytes: if row.copies == Copies::Nothing { len.filter(|_| plain && (moves || !says)) } else { bytes },
+        cmd,
+        arg,
         ret: result(row, call, if row.got == Src::Ret { told } else { got }),
         errno: errno(row, call),
         flags: row.flags
@@ -96,6 +103,72 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     told.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
 }
 
+/// What a call was given, or found: its variant by name, and a number.
+fn argument(row: &Row, call: &Call) -> (Option<&'static str>, Option<i64>) {
+    match row.argument {
+        Argument::Nothing => (None, None),
+        Argument::Command => {
+            let Some(len) = call.len else { return (None, None) };
+            let (number, value) = (len as u32, (len >> 32) as i32);
+            let known = COMMANDS.iter().find(|(n, ..)| *n == number);
+            (known.map(|(_, name, _)| *name), known.filter(|(.., takes)| *takes).map(|_| i64::from(value)))
+        }
+        Argument::Seek => {
+            let whence = call.got.and_then(|n| WHENCE.get(usize::try_from(n).ok()?).copied());
+            (whence, call.len.map(|offset| offset as i64))
+        }
+        Argument::Descriptor => (None, call.off.map(|old| i64::from(old as i32))),
+        Argument::Outcome => (None, call.off.filter(|_| succeeded(call)).map(|found| found as i64)),
+    }
+}
+
+/// What `lseek` counts from: include/uapi/linux/fs.h.
+const WHENCE: [&str; 5] = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
+
+/// Commands of `fcntl`, and whether the argument is a number: include/uapi/asm-generic/fcntl.h,
+/// include/uapi/linux/fcntl.h.
+const COMMANDS: [(u32, &str, bool); 38] = [
+    (0, "F_DUPFD", true),
+    (1, "F_GETFD", false),
+    (2, "F_SETFD", true),
+    (3, "F_GETFL", false),
+    (4, "F_SETFL", true),
+    (5, "F_GETLK", false),
+    (6, "F_SETLK", false),
+    (7, "F_SETLKW", false),
+    (8, "F_SETOWN", true),
+    (9, "F_GETOWN", false),
+    (10, "F_SETSIG", true),
+    (11, "F_GETSIG", false),
+    (15, "F_SETOWN_EX", false),
+    (16, "F_GETOWN_EX", false),
+    (17, "F_GETOWNER_UIDS", false),
+    (36, "F_OFD_GETLK", false),
+    (37, "F_OFD_SETLK", false),
+    (38, "F_OFD_SETLKW", false),
+    (1024, "F_SETLEASE", true),
+    (1025, "F_GETLEASE", false),
+    (1026, "F_NOTIFY", true),
+    (1027, "F_DUPFD_QUERY", true),
+    (1028, "F_CREATED_QUERY", false),
+    (1029, "F_CANCELLK", false),
+    (1030, "F_DUPFD_CLOEXEC", true),
+    (1031, "F_SETPIPE_SZ", true),
+    (1032, "F_GETPIPE_SZ", false),
+    (1033, "F_ADD_SEALS", true),
+    (1034, "F_GET_SEALS", false),
+    (1035, "F_GET_RW_HINT", false),
+    (1036, "F_SET_RW_HINT", false),
+    (1037, "F_GET_FILE_RW_HINT", false),
+    (1038, "F_SET_FILE_RW_HINT", false),
+    (1039, "F_GETDELEG", false),
+    (1040, "F_SETDELEG", false),
+    // With the larger `struct flock64`, of 32-bit programs.
+    (12, "F_GETLK", false),
+    (13, "F_SETLK", false),
+    (14, "F_SETLKW", false),
+];
+
 /// The code that a call returned: positive ones come marked as failures (`iot_status` of `bpf/call.h`).
 pub fn code(row: &Row, status: i32) -> i32 {
     const MARK: i32 = i32::MIN;
@@ -135,7 +208,16 @@ mod tests {
         let flags = flag::DIRECT;
         assert_eq!(
             got,
-            Facts { offset: Some(7), bytes: Some(40), req_bytes: Some(100), ret: Some(40), errno: 0, flags }
+            Facts {
+                offset: Some(7),
+                bytes: Some(40),
+                req_bytes: Some(100),
+                cmd: None,
+                arg: None,
+                ret: Some(40),
+                errno: 0,
+                flags
+            }
         );
     }
 
@@ -181,6 +263,31 @@ mod tests {
         };
         assert_eq!(seek(0, 4096), (Some(4096), Some(4096), 0));
         assert_eq!(seek(-9, -9), (None, Some(-9), 9));
+    }
+
+    #[test]
+    fn what_a_call_was_given_is_no_size() {
+        let of = |symbol: &str, call: Call| {
+            let f = of(symbol, call);
+            (f.cmd, f.arg, f.ret, f.bytes, f.req_bytes)
+        };
+        // Also where it failed.
+        let seek = |status: i32| Call {
+            status,
+            off: Some(90),
+            len: Some(-10_i64 as u64),
+            got: Some(2),
+            ..call(0, 1, 0, 0, 1)
+        };
+        assert_eq!(of("lseek", seek(0)), (Some("SEEK_END"), Some(-10), Some(90), None, None));
+        assert_eq!(of("lseek", seek(-22)), (Some("SEEK_END"), Some(-10), Some(-22), None, None));
+        let command = |number: u64, value: u64| Call { len: Some(number | value << 32), ..call(0, 1, 0, 0, 1) };
+        let other = "fcntl on locks and flags";
+        assert_eq!(of(other, command(7, 0xffff_1234)), (Some("F_SETLKW"), None, Some(0), None, None));
+        assert_eq!(of(other, command(4, 0o2000)), (Some("F_SETFL"), Some(0o2000), Some(0), None, None));
+        assert_eq!(of(other, command(4000, 1)), (None, None, Some(0), None, None));
+        let dup = Call { off: Some(5), handle: Some(9), ..call(0, 1, 0, 0, 1) };
+        assert_eq!(of("dup", dup), (None, Some(5), Some(9), None, None));
     }
 
     #[test]

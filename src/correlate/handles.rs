@@ -24,6 +24,8 @@ struct HandleState {
     known_from: i64,
     before: Option<i32>,
     queued: bool,
+    /// Its parent is only what it is another name of.
+    copied: bool,
 }
 
 /// A handle to be made.
@@ -130,6 +132,7 @@ impl Handles {
             known_from: new.known_from,
             before,
             queued: true,
+            copied: false,
         };
         self.all.insert(id, state);
         self.changed.push(id);
@@ -202,11 +205,17 @@ impl Handles {
         }
     }
 
-    /// Gives a handle a parent, unless it has one.
+    /// Gives a handle a parent, unless it has one already, which it is not only a copy of.
     pub fn adopt(&mut self, child: i32, parent: i32) {
-        if child != parent && self.row(child).is_some_and(|h| h.parent_handle_id.is_none()) {
-            self.change(child, |h| h.row.parent_handle_id = Some(parent));
+        let has_none = |h: &HandleState| h.copied || h.row.parent_handle_id.is_none();
+        if child != parent && self.all.get(&child).is_some_and(has_none) {
+            self.change(child, |h| (h.row.parent_handle_id, h.copied) = (Some(parent), false));
         }
+    }
+
+    /// A handle is another name of one: that is its parent, unless it gets one that it belongs to.
+    pub fn copied(&mut self, child: i32, from: i32) {
+        self.change(child, |h| (h.row.parent_handle_id, h.copied) = (Some(from), true));
     }
 
     pub fn set_object(&mut self, id: i32, object: i32) {

@@ -407,9 +407,9 @@ impl Correlator {
             Event::File { key, seen, .. } => {
                 self.things.files.seen(t_ns, key, &seen);
             }
-            Event::Preopened { process, fd, key, seen, .. } => {
+            Event::Preopened { process, fd, flags, key, seen, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, Owner::Process(process), pid, fd, (key, &seen));
+                self.things.preopened(t_ns, (Owner::Process(process), pid), (fd, flags), (key, &seen));
             }
             Event::Stream { thread, stream, fd, key, .. } => {
                 let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
@@ -642,6 +642,8 @@ impl Correlator {
             object_id: found.object,
             path_id: found.paths[0],
             path2_id: found.paths[1],
+            cmd: facts.cmd,
+            arg: facts.arg,
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,
@@ -895,6 +897,8 @@ impl Correlator {
             object_id: found.object,
             path_id: None,
             path2_id: None,
+            cmd: None,
+            arg: None,
             offset: facts.offset,
             bytes: facts.bytes,
             req_bytes: facts.req_bytes,

@@ -88,6 +88,8 @@ impl Span {
             object_id: None,
             path_id: None,
             path2_id: None,
+            cmd: None,
+            arg: None,
             offset: None,
             bytes: None,
             req_bytes: None,

@@ -48,6 +48,10 @@ pub struct Span {
     /// The path that it names, and the second one of those that name two.
     pub path_id: Option<i32>,
     pub path2_id: Option<i32>,
+    /// Which variant of the function it is: the command of `fcntl`, what `lseek` counts from.
+    pub cmd: Option<&'static str>,
+    /// A number that it was given, or found; see docs/schema.md.
+    pub arg: Option<i64>,
     pub offset: Option<i64>,
     /// Bytes moved.
     pub bytes: Option<i64>,

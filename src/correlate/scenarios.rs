@@ -209,6 +209,20 @@ fn calls_have_the_paths_that_they_name_whatever_comes_of_them() {
 }
 
 #[test]
+fn a_descriptor_belongs_to_what_it_was_made_of_until_a_stream_is_on_it() {
+    let mut run = Run::new();
+    run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
+    run.call("dup", Call { handle: Some(6), off: Some(3), file: Some(key(1)), ..call(0, 2, 0, 3, 4) });
+    run.call("dup3", Call { handle: Some(7), off: Some(6), file: Some(key(1)), ..call(0, 3, 0, 5, 6) });
+    run.call("fdopen", Call { handle: Some(0xbeef), off: Some(7), ..call(0, 4, 0, 7, 8) });
+    let rows = run.finish();
+    let [first, second, third, stream] = [1, 2, 3, 4].map(|seq| rows.span(0, seq).handle_id.expect("a handle"));
+    let parent = |id: i32| rows.handle(id).parent_handle_id;
+    assert_eq!([first, second, third].map(parent), [None, Some(first), Some(stream)]);
+    assert_eq!(rows.span(0, 3).arg, Some(6));
+}
+
+#[test]
 fn what_a_library_asks_of_the_system_is_not_what_its_call_is_about() {
     let mut run = Run::new();
     run.file(1, 1, "/d/a");

@@ -489,6 +489,9 @@ impl Things {
         let mode = source.and_then(|id| self.handles.row(id)?.mode);
         let close_on_exec = seen.close_on_exec();
         let id = self.handles.make(New { mode, close_on_exec, file, ..seen.newly(raw) });
+        if let Some(source) = source {
+            self.handles.copied(id, source);
+        }
         Found { file, handle: Some(id), opened: true, ..Found::default() }
     }
 
@@ -542,8 +545,14 @@ impl Things {
         self.files.finish(out);
     }
 
-    /// A descriptor found open at attach.
-    pub fn preopened(&mut self, t_ns: i64, owner: Owner, pid: i32, fd: u32, (key, seen): (FileKey, &Sighting)) {
+    /// A descriptor found open at attach, with the flags that it was opened with.
+    pub fn preopened(
+        &mut self,
+        t_ns: i64,
+        (owner, pid): (Owner, i32),
+        (fd, flags): (u32, Option<u32>),
+        (key, seen): (FileKey, &Sighting),
+    ) {
         let id = self.files.seen(t_ns, key, seen);
         if fd <= 2 {
             self.files.is_stdio(id);
@@ -554,9 +563,9 @@ impl Things {
                 owner,
                 pid,
                 name,
-                mode: None,
+                mode: flags.map(|flags| (flags & !(O_CLOEXEC as u32)) as i32),
                 comm_size: None,
-                close_on_exec: false,
+                close_on_exec: flags.is_some_and(|flags| u64::from(flags) & O_CLOEXEC != 0),
                 file: Some(id),
                 span: None,
                 start_ns: t_ns,

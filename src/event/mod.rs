@@ -373,8 +373,8 @@ pub enum Event {
     Belongs { time: u64, process: u32, uid: u32, user: Option<String>, cgroup: Option<Cgroup> },
     /// A target ended. `status` is the kernel's wait status.
     Exit { time: u64, process: u32, status: u32 },
-    /// A file that was open before tracing began (found at attach).
-    Preopened { time: u64, process: u32, fd: u32, key: FileKey, seen: Sighting },
+    /// A file that was open before tracing began (found at attach), and how it was opened.
+    Preopened { time: u64, process: u32, fd: u32, flags: Option<u32>, key: FileKey, seen: Sighting },
     /// A thread uses a C stream (`FILE*`), which is on this descriptor.
     Stream { time: u64, thread: u32, stream: u64, fd: u32, key: FileKey },
     /// A bio went to the device.

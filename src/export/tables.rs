@@ -33,6 +33,8 @@ table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     object_id: Option<i32> => Plain,
     path_id: Option<i32> => Plain,
     path2_id: Option<i32> => Plain,
+    cmd: Option<&'static str> => Dict,
+    arg: Option<i64> => Plain,
     offset: Option<i64> => Plain,
     bytes: Option<i64> => Dict,
     req_bytes: Option<i64> => Plain,

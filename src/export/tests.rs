@@ -68,6 +68,8 @@ pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         object_id: None,
         path_id: None,
         path2_id: None,
+        cmd: None,
+        arg: None,
         offset: None,
         bytes: None,
         req_bytes: None,

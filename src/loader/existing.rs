@@ -196,20 +196,22 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     let (own, theirs) = (known("self"), known(&pid.to_string()));
     let files = fds.filter_map(|entry| {
         let (fd, key, link, mut seen) = open_file(&entry.path())?;
-        seen.mount = mount_of(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or(0);
+        let told = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+        seen.mount = mount_in(&told).unwrap_or(0);
         seen.fs_dev = theirs.iter().find(|m| m.mount_id == seen.mount).map_or(key.dev, |m| m.dev);
         seen.root = root;
         seen.path = below(&above, &link);
         // Paths in mountinfo are those that the process sees; of what its root directory hides the tracer's own tell.
         let link = link.as_os_str().as_bytes();
         seen.inside = inside(&theirs, seen.mount, &seen.path).or_else(|| inside(&own, seen.mount, link));
-        Some((fd, key, seen))
+        Some((fd, flags_in(&told), key, seen))
     });
     let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
     let time = time.unwrap_or_else(now);
     let mut events = vec![Event::Exec { time, process, program: 0, exe, args, env }];
-    events.extend(files.into_iter().map(|(fd, key, seen)| Event::Preopened { time, process, fd, key, seen }));
+    let open = |(fd, flags, key, seen)| Event::Preopened { time, process, fd, flags, key, seen };
+    events.extend(files.into_iter().map(open));
     events
 }
 
@@ -225,13 +227,18 @@ pub fn ended(pid: u32) -> bool {
 fn root(pid: u32) -> Option<(u64, PathBuf)> {
     let link = PathBuf::from(format!("/proc/{pid}/root"));
     let dir = fs::OpenOptions::new().read(true).custom_flags_path().open(&link).ok()?;
-    let mount = mount_of(&format!("/proc/self/fdinfo/{}", dir.as_raw_fd()))?;
+    let mount = mount_in(&fs::read_to_string(format!("/proc/self/fdinfo/{}", dir.as_raw_fd())).ok()?)?;
     Some((u64::from(mount as u32) << 32 ^ fstat(&dir).ok()?.st_ino, fs::read_link(link).ok()?))
 }
 
-/// The number of the mount that a descriptor was opened through.
-fn mount_of(fdinfo: &str) -> Option<i32> {
-    fs::read_to_string(fdinfo).ok()?.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+/// The number of the mount that a descriptor was opened through, as its `fdinfo` says.
+fn mount_in(fdinfo: &str) -> Option<i32> {
+    fdinfo.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+/// Access mode and flags of a descriptor, with `O_CLOEXEC`, which are in octal there (`proc_pid_fdinfo(5)`).
+fn flags_in(fdinfo: &str) -> Option<u32> {
+    u32::from_str_radix(fdinfo.lines().find_map(|l| l.strip_prefix("flags:"))?.trim(), 8).ok()
 }
 
 /// A path as a process with that root directory sees it.
@@ -298,6 +305,13 @@ mod tests {
         }
         let zombie = fs::read(format!("/proc/{}/stat", child.id())).unwrap();
         assert!(maps::stat(&zombie).unwrap().exiting && child.wait().unwrap().success() && ended(child.id()));
+    }
+
+    #[test]
+    fn how_a_file_is_open_is_read() {
+        let text = "pos:\t0\nflags:\t02102001\nmnt_id:\t29\nino:\t7\n";
+        assert_eq!((flags_in(text), mount_in(text)), (Some(0o2_102_001), Some(29)));
+        assert_eq!((flags_in("pos:\t0\n"), mount_in("")), (None, None));
     }
 
     #[test]

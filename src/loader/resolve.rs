@@ -1,7 +1,7 @@
 //! Makes names of what was read from the kernel: files, ranks, functions. It looks at memory and files of others, which
 //! may be stuck themselves: only a thread that nobody waits for may call it.
 
-use crate::catalog::{Family, Role, Row, Src};
+use crate::catalog::{Argument, Family, Role, Row, Src};
 use crate::correlate::rows::span_id;
 use crate::event::wire::flags as wire;
 use crate::inflight::{Frame, InFlight, Open, Operation, What};
@@ -87,7 +87,7 @@ impl Resolver {
                 kind: row.kind,
                 start_ns,
                 file: file(row, o, thread, space),
-                bytes: number(row.len, o).filter(|_| row.role == Role::Use),
+                bytes: number(row.len, o).filter(|_| row.role == Role::Use && row.argument == Argument::Nothing),
                 offset: number(row.off, o).filter(|_| row.role == Role::Use),
             });
         }

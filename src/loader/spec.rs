@@ -2,7 +2,7 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{About, Async, Copies, Count, Fails, Family, Hints, Role, Row, Src, When, Words};
+use crate::catalog::{About, Argument, Async, Copies, Count, Fails, Family, Hints, Role, Row, Src, When, Words};
 use crate::skel::types as t;
 use crate::words::{Kind, Layer};
 
@@ -168,6 +168,8 @@ fn call(row: &Row) -> u8 {
 fn sums(row: &Row) -> t::iot_sums_how {
     let plain = matches!(row.role, Role::Use | Role::None);
     let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing || row.hints != Hints::None;
+    // What it was given is no number of bytes.
+    let plain_values = plain && row.argument == Argument::Nothing;
     let library = !matches!(row.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
     let needs_more = !plain
         || says
@@ -177,7 +179,7 @@ fn sums(row: &Row) -> t::iot_sums_how {
         || row.words.iter().any(Option::is_some);
     // What a file is called from now on must be known.
     let renames = matches!(row.role, Role::Rename | Role::Exchange | Role::Link);
-    match (renames || library && (needs_more || row.is_phase()), plain) {
+    match (renames || library && (needs_more || row.is_phase()), plain_values) {
         (true, _) => t::iot_sums_how::IOT_SUMS_NOT,
         (false, false) => t::iot_sums_how::IOT_SUMS_CALLS,
         (false, true) => t::iot_sums_how::IOT_SUMS_ALL,

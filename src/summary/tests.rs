@@ -45,6 +45,8 @@ fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
         object_id: None,
         path_id: None,
         path2_id: None,
+        cmd: None,
+        arg: None,
         offset: bytes.map(|b| b * 3),
         bytes,
         req_bytes: bytes,
