@@ -248,6 +248,11 @@ pub enum Action {
         #[command(flatten)]
         show: ShowArgs,
     },
+    /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one row
+    Repair {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+    },
     /// The catalog of traced functions
     Probes {
         #[command(subcommand)]

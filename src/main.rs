@@ -85,6 +85,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut code = 0;
     match action {
         Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
+        Action::Repair { dir } => export::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Replay { .. } => {}
         Action::Doctor => code = doctor::run(&mut out)?,

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 
 use super::background::Background;
+use super::compact::{Compacted, compact};
 use super::directory::{Directory, Whereabouts};
 use super::names;
 use super::stream::{Limits, Streams, Target};
@@ -47,6 +48,8 @@ pub struct Finished {
     pub rows: Vec<(&'static str, u64)>,
     /// Number of part files, those without rows included.
     pub parts: usize,
+    /// Tables in which ids may still have several rows, and why.
+    pub repeated: Vec<String>,
 }
 
 /// A dataset being written. Dropped without `finish` it leaves what a killed program leaves.
@@ -147,20 +150,29 @@ impl DatasetWriter {
     }
 }
 
-/// A dataset that is complete and may not be on the device yet.
+/// A dataset that has all its rows: those that others replace are among them, and it may not be on the device yet.
 pub struct Closed {
     target: Target,
     rows: Vec<(&'static str, u64)>,
 }
 
 impl Closed {
-    /// Waits until it is.
+    /// Leaves one row for each id, and waits until all is on the device.
     pub fn sync(mut self) -> Result<Finished> {
+        let Compacted { tables, kept } =
+            compact(&self.target.directory).map_err(|error| explain(&self.target, error))?;
+        for fewer in tables {
+            self.target.closed.retain(|part| !fewer.removed.contains(part));
+            if let Some((_, rows)) = self.rows.iter_mut().find(|(table, _)| *table == fewer.table) {
+                *rows = fewer.rows;
+            }
+        }
+        self.target.bytes = self.target.directory.size(&self.target.closed);
         // All but the views.
         let parts = self.target.closed.len();
         self.target.closed.extend([names::VIEWS, names::VIEWS_SPARK].map(str::to_owned));
         self.target.directory.sync(&self.target.closed).map_err(|error| explain(&self.target, error))?;
-        Ok(Finished { bytes: self.target.bytes, rows: self.rows, parts })
+        Ok(Finished { bytes: self.target.bytes, rows: self.rows, parts, repeated: kept })
     }
 }
 

@@ -14,7 +14,7 @@ use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, unlinkat};
 
 use super::names;
-use super::reach::{make_and_open, reach};
+use super::reach::{find, make_and_open, reach};
 
 /// A locked directory that files are made in, relative to its descriptor.
 pub struct Directory {
@@ -83,6 +83,33 @@ impl Directory {
         Ok(directory)
     }
 
+    /// The directory `path`, which must exist, locked. What a `privileged` caller writes belongs to whom the directory
+    /// belongs to.
+    ///
+    /// # Errors
+    /// When there is none, it is a link (privileged), or somebody writes it.
+    pub fn existing(path: &Path, privileged: bool) -> Result<Self> {
+        let path: PathBuf = path.components().collect();
+        let file = find(&path, privileged)?;
+        let owner = file.metadata().ok().filter(|_| privileged).map(|meta| (meta.uid(), meta.gid()));
+        Self::lock(file, path, owner)
+    }
+
+    /// A directory in this one, locked; `None` when what has the name is no directory.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or somebody writes it.
+    pub fn below(&self, name: &str) -> Result<Option<Self>> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let path = self.path.join(name);
+        let file = match openat(&self.file, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(None),
+            Err(errno) => return Err(errno).with_context(|| format!("cannot open {}", path.display())),
+        };
+        Self::lock(file, path, self.owner).map(Some)
+    }
+
     fn lock(file: File, path: PathBuf, owner: Option<(u32, u32)>) -> Result<Self> {
         match file.try_lock() {
             Err(std::fs::TryLockError::WouldBlock) => bail!(
@@ -135,6 +162,27 @@ impl Directory {
             fchown(&file, Some(uid), Some(gid)).with_context(what)?;
         }
         Ok(file)
+    }
+
+    /// Opens a regular file to read it.
+    pub fn open_file(&self, name: &str) -> Result<File> {
+        let what = || format!("cannot open {}", self.path.join(name).display());
+        // Opening a pipe would wait for ever.
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.file, name, flags, Mode::empty()).with_context(what)?);
+        ensure!(file.metadata().with_context(what)?.is_file(), "{} is no file", self.path.join(name).display());
+        Ok(file)
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        unlinkat(&self.file, name, UnlinkatFlags::NoRemoveDir)
+            .with_context(|| format!("cannot remove {}", self.path.join(name).display()))
+    }
+
+    /// The bytes of these files.
+    pub fn size(&self, names: &[String]) -> u64 {
+        names.iter().filter_map(|name| self.stat(name)).map(|stat| stat.st_size as u64).sum()
     }
 
     /// Gives a file its final name.

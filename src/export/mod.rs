@@ -4,6 +4,7 @@ mod background;
 mod bounds;
 mod cells;
 mod columns;
+mod compact;
 mod dataset;
 mod described;
 mod directory;
@@ -15,6 +16,7 @@ mod page;
 mod periods;
 mod reach;
 mod reader;
+pub mod repair;
 pub mod report;
 mod rotating;
 mod shift;
@@ -56,6 +58,10 @@ pub fn reader_left(e: &anyhow::Error) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod compact_tests;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -115,7 +115,11 @@ impl Kept {
         for message in inbox {
             match message {
                 Message::Open(name) => (self.open, self.size, self.others, self.stuck) = (name, 0, None, false),
-                Message::Closed(dataset) => drop(dataset.sync()?),
+                Message::Closed(dataset) => {
+                    for why in dataset.sync()?.repeated {
+                        (self.tell)(&format!("warning: ids may have several rows in {why}"));
+                    }
+                }
                 Message::Grown(bytes) => self.size = bytes,
             }
             self.prune();

@@ -37,7 +37,19 @@ pub fn reach(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result
     make_and_open(parent.as_fd(), path.file_name().map_or(Path::new("."), Path::new), path, owner, true)
 }
 
-/// The same in a directory that is open.
+/// Opens the directory `path`.
+///
+/// # Errors
+/// When there is none, or `privileged` and to be reached by a link that others may have placed.
+pub fn find(path: &Path, privileged: bool) -> Result<File> {
+    if !privileged {
+        return open(AT_FDCWD, path, path, false);
+    }
+    let parent = walk(path.parent().filter(|_| path.file_name().is_some()).unwrap_or(path), path)?;
+    open(parent.as_fd(), path.file_name().map_or(Path::new("."), Path::new), path, true)
+}
+
+/// Makes the directory in one that is open, unless there is one, and opens it.
 pub fn make_and_open(
     parent: BorrowedFd<'_>,
     name: &Path,

@@ -22,6 +22,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 
 use super::bounds::{self, Left};
+use super::compact::is_described;
 use super::names;
 use super::table::{HOST_KEY, SCHEMA, SCHEMA_KEY, Table};
 use crate::correlate::rows::{BlockLink, File, Handle, Mount, Object, Process, Span, Thread};
@@ -124,6 +125,7 @@ impl Dataset {
                     part.rows = facts.rows;
                     dataset.parts.push(part);
                 }
+                Err(error) if dataset.is_replaced(&part, &error) => {}
                 Err(error) => dataset.warn(&part.name, &error),
             }
         }
@@ -256,6 +258,7 @@ impl Dataset {
         for part in self.parts.iter().filter(|part| part.table == T::NAME) {
             let (mut reader, mut left) = match self.reader(part, &select) {
                 Ok(opened) => opened,
+                Err(error) if self.is_replaced(part, &error) => continue,
                 Err(error) => {
                     self.warn(&part.name, &error);
                     continue;
@@ -305,6 +308,17 @@ impl Dataset {
         Ok(Facts { schema, host: fact(HOST_KEY), rows })
     }
 
+    /// Whether the part is gone because the dataset has ended since, and what it said is in a later part.
+    fn is_replaced(&self, part: &Part, error: &anyhow::Error) -> bool {
+        let gone = error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+        let is_later = |name: &std::ffi::OsStr| {
+            let other = name.to_str().and_then(names::parse);
+            other.is_some_and(|other| other.table == part.table && other.number > part.number && !other.open)
+        };
+        gone && is_described(part.table)
+            && std::fs::read_dir(&self.path).is_ok_and(|all| all.flatten().any(|entry| is_later(&entry.file_name())))
+    }
+
     fn warn(&self, file: &str, error: &anyhow::Error) {
         let why = format!("not readable, skipped: {error:#}");
         self.warnings.borrow_mut().insert(Warning { file: file.to_owned(), why });
@@ -318,7 +332,7 @@ struct Facts {
     rows: u64,
 }
 
-fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
+pub(super) fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
     let facts = metadata.file_metadata().key_value_metadata()?;
     facts.iter().find(|fact| fact.key == key)?.value.clone()
 }
@@ -370,7 +384,7 @@ fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader, left: &mut Left) -
 
 /// The decoder indexes by what damaged bytes say and panics; to us that is one more part that cannot be read.
 /// Whatever `decode` was working on is given up afterwards, so nothing half-changed is seen.
-fn guarded<V>(decode: impl FnOnce() -> Result<V>) -> Result<V> {
+pub(super) fn guarded<V>(decode: impl FnOnce() -> Result<V>) -> Result<V> {
     let before = DECODING.replace(true);
     let done = catch_unwind(AssertUnwindSafe(decode));
     DECODING.set(before);

@@ -28,7 +28,7 @@ fn options(path: &Path) -> Options<'_> {
     Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" }
 }
 
-fn create(path: &Path) -> DatasetWriter {
+pub(super) fn create(path: &Path) -> DatasetWriter {
     DatasetWriter::create_with(options(path), SMALL, false).unwrap()
 }
 
@@ -39,7 +39,7 @@ fn refusal(options: Options<'_>) -> String {
     }
 }
 
-fn link(req_id: i64) -> Row {
+pub(super) fn link(req_id: i64) -> Row {
     Row::BlockLink(BlockLink { req_id, span_id: 2, root_id: 1, bytes: 4096, how: "direct" })
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
 }
 
 /// File names in a directory, those of one table.
-fn parts(path: &Path, table: &str) -> Vec<String> {
+pub(super) fn parts(path: &Path, table: &str) -> Vec<String> {
     let names = fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.filter(|n| n.starts_with(&format!("{table}-"))).collect();
     names.sort();
