@@ -3,12 +3,10 @@
 
 use crate::batch;
 use crate::cli::ShowArgs;
-use crate::correlate::rows::{
-    Block, BlockLink, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process, Row, Span,
-    Thread,
-};
+use crate::correlate::rows::{Block, BlockLink, File, FileRollup, Hist, Mount, Process, Row, Span};
+use crate::export::report::{Renumber, Source as _, Union};
 use crate::export::text::escape;
-use crate::export::{AGGREGATE, Dataset, Table};
+use crate::export::{AGGREGATE, Table, Times};
 use crate::record::live::export;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
@@ -114,10 +112,21 @@ impl Replay {
     /// # Errors
     /// When there is no dataset, or nothing of it can be read.
     pub fn open(path: &Path) -> Result<Self> {
-        let dataset = Dataset::open(path)?;
-        let mut known = Summary::new(from(&dataset)?);
-        facts(&dataset, &mut known)?;
-        let warnings = dataset.warnings().iter().map(ToString::to_string).collect();
+        let runs = Union::open_related(path)?;
+        if let [.., last] = runs.as_slice()
+            && runs.len() > 1
+        {
+            let last = last.directories().first().map(|path| path.display().to_string()).unwrap_or_default();
+            bail!(
+                "{} holds {} runs that have nothing to do with each other; give one of them: {last}",
+                path.display(),
+                runs.len()
+            );
+        }
+        let mut dataset = Union::open(path)?;
+        let mut known = Summary::new(from(&dataset));
+        facts(&mut dataset, &mut known)?;
+        let warnings = dataset.warnings().into_iter().collect();
         let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
         let all = Job::calls(path, Wish::default(), &known)?;
         let path = path.to_owned();
@@ -314,26 +323,26 @@ impl Shared {
         if lock(&self.summary).from() == From::Sums {
             return self.read_summed(path);
         }
-        let dataset = Dataset::open(path)?;
+        let dataset = Union::open(path)?;
         let done = self.table(&dataset, None, Row::Rollup).and_then(|()| self.table(&dataset, None, Row::Hist));
-        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        lock(&self.warnings).extend(dataset.warnings());
         done
     }
 
     /// Of calls that were summed up there are only sums.
     fn read_summed(&self, path: &Path) -> Result<()> {
-        let dataset = Dataset::open(path)?;
+        let dataset = Union::open(path)?;
         self.rows.store(dataset.count::<FileRollup>() + dataset.count::<Hist>(), Ordering::Relaxed);
         let done = self
             .table(&dataset, Some("from_ns"), |row| Row::FileRollup(Box::new(row)))
             .and_then(|()| self.table(&dataset, None, Row::Hist));
-        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        lock(&self.warnings).extend(dataset.warnings());
         done
     }
 
     /// Requests first: then it is known of a call what it caused on devices.
     fn read_calls(&self, path: &Path) -> Result<()> {
-        let dataset = Dataset::open(path)?;
+        let dataset = Union::open(path)?;
         self.rows.store(
             dataset.count::<Span>()
                 + dataset.count::<Block>()
@@ -348,12 +357,17 @@ impl Shared {
             .and_then(|()| self.table(&dataset, Some("start_ns"), |row| Row::Span(Box::new(row))))
             // Calls of demoted functions.
             .and_then(|()| self.table(&dataset, Some("from_ns"), |row| Row::FileRollup(Box::new(row))));
-        lock(&self.warnings).extend(dataset.warnings().iter().map(ToString::to_string));
+        lock(&self.warnings).extend(dataset.warnings());
         done
     }
 
     /// Of a table whose rows have a time, those far from the window are not read.
-    fn table<T: Table>(&self, dataset: &Dataset, time: Option<&'static str>, row: fn(T) -> Row) -> Result<()> {
+    fn table<T: Table + Times + Renumber>(
+        &self,
+        dataset: &Union,
+        time: Option<&'static str>,
+        row: fn(T) -> Row,
+    ) -> Result<()> {
         let mut rows = Vec::with_capacity(CHUNK);
         let take = |value: T| {
             rows.push(row(value));
@@ -384,40 +398,45 @@ impl Shared {
 }
 
 /// What the figures of a dataset are made from before its calls are read.
-fn from(dataset: &Dataset) -> Result<From> {
-    let mut from = From::Rollups;
-    each(dataset, |row: Meta| {
-        if row.key == AGGREGATE {
-            from = From::Sums;
-        }
-    })?;
-    Ok(from)
+fn from(dataset: &Union) -> From {
+    if dataset.facts().contains_key(AGGREGATE) { From::Sums } else { From::Rollups }
 }
 
 /// What describes the run: small tables.
-fn facts(dataset: &Dataset, to: &mut Summary) -> Result<()> {
-    each(dataset, |row: Meta| to.push(&Row::Meta(row)))?;
-    each(dataset, |row: Coverage| to.push(&Row::Coverage(row)))?;
-    each(dataset, |row: Loss| to.push(&Row::Loss(row)))?;
-    each(dataset, |row: Metric| to.push(&Row::Metric(row)))?;
-    each(dataset, |row: Mount| to.push(&Row::Mount(Box::new(row))))?;
-    each(dataset, |row: Process| to.push(&Row::Process(Box::new(row))))?;
-    each(dataset, |row: Thread| to.push(&Row::Thread(row)))?;
-    each(dataset, |row: File| to.push(&Row::File(Box::new(row))))?;
-    each(dataset, |row: Handle| to.push(&Row::Handle(row)))?;
-    each(dataset, |row: Object| to.push(&Row::Object(row)))
+fn facts(dataset: &mut Union, to: &mut Summary) -> Result<()> {
+    let mut rows = Vec::new();
+    dataset.meta(&mut each(&mut rows, Row::Meta))?;
+    dataset.coverage(&mut each(&mut rows, Row::Coverage))?;
+    dataset.losses(&mut each(&mut rows, Row::Loss))?;
+    dataset.metrics(&mut each(&mut rows, Row::Metric))?;
+    for row in &rows {
+        to.push(row);
+    }
+    described(dataset, to, |row: Mount| Row::Mount(Box::new(row)))?;
+    described(dataset, to, |row: Process| Row::Process(Box::new(row)))?;
+    described(dataset, to, Row::Thread)?;
+    described(dataset, to, |row: File| Row::File(Box::new(row)))?;
+    described(dataset, to, Row::Handle)?;
+    described(dataset, to, Row::Object)
 }
 
-fn each<T: Table>(dataset: &Dataset, mut take: impl FnMut(T)) -> Result<()> {
-    dataset.rows(|row: T| {
-        take(row);
+fn each<T: Clone>(to: &mut Vec<Row>, row: fn(T) -> Row) -> impl FnMut(&T) -> Result<()> {
+    move |value| {
+        to.push(row(value.clone()));
+        Ok(())
+    }
+}
+
+fn described<T: Table + Times + Renumber>(dataset: &Union, to: &mut Summary, row: fn(T) -> Row) -> Result<()> {
+    dataset.rows(|value: T| {
+        to.push(&row(value));
         Ok(())
     })
 }
 
 /// Reads the tree that a call is part of.
 fn tree(path: &Path, span_id: i64, root_id: Option<i64>, into: &mut Summary) -> Result<Option<Waterfall>> {
-    let dataset = Dataset::open(path)?;
+    let mut dataset = Union::open(path)?;
     let mut root = root_id;
     if root.is_none() {
         dataset.rows(|span: Span| {
@@ -435,16 +454,12 @@ fn tree(path: &Path, span_id: i64, root_id: Option<i64>, into: &mut Summary) -> 
         into.push(&Row::BlockLink(link));
         Ok(())
     })?;
-    if let (Some(first), Some(last)) = (requests.first(), requests.last()) {
-        dataset.rows_around("req_id", &(*first..last + 1), |block: Block| {
-            if requests.contains(&block.req_id) {
-                into.push(&Row::Block(block));
-            }
-            Ok(())
-        })?;
-    }
-    dataset.spans_of_roots(&roots, |span| {
-        into.push(&Row::Span(Box::new(span)));
+    dataset.requests(&requests, |block| {
+        into.push(&Row::Block(block));
+        Ok(())
+    })?;
+    dataset.spans_of_roots(&roots, &mut |span| {
+        into.push(&Row::Span(Box::new(span.clone())));
         Ok(())
     })?;
     Ok(into.waterfall(span_id))

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use iotrace_bpf::correlate::rows::{CallPath, Row};
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
+use iotrace_bpf::replay::Replay;
+use iotrace_bpf::summary::view::{Focus, Screen, Source as _};
 use iotrace_bpf::words::{Kind, Layer};
 use trace::{Trace, demoted, file, handle, hooks, meta, process, rest, rpc, sums};
 
@@ -308,6 +310,7 @@ fn nodes_side_by_side() {
             each.iter().filter_map(|one| of(one).flatten()).fold(None, |s, n| Some(s.unwrap_or(0) + n));
         assert_eq!(layer.exclusive_ns, sum, "{}", layer.layer);
     }
+    shown_together(dir.path(), &all);
     let slowest: Vec<_> = all.slowest.iter().map(|call| call.tree.dur_ns).collect();
     let mut of_each: Vec<_> = each.iter().flat_map(|one| &one.slowest).map(|call| call.tree.dur_ns).collect();
     of_each.sort_by_key(|ns| std::cmp::Reverse(*ns));
@@ -337,6 +340,66 @@ fn nodes_side_by_side() {
         "SELECT ranks, first_waits_ns < 250000 AS soon FROM v_collectives WHERE coll_id < 5000 GROUP BY ALL",
     );
     assert_eq!(met, [serde_json::json!({"ranks": 12, "soon": true})]);
+}
+
+/// The dashboard over all nodes has the figures of the report on all.
+fn shown_together(dir: &Path, report: &report::Report) {
+    let mut replay = Replay::open(dir).unwrap();
+    let focus = Focus::default();
+    replay.wait(&focus);
+    let shown = replay.snapshot(&focus);
+    assert_eq!(shown.notes.iter().find(|note| note.contains("not readable")), None);
+    for row in shown.overview.layers.iter().filter(|row| row.layer != Some(Layer::Block)) {
+        let layer = report.layers.iter().find(|l| Some(l.layer) == row.layer.map(Layer::name)).unwrap();
+        assert_eq!(Some(row.sums.self_ns), layer.exclusive_ns, "{}", layer.layer);
+    }
+    let all = report.ranks.imbalance.iter().find(|row| row.layer == "all").unwrap();
+    let imbalance = shown.overview.imbalance.unwrap();
+    assert_eq!((imbalance.members, imbalance.slowest), (report.header.ranks, all.slowest));
+    assert!((imbalance.time_max_over_mean - all.max_to_mean).abs() < 1e-9, "{imbalance:?} {all:?}");
+    assert!((imbalance.bytes_max_over_mean - all.bytes_max_to_mean.unwrap()).abs() < 1e-9, "{imbalance:?} {all:?}");
+    let processes = replay.snapshot(&Focus { screen: Screen::Processes, ..Focus::default() });
+    assert_eq!(processes.processes.rows.len(), report.header.processes);
+}
+
+#[test]
+fn runs_that_have_nothing_to_do_with_each_other_have_a_report_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str, host: &str, command: &str, wall: i64| {
+        let mut maker = made(wall as u64 + 1, 2, 2, 0);
+        let facts = [("host", host), ("command", command), ("end_ns", "1000000000")];
+        for (key, value) in facts {
+            maker.trace.row(meta(key, value));
+        }
+        maker.trace.row(meta("t0_ns", &wall.to_string()));
+        maker.trace.row(meta("t0_wall_ns", &(BEGAN + wall).to_string()));
+        write_of(host, &dir.path().join(name), maker.trace.finish());
+    };
+    std::fs::create_dir(dir.path().join("job")).unwrap();
+    run("job/node1", "node1", "app", 0);
+    run("job/node2", "node2", "app", 5_000_000);
+    run("later", "node1", "gzip", 9_000_000_000);
+    let told = |path: &Path, json: bool| {
+        let mut out = Vec::new();
+        report::run(path, json, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = told(dir.path(), false);
+    assert!(text.contains("holds 2 runs that have nothing to do with each other"), "{text}");
+    let heads: Vec<_> = text.lines().filter(|line| line.starts_with("=== run ")).collect();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let nodes = format!("{}, {}", path("job/node1"), path("job/node2"));
+    assert_eq!(heads, [format!("=== run 1 of 2: {nodes}"), format!("=== run 2 of 2: {}", path("later"))]);
+    // Each is what is said of it alone.
+    assert!(
+        text.contains(&told(&dir.path().join("job"), false)) && text.contains(&told(&dir.path().join("later"), false))
+    );
+    let json: serde_json::Value = serde_json::from_str(&told(dir.path(), true)).unwrap();
+    let alone: serde_json::Value = serde_json::from_str(&told(&dir.path().join("later"), true)).unwrap();
+    assert_eq!((json["runs"].as_array().unwrap().len(), &json["runs"][1]["report"]), (2, &alone));
+    assert_eq!(json["runs"][0]["datasets"], serde_json::json!([path("job/node1"), path("job/node2")]));
+    let refused = format!("{:#}", Replay::open(dir.path()).err().unwrap());
+    assert!(refused.contains("give one of them") && refused.contains(&path("later")), "{refused}");
 }
 
 /// The rows as one dataset, `whole`, and as three of one recording, in `parts`. The wall clock is set in between, which nobody

@@ -8,7 +8,7 @@ use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
-use iotrace_bpf::export::{Encoding, TABLES, Table, schema};
+use iotrace_bpf::export::{Encoding, TABLES, Table, VIEWS, schema};
 
 /// One column: name, type, whether it may be null, encoding.
 type Line = [String; 4];
@@ -138,4 +138,14 @@ fn a_column_that_the_text_lacks_is_noticed() {
     let tables = of_the_text(text);
     assert_eq!(tables["meta"], [["host", "word", "no", "dict"].map(str::to_owned)]);
     assert_ne!(tables["meta"], of_the_code()["meta"]);
+}
+
+#[test]
+fn every_view_is_named() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schema.md")).unwrap();
+    let made = VIEWS.lines().filter_map(|line| line.strip_prefix("CREATE OR REPLACE VIEW ")?.split_once(' '));
+    let named: Vec<_> = made.map(|(name, _)| name).filter(|name| name.starts_with("v_")).collect();
+    assert!(named.len() > 30);
+    let missing: Vec<_> = named.iter().filter(|name| !text.contains(&format!("\n| `{name}` |"))).collect();
+    assert_eq!(missing, [] as [&&str; 0]);
 }

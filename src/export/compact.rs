@@ -27,7 +27,7 @@ use super::names;
 use super::reader::{fact, guarded};
 use super::stream::GROUP_ROWS;
 use super::table::{HOST_KEY, Table, properties};
-use crate::correlate::rows::{File, Handle, Meta, Mount, Object, Process, Stack, Thread};
+use crate::correlate::rows::{CallPath, File, Handle, Meta, Mount, Object, Process, Stack, Thread};
 
 /// What became of rows that others replace.
 #[derive(Debug, Default)]
@@ -78,6 +78,7 @@ described! {
     Thread: "thread_ix",
     Mount: "mount_id",
     Stack: "stack_id",
+    CallPath: "path_id",
     Meta: "key",
 }
 

@@ -34,6 +34,7 @@ pub use flight::{FlightWriter, Length, Why};
 pub use hooks::{HOOKS_NS, TRACING_NS, TRUSTED_SHARE, Tracing};
 pub use reader::{Dataset, Dimension, Warning, decoding};
 pub use rotating::{Moment, Progress, RotatingWriter};
+pub use shift::Times;
 pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 

@@ -406,6 +406,31 @@ FROM (
 LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');
 
+CREATE OR REPLACE TEMPORARY VIEW v_commands AS
+SELECT
+  host,
+  process_ix,
+  pid,
+  rank,
+  COALESCE(NULLIF(ARRAY_JOIN(cmdline, ' '), ''), exe) AS command
+FROM processes;
+
+CREATE OR REPLACE TEMPORARY VIEW v_calls AS
+SELECT
+  s.*,
+  COALESCE(f.path, n.path) AS path,
+  o.name AS object,
+  p.command
+FROM spans AS s
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+LEFT JOIN paths AS n
+  ON n.host IS NOT DISTINCT FROM s.host AND n.path_id = s.path_id
+LEFT JOIN objects AS o
+  ON o.host IS NOT DISTINCT FROM s.host AND o.object_id = s.object_id
+LEFT JOIN v_commands AS p
+  ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix;
+
 CREATE OR REPLACE TEMPORARY VIEW v_loss AS
 SELECT
   layer,
@@ -1349,24 +1374,30 @@ ORDER BY
 
 CREATE OR REPLACE TEMPORARY VIEW v_bandwidth AS
 SELECT
-  host,
-  file_id,
-  process_ix,
-  kind,
+  s.host,
+  s.file_id,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  s.process_ix,
+  ANY_VALUE(p.command) IGNORE NULLS AS command,
+  s.kind,
   SUM(bytes) AS bytes,
   COUNT(*) AS samples,
   MAX(bytes * 1e9 / GREATEST(net_ns, 1)) AS max_bps,
   MIN(bytes * 1e9 / GREATEST(net_ns, 1)) AS min_bps,
   AVG(bytes * 1e9 / GREATEST(net_ns, 1)) AS mean_bps,
   STDDEV_SAMP(bytes * 1e9 / GREATEST(net_ns, 1)) AS stddev_bps
-FROM spans
+FROM spans AS s
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+LEFT JOIN v_commands AS p
+  ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
 WHERE
   layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
 GROUP BY
-  host,
-  file_id,
-  process_ix,
-  kind
+  s.host,
+  s.file_id,
+  s.process_ix,
+  s.kind
 ORDER BY
   bytes DESC;
 
@@ -1384,7 +1415,8 @@ WITH calls AS (
     CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
     CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns,
     s.self_ns AS exclusive_ns,
-    o.layer_ns AS own_inclusive_ns
+    o.layer_ns AS own_inclusive_ns,
+    CASE WHEN o.kind IN ('read', 'write') THEN o.bytes END AS own_bytes
   FROM spans AS s
   LEFT JOIN v_own AS o
     ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
@@ -1401,6 +1433,7 @@ WITH calls AS (
     CASE WHEN kind = 'write' THEN bytes END,
     0,
     0,
+    0,
     0
   FROM demoted_calls
 )
@@ -1409,6 +1442,7 @@ SELECT
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
   CASE WHEN COALESCE(p.rank, s.rank) IS NULL THEN s.host END AS host,
   ARRAY_SORT(COLLECT_LIST(DISTINCT s.pid)) AS pids,
+  MIN(p.command) AS command,
   s.layer,
   CAST(SUM(s.calls) AS BIGINT) AS calls,
   CAST(SUM(s.own_calls) AS BIGINT) AS own_calls,
@@ -1416,15 +1450,16 @@ SELECT
   COALESCE(SUM(s.bytes_written), 0) AS bytes_written,
   COALESCE(SUM(s.inclusive_ns), 0) AS inclusive_ns,
   SUM(s.exclusive_ns) AS exclusive_ns,
-  COALESCE(SUM(s.own_inclusive_ns), 0) AS own_inclusive_ns
+  COALESCE(SUM(s.own_inclusive_ns), 0) AS own_inclusive_ns,
+  COALESCE(SUM(s.own_bytes), 0) AS own_bytes
 FROM calls AS s
-LEFT JOIN processes AS p
+LEFT JOIN v_commands AS p
   ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
 GROUP BY
   1,
   2,
   3,
-  5
+  6
 ORDER BY
   1 NULLS LAST,
   3 NULLS LAST,
@@ -1432,37 +1467,47 @@ ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), s.layer) NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_imbalance AS
-WITH chosen AS (
+WITH ranks AS (
   SELECT
-    *,
-    COALESCE(rank, process_ix) AS who,
-    COALESCE(host || ':', '') || COALESCE(rank, process_ix) AS one
+    *
   FROM v_ranks
   WHERE
-    (
-      NOT rank IS NULL
-    ) = (
-      SELECT
-        COALESCE(BOOL_OR(NOT rank IS NULL), FALSE)
-      FROM v_ranks
-    )
+    NOT rank IS NULL
 ), everyone AS (
   SELECT
-    COUNT(DISTINCT one) AS n
-  FROM chosen
+    COUNT(DISTINCT rank) AS n
+  FROM ranks
+), parts AS (
+  SELECT
+    layer,
+    rank,
+    exclusive_ns AS ns,
+    bytes_read + bytes_written AS bytes
+  FROM ranks
+  UNION ALL
+  SELECT
+    'all',
+    rank,
+    SUM(own_inclusive_ns),
+    SUM(own_bytes)
+  FROM ranks
+  GROUP BY
+    rank
 )
 SELECT
   layer,
-  MAX(exclusive_ns) AS max_ns,
-  SUM(exclusive_ns) / CAST(ANY_VALUE(n) IGNORE NULLS AS DOUBLE) AS mean_ns,
-  MAX(exclusive_ns) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(exclusive_ns), 0) AS DOUBLE) AS time_max_to_mean,
-  MAX(bytes_read + bytes_written) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(bytes_read + bytes_written), 0) AS DOUBLE) AS bytes_max_to_mean,
-  MAX_BY(who, (exclusive_ns, -who)) AS slowest
-FROM chosen, everyone
+  MAX(ns) AS max_ns,
+  SUM(ns) / CAST(ANY_VALUE(n) IGNORE NULLS AS DOUBLE) AS mean_ns,
+  MAX(ns) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(ns), 0) AS DOUBLE) AS time_max_to_mean,
+  MAX(bytes) * ANY_VALUE(n) IGNORE NULLS / CAST(NULLIF(SUM(bytes), 0) AS DOUBLE) AS bytes_max_to_mean,
+  MAX_BY(rank, (ns, -rank)) AS slowest
+FROM parts, everyone
+WHERE
+  n > 1
 GROUP BY
   layer
 ORDER BY
-  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer) NULLS LAST;
+  COALESCE(ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), layer), 0) NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_phases AS
 WITH RECURSIVE inside AS (
@@ -1602,6 +1647,9 @@ SELECT
   r.rank,
   r.bytes,
   r.errno,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  ANY_VALUE(o.name) IGNORE NULLS AS object,
+  ANY_VALUE(p.command) IGNORE NULLS AS command,
   COUNT(*) AS calls,
   MAX_BY(s.op, (s.self_ns, -s.span_id)) AS worst_op,
   MAX_BY(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
@@ -1611,6 +1659,12 @@ JOIN v_inside AS i
   ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
 JOIN spans AS s
   ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
+LEFT JOIN objects AS o
+  ON o.host IS NOT DISTINCT FROM r.host AND o.object_id = r.object_id
+LEFT JOIN v_commands AS p
+  ON p.host IS NOT DISTINCT FROM r.host AND p.process_ix = r.process_ix
 WHERE
   s.start_ns + s.dur_ns <= r.start_ns + r.dur_ns
 GROUP BY
@@ -2045,6 +2099,607 @@ GROUP BY
 ORDER BY
   first_wall_ns NULLS LAST;
 
+CREATE OR REPLACE TEMPORARY VIEW errno_names AS
+SELECT
+  CAST(errno AS SMALLINT) AS errno,
+  ELEMENT_AT(names, errno) AS error
+FROM (
+  SELECT
+    EXPLODE(
+      IF((
+        SIZE(names) + 1 - 1
+      ) < 1, ARRAY(), SEQUENCE(1, (
+        SIZE(names) + 1 - 1
+      )))
+    ) AS errno,
+    names
+  FROM (
+    SELECT
+      ARRAY(
+        'EPERM',
+        'ENOENT',
+        'ESRCH',
+        'EINTR',
+        'EIO',
+        'ENXIO',
+        'E2BIG',
+        'ENOEXEC',
+        'EBADF',
+        'ECHILD',
+        'EAGAIN',
+        'ENOMEM',
+        'EACCES',
+        'EFAULT',
+        'ENOTBLK',
+        'EBUSY',
+        'EEXIST',
+        'EXDEV',
+        'ENODEV',
+        'ENOTDIR',
+        'EISDIR',
+        'EINVAL',
+        'ENFILE',
+        'EMFILE',
+        'ENOTTY',
+        'ETXTBSY',
+        'EFBIG',
+        'ENOSPC',
+        'ESPIPE',
+        'EROFS',
+        'EMLINK',
+        'EPIPE',
+        'EDOM',
+        'ERANGE',
+        'EDEADLOCK',
+        'ENAMETOOLONG',
+        'ENOLCK',
+        'ENOSYS',
+        'ENOTEMPTY',
+        'ELOOP',
+        NULL,
+        'ENOMSG',
+        'EIDRM',
+        'ECHRNG',
+        'EL2NSYNC',
+        'EL3HLT',
+        'EL3RST',
+        'ELNRNG',
+        'EUNATCH',
+        'ENOCSI',
+        'EL2HLT',
+        'EBADE',
+        'EBADR',
+        'EXFULL',
+        'ENOANO',
+        'EBADRQC',
+        'EBADSLT',
+        NULL,
+        'EBFONT',
+        'ENOSTR',
+        'ENODATA',
+        'ETIME',
+        'ENOSR',
+        'ENONET',
+        'ENOPKG',
+        'EREMOTE',
+        'ENOLINK',
+        'EADV',
+        'ESRMNT',
+        'ECOMM',
+        'EPROTO',
+        'EMULTIHOP',
+        'EDOTDOT',
+        'EBADMSG',
+        'EOVERFLOW',
+        'ENOTUNIQ',
+        'EBADFD',
+        'EREMCHG',
+        'ELIBACC',
+        'ELIBBAD',
+        'ELIBSCN',
+        'ELIBMAX',
+        'ELIBEXEC',
+        'EILSEQ',
+        'ERESTART',
+        'ESTRPIPE',
+        'EUSERS',
+        'ENOTSOCK',
+        'EDESTADDRREQ',
+        'EMSGSIZE',
+        'EPROTOTYPE',
+        'ENOPROTOOPT',
+        'EPROTONOSUPPORT',
+        'ESOCKTNOSUPPORT',
+        'ENOTSUP',
+        'EPFNOSUPPORT',
+        'EAFNOSUPPORT',
+        'EADDRINUSE',
+        'EADDRNOTAVAIL',
+        'ENETDOWN',
+        'ENETUNREACH',
+        'ENETRESET',
+        'ECONNABORTED',
+        'ECONNRESET',
+        'ENOBUFS',
+        'EISCONN',
+        'ENOTCONN',
+        'ESHUTDOWN',
+        'ETOOMANYREFS',
+        'ETIMEDOUT',
+        'ECONNREFUSED',
+        'EHOSTDOWN',
+        'EHOSTUNREACH',
+        'EALREADY',
+        'EINPROGRESS',
+        'ESTALE',
+        'EUCLEAN',
+        'ENOTNAM',
+        'ENAVAIL',
+        'EISNAM',
+        'EREMOTEIO',
+        'EDQUOT',
+        'ENOMEDIUM',
+        'EMEDIUMTYPE',
+        'ECANCELED',
+        'ENOKEY',
+        'EKEYEXPIRED',
+        'EKEYREVOKED',
+        'EKEYREJECTED',
+        'EOWNERDEAD',
+        'ENOTRECOVERABLE',
+        'ERFKILL',
+        NULL
+      ) AS names
+  )
+);
+
+CREATE OR REPLACE TEMPORARY VIEW v_errors AS
+SELECT
+  c.host,
+  c.layer,
+  c.op,
+  c.errno,
+  COALESCE(n.error, CASE WHEN c.errno < 0 THEN 'failed' ELSE 'errno ' || c.errno END) AS error,
+  c.path,
+  c.command,
+  COUNT(*) AS calls,
+  SUM(c.net_ns) AS time_ns,
+  MIN(c.start_ns) AS first_ns,
+  MAX(c.start_ns) AS last_ns
+FROM v_calls AS c
+LEFT JOIN errno_names AS n
+  ON n.errno = c.errno
+WHERE
+  c.errno <> 0 AND c.layer_top
+GROUP BY
+  c.host,
+  c.layer,
+  c.op,
+  c.errno,
+  n.error,
+  c.path,
+  c.command
+ORDER BY
+  calls DESC,
+  c.host NULLS LAST,
+  c.layer NULLS LAST,
+  c.op NULLS LAST,
+  error NULLS LAST,
+  c.path NULLS LAST,
+  c.command NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_small_io AS
+SELECT
+  host,
+  file_id,
+  ANY_VALUE(path) IGNORE NULLS AS path,
+  command,
+  layer,
+  op,
+  kind,
+  COUNT(*) AS calls,
+  COUNT(*) FILTER(WHERE
+    bytes < 4096) AS small_calls,
+  AVG(CASE WHEN bytes < 4096 THEN 1 ELSE 0 END) AS small_share,
+  SUM(bytes) FILTER(WHERE
+    bytes < 4096) AS small_bytes,
+  SUM(net_ns) FILTER(WHERE
+    bytes < 4096) AS small_ns,
+  SUM(net_ns) AS time_ns
+FROM v_calls
+WHERE
+  layer_top AND kind IN ('read', 'write') AND NOT bytes IS NULL
+GROUP BY
+  host,
+  file_id,
+  command,
+  layer,
+  op,
+  kind
+HAVING
+  COUNT(*) FILTER(WHERE
+    bytes < 4096) > 0
+ORDER BY
+  small_calls DESC,
+  host NULLS LAST,
+  file_id NULLS LAST,
+  command NULLS LAST,
+  layer NULLS LAST,
+  op NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_metadata AS
+WITH calls AS (
+  SELECT
+    *
+  FROM v_calls
+  WHERE
+    layer = 'syscall' AND layer_top
+), totals AS (
+  SELECT
+    host,
+    command,
+    SUM(net_ns) AS all_ns
+  FROM calls
+  GROUP BY
+    host,
+    command
+)
+SELECT
+  c.host,
+  c.command,
+  c.kind,
+  c.op,
+  COUNT(*) AS calls,
+  COUNT(*) FILTER(WHERE
+    c.errno <> 0) AS errors,
+  COUNT(DISTINCT c.path) AS files,
+  SUM(c.net_ns) AS time_ns,
+  SUM(c.net_ns) / CAST(NULLIF(ANY_VALUE(t.all_ns) IGNORE NULLS, 0) AS DOUBLE) AS share
+FROM calls AS c
+JOIN totals AS t
+  ON t.host IS NOT DISTINCT FROM c.host AND t.command IS NOT DISTINCT FROM c.command
+WHERE
+  NOT c.kind IN ('read', 'write')
+GROUP BY
+  c.host,
+  c.command,
+  c.kind,
+  c.op
+ORDER BY
+  time_ns DESC,
+  c.host NULLS LAST,
+  c.command NULLS LAST,
+  c.op NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_page_cache AS
+SELECT
+  host,
+  file_id,
+  ANY_VALUE(path) IGNORE NULLS AS path,
+  COUNT(*) FILTER(WHERE
+    NOT miss_bytes IS NULL) AS reads,
+  SUM(bytes) FILTER(WHERE
+    NOT miss_bytes IS NULL) AS bytes_read,
+  SUM(miss_bytes) AS miss_bytes,
+  SUM(ahead_bytes) AS ahead_bytes,
+  COUNT(*) FILTER(WHERE
+    miss_bytes = 0) AS hits,
+  1 - SUM(miss_bytes) / CAST(NULLIF(SUM(bytes) FILTER(WHERE
+    NOT miss_bytes IS NULL), 0) AS DOUBLE) AS hit_share,
+  SUM(bytes) FILTER(WHERE
+    kind = 'write' AND flags & 8 = 0) AS bytes_written,
+  SUM(throttle_ns) AS throttle_ns
+FROM v_calls
+WHERE
+  layer = 'syscall'
+  AND layer_top
+  AND NOT file_id IS NULL
+  AND (
+    NOT miss_bytes IS NULL OR (
+      kind = 'write' AND flags & 8 = 0
+    )
+  )
+GROUP BY
+  host,
+  file_id
+ORDER BY
+  miss_bytes DESC,
+  host NULLS LAST,
+  file_id NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_file_to_device AS
+SELECT
+  y.host,
+  y.file_id,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  ANY_VALUE(b.device) IGNORE NULLS AS device,
+  b.dev,
+  b.op,
+  b.class,
+  y.known_by,
+  COUNT(DISTINCT b.req_id) AS requests,
+  SUM(y.bytes) AS bytes,
+  SUM(b.issue_ns - b.queue_ns) AS queue_ns,
+  SUM(b.dur_ns) AS device_ns
+FROM block_bytes AS y
+JOIN block AS b
+  USING (host, req_id)
+LEFT JOIN files AS f
+  USING (host, file_id)
+WHERE
+  b.status = 0
+GROUP BY
+  y.host,
+  y.file_id,
+  b.dev,
+  b.op,
+  b.class,
+  y.known_by
+ORDER BY
+  bytes DESC,
+  y.host NULLS LAST,
+  y.file_id NULLS LAST,
+  b.dev NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_aggregators AS
+SELECT
+  path,
+  op,
+  one.rank AS rank,
+  COUNT(*) AS collectives,
+  COUNT(*) FILTER(WHERE
+    one.syscalls > 0) AS aggregated,
+  SUM(one.syscalls) AS syscalls,
+  SUM(one.bytes) AS bytes
+FROM (
+  SELECT
+    path,
+    op,
+    EXPLODE(by_rank) AS one
+  FROM v_collectives
+)
+GROUP BY
+  path,
+  op,
+  one.rank
+ORDER BY
+  path NULLS LAST,
+  op NULLS LAST,
+  bytes DESC,
+  rank NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_waiting_by_file AS
+SELECT
+  host,
+  layer,
+  op,
+  path,
+  command,
+  COUNT(*) AS calls,
+  SUM(net_ns) AS time_ns,
+  SUM(cpu_ns) AS cpu_ns,
+  SUM(runq_ns) AS runq_ns,
+  SUM(throttle_ns) AS throttle_ns,
+  SUM(lock_ns) AS lock_ns,
+  SUM(writeback_ns) AS writeback_ns,
+  SUM(journal_ns) AS journal_ns,
+  SUM(flush_ns) AS flush_ns,
+  SUM(devqueue_ns) AS devqueue_ns,
+  SUM(device_ns) AS device_ns,
+  SUM(remote_ns) AS remote_ns,
+  SUM(sleep_ns) AS sleep_ns
+FROM v_calls
+WHERE
+  layer_top AND (
+    layer = 'mpi' OR NOT cpu_ns IS NULL
+  )
+GROUP BY
+  host,
+  layer,
+  op,
+  path,
+  command
+ORDER BY
+  time_ns DESC,
+  host NULLS LAST,
+  layer NULLS LAST,
+  op NULLS LAST,
+  path NULLS LAST,
+  command NULLS LAST;
+
+CREATE OR REPLACE TEMPORARY VIEW v_composition AS
+WITH numbered AS (
+  SELECT
+    *,
+    ROW_NUMBER() OVER (
+      PARTITION BY host, coll_id, COALESCE(rank, -1 - process_ix)
+      ORDER BY start_ns NULLS LAST
+    ) AS run
+  FROM v_own
+), calls AS (
+  SELECT
+    host,
+    span_id AS call_id,
+    layer AS called,
+    op,
+    NOT coll_id IS NULL AS collective,
+    coll_id,
+    CASE WHEN coll_id IS NULL THEN 0 ELSE run END AS run
+  FROM numbered
+), inside AS (
+  SELECT
+    host,
+    span_id,
+    call_id
+  FROM v_inside
+), times AS (
+  SELECT
+    c.called,
+    c.op,
+    c.collective,
+    c.coll_id,
+    c.run,
+    s.layer,
+    s.host,
+    SHIFTRIGHT(s.span_id, 33) AS part,
+    s.start_ns AS s,
+    s.start_ns + s.net_ns AS e,
+    CASE WHEN s.kind IN ('read', 'write') THEN s.bytes END AS bytes
+  FROM spans AS s
+  JOIN inside AS i
+    ON i.host IS NOT DISTINCT FROM s.host AND i.span_id = s.span_id
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
+  WHERE
+    s.layer_top
+  UNION ALL
+  SELECT
+    c.called,
+    c.op,
+    c.collective,
+    c.coll_id,
+    c.run,
+    'block',
+    b.host,
+    CAST(b.dev AS BIGINT),
+    b.issue_ns,
+    b.issue_ns + b.dur_ns,
+    l.bytes
+  FROM block_links AS l
+  JOIN block AS b
+    ON b.host IS NOT DISTINCT FROM l.host AND b.req_id = l.req_id
+  JOIN inside AS i
+    ON i.host IS NOT DISTINCT FROM l.host AND i.span_id = l.span_id
+  JOIN calls AS c
+    ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
+  WHERE
+    b.upper_dev IS NULL
+    AND b.status = 0
+    AND l.how <> 'writeback'
+    AND b.op IN ('read', 'write')
+), seen AS (
+  SELECT
+    *,
+    MAX(e) OVER (
+      PARTITION BY called, op, collective, coll_id, run, layer, host, part
+      ORDER BY s NULLS LAST, e NULLS LAST
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS until
+  FROM times
+), parts AS (
+  SELECT
+    called,
+    op,
+    collective,
+    coll_id,
+    run,
+    layer,
+    host,
+    part,
+    COUNT(*) AS calls,
+    COALESCE(SUM(bytes), 0) AS bytes,
+    SUM(GREATEST(0, e - GREATEST(s, COALESCE(until, s)))) AS ns
+  FROM seen
+  GROUP BY
+    called,
+    op,
+    collective,
+    coll_id,
+    run,
+    layer,
+    host,
+    part
+), operations AS (
+  SELECT
+    called,
+    op,
+    collective,
+    coll_id,
+    run,
+    layer,
+    MAX(ns) AS latency_ns,
+    COUNT(*) AS parts
+  FROM parts
+  GROUP BY
+    called,
+    op,
+    collective,
+    coll_id,
+    run,
+    layer
+), latency AS (
+  SELECT
+    called,
+    op,
+    collective,
+    layer,
+    SUM(latency_ns) AS latency_ns,
+    MAX(parts) AS parts
+  FROM operations
+  GROUP BY
+    called,
+    op,
+    collective,
+    layer
+), sides AS (
+  SELECT
+    called,
+    op,
+    collective,
+    layer,
+    host,
+    part,
+    SUM(calls) AS calls,
+    SUM(bytes) AS bytes,
+    SUM(ns) AS ns
+  FROM parts
+  GROUP BY
+    called,
+    op,
+    collective,
+    layer,
+    host,
+    part
+), sums AS (
+  SELECT
+    called,
+    op,
+    collective,
+    layer,
+    SUM(calls) AS calls,
+    SUM(bytes) AS bytes,
+    SUM(ns) AS added_ns,
+    SUM(bytes * 1e9 / NULLIF(ns, 0)) AS throughput_bps
+  FROM sides
+  GROUP BY
+    called,
+    op,
+    collective,
+    layer
+)
+SELECT
+  s.called,
+  s.op,
+  s.collective,
+  s.layer,
+  CAST(s.calls AS BIGINT) AS calls,
+  l.parts,
+  CAST(l.latency_ns AS BIGINT) AS latency_ns,
+  CAST(s.added_ns AS BIGINT) AS added_ns,
+  CAST(s.bytes AS BIGINT) AS bytes,
+  s.throughput_bps
+FROM sums AS s
+JOIN latency AS l
+  ON l.called = s.called
+  AND l.op = s.op
+  AND l.collective = s.collective
+  AND l.layer = s.layer
+ORDER BY
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), s.called) NULLS LAST,
+  s.op NULLS LAST,
+  s.collective NULLS LAST,
+  ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), s.layer) NULLS LAST;
+
 CREATE OR REPLACE TEMPORARY VIEW v_sizes AS
 SELECT
   layer,
@@ -2088,9 +2743,10 @@ WITH steps AS (
   )
 )
 SELECT
-  host,
-  file_id,
-  kind,
+  s.host,
+  s.file_id,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
+  s.kind,
   COUNT(*) AS accesses,
   MEDIAN(gap) AS median_gap_ns,
   AVG(CAST((
@@ -2099,11 +2755,13 @@ SELECT
   AVG(CAST((
     jump = 0
   ) AS INT)) AS consecutive
-FROM steps
+FROM steps AS s
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
 GROUP BY
-  host,
-  file_id,
-  kind
+  s.host,
+  s.file_id,
+  s.kind
 ORDER BY
   accesses DESC;
 
@@ -2255,6 +2913,7 @@ SELECT
   handle_id,
   layer,
   file_id,
+  f.path,
   kind,
   CASE
     WHEN steps = 0
@@ -2298,6 +2957,8 @@ LEFT JOIN top_strides
   USING (host, handle_id, kind)
 LEFT JOIN top_sizes
   USING (host, handle_id, kind)
+LEFT JOIN files AS f
+  USING (host, file_id)
 ORDER BY
   host NULLS LAST,
   handle_id NULLS LAST,
@@ -2389,15 +3050,18 @@ WITH reads AS (
     AND NOT `offset` IS NULL
 )
 SELECT
-  host,
-  file_id,
+  r.host,
+  r.file_id,
+  ANY_VALUE(f.path) IGNORE NULLS AS path,
   SUM(e - s) AS bytes_read,
   SUM(GREATEST(0, e - GREATEST(s, COALESCE(seen, s)))) AS distinct_bytes,
   SUM(e - s) / CAST(NULLIF(SUM(GREATEST(0, e - GREATEST(s, COALESCE(seen, s)))), 0) AS DOUBLE) AS times_read
-FROM reads
+FROM reads AS r
+LEFT JOIN files AS f
+  ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
 GROUP BY
-  host,
-  file_id
+  r.host,
+  r.file_id
 ORDER BY
   times_read DESC;
 

@@ -1,13 +1,19 @@
--- Questions about a trace, as DuckDB views over its Parquet tables. Run them with the dataset as working directory:
+-- Questions about a trace, as DuckDB views over its Parquet tables, from any directory:
+--
+--   iotrace-bpf sql run.iotrace 'FROM v_layers'
+--   iotrace-bpf sql run.iotrace
+--   D FROM call_tree(8589934592);   D SHOW TABLES;
+--
+-- or with the dataset as working directory:
 --
 --   cd run.iotrace && duckdb -init views.sql
---   D FROM v_layers;   D FROM call_tree(8589934592);   D SHOW TABLES;
 --
 -- or in Python (pip install duckdb pandas):
 --
---   import duckdb, os
---   os.chdir("run.iotrace")
---   db = duckdb.connect(); db.execute(open("views.sql").read())
+--   import duckdb
+--   db = duckdb.connect()
+--   db.execute("SET VARIABLE iotrace_dir = 'run.iotrace'")
+--   db.execute(open("run.iotrace/views.sql").read())
 --   db.sql("FROM v_ops").df()
 --
 -- Several nodes at once: put the datasets side by side, and run the views of any of them in the directory that holds them
@@ -21,6 +27,17 @@
 -- Views lead to the same parts again and again: what their ends say of them is read once, and again when they have changed.
 SET parquet_metadata_cache = true;
 
+-- The parts of a table in the datasets below the variable iotrace_dir, or the working directory.
+CREATE OR REPLACE MACRO parts(name) AS coalesce(
+  getvariable('iotrace_some')[name], [coalesce(getvariable('iotrace_dir') || '/', '') || '**/' || name || '-*.parquet']);
+
+-- While views are made each leads to two parts of a table, and from the end of this file on to all: DuckDB looks into every file
+-- wherever a view names a table. The first and the last part by name: where datasets are of several versions, one has all columns.
+SET VARIABLE iotrace_some = (
+  SELECT map(list(name), list(list_distinct([first, last])))
+  FROM (SELECT regexp_extract(file, '([a-z_]+)-[0-9]+[.]parquet$', 1) AS name, min(file) AS first, max(file) AS last
+        FROM glob(coalesce(getvariable('iotrace_dir') || '/', '') || '**/*-*.parquet') GROUP BY 1));
+
 -- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 
 -- The datasets, by their directory: whose they are, of which run (the beginning of its trace), and when they began on the two
@@ -30,7 +47,7 @@ CREATE OR REPLACE VIEW datasets AS
   WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
                         row_number() OVER (PARTITION BY regexp_replace(filename, '[^/]*$', ''), key
                                            ORDER BY filename DESC, file_row_number DESC) AS place
-                 FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)),
+                 FROM read_parquet(parts('meta'), union_by_name = true, filename = true, file_row_number = true)),
        told AS (SELECT dir, max(host) AS host, max(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
                        max(CASE WHEN key = 't0_ns' THEN TRY_CAST(value AS BIGINT) END) AS t0_ns,
                        max(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
@@ -51,23 +68,23 @@ CREATE OR REPLACE VIEW spans AS
          greatest(dur_ns - coalesce(probe_ns, 0) - cpu_ns - coalesce(runq_ns, 0) - coalesce(throttle_ns, 0) - coalesce(lock_ns, 0)
            - coalesce(writeback_ns, 0) - coalesce(journal_ns, 0) - coalesce(flush_ns, 0) - coalesce(devqueue_ns, 0)
            - coalesce(device_ns, 0) - coalesce(remote_ns, 0), 0) AS sleep_ns
-  FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('spans'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block AS
   SELECT t.* EXCLUDE (filename) REPLACE (queue_ns + coalesce(later_ns, 0) AS queue_ns,
     insert_ns + coalesce(later_ns, 0) AS insert_ns,
     issue_ns + coalesce(later_ns, 0) AS issue_ns)
-  FROM read_parquet('**/block-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('block'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
-CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet('**/block_bytes-*.parquet', union_by_name = true);
-CREATE OR REPLACE VIEW block_links AS FROM read_parquet('**/block_links-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW block_bytes AS FROM read_parquet(parts('block_bytes'), union_by_name = true);
+CREATE OR REPLACE VIEW block_links AS FROM read_parquet(parts('block_links'), union_by_name = true);
 CREATE OR REPLACE VIEW rpc AS
   SELECT t.* EXCLUDE (filename) REPLACE (received_ns + coalesce(later_ns, 0) AS received_ns)
-  FROM read_parquet('**/rpc-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('rpc'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW rollup_bins AS
   SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
-  FROM read_parquet('**/rollup-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('rollup'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW file_rollup AS
   SELECT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns,
@@ -75,65 +92,75 @@ CREATE OR REPLACE VIEW file_rollup AS
     slowest_ns + coalesce(later_ns, 0) AS slowest_ns,
     first_ns + coalesce(later_ns, 0) AS first_ns,
     last_ns + coalesce(later_ns, 0) AS last_ns)
-  FROM read_parquet('**/file_rollup-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('file_rollup'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW hist AS
   SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
-  FROM read_parquet('**/hist-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('hist'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW metrics AS
   SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
-  FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('metrics'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW losses AS
   SELECT t.* EXCLUDE (filename) REPLACE (t_ns + coalesce(later_ns, 0) AS t_ns)
-  FROM read_parquet('**/losses-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('losses'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 -- Each dataset of a run has its verdicts again.
-CREATE OR REPLACE VIEW coverage AS SELECT DISTINCT * FROM read_parquet('**/coverage-*.parquet', union_by_name = true);
+CREATE OR REPLACE VIEW coverage AS SELECT DISTINCT * FROM read_parquet(parts('coverage'), union_by_name = true);
 -- Each tells a path again, too.
 CREATE OR REPLACE VIEW file_paths AS
   SELECT DISTINCT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns)
-  FROM read_parquet('**/file_paths-*.parquet', union_by_name = true, filename = true) t
+  FROM read_parquet(parts('file_paths'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
 -- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/files-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('files'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW paths AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/paths-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('paths'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, path_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW handles AS
   SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
-  FROM (SELECT * FROM read_parquet('**/handles-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM (SELECT * FROM read_parquet(parts('handles'), union_by_name = true, filename = true, file_row_number = true)
         QUALIFY row_number() OVER (PARTITION BY host, handle_id ORDER BY filename DESC, file_row_number DESC) = 1) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW objects AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/objects-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('objects'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, object_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW processes AS
   SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns, end_ns + coalesce(later_ns, 0) AS end_ns)
-  FROM (SELECT * FROM read_parquet('**/processes-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM (SELECT * FROM read_parquet(parts('processes'), union_by_name = true, filename = true, file_row_number = true)
         QUALIFY row_number() OVER (PARTITION BY host, process_ix ORDER BY filename DESC, file_row_number DESC) = 1) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW threads AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/threads-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('threads'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, thread_ix ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW mounts AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/mounts-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('mounts'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, mount_id ORDER BY filename DESC, file_row_number DESC) = 1;
 CREATE OR REPLACE VIEW stacks AS SELECT * EXCLUDE (filename, file_row_number)
-  FROM read_parquet('**/stacks-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM read_parquet(parts('stacks'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, stack_id ORDER BY filename DESC, file_row_number DESC) = 1;
 -- Of several datasets of a run the facts are those of the last one, but its times those of rows.
 CREATE OR REPLACE VIEW meta AS
   SELECT t.* EXCLUDE (filename, file_row_number) REPLACE (CASE key WHEN 'end_ns' THEN coalesce(CAST(TRY_CAST(value AS BIGINT) + later_ns AS VARCHAR), value)
              WHEN 't0_ns' THEN coalesce(CAST(t0_ns - later_ns AS VARCHAR), value)
              WHEN 't0_wall_ns' THEN coalesce(CAST(t0_wall_ns - later_ns AS VARCHAR), value) ELSE value END AS value)
-  FROM (SELECT * FROM read_parquet('**/meta-*.parquet', union_by_name = true, filename = true, file_row_number = true)
+  FROM (SELECT * FROM read_parquet(parts('meta'), union_by_name = true, filename = true, file_row_number = true)
         QUALIFY row_number() OVER (PARTITION BY host, key ORDER BY filename DESC, file_row_number DESC) = 1) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
+
+-- Names for ids: of a process its command line, or the program where that is not known; of calls all that are known.
+CREATE OR REPLACE VIEW v_commands AS
+  SELECT host, process_ix, pid, rank, coalesce(nullif(array_to_string(cmdline, ' '), ''), exe) AS command FROM processes;
+CREATE OR REPLACE VIEW v_calls AS
+  SELECT s.*, coalesce(f.path, n.path) AS path, o.name AS object, p.command
+  FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+       LEFT JOIN paths n ON n.host IS NOT DISTINCT FROM s.host AND n.path_id = s.path_id
+       LEFT JOIN objects o ON o.host IS NOT DISTINCT FROM s.host AND o.object_id = s.object_id
+       LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix;
 
 -- Layers from top to bottom.
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
@@ -155,7 +182,7 @@ CREATE OR REPLACE VIEW v_tracing AS
   WITH datasets_costs AS (
     SELECT host, regexp_replace(filename, '[^/]*$', '') AS dir, max(value) FILTER (name = 'hooks_ns') AS hooks_ns,
            max(value) FILTER (name = 'tracing_ns') AS tracing_ns
-    FROM read_parquet('**/metrics-*.parquet', union_by_name = true, filename = true) GROUP BY host, dir),
+    FROM read_parquet(parts('metrics'), union_by_name = true, filename = true) GROUP BY host, dir),
   costs AS (SELECT host, sum(hooks_ns) AS hooks_ns, sum(tracing_ns) AS tracing_ns FROM datasets_costs GROUP BY host),
   lasted AS (SELECT host, max(t_ns) - min(t_ns) AS run_ns FROM metrics WHERE name = 'tracing_ns' GROUP BY host),
   counted AS (
@@ -413,11 +440,13 @@ CREATE OR REPLACE VIEW v_failed_lookups AS
 
 -- Bandwidth per file, process and direction in system calls: total, number, max, min, mean, deviation over the calls.
 CREATE OR REPLACE VIEW v_bandwidth AS
-  SELECT host, file_id, process_ix, kind, sum(bytes) AS bytes, count(*) AS samples,
-         max(bytes * 1e9 / greatest(net_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(net_ns, 1)) AS min_bps,
+  SELECT s.host, s.file_id, any_value(f.path) AS path, s.process_ix, any_value(p.command) AS command, s.kind, sum(bytes) AS bytes,
+         count(*) AS samples, max(bytes * 1e9 / greatest(net_ns, 1)) AS max_bps, min(bytes * 1e9 / greatest(net_ns, 1)) AS min_bps,
          avg(bytes * 1e9 / greatest(net_ns, 1)) AS mean_bps, stddev_samp(bytes * 1e9 / greatest(net_ns, 1)) AS stddev_bps
-  FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-  GROUP BY host, file_id, process_ix, kind ORDER BY bytes DESC;
+  FROM spans s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+       LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+  WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+  GROUP BY s.host, s.file_id, s.process_ix, s.kind ORDER BY bytes DESC;
 
 -- Ranks (or processes without one), layer by layer.
 CREATE OR REPLACE VIEW v_ranks AS
@@ -426,32 +455,36 @@ CREATE OR REPLACE VIEW v_ranks AS
            CASE WHEN o.span_id IS NULL THEN 0 ELSE 1 END AS own_calls,
            CASE WHEN s.layer_top AND s.kind = 'read' THEN s.bytes END AS bytes_read,
            CASE WHEN s.layer_top AND s.kind = 'write' THEN s.bytes END AS bytes_written,
-           CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.layer_ns AS own_inclusive_ns
+           CASE WHEN s.layer_top THEN s.layer_ns END AS inclusive_ns, s.self_ns AS exclusive_ns, o.layer_ns AS own_inclusive_ns,
+           CASE WHEN o.kind IN ('read', 'write') THEN o.bytes END AS own_bytes
     FROM spans s LEFT JOIN v_own o ON o.host IS NOT DISTINCT FROM s.host AND o.span_id = s.span_id
     UNION ALL
     SELECT host, process_ix, pid, rank, layer, calls, calls, CASE WHEN kind = 'read' THEN bytes END,
-           CASE WHEN kind = 'write' THEN bytes END, 0, 0, 0
+           CASE WHEN kind = 'write' THEN bytes END, 0, 0, 0, 0
     FROM demoted_calls)
   SELECT coalesce(p.rank, s.rank) AS rank, CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.process_ix END AS process_ix,
-         CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list_sort(list(DISTINCT s.pid)) AS pids, s.layer,
+         CASE WHEN coalesce(p.rank, s.rank) IS NULL THEN s.host END AS host, list_sort(list(DISTINCT s.pid)) AS pids,
+         min(p.command) AS command, s.layer,
          sum(s.calls)::BIGINT AS calls, sum(s.own_calls)::BIGINT AS own_calls,
          coalesce(sum(s.bytes_read), 0) AS bytes_read, coalesce(sum(s.bytes_written), 0) AS bytes_written,
          coalesce(sum(s.inclusive_ns), 0) AS inclusive_ns, sum(s.exclusive_ns) AS exclusive_ns,
-         coalesce(sum(s.own_inclusive_ns), 0) AS own_inclusive_ns
-  FROM calls s LEFT JOIN processes p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
-  GROUP BY 1, 2, 3, 5 ORDER BY 1, 3, 2, layer_rank(s.layer);
+         coalesce(sum(s.own_inclusive_ns), 0) AS own_inclusive_ns, coalesce(sum(s.own_bytes), 0) AS own_bytes
+  FROM calls s LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
+  GROUP BY 1, 2, 3, 6 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
--- How unevenly ranks (processes, where there are no ranks) share the time and the bytes of a layer; 1 is even.
+-- How unevenly ranks share the time and the bytes of a layer; 1 is even. 'all' is the time in the calls that the program made
+-- itself, and their bytes. Processes without a rank have no part in it: nobody expects them to do the same.
 CREATE OR REPLACE VIEW v_imbalance AS
-  WITH chosen AS (SELECT *, coalesce(rank, process_ix) AS who, coalesce(host || ':', '') || coalesce(rank, process_ix) AS one FROM v_ranks
-                  WHERE (rank IS NOT NULL) = (SELECT coalesce(bool_or(rank IS NOT NULL), false) FROM v_ranks)),
-       everyone AS (SELECT count(DISTINCT one) AS n FROM chosen)
-  SELECT layer, max(exclusive_ns) AS max_ns, sum(exclusive_ns) / any_value(n)::DOUBLE AS mean_ns,
-         max(exclusive_ns) * any_value(n) / nullif(sum(exclusive_ns), 0)::DOUBLE AS time_max_to_mean,
-         max(bytes_read + bytes_written) * any_value(n) / nullif(sum(bytes_read + bytes_written), 0)::DOUBLE
-           AS bytes_max_to_mean,
-         arg_max(who, (exclusive_ns, -who)) AS slowest
-  FROM chosen, everyone GROUP BY layer ORDER BY layer_rank(layer);
+  WITH ranks AS (FROM v_ranks WHERE rank IS NOT NULL),
+       everyone AS (SELECT count(DISTINCT rank) AS n FROM ranks),
+       parts AS (SELECT layer, rank, exclusive_ns AS ns, bytes_read + bytes_written AS bytes FROM ranks
+                 UNION ALL
+                 SELECT 'all', rank, sum(own_inclusive_ns), sum(own_bytes) FROM ranks GROUP BY rank)
+  SELECT layer, max(ns) AS max_ns, sum(ns) / any_value(n)::DOUBLE AS mean_ns,
+         max(ns) * any_value(n) / nullif(sum(ns), 0)::DOUBLE AS time_max_to_mean,
+         max(bytes) * any_value(n) / nullif(sum(bytes), 0)::DOUBLE AS bytes_max_to_mean,
+         arg_max(rank, (ns, -rank)) AS slowest
+  FROM parts, everyone WHERE n > 1 GROUP BY layer ORDER BY coalesce(layer_rank(layer), 0);
 
 -- What happens inside phases, on the same thread: of each phase a line for each layer, with its outermost calls. Phases in
 -- phases: each call counts for all of them, and once for each name.
@@ -487,11 +520,14 @@ CREATE OR REPLACE VIEW v_phases AS
 CREATE OR REPLACE VIEW v_slowest AS
   WITH calls AS (FROM v_own WHERE flags & 4 = 0 ORDER BY net_ns DESC, host, span_id LIMIT 50)
   SELECT r.host, r.span_id AS root_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno,
-         count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
+         any_value(f.path) AS path, any_value(o.name) AS object, any_value(p.command) AS command, count(*) AS calls, arg_max(s.op, (s.self_ns, -s.span_id)) AS worst_op,
          arg_max(s.layer, (s.self_ns, -s.span_id)) AS worst_layer,
          max(s.self_ns) / nullif(r.net_ns, 0)::DOUBLE AS worst_share
   FROM calls r JOIN v_inside i ON i.host IS NOT DISTINCT FROM r.host AND i.call_id = r.span_id
        JOIN spans s ON s.host IS NOT DISTINCT FROM i.host AND s.span_id = i.span_id
+       LEFT JOIN files f ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
+       LEFT JOIN objects o ON o.host IS NOT DISTINCT FROM r.host AND o.object_id = r.object_id
+       LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM r.host AND p.process_ix = r.process_ix
   WHERE s.start_ns + s.dur_ns <= r.start_ns + r.dur_ns
   GROUP BY r.host, r.span_id, r.layer, r.op, r.net_ns, r.start_ns, r.pid, r.tid, r.rank, r.bytes, r.errno
   ORDER BY r.net_ns DESC, r.host, r.span_id;
@@ -548,7 +584,7 @@ CREATE OR REPLACE VIEW v_clocks AS
   WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS who,
                         s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went
                  FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
-                       FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)
+                       FROM read_parquet(parts('spans'), union_by_name = true, filename = true)
                        WHERE op = 'MPI_File_open' AND coll_id IS NOT NULL AND errno = 0 AND flags & 64 = 0) s JOIN datasets d USING (dir)),
        runs AS (SELECT *, row_number() OVER (PARTITION BY host, coll_id, who ORDER BY came) AS run,
                        count(*) OVER (PARTITION BY host, coll_id, who) AS times FROM opens),
@@ -573,7 +609,7 @@ CREATE OR REPLACE VIEW v_clocks AS
 CREATE OR REPLACE VIEW v_spans AS
   SELECT s.* EXCLUDE (filename, dir) REPLACE (s.start_ns + d.later_ns AS start_ns), s.start_ns + d.t0_wall_ns + c.offset_ns AS wall_ns
   FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
-        FROM read_parquet('**/spans-*.parquet', union_by_name = true, filename = true)) s
+        FROM read_parquet(parts('spans'), union_by_name = true, filename = true)) s
        JOIN datasets d ON d.dir = s.dir JOIN v_clocks c ON c.host IS NOT DISTINCT FROM s.host;
 
 -- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
@@ -609,6 +645,132 @@ CREATE OR REPLACE VIEW v_collectives AS
        LEFT JOIN files f ON f.host IS NOT DISTINCT FROM c.host AND f.file_id = c.file_id
   GROUP BY c.coll_id, c.run ORDER BY first_wall_ns;
 
+-- Failed calls by the name of their error; those of libraries, which have no number, are 'failed'.
+CREATE OR REPLACE VIEW errno_names AS
+  SELECT errno::SMALLINT AS errno, names[errno] AS error
+  FROM (SELECT unnest(range(1, array_length(names) + 1)) AS errno, names FROM (SELECT [
+    'EPERM', 'ENOENT', 'ESRCH', 'EINTR', 'EIO', 'ENXIO', 'E2BIG', 'ENOEXEC', 'EBADF', 'ECHILD', 'EAGAIN', 'ENOMEM',
+    'EACCES', 'EFAULT', 'ENOTBLK', 'EBUSY', 'EEXIST', 'EXDEV', 'ENODEV', 'ENOTDIR', 'EISDIR', 'EINVAL', 'ENFILE',
+    'EMFILE', 'ENOTTY', 'ETXTBSY', 'EFBIG', 'ENOSPC', 'ESPIPE', 'EROFS', 'EMLINK', 'EPIPE', 'EDOM', 'ERANGE',
+    'EDEADLOCK', 'ENAMETOOLONG', 'ENOLCK', 'ENOSYS', 'ENOTEMPTY', 'ELOOP', NULL, 'ENOMSG', 'EIDRM', 'ECHRNG',
+    'EL2NSYNC', 'EL3HLT', 'EL3RST', 'ELNRNG', 'EUNATCH', 'ENOCSI', 'EL2HLT', 'EBADE', 'EBADR', 'EXFULL', 'ENOANO',
+    'EBADRQC', 'EBADSLT', NULL, 'EBFONT', 'ENOSTR', 'ENODATA', 'ETIME', 'ENOSR', 'ENONET', 'ENOPKG', 'EREMOTE',
+    'ENOLINK', 'EADV', 'ESRMNT', 'ECOMM', 'EPROTO', 'EMULTIHOP', 'EDOTDOT', 'EBADMSG', 'EOVERFLOW', 'ENOTUNIQ',
+    'EBADFD', 'EREMCHG', 'ELIBACC', 'ELIBBAD', 'ELIBSCN', 'ELIBMAX', 'ELIBEXEC', 'EILSEQ', 'ERESTART', 'ESTRPIPE',
+    'EUSERS', 'ENOTSOCK', 'EDESTADDRREQ', 'EMSGSIZE', 'EPROTOTYPE', 'ENOPROTOOPT', 'EPROTONOSUPPORT',
+    'ESOCKTNOSUPPORT', 'ENOTSUP', 'EPFNOSUPPORT', 'EAFNOSUPPORT', 'EADDRINUSE', 'EADDRNOTAVAIL', 'ENETDOWN',
+    'ENETUNREACH', 'ENETRESET', 'ECONNABORTED', 'ECONNRESET', 'ENOBUFS', 'EISCONN', 'ENOTCONN', 'ESHUTDOWN',
+    'ETOOMANYREFS', 'ETIMEDOUT', 'ECONNREFUSED', 'EHOSTDOWN', 'EHOSTUNREACH', 'EALREADY', 'EINPROGRESS', 'ESTALE',
+    'EUCLEAN', 'ENOTNAM', 'ENAVAIL', 'EISNAM', 'EREMOTEIO', 'EDQUOT', 'ENOMEDIUM', 'EMEDIUMTYPE', 'ECANCELED',
+    'ENOKEY', 'EKEYEXPIRED', 'EKEYREVOKED', 'EKEYREJECTED', 'EOWNERDEAD', 'ENOTRECOVERABLE', 'ERFKILL', NULL] AS names));
+CREATE OR REPLACE VIEW v_errors AS
+  SELECT c.host, c.layer, c.op, c.errno, coalesce(n.error, CASE WHEN c.errno < 0 THEN 'failed' ELSE 'errno ' || c.errno END) AS error,
+         c.path, c.command, count(*) AS calls, sum(c.net_ns) AS time_ns, min(c.start_ns) AS first_ns, max(c.start_ns) AS last_ns
+  FROM v_calls c LEFT JOIN errno_names n ON n.errno = c.errno
+  WHERE c.errno <> 0 AND c.layer_top GROUP BY c.host, c.layer, c.op, c.errno, n.error, c.path, c.command
+  ORDER BY calls DESC, c.host, c.layer, c.op, error, c.path, c.command;
+
+-- Reads and writes of less than 4 KiB, by function and file: how many of its calls they are, and of their time.
+CREATE OR REPLACE VIEW v_small_io AS
+  SELECT host, file_id, any_value(path) AS path, command, layer, op, kind, count(*) AS calls,
+         count(*) FILTER (bytes < 4096) AS small_calls, avg(CASE WHEN bytes < 4096 THEN 1 ELSE 0 END) AS small_share,
+         sum(bytes) FILTER (bytes < 4096) AS small_bytes, sum(net_ns) FILTER (bytes < 4096) AS small_ns, sum(net_ns) AS time_ns
+  FROM v_calls WHERE layer_top AND kind IN ('read', 'write') AND bytes IS NOT NULL
+  GROUP BY host, file_id, command, layer, op, kind HAVING count(*) FILTER (bytes < 4096) > 0
+  ORDER BY small_calls DESC, host, file_id, command, layer, op;
+
+-- System calls that move no data: by program and function, and what part of the time of all its system calls they take.
+CREATE OR REPLACE VIEW v_metadata AS
+  WITH calls AS (SELECT * FROM v_calls WHERE layer = 'syscall' AND layer_top),
+       totals AS (SELECT host, command, sum(net_ns) AS all_ns FROM calls GROUP BY host, command)
+  SELECT c.host, c.command, c.kind, c.op, count(*) AS calls, count(*) FILTER (c.errno <> 0) AS errors,
+         count(DISTINCT c.path) AS files, sum(c.net_ns) AS time_ns, sum(c.net_ns) / nullif(any_value(t.all_ns), 0)::DOUBLE AS share
+  FROM calls c JOIN totals t ON t.host IS NOT DISTINCT FROM c.host AND t.command IS NOT DISTINCT FROM c.command
+  WHERE c.kind NOT IN ('read', 'write') GROUP BY c.host, c.command, c.kind, c.op ORDER BY time_ns DESC, c.host, c.command, c.op;
+
+-- What reads found in the page cache, file by file; and how long writes waited because too much was dirty.
+CREATE OR REPLACE VIEW v_page_cache AS
+  SELECT host, file_id, any_value(path) AS path, count(*) FILTER (miss_bytes IS NOT NULL) AS reads,
+         sum(bytes) FILTER (miss_bytes IS NOT NULL) AS bytes_read, sum(miss_bytes) AS miss_bytes, sum(ahead_bytes) AS ahead_bytes,
+         count(*) FILTER (miss_bytes = 0) AS hits,
+         1 - sum(miss_bytes) / nullif(sum(bytes) FILTER (miss_bytes IS NOT NULL), 0)::DOUBLE AS hit_share,
+         sum(bytes) FILTER (kind = 'write' AND flags & 8 = 0) AS bytes_written, sum(throttle_ns) AS throttle_ns
+  FROM v_calls WHERE layer = 'syscall' AND layer_top AND file_id IS NOT NULL
+    AND (miss_bytes IS NOT NULL OR (kind = 'write' AND flags & 8 = 0))
+  GROUP BY host, file_id ORDER BY miss_bytes DESC, host, file_id;
+
+-- Which bytes of which file went to or came from which device, and how that is known. Those of no known file have none.
+CREATE OR REPLACE VIEW v_file_to_device AS
+  SELECT y.host, y.file_id, any_value(f.path) AS path, any_value(b.device) AS device, b.dev, b.op, b.class, y.known_by,
+         count(DISTINCT b.req_id) AS requests, sum(y.bytes) AS bytes, sum(b.issue_ns - b.queue_ns) AS queue_ns, sum(b.dur_ns) AS device_ns
+  FROM block_bytes y JOIN block b USING (host, req_id) LEFT JOIN files f USING (host, file_id)
+  WHERE b.status = 0 GROUP BY y.host, y.file_id, b.dev, b.op, b.class, y.known_by ORDER BY bytes DESC, y.host, y.file_id, b.dev;
+
+-- Collective calls on a file, rank by rank: those whose rank made system calls on it aggregate for the others.
+CREATE OR REPLACE VIEW v_aggregators AS
+  SELECT path, op, one.rank AS rank, count(*) AS collectives, count(*) FILTER (one.syscalls > 0) AS aggregated,
+         sum(one.syscalls) AS syscalls, sum(one.bytes) AS bytes
+  FROM (SELECT path, op, unnest(by_rank) AS one FROM v_collectives) GROUP BY path, op, one.rank ORDER BY path, op, bytes DESC, rank;
+
+-- The same function by function and file: what system calls waited for, in parts that add up. A call of an I/O library waits for
+-- other ranks where it communicates: layer mpi.
+CREATE OR REPLACE VIEW v_waiting_by_file AS
+  SELECT host, layer, op, path, command, count(*) AS calls, sum(net_ns) AS time_ns,
+         sum(cpu_ns) AS cpu_ns, sum(runq_ns) AS runq_ns, sum(throttle_ns) AS throttle_ns, sum(lock_ns) AS
+         lock_ns, sum(writeback_ns) AS writeback_ns, sum(journal_ns) AS journal_ns, sum(flush_ns) AS flush_ns,
+         sum(devqueue_ns) AS devqueue_ns, sum(device_ns) AS device_ns, sum(remote_ns) AS remote_ns,
+         sum(sleep_ns) AS sleep_ns
+  FROM v_calls WHERE layer_top AND (layer = 'mpi' OR cpu_ns IS NOT NULL)
+  GROUP BY host, layer, op, path, command ORDER BY time_ns DESC, host, layer, op, path, command;
+
+-- How long each layer takes the program (IOPro's composition): times of parts one after the other are added, of parts side by
+-- side the longest counts, and throughputs of parts side by side are added. Parts are what one thread does in a layer, each moment
+-- once, and what one device does. A collective call is one operation of all ranks, which ends for all when its last part does:
+-- such operations come one after the other. Others belong to one thread each: their times are added before the longest counts.
+CREATE OR REPLACE VIEW v_composition AS
+  WITH numbered AS (
+         SELECT *, row_number() OVER (PARTITION BY host, coll_id, coalesce(rank, -1 - process_ix) ORDER BY start_ns) AS run FROM v_own),
+       calls AS (
+         SELECT host, span_id AS call_id, layer AS called, op, coll_id IS NOT NULL AS collective, coll_id,
+                CASE WHEN coll_id IS NULL THEN 0 ELSE run END AS run FROM numbered),
+       inside AS (SELECT host, span_id, call_id FROM v_inside),
+       times AS (
+         SELECT c.called, c.op, c.collective, c.coll_id, c.run, s.layer, s.host, s.span_id >> 33 AS part, s.start_ns AS s,
+                s.start_ns + s.net_ns AS e, CASE WHEN s.kind IN ('read', 'write') THEN s.bytes END AS bytes
+         FROM spans s JOIN inside i ON i.host IS NOT DISTINCT FROM s.host AND i.span_id = s.span_id
+              JOIN calls c ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
+         WHERE s.layer_top
+         UNION ALL
+         SELECT c.called, c.op, c.collective, c.coll_id, c.run, 'block', b.host, b.dev::BIGINT, b.issue_ns, b.issue_ns + b.dur_ns, l.bytes
+         FROM block_links l JOIN block b ON b.host IS NOT DISTINCT FROM l.host AND b.req_id = l.req_id
+              JOIN inside i ON i.host IS NOT DISTINCT FROM l.host AND i.span_id = l.span_id
+              JOIN calls c ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
+         WHERE b.upper_dev IS NULL AND b.status = 0 AND l.how <> 'writeback' AND b.op IN ('read', 'write')),
+       seen AS (
+         SELECT *, max(e) OVER (PARTITION BY called, op, collective, coll_id, run, layer, host, part ORDER BY s, e
+                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM times),
+       parts AS (
+         SELECT called, op, collective, coll_id, run, layer, host, part, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
+                sum(greatest(0, e - greatest(s, coalesce(until, s)))) AS ns
+         FROM seen GROUP BY called, op, collective, coll_id, run, layer, host, part),
+       operations AS (
+         SELECT called, op, collective, coll_id, run, layer, max(ns) AS latency_ns, count(*) AS parts
+         FROM parts GROUP BY called, op, collective, coll_id, run, layer),
+       latency AS (
+         SELECT called, op, collective, layer, sum(latency_ns) AS latency_ns, max(parts) AS parts
+         FROM operations GROUP BY called, op, collective, layer),
+       sides AS (
+         SELECT called, op, collective, layer, host, part, sum(calls) AS calls, sum(bytes) AS bytes, sum(ns) AS ns
+         FROM parts GROUP BY called, op, collective, layer, host, part),
+       sums AS (
+         SELECT called, op, collective, layer, sum(calls) AS calls, sum(bytes) AS bytes, sum(ns) AS added_ns,
+                sum(bytes * 1e9 / nullif(ns, 0)) AS throughput_bps
+         FROM sides GROUP BY called, op, collective, layer)
+  SELECT s.called, s.op, s.collective, s.layer, s.calls::BIGINT AS calls, l.parts, l.latency_ns::BIGINT AS latency_ns,
+         s.added_ns::BIGINT AS added_ns, s.bytes::BIGINT AS bytes, s.throughput_bps
+  FROM sums s JOIN latency l ON l.called = s.called AND l.op = s.op AND l.collective = s.collective AND l.layer = s.layer
+  ORDER BY layer_rank(s.called), s.op, s.collective, layer_rank(s.layer);
+
 -- Sizes of reads and writes in powers of two.
 CREATE OR REPLACE VIEW v_sizes AS
   SELECT layer, kind, CASE WHEN bytes = 0 THEN 0 ELSE 1::BIGINT << (length(bin(bytes)) - 1)::INT END AS from_bytes,
@@ -622,9 +784,10 @@ CREATE OR REPLACE VIEW v_sequential AS
     SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
     WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns, span_id))
-  SELECT host, file_id, kind, count(*) AS accesses, median(gap) AS median_gap_ns,
+  SELECT s.host, s.file_id, any_value(f.path) AS path, s.kind, count(*) AS accesses, median(gap) AS median_gap_ns,
          avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
-  FROM steps GROUP BY host, file_id, kind ORDER BY accesses DESC;
+  FROM steps s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
+  GROUP BY s.host, s.file_id, s.kind ORDER BY accesses DESC;
 
 -- How each handle was read and written, as Darshan defines it: an access is consecutive when it begins where the last one
 -- of its kind ended, and sequential when it begins there or behind it; a stride is the gap then. Of the steps from one
@@ -666,7 +829,7 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
                 count(*) FILTER (jump >= 0) AS sequential, count(*) FILTER (jump < 0) AS random,
                 count(*) FILTER (switched) AS switches
          FROM accesses GROUP BY host, handle_id, kind)
-  SELECT host, handle_id, layer, file_id, kind,
+  SELECT host, handle_id, layer, file_id, f.path, kind,
          -- Four steps in five decide.
          CASE WHEN steps = 0 THEN 'single'
               WHEN consecutive >= 0.8 * steps THEN 'consecutive'
@@ -678,6 +841,7 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
          stride1, stride1_calls, stride2, stride2_calls, stride3, stride3_calls, stride4, stride4_calls,
          size1, size1_calls, size2, size2_calls, size3, size3_calls, size4, size4_calls
   FROM totals LEFT JOIN top_strides USING (host, handle_id, kind) LEFT JOIN top_sizes USING (host, handle_id, kind)
+       LEFT JOIN files f USING (host, file_id)
   ORDER BY host, handle_id, kind;
 
 -- What the buffer of each C stream made of its calls: those on the FILE, and the system calls on its descriptor, also
@@ -708,9 +872,10 @@ CREATE OR REPLACE VIEW v_rereads AS
            max("offset" + bytes) OVER (PARTITION BY host, file_id ORDER BY "offset", bytes
                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS seen
     FROM spans WHERE layer = 'syscall' AND layer_top AND kind = 'read' AND bytes > 0 AND "offset" IS NOT NULL)
-  SELECT host, file_id, sum(e - s) AS bytes_read, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS distinct_bytes,
+  SELECT r.host, r.file_id, any_value(f.path) AS path, sum(e - s) AS bytes_read, sum(greatest(0, e - greatest(s, coalesce(seen, s)))) AS distinct_bytes,
          sum(e - s) / nullif(sum(greatest(0, e - greatest(s, coalesce(seen, s)))), 0)::DOUBLE AS times_read
-  FROM reads GROUP BY host, file_id ORDER BY times_read DESC;
+  FROM reads r LEFT JOIN files f ON f.host IS NOT DISTINCT FROM r.host AND f.file_id = r.file_id
+  GROUP BY r.host, r.file_id ORDER BY times_read DESC;
 
 -- Bytes per second in bins of 100 ms, the bytes of a call spread over its duration.
 CREATE OR REPLACE VIEW v_bandwidth_over_time AS
@@ -876,3 +1041,5 @@ CREATE OR REPLACE VIEW darshan AS
          e.module || '_' || e.name AS counter, sum(e.value) AS value
   FROM every e LEFT JOIN files f ON f.host IS NOT DISTINCT FROM e.host AND f.file_id = e.file_id
   WHERE e.value IS NOT NULL GROUP BY ALL;
+
+RESET VARIABLE iotrace_some;

@@ -260,7 +260,8 @@ impl Summary {
     }
 
     fn imbalance(&self, window: Option<Window>) -> Option<Imbalance> {
-        imbalance(self.processes.processes.values().map(|p| (p.rank, p.pid, p.total(window))))
+        let rank = |ix: i32| self.dims.processes.get(&ix).and_then(|facts| facts.rank);
+        imbalance(self.processes.processes.iter().map(|(ix, p)| (rank(*ix).or(p.rank), p.total(window))))
     }
 
     /// A row for each process, or for each thread.
@@ -294,7 +295,7 @@ impl Summary {
                 members: 1,
                 pid: p.pid,
                 ppid: facts.map_or(0, |f| f.ppid),
-                rank: p.rank.or_else(|| facts.and_then(|f| f.rank)),
+                rank: facts.and_then(|f| f.rank).or(p.rank),
                 exe: facts.and_then(|f| f.exe.as_deref()).unwrap_or_default().into(),
                 command: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
                 cgroup: word(|f| &f.cgroup),

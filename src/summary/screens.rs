@@ -103,16 +103,16 @@ pub struct ChainStep {
     pub ratio: f64,
 }
 
-/// How unequal the I/O of ranks or processes is.
+/// How unequal the I/O of ranks is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Imbalance {
-    pub of_ranks: bool,
+    /// Ranks that have done I/O.
     pub members: usize,
     /// Of bytes moved.
     pub bytes_max_over_mean: f64,
-    /// Of time in I/O.
+    /// Of time in the calls that the program made itself.
     pub time_max_over_mean: f64,
-    /// Rank or pid with the most time.
+    /// Rank with the most time.
     pub slowest: i32,
 }
 

@@ -72,7 +72,7 @@ impl Mark {
         Overview {
             layers,
             chain,
-            imbalance: imbalance(processes.rows.iter().map(|r| (r.rank, r.pid, r.sums))),
+            imbalance: imbalance(processes.rows.iter().map(|r| (r.rank, r.sums))),
             cache_bytes: now.cache_bytes.saturating_sub(self.overview.cache_bytes),
             cache_miss_bytes: now.cache_miss_bytes.saturating_sub(self.overview.cache_miss_bytes),
             parts: std::array::from_fn(|at| now.parts[at].saturating_sub(self.overview.parts[at])),
@@ -170,8 +170,13 @@ mod tests {
 
     fn at(time: i64, processes: &[(i32, Sums)], other: Option<Others>) -> Snapshot {
         let layer = |layer, sums| LayerRow { layer: Some(layer), sums, ..LayerRow::default() };
-        let process =
-            |(ix, sums): &(i32, Sums)| ProcessRow { process_ix: *ix, pid: *ix, sums: *sums, ..ProcessRow::default() };
+        let process = |(ix, sums): &(i32, Sums)| ProcessRow {
+            process_ix: *ix,
+            pid: *ix,
+            rank: Some(*ix),
+            sums: *sums,
+            ..ProcessRow::default()
+        };
         Snapshot {
             kept: super::super::view::Window { from_ns: 0, to_ns: time },
             overview: Arc::new(Overview {

@@ -23,7 +23,7 @@ pub fn about(screen: Screen) -> About {
                 "p50, p99: how long outermost calls of the layer took. A layer without probes is",
                 "not covered: that says nothing about the program.",
                 "Bytes: what the program asked for, and what each layer below made of it.",
-                "Imbalance: the most of any rank (or process) over the mean.",
+                "Imbalance: the most of any rank over the mean.",
             ],
             &[
                 ("Enter", "latency of the layer, or the file or process"),

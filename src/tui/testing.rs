@@ -127,13 +127,7 @@ pub fn snapshot() -> Snapshot {
                 ChainStep { layer: Some(Layer::Syscall), bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
                 ChainStep { layer: Some(Layer::Block), bytes_written: 9 << 20, ratio: 1.125, ..ChainStep::default() },
             ],
-            imbalance: Some(Imbalance {
-                of_ranks: true,
-                members: 2,
-                bytes_max_over_mean: 1.0,
-                time_max_over_mean: 1.8,
-                slowest: 1,
-            }),
+            imbalance: Some(Imbalance { members: 2, bytes_max_over_mean: 1.0, time_max_over_mean: 1.8, slowest: 1 }),
             ..Overview::default()
         }),
         processes: Arc::new(Processes {

@@ -230,11 +230,24 @@ for row in report["ranks"]["rows"]:
     same(f"rank {key} library", row["library_ns"], spent)
 if sql_ranks:
     wrong.append(f"ranks only in SQL: {list(sql_ranks)}")
-# A single rank cannot be out of balance: the report is silent then.
+# Neither processes without ranks nor a single rank can be out of balance.
 sql_imbalance = index(rows("FROM v_imbalance WHERE time_max_to_mean IS NOT NULL"), "layer")
-for row in report["ranks"]["imbalance"]:
-    sql = sql_imbalance[(row["layer"],)]
-    same(f"imbalance {row['layer']} max", row["max_ns"], sql["max_ns"])
+our_imbalance = index(report["ranks"]["imbalance"], "layer")
+for key in keys("imbalance", our_imbalance, sql_imbalance):
+    row, sql = our_imbalance[key], sql_imbalance[key]
+    same(f"imbalance {key} max", row["max_ns"], sql["max_ns"])
+    same(f"imbalance {key} slowest", row["slowest"], sql["slowest"])
+    same(f"imbalance {key} time", row["max_to_mean"], sql["time_max_to_mean"], 1e-9)
+    if key == ("all",):
+        same(f"imbalance {key} bytes", row.get("bytes_max_to_mean"), sql["bytes_max_to_mean"], 1e-9)
+
+# What each layer takes; that of devices is in SQL only.
+sql_composed = index(rows("FROM v_composition WHERE layer <> 'block'"), "called", "op", "collective", "layer")
+our_composed = index(report["composition"], "called", "op", "collective", "layer")
+for key in keys("composition", our_composed, sql_composed):
+    for figure in ("calls", "parts", "latency_ns", "added_ns", "bytes"):
+        same(f"composition {key} {figure}", our_composed[key][figure], sql_composed[key][figure])
+    same(f"composition {key} throughput", our_composed[key]["throughput_bps"], sql_composed[key]["throughput_bps"], 1e-9)
 
 # The slowest calls, and one tree.
 sql_slowest = index(rows("FROM v_slowest"), "host", "root_id")

@@ -6,6 +6,7 @@
 
 mod amplification;
 mod clocks;
+mod composition;
 mod files;
 mod header;
 mod heavy;
@@ -14,7 +15,9 @@ mod lookups;
 mod own;
 mod phases;
 mod ranks;
+mod related;
 mod render;
+mod renumber;
 mod slowest;
 mod source;
 mod tracing;
@@ -30,6 +33,7 @@ use serde::Serialize;
 
 pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use clocks::Clock;
+pub use composition::Composed;
 pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
 pub use layers::{Bytes, LayerRow, OpRow};
@@ -37,10 +41,11 @@ pub use lookups::{FailedLookup, FailedLookups};
 pub use phases::{PhaseLayer, PhaseRow};
 pub use ranks::{Imbalance, RankRow, Ranks};
 pub use render::WIDTH;
+pub use renumber::Renumber;
 pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Origin, Source, Thing};
 pub use tracing::Tracing;
-pub use union::Union;
+pub use union::{Union, datasets};
 pub use waiting::WaitRow;
 
 use crate::correlate::HashMap;
@@ -69,6 +74,8 @@ pub struct Report {
     /// Functions of layer `app` of kind `other`, and what happened inside them.
     pub phases: Vec<PhaseRow>,
     pub amplification: Amplification,
+    /// What each layer takes below each function that the program called.
+    pub composition: Vec<Composed>,
     pub files: Vec<FileRow>,
     /// Programs, libraries, `/proc` and `/sys`: after all others in `files`.
     pub library_files: LibraryFiles,
@@ -104,6 +111,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut works = ranks::Works::default();
     let mut phases = phases::Phases::default();
     let mut lookups = lookups::Lookups::default();
+    let mut composition = composition::Composition::default();
     let mut places = own::Places::default();
     let mut meetings = clocks::Meetings::default();
     let mut last = 0;
@@ -123,6 +131,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         slowest.span(span, &place);
         works.span(span, &place);
         phases.span(span, &place);
+        composition.span(span, &place);
         meetings.span(span);
         last = last.max(span.end_ns());
         Ok(())
@@ -171,6 +180,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         waiting: waits.rows(&quality),
         phases: phases.rows(&quality),
         amplification: chains.finish(&coverage, &quality),
+        composition: composition.rows(&quality),
         warnings: source.warnings(),
         header,
         nodes,
@@ -185,14 +195,46 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })
 }
 
-/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns.
+/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns. Runs that have
+/// nothing to do with each other have a report each.
 ///
 /// # Errors
 /// When there is no readable dataset, or `out` cannot be written to.
 pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    let report = build(&mut Union::open(dir)?)?;
-    let body = if json { report.json()? } else { report.text(WIDTH) };
+    let mut runs = Union::open_related(dir)?;
+    let body = match runs.as_mut_slice() {
+        [only] if json => build(only)?.json()?,
+        [only] => build(only)?.text(WIDTH),
+        runs => {
+            let each = runs.iter_mut().map(|run| Ok((directories(run), build(run)?))).collect::<Result<Vec<_>>>()?;
+            if json { unrelated_json(&each)? } else { unrelated_text(dir, &each) }
+        }
+    };
     out.write_all(body.as_bytes()).context("cannot write the report")
+}
+
+fn directories(run: &Union) -> Vec<String> {
+    run.directories().iter().map(|path| path.display().to_string()).collect()
+}
+
+/// Several reports: `{"runs": [{"datasets": [...], "report": {...}}, ...]}`.
+fn unrelated_json(runs: &[(Vec<String>, Report)]) -> Result<String> {
+    let runs: Vec<_> =
+        runs.iter().map(|(datasets, report)| serde_json::json!({"datasets": datasets, "report": report})).collect();
+    Ok(text::json(&serde_json::to_string_pretty(&serde_json::json!({ "runs": runs }))?) + "\n")
+}
+
+fn unrelated_text(dir: &Path, runs: &[(Vec<String>, Report)]) -> String {
+    let shown = text::escape(dir.display().to_string());
+    let mut out = format!(
+        "{shown} holds {} runs that have nothing to do with each other; each is reported by itself\n",
+        runs.len()
+    );
+    for (n, (datasets, report)) in runs.iter().enumerate() {
+        let datasets: Vec<String> = datasets.iter().map(text::escape).collect();
+        out += &format!("\n=== run {} of {}: {}\n\n{}", n + 1, runs.len(), datasets.join(", "), report.text(WIDTH));
+    }
+    out
 }
 
 /// Fills in the names of the files and objects that the report shows.

@@ -18,7 +18,7 @@ use crate::words::{Kind, LAYERS, Layer};
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Ranks {
     pub rows: Vec<RankRow>,
-    /// Over the ranks where there are ranks, otherwise over the processes.
+    /// Of ranks: none with fewer than two.
     pub imbalance: Vec<Imbalance>,
 }
 
@@ -41,19 +41,26 @@ pub struct RankRow {
     pub syscall_written: i64,
     /// Time in outermost calls of library layers.
     pub library_ns: i64,
+    /// Time in the calls that the program itself made, and bytes that they moved.
+    pub own_ns: i64,
+    pub own_bytes: i64,
     pub exclusive_ns: BTreeMap<&'static str, i64>,
     pub complete: bool,
 }
 
-/// How unevenly one layer's exclusive time is spread.
+/// How unevenly time is spread over ranks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Imbalance {
+    /// Exclusive time of this layer; `all`: time in the calls that the program made itself, whatever their layer.
     pub layer: &'static str,
     pub max_ns: i64,
     pub mean_ns: f64,
     /// Greatest over mean: 1 is even.
     pub max_to_mean: f64,
-    /// The rank (or pid) with the greatest time.
+    /// Greatest over mean of the bytes of these calls: only of `all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_max_to_mean: Option<f64>,
+    /// The rank with the greatest time.
     pub slowest: i32,
 }
 
@@ -65,6 +72,8 @@ struct Work {
     asked: [i64; 2],
     syscall: [i64; 2],
     library: i64,
+    own_ns: i64,
+    own_bytes: i64,
     exclusive: [i64; LAYERS.len()],
 }
 
@@ -90,6 +99,10 @@ impl Works {
         add(&mut work.exclusive[span.layer as usize], span.self_ns);
         if own {
             work.calls += 1;
+            add(&mut work.own_ns, span.inclusive_ns());
+            if is_data(span) {
+                add(&mut work.own_bytes, span.bytes.unwrap_or(0));
+            }
             if (Layer::Netcdf..=Layer::Stdio).contains(&span.layer) {
                 add(&mut work.library, span.inclusive_ns());
             }
@@ -174,6 +187,8 @@ impl RankRow {
             syscall_read: 0,
             syscall_written: 0,
             library_ns: 0,
+            own_ns: 0,
+            own_bytes: 0,
             exclusive_ns: BTreeMap::new(),
             complete: quality.all(),
         }
@@ -187,6 +202,8 @@ impl RankRow {
         add(&mut self.syscall_read, work.syscall[0]);
         add(&mut self.syscall_written, work.syscall[1]);
         add(&mut self.library_ns, work.library);
+        add(&mut self.own_ns, work.own_ns);
+        add(&mut self.own_bytes, work.own_bytes);
         for (layer, ns) in LAYERS.iter().zip(work.exclusive).filter(|(_, ns)| *ns != 0) {
             add(self.exclusive_ns.entry(layer.name()).or_default(), ns);
         }
@@ -194,25 +211,30 @@ impl RankRow {
 }
 
 fn imbalance(rows: &[RankRow]) -> Vec<Imbalance> {
-    let ranked = rows.iter().any(|row| row.rank.is_some());
-    let rows: Vec<_> = rows.iter().filter(|row| row.rank.is_some() == ranked).collect();
+    let rows: Vec<_> =
+        rows.iter().filter(|row| row.rank.is_some() && (row.calls > 0 || !row.exclusive_ns.is_empty())).collect();
     if rows.len() < 2 {
         return Vec::new();
     }
-    let of_layer = |layer: Layer| {
-        let name = layer.name();
-        let of = |row: &RankRow| row.exclusive_ns.get(name).copied().unwrap_or(0);
-        let slowest = rows.iter().rev().max_by_key(|row| of(row))?;
+    let spread = |of: &dyn Fn(&RankRow) -> i64| {
         let mean = rows.iter().map(|row| of(row) as f64).sum::<f64>() / rows.len() as f64;
-        let id = slowest.rank.or_else(|| slowest.pids.first().copied())?;
-        let max = of(slowest);
-        (mean > 0.0).then(|| Imbalance {
-            layer: name,
-            max_ns: max,
-            mean_ns: mean,
-            max_to_mean: max as f64 / mean,
-            slowest: id,
-        })
+        // The first of several.
+        let most = rows.iter().rev().max_by_key(|row| of(row)).filter(|_| mean > 0.0)?;
+        Some((of(most), mean, most.rank?))
     };
-    LAYERS.into_iter().filter_map(of_layer).collect()
+    let row = |layer, (max_ns, mean_ns, slowest): (i64, f64, i32), bytes_max_to_mean| Imbalance {
+        layer,
+        max_ns,
+        mean_ns,
+        max_to_mean: max_ns as f64 / mean_ns,
+        bytes_max_to_mean,
+        slowest,
+    };
+    let bytes = spread(&|row| row.own_bytes).map(|(max, mean, _)| max as f64 / mean);
+    let all = spread(&|row| row.own_ns).map(|time| row("all", time, bytes));
+    let of_layer = |layer: Layer| {
+        let time = spread(&|row| row.exclusive_ns.get(layer.name()).copied().unwrap_or(0))?;
+        Some(row(layer.name(), time, None))
+    };
+    all.into_iter().chain(LAYERS.into_iter().filter_map(of_layer)).collect()
 }

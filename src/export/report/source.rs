@@ -25,6 +25,7 @@ pub enum Thing {
     Object,
     Request,
     Path,
+    Mount,
 }
 
 /// Where a thing of several datasets is from.

@@ -1,10 +1,13 @@
 //! Several datasets as one source: ids of things and times are made distinct and comparable, and found back at the end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
+use super::related::{About, related};
+use super::renumber::{Ids, Renumber};
 use super::source::{Each, Origin, Source, Thing};
 use super::{Clock, NodeRow};
 use crate::correlate::HashMap;
@@ -16,7 +19,7 @@ use crate::export::shift::Times;
 use crate::export::{Dataset, TRACING_NS, Table};
 
 /// The columns that hold ids, by what they are ids of.
-const IDS: [(Thing, &[&str]); 7] = [
+const IDS: [(Thing, &[&str]); 8] = [
     (Thing::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
     (Thing::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
     (Thing::File, &["file_id"]),
@@ -24,19 +27,22 @@ const IDS: [(Thing, &[&str]); 7] = [
     (Thing::Object, &["object_id"]),
     (Thing::Request, &["req_id"]),
     (Thing::Path, &["path_id", "path2_id"]),
+    (Thing::Mount, &["mount_id"]),
 ];
+/// Threads that made no calls have ids, too.
+const THREAD: &str = "thread_ix";
 
 /// The facts of a dataset that differ between those of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Facts(BTreeMap<String, String>);
+pub struct Facts(pub BTreeMap<String, String>);
 
 impl Facts {
-    fn number(&self, key: &str) -> Option<i64> {
+    pub fn number(&self, key: &str) -> Option<i64> {
         self.0.get(key)?.parse().ok()
     }
 
     /// The start of the trace that ids are of.
-    fn run(&self) -> Option<i64> {
+    pub fn run(&self) -> Option<i64> {
         self.number("run_t0_ns").or_else(|| self.number("t0_ns"))
     }
 }
@@ -68,61 +74,101 @@ pub struct Union {
     unreadable: Vec<String>,
 }
 
+/// A dataset that can be read.
+struct Known {
+    host: String,
+    dataset: Dataset,
+    facts: Facts,
+    greatest: [i64; IDS.len()],
+}
+
+/// The dataset in `path`, or those in the directories below it; and what cannot be read.
+fn find(path: &Path) -> Result<(Vec<Known>, Vec<String>)> {
+    let error = match Dataset::open(path) {
+        Ok(dataset) => return Ok(known(vec![dataset], Vec::new())),
+        Err(error) => error,
+    };
+    let (mut found, mut unreadable, mut first) = (Vec::new(), Vec::new(), None);
+    for path in datasets(path) {
+        match Dataset::open(&path) {
+            Ok(dataset) => found.push(dataset),
+            Err(error) => {
+                unreadable.push(format!("left out: {error:#}"));
+                first = first.or(Some(error));
+            }
+        }
+    }
+    if found.is_empty() { Err(first.unwrap_or(error)) } else { Ok(known(found, unreadable)) }
+}
+
+fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<Known>, Vec<String>) {
+    let several = found.len() > 1;
+    let mut known = Vec::new();
+    for dataset in found {
+        let greatest = match greatest(&dataset) {
+            Ok(greatest) => greatest,
+            Err(error) if several => {
+                unreadable.push(format!("{} left out: {error:#}", dataset.path().display()));
+                continue;
+            }
+            // Ids of one dataset need not be told from others.
+            Err(_) => Default::default(),
+        };
+        let mut facts = Facts::default();
+        // What cannot be read of it is a warning of the dataset.
+        let _ = dataset.rows(|row: Meta| {
+            facts.0.insert(row.key, row.value);
+            Ok(())
+        });
+        let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
+        known.push(Known { host, dataset, facts, greatest });
+    }
+    (known, unreadable)
+}
+
 impl Union {
     /// The dataset in `path`, or those in the directories below it.
     ///
     /// # Errors
     /// When there is none, or none can be read.
     pub fn open(path: &Path) -> Result<Self> {
-        let error = match Dataset::open(path) {
-            Ok(dataset) => return Self::of(vec![dataset], Vec::new()),
-            Err(error) => error,
-        };
-        let (mut found, mut unreadable, mut first) = (Vec::new(), Vec::new(), None);
-        for path in datasets(path) {
-            match Dataset::open(&path) {
-                Ok(dataset) => found.push(dataset),
-                Err(error) => {
-                    unreadable.push(format!("left out: {error:#}"));
-                    first = first.or(Some(error));
-                }
-            }
-        }
-        if found.is_empty() {
-            return Err(first.unwrap_or(error));
-        }
-        Self::of(found, unreadable)
+        let (known, unreadable) = find(path)?;
+        Self::of(known, unreadable)
     }
 
-    fn of(found: Vec<Dataset>, mut unreadable: Vec<String>) -> Result<Self> {
-        let several = found.len() > 1;
-        let mut with_facts = Vec::new();
-        for dataset in found {
-            let greatest = match greatest(&dataset) {
-                Ok(greatest) => greatest,
-                Err(error) if several => {
-                    unreadable.push(format!("{} left out: {error:#}", dataset.path().display()));
-                    continue;
-                }
-                // Ids of one dataset need not be told from others.
-                Err(_) => Default::default(),
-            };
-            let mut facts = Facts::default();
-            dataset.rows(|row: Meta| {
-                facts.0.insert(row.key, row.value);
-                Ok(())
-            })?;
-            let host = facts.0.get("host").cloned().or_else(|| dataset.hosts().first().cloned()).unwrap_or_default();
-            with_facts.push((host, dataset, facts, greatest));
+    /// The same, those that have nothing to do with each other apart.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_related(path: &Path) -> Result<Vec<Self>> {
+        let (known, unreadable) = find(path)?;
+        let about: Vec<About> = known.iter().map(|one| About::of(&one.host, &one.dataset, &one.facts)).collect();
+        let mut groups = BTreeMap::<usize, Vec<Known>>::new();
+        for (one, group) in known.into_iter().zip(related(&about)) {
+            groups.entry(group).or_default().push(one);
         }
+        let mut all = groups.into_values().map(|known| Self::of(known, Vec::new())).collect::<Result<Vec<_>>>()?;
+        if let Some(first) = all.first_mut() {
+            first.unreadable = unreadable;
+        }
+        all.sort_by_key(|union| union.wall_ns);
+        Ok(all)
+    }
+
+    /// The directories of its datasets.
+    pub fn directories(&self) -> Vec<&Path> {
+        self.parts.iter().map(|part| part.dataset.path()).collect()
+    }
+
+    fn of(mut known: Vec<Known>, unreadable: Vec<String>) -> Result<Self> {
         // Those of one run in order of time: of several rows of one thing the last holds.
-        with_facts.sort_by_key(|(host, _, facts, _)| (host.clone(), facts.run(), facts.number("t0_ns")));
+        known.sort_by_key(|one| (one.host.clone(), one.facts.run(), one.facts.number("t0_ns")));
         let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None, unreadable };
-        let walls = with_facts.iter().filter_map(|(_, _, facts, _)| facts.number("t0_wall_ns"));
+        let walls = known.iter().filter_map(|one| one.facts.number("t0_wall_ns"));
         union.wall_ns = walls.min();
         let mut last = None;
         let mut start = (0, 0);
-        for (host, dataset, facts, greatest) in with_facts {
+        for Known { host, dataset, facts, greatest } in known {
             let (wall, t0) = (facts.number("t0_wall_ns"), facts.number("t0_ns").unwrap_or(0));
             // A dataset that does not say when it began is of a run of its own.
             let run = facts.run().map(|run| (host.clone(), run));
@@ -185,20 +231,99 @@ impl Union {
         Ok(())
     }
 
-    fn each<T: Table + Times>(&self, each: Each<T>, renumber: impl Fn(&mut T, &Ids)) -> Result<()> {
+    /// Calls `each` with every row of a table, with ids and times of all datasets.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn rows<T: Table + Times + Renumber>(&self, each: impl FnMut(T) -> Result<()>) -> Result<()> {
+        self.read(|dataset, each, _| dataset.rows(each), each)
+    }
+
+    /// The same of the row groups that may hold values of this column of times in this range.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn rows_around<T: Table + Times + Renumber>(
+        &self,
+        column: &'static str,
+        range: &Range<i64>,
+        each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let read = |dataset: &Dataset, each: &mut dyn FnMut(T) -> Result<()>, begins_ns: i64| {
+            let own = range.start.saturating_sub(begins_ns)..range.end.saturating_sub(begins_ns);
+            dataset.rows_around(column, &own, each)
+        };
+        self.read(read, each)
+    }
+
+    fn read<T: Table + Times + Renumber>(
+        &self,
+        read: impl Fn(&Dataset, &mut dyn FnMut(T) -> Result<()>, i64) -> Result<()>,
+        mut each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
         for part in &self.parts {
-            let ids = Ids(&self.runs[part.run].bases);
-            part.dataset.rows(|mut row: T| {
-                renumber(&mut row, &ids);
+            let ids = self.ids(part);
+            let mut renumbered = |mut row: T| {
+                row.renumber(&ids);
                 row.shift(part.begins_ns.saturating_neg());
-                each(&row)
+                each(row)
+            };
+            read(&part.dataset, &mut renumbered, part.begins_ns)?;
+        }
+        Ok(())
+    }
+
+    fn ids(&self, part: &Part) -> Ids<'_> {
+        Ids(&self.runs[part.run].bases)
+    }
+
+    /// The rows of a table, as its parts say.
+    pub fn count<T: Table>(&self) -> u64 {
+        self.parts.iter().map(|part| part.dataset.count::<T>()).sum()
+    }
+
+    /// The roots that are of a part, by their ids there.
+    fn own_roots(&self, part: &Part, roots: &BTreeSet<i64>) -> BTreeSet<i64> {
+        let base = self.runs[part.run].bases[Thing::Span as usize] << SEQ_BITS;
+        roots.iter().filter_map(|id| id.checked_sub(base).filter(|id| *id >= 0)).collect()
+    }
+
+    /// The links of requests to calls below these roots.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn links_of_roots(&self, roots: &BTreeSet<i64>, mut each: impl FnMut(BlockLink) -> Result<()>) -> Result<()> {
+        for part in &self.parts {
+            let ids = self.ids(part);
+            part.dataset.links_of_roots(&self.own_roots(part, roots), |mut link| {
+                link.renumber(&ids);
+                if roots.contains(&link.root_id) { each(link) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// These requests.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn requests(&self, wanted: &BTreeSet<i64>, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
+        for part in &self.parts {
+            let ids = self.ids(part);
+            let base = ids.0[Thing::Request as usize];
+            let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { continue };
+            let range = first.saturating_sub(base)..last.saturating_sub(base).saturating_add(1);
+            part.dataset.rows_around("req_id", &range, |mut block: Block| {
+                block.renumber(&ids);
+                block.shift(part.begins_ns.saturating_neg());
+                if wanted.contains(&block.req_id) { each(block) } else { Ok(()) }
             })?;
         }
         Ok(())
     }
 
     /// The facts of all datasets as those of one.
-    fn facts(&self) -> BTreeMap<String, String> {
+    pub fn facts(&self) -> BTreeMap<String, String> {
         if let [only] = self.parts.as_slice() {
             return only.facts.0.clone();
         }
@@ -236,7 +361,7 @@ impl Union {
 
 /// The directories below this one that datasets are in, in order of name. Links are not followed: what they lead to may be
 /// there a second time.
-fn datasets(path: &Path) -> Vec<PathBuf> {
+pub fn datasets(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
     let directories = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
     let mut below: Vec<PathBuf> = directories.map(|entry| entry.path()).collect();
@@ -246,101 +371,51 @@ fn datasets(path: &Path) -> Vec<PathBuf> {
 
 /// The greatest id of each thing in a dataset.
 fn greatest(dataset: &Dataset) -> Result<[i64; IDS.len()]> {
-    let greatest = dataset.greatest(&IDS.map(|(_, columns)| columns).concat())?;
+    let mut columns = IDS.map(|(_, columns)| columns).concat();
+    columns.push(THREAD);
+    let greatest = dataset.greatest(&columns)?;
+    let threads = greatest.get(THREAD).copied().unwrap_or(0);
     Ok(IDS.map(|(thing, columns)| {
         let most = columns.iter().filter_map(|column| greatest.get(column)).copied().max().unwrap_or(0);
-        if thing == Thing::Span { most >> SEQ_BITS } else { most }
+        if thing == Thing::Span { threads.max(most >> SEQ_BITS) } else { most }
     }))
-}
-
-/// What ids of one run begin with.
-struct Ids<'a>(&'a [i64; IDS.len()]);
-
-impl Ids<'_> {
-    fn of(&self, thing: Thing, id: &mut i32) {
-        // Below zero: not known.
-        if *id >= 0 {
-            *id = i32::try_from(i64::from(*id).saturating_add(self.0[thing as usize])).unwrap_or(i32::MAX);
-        }
-    }
-
-    fn some(&self, thing: Thing, id: &mut Option<i32>) {
-        if let Some(id) = id {
-            self.of(thing, id);
-        }
-    }
-
-    fn request(&self, id: &mut i64) {
-        *id = id.saturating_add(self.0[Thing::Request as usize]);
-    }
-
-    fn span(&self, id: &mut i64) {
-        *id = id.saturating_add(self.0[Thing::Span as usize] << SEQ_BITS);
-    }
-}
-
-fn renumber_span(span: &mut Span, ids: &Ids) {
-    ids.span(&mut span.span_id);
-    ids.span(&mut span.root_id);
-    span.parent_id.iter_mut().chain(&mut span.async_id).for_each(|id| ids.span(id));
-    ids.of(Thing::Process, &mut span.process_ix);
-    ids.some(Thing::File, &mut span.file_id);
-    ids.some(Thing::Handle, &mut span.handle_id);
-    ids.some(Thing::Object, &mut span.object_id);
-    ids.some(Thing::Path, &mut span.path_id);
-    ids.some(Thing::Path, &mut span.path2_id);
 }
 
 impl Source for Union {
     fn spans(&mut self, each: Each<Span>) -> Result<()> {
-        self.each(each, renumber_span)
+        self.rows(|row: Span| each(&row))
     }
 
     fn blocks(&mut self, each: Each<Block>) -> Result<()> {
-        self.each(each, |block: &mut Block, ids| ids.request(&mut block.req_id))
+        self.rows(|row: Block| each(&row))
     }
 
     fn links(&mut self, each: Each<BlockLink>) -> Result<()> {
-        self.each(each, |link: &mut BlockLink, ids| {
-            ids.request(&mut link.req_id);
-            ids.span(&mut link.span_id);
-            ids.span(&mut link.root_id);
-        })
+        self.rows(|row: BlockLink| each(&row))
     }
 
     fn files(&mut self, each: Each<File>) -> Result<()> {
-        self.each(each, |file: &mut File, ids| ids.of(Thing::File, &mut file.file_id))
+        self.rows(|row: File| each(&row))
     }
 
     fn handles(&mut self, each: Each<Handle>) -> Result<()> {
-        self.each(each, |handle: &mut Handle, ids| {
-            ids.of(Thing::Handle, &mut handle.handle_id);
-            ids.some(Thing::Handle, &mut handle.parent_handle_id);
-            ids.some(Thing::File, &mut handle.file_id);
-            ids.some(Thing::Object, &mut handle.object_id);
-            ids.of(Thing::Process, &mut handle.process_ix);
-            handle.open_span_id.iter_mut().chain(&mut handle.close_span_id).for_each(|id| ids.span(id));
-        })
+        self.rows(|row: Handle| each(&row))
     }
 
     fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
-        self.each(each, |path: &mut CallPath, ids| ids.of(Thing::Path, &mut path.path_id))
+        self.rows(|row: CallPath| each(&row))
     }
 
     fn objects(&mut self, each: Each<Object>) -> Result<()> {
-        self.each(each, |object: &mut Object, ids| {
-            ids.of(Thing::Object, &mut object.object_id);
-            ids.some(Thing::Handle, &mut object.handle_id);
-            ids.some(Thing::File, &mut object.file_id);
-        })
+        self.rows(|row: Object| each(&row))
     }
 
     fn processes(&mut self, each: Each<Process>) -> Result<()> {
-        self.each(each, |process: &mut Process, ids| ids.of(Thing::Process, &mut process.process_ix))
+        self.rows(|row: Process| each(&row))
     }
 
     fn losses(&mut self, each: Each<Loss>) -> Result<()> {
-        self.each(each, |_: &mut Loss, _| {})
+        self.rows(|row: Loss| each(&row))
     }
 
     /// Each dataset of a run has its verdicts again.
@@ -356,15 +431,11 @@ impl Source for Union {
     }
 
     fn sums(&mut self, each: Each<FileRollup>) -> Result<()> {
-        self.each(each, |sum: &mut FileRollup, ids| {
-            ids.some(Thing::Process, &mut sum.process_ix);
-            ids.some(Thing::File, &mut sum.file_id);
-            ids.some(Thing::Object, &mut sum.object_id);
-        })
+        self.rows(|row: FileRollup| each(&row))
     }
 
     fn hists(&mut self, each: Each<Hist>) -> Result<()> {
-        self.each(each, |_: &mut Hist, _| {})
+        self.rows(|row: Hist| each(&row))
     }
 
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
@@ -394,12 +465,9 @@ impl Source for Union {
 
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
         for part in &self.parts {
-            let run = &self.runs[part.run];
-            let base = run.bases[Thing::Span as usize] << SEQ_BITS;
-            let own = roots.iter().filter_map(|id| id.checked_sub(base).filter(|id| *id >= 0)).collect();
-            let ids = Ids(&run.bases);
-            part.dataset.spans_of_roots(&own, |mut span| {
-                renumber_span(&mut span, &ids);
+            let ids = self.ids(part);
+            part.dataset.spans_of_roots(&self.own_roots(part, roots), |mut span| {
+                span.renumber(&ids);
                 span.shift(part.begins_ns.saturating_neg());
                 if roots.contains(&span.root_id) { each(&span) } else { Ok(()) }
             })?;

@@ -199,9 +199,8 @@ fn facts(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
     }
     let mut words = Vec::new();
     if let Some(i) = overview.imbalance {
-        let who = if i.of_ranks { "rank" } else { "pid" };
         words.push(format!(
-            "imbalance of {} {who}s: time {:.1}x, bytes {:.1}x (most over mean), slowest {who} {}",
+            "imbalance of {} ranks: time {:.1}x, bytes {:.1}x (most over mean), slowest rank {}",
             i.members, i.time_max_over_mean, i.bytes_max_over_mean, i.slowest
         ));
     }

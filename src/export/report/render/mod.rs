@@ -2,6 +2,7 @@
 
 mod amplification;
 mod calls;
+mod composition;
 mod files;
 mod lookups;
 mod nodes;
@@ -102,6 +103,7 @@ impl Report {
         waiting::text(&self.waiting, &mut out, width);
         phases::text(&self.phases, &mut out, width);
         self.amplification(&mut out, width);
+        composition::text(&self.composition, &mut out, width);
         calls::text(&self.slowest, &mut out, width);
         files::text(self, &mut out, width);
         lookups::text(&self.failed_lookups, &mut out, width);
@@ -385,10 +387,10 @@ impl Report {
                 &format!("  the {} with the most time; {} more with --json\n", shown.len(), rows.len() - shown.len());
         }
         for i in &self.ranks.imbalance {
-            let who = if ranked { "rank" } else { "pid" };
             let spread = mark(self.complete, ratio(i.max_to_mean));
             let times = format!("{} against a mean of {}", time(i.max_ns), time(i.mean_ns as i64));
-            *out += &format!("  {:<9} max/mean {spread} ({who} {}: {times})\n", i.layer, i.slowest);
+            let bytes = i.bytes_max_to_mean.map_or(String::new(), |most| format!(", bytes {}", ratio(most)));
+            *out += &format!("  {:<9} max/mean {spread} (rank {}: {times}){bytes}\n", i.layer, i.slowest);
         }
     }
 }
