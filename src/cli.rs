@@ -248,6 +248,13 @@ pub enum Action {
         #[command(flatten)]
         show: ShowArgs,
     },
+    /// Ask a dataset in SQL: opens its views in a program duckdb, or in python3 with that module, from any directory
+    Sql {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+        /// What to answer, as CSV where stdout is no terminal; without it what is typed or comes on stdin
+        query: Option<String>,
+    },
     /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one row
     Repair {
         /// The dataset, or a directory with those of several nodes or periods

@@ -16,6 +16,7 @@ pub mod probes;
 pub mod record;
 pub mod replay;
 mod skel;
+pub mod sql;
 pub mod summary;
 pub mod tui;
 pub mod words;

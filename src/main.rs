@@ -5,7 +5,7 @@ use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::export::text::message;
 use iotrace_bpf::loader::{guardian, launch};
 use iotrace_bpf::record::{TOOL_FAILED, ranks};
-use iotrace_bpf::{config, doctor, export, probes, record, replay};
+use iotrace_bpf::{config, doctor, export, probes, record, replay, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -73,6 +73,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
             Err(e) if export::reader_left(&e) => Ok(0),
             shown => shown.map(|()| 0),
         },
+        Some(Action::Sql { dir, query }) => sql::run(&dir, query.as_deref()),
         Some(action) => match show(&action) {
             Err(e) if export::reader_left(&e) => Ok(0),
             shown => shown,
@@ -87,7 +88,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
         Action::Repair { dir } => export::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
-        Action::Replay { .. } => {}
+        Action::Replay { .. } | Action::Sql { .. } => {}
         Action::Doctor => code = doctor::run(&mut out)?,
     }
     out.flush()?;

@@ -38,6 +38,11 @@ pub use shift::Times;
 pub use stream::TABLES;
 pub use table::{Column, Encoding, SCHEMA, Table, schema};
 
+/// Whether there is a dataset in a directory, or below it.
+pub fn holds_datasets(path: &std::path::Path) -> bool {
+    Dataset::is_one(path) || !report::datasets(path).is_empty()
+}
+
 /// The key among a run's facts that says that its calls were summed up, and not recorded one by one.
 pub const AGGREGATE: &str = "aggregate";
 
