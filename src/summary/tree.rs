@@ -45,6 +45,7 @@ pub struct Node {
 struct Around {
     id: i64,
     node: Option<NodeId>,
+    /// A phase that nothing but phases encloses.
     phase: bool,
     /// What the program asked with the outermost call is known: calls inside need not tell.
     told: Option<Kind>,
@@ -95,7 +96,9 @@ impl CallTree {
         let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
         let above = at.map(|at| around[at]);
         let phase = is_phase(span);
-        let own = !phase && above.is_none_or(|a| a.phase);
+        // A phase inside a call is part of that, and so is what it encloses.
+        let outer = above.is_none_or(|a| a.phase);
+        let own = outer && !phase;
         let parent = match (above, span.parent_id) {
             (Some(above), _) => above.node,
             (None, Some(parent)) => self.await_call(parent),
@@ -117,7 +120,7 @@ impl CallTree {
         // A phase comes when it is over; nothing follows inside it.
         if at.is_some() || !phase {
             stack.truncate(at.map_or(0, |at| at + 1));
-            stack.push(Around { id: span.span_id, node, phase, told, asked: asked.is_some() });
+            stack.push(Around { id: span.span_id, node, phase: outer && phase, told, asked: asked.is_some() });
         }
         Place { node, own, asked }
     }
