@@ -252,7 +252,7 @@ impl Recorded {
 
     fn call(&self, span: &Span, row: u16, shift: Shift) -> Wire {
         let kernel = span.layer == Layer::Syscall;
-        let (kind, size) = if kernel { (wire::SYSCALL, 88) } else { (wire::CALL, 72) };
+        let (kind, size) = if kernel { (wire::SYSCALL, 104) } else { (wire::CALL, 88) };
         let status = if span.errno < 0 { -1 } else { -i32::from(span.errno) };
         let handle = span.handle_id.and_then(|id| self.handles.get(&id)).map(|h| h.raw);
         let mut flags = 0;
@@ -275,7 +275,7 @@ impl Recorded {
         }
         if let Some(file) = span.file_id.filter(|_| kernel) {
             flags |= wire::F_FILE;
-            wire = self.identity(wire, file, [72, 80, 84]);
+            wire = self.identity(wire, file, [88, 96, 100]);
         }
         if span.flags & flag::DIRECT != 0 {
             flags |= wire::F_DIRECT;

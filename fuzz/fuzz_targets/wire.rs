@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let mut decoder = Decoder::default();
     let (mut out, mut items, mut rows, mut last) = (Vec::new(), 0, 0, 0);
-    let [mut files, mut objects, mut handles] = [const { Vec::new() }; 3];
+    let [mut files, mut objects, mut handles, mut paths] = [const { Vec::new() }; 4];
     while let Some((head, behind)) = rest.split_first_chunk() {
         let head = u16::from_le_bytes(*head);
         let (item, behind) = behind.split_at(behind.len().min(usize::from(head & 0xfff)));
@@ -75,8 +75,8 @@ fuzz_target!(|data: &[u8]| {
             SUM => sum(&item, last).into_iter().for_each(|sum| correlator.push(sum)),
             COUNTS => counts(&item, last).into_iter().for_each(|counts| correlator.push(counts)),
             FORGOTTEN => {
-                correlator.forgotten(&files, &objects, &handles);
-                for told in [&mut files, &mut objects, &mut handles] {
+                correlator.forgotten(&files, &objects, &handles, &paths);
+                for told in [&mut files, &mut objects, &mut handles, &mut paths] {
                     told.clear();
                 }
             }
@@ -93,6 +93,7 @@ fuzz_target!(|data: &[u8]| {
                 Row::File(file) => files.push(file.file_id),
                 Row::Object(object) => objects.push(object.object_id),
                 Row::Handle(handle) => handles.push(handle.handle_id),
+                Row::CallPath(path) => paths.push(path.path_id),
                 _ => {}
             }
         }
