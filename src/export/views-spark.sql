@@ -2551,7 +2551,7 @@ WITH numbered AS (
   JOIN calls AS c
     ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
   WHERE
-    s.layer_top
+    s.layer_top AND SHIFTRIGHT(s.span_id, 33) = SHIFTRIGHT(c.call_id, 33)
   UNION ALL
   SELECT
     c.called,

@@ -101,14 +101,15 @@ impl Composition {
         if place.is_own(span) {
             self.begin(span, thread);
         }
-        if !span.layer_top {
+        let part = span.span_id >> SEQ_BITS;
+        // What another thread does for an asynchronous operation may stand before the operation.
+        if !span.layer_top || part != thread {
             return;
         }
         let Some(call) = self.threads.get_mut(&thread).and_then(|calls| calls.iter_mut().find(|call| call.id == id))
         else {
             return;
         };
-        let part = span.span_id >> SEQ_BITS;
         let (from, to, layer) = (span.start_ns, span.start_ns.saturating_add(span.net_ns()), span.layer as usize);
         let known = (call.key, span.layer, part);
         if self.sides.len() >= PARTS_MAX && !self.sides.contains_key(&known) {
