@@ -2532,6 +2532,8 @@ WITH numbered AS (
     span_id,
     call_id
   FROM v_inside
+  WHERE
+    SHIFTRIGHT(span_id, 33) = SHIFTRIGHT(call_id, 33)
 ), times AS (
   SELECT
     c.called,
@@ -2551,7 +2553,7 @@ WITH numbered AS (
   JOIN calls AS c
     ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
   WHERE
-    s.layer_top AND SHIFTRIGHT(s.span_id, 33) = SHIFTRIGHT(c.call_id, 33)
+    s.layer_top
   UNION ALL
   SELECT
     c.called,

@@ -733,13 +733,13 @@ CREATE OR REPLACE VIEW v_composition AS
        calls AS (
          SELECT host, span_id AS call_id, layer AS called, op, coll_id IS NOT NULL AS collective, coll_id,
                 CASE WHEN coll_id IS NULL THEN 0 ELSE run END AS run FROM numbered),
-       inside AS (SELECT host, span_id, call_id FROM v_inside),
+       inside AS (SELECT host, span_id, call_id FROM v_inside WHERE span_id >> 33 = call_id >> 33),
        times AS (
          SELECT c.called, c.op, c.collective, c.coll_id, c.run, s.layer, s.host, s.span_id >> 33 AS part, s.start_ns AS s,
                 s.start_ns + s.net_ns AS e, CASE WHEN s.kind IN ('read', 'write') THEN s.bytes END AS bytes
          FROM spans s JOIN inside i ON i.host IS NOT DISTINCT FROM s.host AND i.span_id = s.span_id
               JOIN calls c ON c.host IS NOT DISTINCT FROM i.host AND c.call_id = i.call_id
-         WHERE s.layer_top AND s.span_id >> 33 = c.call_id >> 33
+         WHERE s.layer_top
          UNION ALL
          SELECT c.called, c.op, c.collective, c.coll_id, c.run, 'block', b.host, b.dev::BIGINT, b.issue_ns, b.issue_ns + b.dur_ns, l.bytes
          FROM block_links l JOIN block b ON b.host IS NOT DISTINCT FROM l.host AND b.req_id = l.req_id
