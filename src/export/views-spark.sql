@@ -151,10 +151,13 @@ SELECT
   start_ns + COALESCE(later_ns, 0) AS start_ns,
   COALESCE(layer_ns, dur_ns - COALESCE(probe_ns, 0)) AS layer_ns,
   dur_ns - COALESCE(probe_ns, 0) AS net_ns,
-  GREATEST(
-    dur_ns - COALESCE(probe_ns, 0) - cpu_ns - COALESCE(runq_ns, 0) - COALESCE(throttle_ns, 0) - COALESCE(lock_ns, 0) - COALESCE(writeback_ns, 0) - COALESCE(journal_ns, 0) - COALESCE(flush_ns, 0) - COALESCE(devqueue_ns, 0) - COALESCE(device_ns, 0) - COALESCE(remote_ns, 0),
-    0
-  ) AS sleep_ns
+  CASE
+    WHEN NOT cpu_ns IS NULL
+    THEN GREATEST(
+      dur_ns - COALESCE(probe_ns, 0) - cpu_ns - COALESCE(runq_ns, 0) - COALESCE(throttle_ns, 0) - COALESCE(lock_ns, 0) - COALESCE(writeback_ns, 0) - COALESCE(journal_ns, 0) - COALESCE(flush_ns, 0) - COALESCE(devqueue_ns, 0) - COALESCE(device_ns, 0) - COALESCE(remote_ns, 0),
+      0
+    )
+  END AS sleep_ns
 FROM parts_spans AS t
 LEFT JOIN datasets AS d
   ON d.dir = REGEXP_REPLACE(filename, '[^/]*$', '');

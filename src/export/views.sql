@@ -31,8 +31,9 @@ SET parquet_metadata_cache = true;
 CREATE OR REPLACE MACRO parts(name) AS coalesce(
   getvariable('iotrace_some')[name], [coalesce(getvariable('iotrace_dir') || '/', '') || '**/' || name || '-*.parquet']);
 
--- While views are made each leads to two parts of a table, and from the end of this file on to all: DuckDB looks into every file
--- wherever a view names a table. The first and the last part by name: where datasets are of several versions, one has all columns.
+-- While views are made each leads to two parts of a table, and from the end of this file on to all: DuckDB looks into
+-- every file wherever a view names a table. The first and the last part by name: where datasets are of several
+-- versions, one has all columns.
 SET VARIABLE iotrace_some = (
   SELECT map(list(name), list(list_distinct([first, last])))
   FROM (SELECT regexp_extract(file, '([a-z_]+)-[0-9]+[.]parquet$', 1) AS name, min(file) AS first, max(file) AS last
@@ -65,9 +66,9 @@ CREATE OR REPLACE VIEW spans AS
   SELECT t.* EXCLUDE (filename) REPLACE (start_ns + coalesce(later_ns, 0) AS start_ns,
            coalesce(layer_ns, dur_ns - coalesce(probe_ns, 0)) AS layer_ns),
          dur_ns - coalesce(probe_ns, 0) AS net_ns,
-         greatest(dur_ns - coalesce(probe_ns, 0) - cpu_ns - coalesce(runq_ns, 0) - coalesce(throttle_ns, 0) - coalesce(lock_ns, 0)
-           - coalesce(writeback_ns, 0) - coalesce(journal_ns, 0) - coalesce(flush_ns, 0) - coalesce(devqueue_ns, 0)
-           - coalesce(device_ns, 0) - coalesce(remote_ns, 0), 0) AS sleep_ns
+         CASE WHEN cpu_ns IS NOT NULL THEN greatest(dur_ns - coalesce(probe_ns, 0) - cpu_ns - coalesce(runq_ns, 0)
+           - coalesce(throttle_ns, 0) - coalesce(lock_ns, 0) - coalesce(writeback_ns, 0) - coalesce(journal_ns, 0)
+           - coalesce(flush_ns, 0) - coalesce(devqueue_ns, 0) - coalesce(device_ns, 0) - coalesce(remote_ns, 0), 0) END AS sleep_ns
   FROM read_parquet(parts('spans'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 CREATE OR REPLACE VIEW block AS
@@ -472,8 +473,9 @@ CREATE OR REPLACE VIEW v_ranks AS
   FROM calls s LEFT JOIN v_commands p ON p.host IS NOT DISTINCT FROM s.host AND p.process_ix = s.process_ix
   GROUP BY 1, 2, 3, 6 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
--- How unevenly ranks share the time and the bytes of a layer; 1 is even. 'all' is the time in the calls that the program made
--- itself, and their bytes. Processes without a rank have no part in it: nobody expects them to do the same.
+-- How unevenly ranks share the time and the bytes of a layer; 1 is even. 'all' is the time in the calls that the
+-- program made itself, and their bytes. Processes without a rank have no part in it: nobody expects them to do the
+-- same.
 CREATE OR REPLACE VIEW v_imbalance AS
   WITH ranks AS (FROM v_ranks WHERE rank IS NOT NULL),
        everyone AS (SELECT count(DISTINCT rank) AS n FROM ranks),
@@ -712,8 +714,8 @@ CREATE OR REPLACE VIEW v_aggregators AS
          sum(one.syscalls) AS syscalls, sum(one.bytes) AS bytes
   FROM (SELECT path, op, unnest(by_rank) AS one FROM v_collectives) GROUP BY path, op, one.rank ORDER BY path, op, bytes DESC, rank;
 
--- The same function by function and file: what system calls waited for, in parts that add up. A call of an I/O library waits for
--- other ranks where it communicates: layer mpi.
+-- The same function by function and file: what system calls waited for, in parts that add up. A call of an I/O library
+-- waits for other ranks where it communicates: layer mpi.
 CREATE OR REPLACE VIEW v_waiting_by_file AS
   SELECT host, layer, op, path, command, count(*) AS calls, sum(net_ns) AS time_ns,
          sum(cpu_ns) AS cpu_ns, sum(runq_ns) AS runq_ns, sum(throttle_ns) AS throttle_ns, sum(lock_ns) AS
@@ -723,10 +725,11 @@ CREATE OR REPLACE VIEW v_waiting_by_file AS
   FROM v_calls WHERE layer_top AND (layer = 'mpi' OR cpu_ns IS NOT NULL)
   GROUP BY host, layer, op, path, command ORDER BY time_ns DESC, host, layer, op, path, command;
 
--- How long each layer takes the program (IOPro's composition): times of parts one after the other are added, of parts side by
--- side the longest counts, and throughputs of parts side by side are added. Parts are what one thread does in a layer, each moment
--- once, and what one device does. A collective call is one operation of all ranks, which ends for all when its last part does:
--- such operations come one after the other. Others belong to one thread each: their times are added before the longest counts.
+-- How long each layer takes the program (IOPro's composition): times of parts one after the other are added, of parts
+-- side by side the longest counts, and throughputs of parts side by side are added. Parts are what one thread does in a
+-- layer, each moment once, and what one device does. A collective call is one operation of all ranks, which ends for
+-- all when its last part does: such operations come one after the other. Others belong to one thread each: their times
+-- are added before the longest counts.
 CREATE OR REPLACE VIEW v_composition AS
   WITH numbered AS (
          SELECT *, row_number() OVER (PARTITION BY host, coll_id, coalesce(rank, -1 - process_ix) ORDER BY start_ns) AS run FROM v_own),
