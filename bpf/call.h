@@ -141,7 +141,8 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->dev = 0;
 	f->miss = f->ahead = f->throttled = 0;
 	f->locking = 0;
-	iot_waits_from(f);
+	if (!note) /* of which nothing is recorded */
+		iot_waits_from(f);
 	f->inner = 0;
 	f->probed = t->probed;
 	f->range = 0;

@@ -64,8 +64,8 @@ pub struct Span {
     /// How long its thread was on a CPU, without the tracer's hooks, and how long it waited for one.
     pub cpu_ns: Option<i64>,
     pub runq_ns: Option<i64>,
-    /// What it slept for: too much is dirty, locks, write-back of its file, the journal of its file system, flushes of its
-    /// device, its own requests in the queue and in the device, a server.
+    /// What it slept for: too much is dirty, locks, write-back of its file, the journal of its file system, flushes of
+    /// its device, its own requests in the queue and in the device, a server.
     pub throttle_ns: Option<i64>,
     pub lock_ns: Option<i64>,
     pub writeback_ns: Option<i64>,
@@ -100,26 +100,6 @@ pub const PARTS: [(&str, &str); 11] = [
 ];
 
 impl Span {
-    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that nobody watched are 0. `None`: the scheduler says nothing.
-    pub fn parts(&self) -> Option<[i64; PARTS.len()]> {
-        let known = [
-            Some(self.cpu_ns?),
-            self.runq_ns,
-            self.throttle_ns,
-            self.lock_ns,
-            self.writeback_ns,
-            self.journal_ns,
-            self.flush_ns,
-            self.devqueue_ns,
-            self.device_ns,
-            self.remote_ns,
-        ];
-        let mut parts = [0; PARTS.len()];
-        parts.iter_mut().zip(known).for_each(|(part, ns)| *part = ns.unwrap_or(0));
-        parts[PARTS.len() - 1] = parts.iter().fold(self.net_ns(), |left, ns| left.saturating_sub(*ns)).max(0);
-        Some(parts)
-    }
-
     /// When it returned.
     pub const fn end_ns(&self) -> i64 {
         self.start_ns.saturating_add(self.dur_ns)

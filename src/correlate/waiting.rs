@@ -4,7 +4,7 @@ use super::block::Blocks;
 use super::busy::{Busy, For};
 use super::cache::Watched;
 use super::files::Files;
-use super::rows::{Mount, Span};
+use super::rows::{Mount, PARTS, Span};
 use crate::catalog::Row;
 use crate::event::{Cached, Call, OffCpu};
 use crate::words::{Kind, Layer};
@@ -12,8 +12,8 @@ use crate::words::{Kind, Layer};
 /// Waits for all files of a file system.
 const SYNCFS: &str = "syncfs";
 
-/// What a call may have slept for. Its own requests come first, then those for its file, then those of its file system: a
-/// moment at which several were on their way counts for the first.
+/// What a call may have slept for. Its own requests come first, then those for its file, then those of its file system:
+/// a moment at which several were on their way counts for the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Causes {
     /// ns that the kernel made it wait: too much is dirty, or a lock is not free.
@@ -63,8 +63,8 @@ fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// The parts of a call that took `net` ns without hooks. `requests`: those that are over, and the time of the call; `None`:
-/// they are not watched.
+/// The parts of a call that took `net` ns without hooks. `requests`: those that are over, and the time of the call;
+/// `None`: they are not watched.
 pub fn parts(net: u64, off_cpu: Option<OffCpu>, causes: &Causes, requests: Option<(&Busy, [u64; 2])>) -> Parts {
     let away = off_cpu.map(|off| off.all.min(net));
     let runq = off_cpu.zip(away).map(|(off, away)| off.queued.min(away));
@@ -117,7 +117,7 @@ pub fn of_library(net: u64, off_cpu: Option<OffCpu>, watched: Watched) -> Parts 
 }
 
 /// The parts of a call that has a record of its own, and the device for whose flushes it waited, if it did.
-pub fn of(row: &Row, call: &Call, told: Option<Cached>, seen: &Surroundings<'_>) -> (Parts, Option<u32>) {
+pub fn of(row: &Row, call: &Call, cached: Option<Cached>, seen: &Surroundings<'_>) -> (Parts, Option<u32>) {
     let net = call.dur.saturating_sub(call.probe);
     if call.unfinished || matches!(row.layer, Layer::Vfs | Layer::Fs) {
         return (Parts::default(), None);
@@ -128,8 +128,8 @@ pub fn of(row: &Row, call: &Call, told: Option<Cached>, seen: &Surroundings<'_>)
     // Of most nothing is asked: they did not sleep.
     let sleeps = call.off_cpu.is_none_or(|off| off.all > off.queued);
     let mut causes = Causes {
-        throttled: seen.watched.throttling.then(|| told.map_or(0, |t| t.throttled)),
-        locked: seen.watched.locks.then(|| told.map_or(0, |t| t.locked)),
+        throttled: seen.watched.throttling.then(|| cached.map_or(0, |c| c.throttled)),
+        locked: seen.watched.locks.then(|| cached.map_or(0, |c| c.locked)),
         ..Causes::default()
     };
     if sleeps {
@@ -184,7 +184,17 @@ impl<'a> Surroundings<'a> {
 }
 
 impl Span {
-    /// The columns of what it slept for.
+    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that nobody watched are 0. `None`: the scheduler says
+    /// nothing.
+    pub fn parts(&self) -> Option<[i64; PARTS.len()]> {
+        let known = [Some(self.cpu_ns?), self.runq_ns].into_iter().chain(self.sleeps());
+        let mut parts = [0; PARTS.len()];
+        parts.iter_mut().zip(known).for_each(|(part, ns)| *part = ns.unwrap_or(0));
+        parts[PARTS.len() - 1] = parts.iter().fold(self.net_ns(), |left, ns| left.saturating_sub(*ns)).max(0);
+        Some(parts)
+    }
+
+    /// The columns of what it slept for, in the order of [`PARTS`].
     fn sleeps(&self) -> [Option<i64>; 8] {
         [
             self.throttle_ns,
