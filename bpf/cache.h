@@ -12,11 +12,17 @@ struct folio___order {
 	unsigned char _folio_order;
 } __attribute__((preserve_access_index));
 
-/* Which argument of balance_dirty_pages is the pause, in ticks: kernels give it others before. How long a tick is, in ns. */
+/*
+ * Which argument of balance_dirty_pages is the pause, in ticks: kernels give it others before. How long a tick is, in
+ * ns.
+ */
 const volatile u32 iot_pause_at = 0;
 const volatile u32 iot_tick = 0;
 
-/* The verifier wants a fixed place in the context, which a compiler would calculate. What is not the argument falls away. */
+/*
+ * The verifier wants a fixed place in the context, which a compiler would calculate. What is not the argument falls
+ * away.
+ */
 #define IOT_PAUSE(n)                                                                                                   \
 	case n:                                                                                                        \
 		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(pause) : "r"(ctx), "i"((n) * sizeof(u64)));               \

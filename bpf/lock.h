@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How long system calls wait for locks of the kernel that make them sleep: i_rwsem of a file that several write, above all. */
+/*
+ * How long system calls wait for locks of the kernel that make them sleep: i_rwsem of a file that several write, above
+ * all.
+ */
 #ifndef IOT_LOCK_H
 #define IOT_LOCK_H
 

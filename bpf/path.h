@@ -90,8 +90,8 @@ static __always_inline bool iot_is_btrfs(struct inode *inode)
 }
 
 /*
- * The device that a file is on, as stat(2) says: on btrfs each subvolume has one, and inodes are numbered in each. Its own
- * files have none.
+ * The device that a file is on, as stat(2) says: on btrfs each subvolume has one, and inodes are numbered in each. Its
+ * own files have none.
  */
 static __always_inline u32 iot_dev_of(struct inode *inode)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How long a thread was not on a CPU while a call went on, by the scheduler's own numbers at its entry and return: no hook at
- * switches, of which a node has far more than traced calls that sleep.
+ * How long a thread was not on a CPU while a call went on, by the scheduler's own numbers at its entry and return: no
+ * hook at switches, of which a node has far more than traced calls that sleep.
  *
- * A running task's exec_start and sum_exec_runtime advance together (update_curr, kernel/sched/fair.c); exec_start alone
- * jumps to the time at which the task is picked to run again. What their difference grows by is the time off the CPU, however
- * old both are. run_delay has what of it was spent in a run queue (sched_info_arrive, kernel/sched/stats.h).
+ * A running task's exec_start and sum_exec_runtime advance together (update_curr, kernel/sched/fair.c); exec_start
+ * alone jumps to the time at which the task is picked to run again. What their difference grows by is the time off the
+ * CPU, however old both are. run_delay has what of it was spent in a run queue (sched_info_arrive,
+ * kernel/sched/stats.h).
  */
 #ifndef IOT_WAIT_H
 #define IOT_WAIT_H
@@ -35,7 +36,10 @@ struct task_struct___wait {
 	struct sched_info___wait sched_info;
 } __attribute__((preserve_access_index));
 
-/* Each CPU's clock of tasks is behind by the time that interrupts and the hypervisor took from it, which is another one on each. */
+/*
+ * Each CPU's clock of tasks is behind by the time that interrupts and the hypervisor took from it, which is another one
+ * on each.
+ */
 static __always_inline u64 iot_behind(struct task_struct___wait *task)
 {
 	struct rq___wait *rq;

@@ -182,8 +182,8 @@ static long iot_box_step(u64 i, struct iot_boxes *b)
 }
 
 /*
- * What the boxes of a call come to, of which there may be many: where the last one ends in the first dimension, and for each
- * number of dimensions that the variable may have how many elements they are. Nothing where that cannot be read.
+ * What the boxes of a call come to, of which there may be many: where the last one ends in the first dimension, and for
+ * each number of dimensions that the variable may have how many elements they are. Nothing where that cannot be read.
  */
 __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
 {
@@ -248,8 +248,9 @@ static __always_inline bool iot_put_run(struct iot_members *m)
 }
 
 /*
- * The rank of a process in its job: the second int of its name, 40 bytes into struct ompi_proc_t (opal/util/proc.h). One that
- * was not talked to yet is no pointer: the lowest bit is set, and the rank stands in the upper half (ompi/proc/proc.h).
+ * The rank of a process in its job: the second int of its name, 40 bytes into struct ompi_proc_t (opal/util/proc.h).
+ * One that was not talked to yet is no pointer: the lowest bit is set, and the rank stands in the upper half
+ * (ompi/proc/proc.h).
  */
 static long iot_member_step(u64 i, struct iot_members *m)
 {
@@ -278,9 +279,9 @@ static long iot_member_step(u64 i, struct iot_members *m)
 }
 
 /*
- * The ranks in the job of the members of a communicator of Open MPI 4 and 5, as runs: `n` words into it stands its group, in
- * which are the number of members and pointers to them (ompi/group/group.h). Less where not all can be read, or where they are
- * too many runs.
+ * The ranks in the job of the members of a communicator of Open MPI 4 and 5, as runs: `n` words into it stands its
+ * group, in which are the number of members and pointers to them (ompi/group/group.h). Less where not all can be read,
+ * or where they are too many runs.
  */
 __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
 {

@@ -255,7 +255,8 @@ pub enum Action {
         /// What to answer, as CSV where stdout is no terminal; without it what is typed or comes on stdin
         query: Option<String>,
     },
-    /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one row
+    /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one
+    /// row
     Repair {
         /// The dataset, or a directory with those of several nodes or periods
         dir: PathBuf,

@@ -194,7 +194,8 @@ fn a_file_with_hard_links_is_one_file_with_all_its_names() {
     let command = [Path::new("sh"), "-c".as_ref(), script.as_ref(), &dir];
     let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
     let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
-    // What wrote to it, its names as find(1) knows them, and those besides that it has lost; the last one it was opened by.
+    // What wrote to it, its names as find(1) knows them, and those besides that it has lost; the last one it was opened
+    // by.
     for (name, lost, last, written) in [("other", None, "old", 9), ("two", Some("one"), "two", 11)] {
         let same = run("find", &[dir.to_str().unwrap(), "-samefile", &at(name)]);
         let mut names: Vec<String> = same.lines().map(str::to_owned).chain(lost.map(at)).collect();

@@ -1,4 +1,5 @@
-//! `PnetCDF` calls on lists of thousands of boxes: their bytes are those that the program computes and that stand in the file.
+//! `PnetCDF` calls on lists of thousands of boxes: their bytes are those that the program computes and that stand in
+//! the file.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

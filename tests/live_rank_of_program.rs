@@ -1,5 +1,5 @@
-//! Calls have the rank that the environment of their program tells, also those between fork and exec; recorded one by one and
-//! summed up alike.
+//! Calls have the rank that the environment of their program tells, also those between fork and exec; recorded one by
+//! one and summed up alike.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

@@ -1,5 +1,5 @@
-//! Tables that describe things have one row for each id when a trace has ended, or was killed and repaired: a plain join counts
-//! right, by the sizes of the files that were written.
+//! Tables that describe things have one row for each id when a trace has ended, or was killed and repaired: a plain
+//! join counts right, by the sizes of the files that were written.
 
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 

@@ -1,4 +1,5 @@
-//! `iotrace-bpf sql`: answers from any directory by what there is of `DuckDB`, and says how to get it where there is none.
+//! `iotrace-bpf sql`: answers from any directory by what there is of `DuckDB`, and says how to get it where there is
+//! none.
 #![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
 
 #[path = "common/sql.rs"]

@@ -449,12 +449,12 @@ pub struct Words {
 }
 
 /// `Words::deref`: pointers to the first indices of boxes; those of the next argument, if there are any, lead to their
-/// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and more
-/// dimensions, how many elements all boxes have, as far as counts could be read.
+/// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and
+/// more dimensions, how many elements all boxes have, as far as counts could be read.
 pub const BOXES: u8 = 0xff;
 
-/// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the last, and
-/// their distance. `count` says how many words into it the pointer to its group stands.
+/// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the
+/// last, and their distance. `count` says how many words into it the pointer to its group stands.
 pub const MEMBERS: u8 = 0xfe;
 
 impl Words {
@@ -684,8 +684,8 @@ pub const JOB_WRITE: u8 = 14;
 /// Each says by itself whether it reads or writes (`aio_lio_opcode`).
 pub const JOB_LIST: u8 = 15;
 
-/// Slots of words of a call that opens a file of MPI-IO: runs of ranks in the job of those that open it together ([`MEMBERS`]);
-/// any from the implementation that has opened it.
+/// Slots of words of a call that opens a file of MPI-IO: runs of ranks in the job of those that open it together
+/// ([`MEMBERS`]); any from the implementation that has opened it.
 pub const OPENED_BY: u8 = 0;
 pub const OMPIO_OPENED: u8 = 1;
 pub const ROMIO_OPENED: u8 = 2;
@@ -765,7 +765,8 @@ pub struct Row {
     /// none that is recorded, and the half that reads.
     pub copies: Copies,
     pub argument: Argument,
-    /// Its path is told when it enters: it changes what that is seen from, or does not return to the memory that it is in.
+    /// Its path is told when it enters: it changes what that is seen from, or does not return to the memory that it is
+    /// in.
     pub early: bool,
     /// Only with `--sockets`.
     pub sockets: bool,

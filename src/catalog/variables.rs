@@ -32,8 +32,8 @@ pub enum Region {
     One,
     /// `START`, `COUNT`, `STRIDE`.
     Box,
-    /// Several boxes, as many as the high half of `off` says: `BOXES`. `len` is how many elements that are, where an inner
-    /// function told (not with [`Element::Datatype`]).
+    /// Several boxes, as many as the high half of `off` says: `BOXES`. `len` is how many elements that are, where an
+    /// inner function told (not with [`Element::Datatype`]).
     List,
     /// Those of an MPI datatype; `got` is how many they are.
     Datatype,

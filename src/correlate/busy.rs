@@ -69,7 +69,8 @@ impl Busy {
         times.take_while(move |(start, _)| *start < to).map(move |(start, end)| ((*start).max(from), (*end).min(to)))
     }
 
-    /// How much of a time such requests were on their way, of those that are over; `None` where that is not known any more.
+    /// How much of a time such requests were on their way, of those that are over; `None` where that is not known any
+    /// more.
     pub fn during(&self, what: For, during: [u64; 2]) -> Option<i64> {
         let [ns] = self.split([Some(what)], during)?;
         Some(i64::try_from(ns).unwrap_or(i64::MAX))

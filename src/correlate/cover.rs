@@ -1,4 +1,5 @@
-//! Time of asynchronous operations that overlap, and of calls meanwhile: what each adds to the inclusive time of its layer.
+//! Time of asynchronous operations that overlap, and of calls meanwhile: what each adds to the inclusive time of its
+//! layer.
 //!
 //! A thread that has ten operations of a second each on their way at once has spent a second in their layer, not ten.
 
@@ -109,7 +110,8 @@ mod tests {
         #[test]
         fn all_together_are_the_union(times in prop::collection::vec((0..200i64, 0..60i64), 1..40)) {
             let mut cover = Cover::default();
-            let sum: i64 = times.iter().map(|(from, dur)| adds(&mut cover, span(1, flag::ASYNC, [*from, from + dur]))).sum();
+            let operations = times.iter().map(|(from, dur)| span(1, flag::ASYNC, [*from, from + dur]));
+            let sum: i64 = operations.map(|operation| adds(&mut cover, operation)).sum();
             let busy = (0..300).filter(|t| times.iter().any(|(from, dur)| (*from..from + dur).contains(t))).count();
             prop_assert_eq!(sum, busy as i64);
         }

@@ -222,7 +222,8 @@ impl Handles {
         self.change(id, |h| h.row.object_id = Some(object));
     }
 
-    /// Who opened it together, by their ranks in the job, and which implementation of MPI-IO serves it, as far as that is known.
+    /// Who opened it together, by their ranks in the job, and which implementation of MPI-IO serves it, as far as that
+    /// is known.
     pub fn opened(&mut self, id: i32, ranks: Option<String>, implementation: Option<&'static str>) {
         self.change(id, |h| (h.row.comm_ranks, h.row.implementation) = (ranks, implementation));
     }

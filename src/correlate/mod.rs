@@ -298,8 +298,8 @@ impl Correlator {
         self.estimates.write(relative(now, self.t0), true, self.t0, out);
     }
 
-    /// Whoever gets the rows has forgotten those of these files, objects, handles and paths: they are told again when a call is
-    /// about them.
+    /// Whoever gets the rows has forgotten those of these files, objects, handles and paths: they are told again when a
+    /// call is about them.
     pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
         self.things.forgotten(files, objects, handles, paths);
     }

@@ -105,11 +105,12 @@ pub struct Variables {
     pub job: Vec<String>,
 }
 
-/// Programs of one process whose ranks are remembered: sums of their calls come later than what they execute next, but soon.
+/// Programs of one process whose ranks are remembered: sums of their calls come later than what they execute next, but
+/// soon.
 const PROGRAMS: usize = 16;
 
-/// The ranks of a process, by the numbers of the programs that it executed, in their order: what comes before the first one was
-/// its parent's program.
+/// The ranks of a process, by the numbers of the programs that it executed, in their order: what comes before the first
+/// one was its parent's program.
 #[derive(Clone, Default)]
 pub struct Ranks(VecDeque<(u32, Option<i32>)>);
 

@@ -95,8 +95,8 @@ pub fn real(bytes: &[u8]) -> Option<&t::iot_real> {
     plain::from_bytes(bytes).ok()
 }
 
-/// What a sum is about, whose it is: the process and, where that is known, the number of its program; and of which row: past
-/// the rows of the catalog stand the operations of devices. And is it of one thread alone?
+/// What a sum is about, whose it is: the process and, where that is known, the number of its program; and of which row:
+/// past the rows of the catalog stand the operations of devices. And is it of one thread alone?
 pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<Runs>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;
     let about = match t::iot_about_what(u32::from(key.what)) {

@@ -13,8 +13,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Does this beside the caller, after what it was given before. Where no thread can be had (`pids.max` of the control
-    /// group), the caller does it.
+    /// Does this beside the caller, after what it was given before. Where no thread can be had (`pids.max` of the
+    /// control group), the caller does it.
     pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
         let (sender, result) = channel();
         let job: Job = Box::new(move || {

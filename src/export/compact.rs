@@ -1,8 +1,9 @@
 //! One row for each id: of what was written again when more became known, the last row is kept and the others go.
 //!
-//! The rows that stay are copied into a part that takes the place of the table's last one; only then the other parts are
-//! removed. Whoever reads meanwhile, or after a crash in between, finds every id, some of them several times. Rows are copied
-//! as they are, columns that this version does not know included. Memory is bounded by a row group, and one bit for each id.
+//! The rows that stay are copied into a part that takes the place of the table's last one; only then the other parts
+//! are removed. Whoever reads meanwhile, or after a crash in between, finds every id, some of them several times. Rows
+//! are copied as they are, columns that this version does not know included. Memory is bounded by a row group, and one
+//! bit for each id.
 
 use std::collections::HashSet;
 use std::fs::File as OsFile;
@@ -82,11 +83,11 @@ described! {
     Meta: "key",
 }
 
-/// Keeps the last row of each id in a dataset that nobody writes any more. A table that cannot be written anew, for want of
-/// room say, stays as it is.
+/// Keeps the last row of each id in a dataset that nobody writes any more. A table that cannot be written anew, for
+/// want of room say, stays as it is.
 ///
-/// # Errors
-/// When what was written cannot be brought to the device, or what it replaces cannot be removed: the dataset is whole then, too.
+/// # Errors When what was written cannot be brought to the device, or what it replaces cannot be removed: the dataset
+/// is whole then, too.
 pub fn compact(directory: &Directory) -> Result<Compacted> {
     let all = directory.entries()?;
     let done = rewrite_all(directory, &all);

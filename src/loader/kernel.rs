@@ -216,7 +216,8 @@ pub fn pause_argument() -> Option<u32> {
     TYPES.pause
 }
 
-/// How long a tick of the kernel is, in ns: the resolution of its coarse clocks (`KTIME_LOW_RES`, kernel/time/posix-timers.c).
+/// How long a tick of the kernel is, in ns: the resolution of its coarse clocks (`KTIME_LOW_RES`,
+/// kernel/time/posix-timers.c).
 pub fn tick() -> u32 {
     let tick = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE);
     tick.ok().and_then(|tick| u32::try_from(tick.num_nanoseconds()).ok()).unwrap_or(0)

@@ -1,4 +1,5 @@
-//! Over how many servers a parallel file system spreads a file, and in pieces of which size: what Lustre and `BeeGFS` say.
+//! Over how many servers a parallel file system spreads a file, and in pieces of which size: what Lustre and `BeeGFS`
+//! say.
 //!
 //! The layouts are those of Lustre's `lustre/include/uapi/linux/lustre/lustre_user.h` and
 //! `beegfs_ioctl.h` of the client of `BeeGFS`.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::bins::Merge as _;
 use super::view::{Imbalance, Sums};
 
-/// Rank and sums of each process; those of one rank count together. `None` where fewer than two ranks have done I/O: processes
-/// that are no ranks have no reason to do the same.
+/// Rank and sums of each process; those of one rank count together. `None` where fewer than two ranks have done I/O:
+/// processes that are no ranks have no reason to do the same.
 pub fn imbalance(all: impl Iterator<Item = (Option<i32>, Sums)>) -> Option<Imbalance> {
     let mut ranks = BTreeMap::<i32, Sums>::new();
     for (rank, sums) in all.filter(|(_, sums)| sums.calls > 0) {

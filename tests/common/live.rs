@@ -179,8 +179,8 @@ impl Data {
         log.write_all(lines.as_bytes()).unwrap();
     }
 
-    /// What calls add to the time of their layer is, in each thread, the time in which there was any of them: operations at once
-    /// are not added. Returns how much of the time of all calls overlaps.
+    /// What calls add to the time of their layer is, in each thread, the time in which there was any of them:
+    /// operations at once are not added. Returns how much of the time of all calls overlaps.
     pub fn layers_are_unions(&self) -> i64 {
         let mut threads: BTreeMap<(i64, Layer), Vec<&Span>> = BTreeMap::new();
         for span in self.spans.iter().filter(|s| s.layer_top) {

@@ -1,9 +1,9 @@
 /*
  * Files opened by communicators of all kinds: `mpirun -np 4 mpiio_groups DIR`.
  *
- * All ranks open DIR/all. The even and the odd ones, the last of them first, open DIR/halves at the same time, twice; the
- * first three DIR/most; each for itself DIR/own.RANK. Each leaves in DIR/truth.RANK.json for each of its opens, in their order,
- * the file, the ranks in MPI_COMM_WORLD, and whether it was ROMIO that called open().
+ * All ranks open DIR/all. The even and the odd ones, the last of them first, open DIR/halves at the same time, twice;
+ * the first three DIR/most; each for itself DIR/own.RANK. Each leaves in DIR/truth.RANK.json for each of its opens, in
+ * their order, the file, the ranks in MPI_COMM_WORLD, and whether it was ROMIO that called open().
  */
 #include <dlfcn.h>
 #include <fcntl.h>

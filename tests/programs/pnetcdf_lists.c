@@ -1,9 +1,9 @@
 /*
  * Calls of PnetCDF on long lists of boxes: `mpirun -np N pnetcdf_lists DIR`.
  *
- * Each rank writes its own part of the variables of DIR/lists.nc, which are filled before, no element twice, and reads some of
- * it. Pointers of a list lead all over memory. Each rank leaves in DIR/truth.RANK.json what it called, and how many bytes of
- * its memory each function was to move.
+ * Each rank writes its own part of the variables of DIR/lists.nc, which are filled before, no element twice, and reads
+ * some of it. Pointers of a list lead all over memory. Each rank leaves in DIR/truth.RANK.json what it called, and how
+ * many bytes of its memory each function was to move.
  */
 #include <fcntl.h>
 #include <mpi.h>

@@ -1,6 +1,6 @@
-//! How long each layer takes the program, as `IOPro` composes it: times of parts one after the other are added, of parts side by
-//! side the longest counts, and throughputs of parts side by side are added. A part is what one thread does in a layer. A
-//! collective call is one operation of all ranks; such operations come one after the other.
+//! How long each layer takes the program, as `IOPro` composes it: times of parts one after the other are added, of
+//! parts side by side the longest counts, and throughputs of parts side by side are added. A part is what one thread
+//! does in a layer. A collective call is one operation of all ranks; such operations come one after the other.
 
 use std::collections::{BTreeMap, VecDeque};
 

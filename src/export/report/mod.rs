@@ -195,8 +195,8 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     })
 }
 
-/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns. Runs that have
-/// nothing to do with each other have a report each.
+/// Reports on the dataset in `dir`, or on all those in the directories in it, as JSON or as text for 120 columns. Runs
+/// that have nothing to do with each other have a report each.
 ///
 /// # Errors
 /// When there is no readable dataset, or `out` cannot be written to.

@@ -33,7 +33,8 @@ impl About {
         Self { trace, jobs, command: facts.0.get("command").cloned(), time }
     }
 
-    /// Nodes of one job have its id in common. Where one does not tell: other commands, at another time, are another run.
+    /// Nodes of one job have its id in common. Where one does not tell: other commands, at another time, are another
+    /// run.
     fn has_to_do_with(&self, other: &Self) -> bool {
         if self.trace.is_some() && self.trace == other.trace {
             return true;
