@@ -1,6 +1,4 @@
 //! A file system on a device that nobody else uses.
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

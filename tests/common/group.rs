@@ -1,6 +1,4 @@
 //! Control groups of the unified hierarchy.
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! ELF files that cost who reads them much, and who writes them little.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};

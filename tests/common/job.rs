@@ -1,10 +1,8 @@
 //! Jobs of several ranks: what each says of itself is compared with what was seen of it; four nodes made of namespaces on one
 //! machine, and a job of Open MPI over them.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
-use crate::live::{self, Data};
-use crate::programs;
+use super::live::{self, Data};
+use super::programs;
 use iotrace_bpf::correlate::rows::Process;
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;

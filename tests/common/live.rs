@@ -1,7 +1,5 @@
 //! Runs the tracer on real programs and reads back what it recorded.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS,
     Span, Thread,
@@ -157,9 +155,11 @@ impl Data {
     }
 
     /// Notes how each layer was probed and what was seen of it: `cargo xtask` makes docs/kernels.md of these lines.
-    fn note_tiers(&self, file: &Path) {
+    fn note_tiers(&self, log: &Path) {
         let release = nix::sys::utsname::uname().unwrap().release().to_string_lossy().into_owned();
-        let test = std::thread::current().name().unwrap_or("unknown").to_owned();
+        // A test's thread has its name: ROOM::FILE::TEST.
+        let thread = std::thread::current();
+        let (file, test) = thread.name().and_then(|name| name.rsplit_once("::")).unwrap();
         let mut layers: BTreeMap<Layer, Vec<&Coverage>> = BTreeMap::new();
         for verdict in &self.coverage {
             layers.entry(verdict.layer).or_default().push(verdict);
@@ -171,11 +171,11 @@ impl Data {
             let tiers = tiers.into_iter().collect::<Vec<_>>().join("+");
             let calls = if layer == Layer::Block { self.block.len() } else { self.layer(layer).count() };
             let why = verdicts.iter().find(|v| v.status == "refused").and_then(|v| v.reason.as_deref()).unwrap_or("");
-            let [binary, layer, why] = [env!("CARGO_CRATE_NAME"), layer.name(), &why.replace(['\t', '\n'], " ")];
+            let [layer, why] = [layer.name(), &why.replace(['\t', '\n'], " ")];
             let (attached, refused) = (is("attached"), is("refused"));
-            lines += &format!("{binary}\t{test}\t{release}\t{layer}\t{tiers}\t{attached}\t{refused}\t{calls}\t{why}\n");
+            lines += &format!("{file}\t{test}\t{release}\t{layer}\t{tiers}\t{attached}\t{refused}\t{calls}\t{why}\n");
         }
-        let mut log = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         log.write_all(lines.as_bytes()).unwrap();
     }
 
@@ -277,7 +277,7 @@ impl Data {
     }
 }
 
-fn rows<T: Table>(set: &Dataset) -> Vec<T> {
+pub fn rows<T: Table>(set: &Dataset) -> Vec<T> {
     let mut rows = Vec::new();
     set.rows(|row| {
         rows.push(row);

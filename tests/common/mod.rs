@@ -1,3 +1,19 @@
-//! What several integration tests share.
+//! What tests share.
 
+pub mod client;
+pub mod device;
+pub mod extreme;
+pub mod group;
+pub mod hostile;
+pub mod job;
+pub mod live;
+pub mod ncdump;
+pub mod pane;
+pub mod peak;
 pub mod programs;
+pub mod prometheus;
+pub mod sql;
+pub mod strace;
+pub mod tmpfs;
+pub mod trace;
+pub mod ways;

@@ -1,7 +1,5 @@
 //! A real terminal for tests: a pane of tmux on a server of its own, that is typed into and read.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

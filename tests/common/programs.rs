@@ -1,7 +1,5 @@
 //! Compiles the small programs in `tests/programs` that the demo and the live tests trace.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};

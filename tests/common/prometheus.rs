@@ -1,7 +1,5 @@
 //! The real Prometheus: scrapes an address, and is asked over its own HTTP API.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,5 @@
 //! Compares the report on a dataset with the same figures asked of its tables in SQL.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,7 +1,5 @@
 //! Reads what `strace -f` wrote: the second opinion on system calls.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;

@@ -1,9 +1,7 @@
 //! What the tests of the ways into a process share: attaching in the background, files of a directory compared with strace.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
-use crate::live::{self, Data, Running, Total};
-use crate::strace;
+use super::live::{self, Data, Running, Total};
+use super::strace;
 use iotrace_bpf::correlate::rows::Span;
 use iotrace_bpf::words::Layer;
 use std::collections::{BTreeMap, HashMap};
@@ -134,7 +132,7 @@ pub fn image(dir: &Path, program: &str) {
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(from, to).unwrap();
     };
-    let built = crate::programs::build(program);
+    let built = super::programs::build(program);
     fs::create_dir_all(dir.join("bin")).unwrap();
     fs::copy(&built, dir.join("bin").join(program)).unwrap();
     for name in ["data", "old"] {

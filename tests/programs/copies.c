@@ -1,6 +1,6 @@
 /*
  * Moves data from file to file, and through pipes and sockets, without telling what it counts: `copies DIR`. The calls are few
- * and their sizes fixed; tests/live_syscalls_kinds.rs knows them.
+ * and their sizes fixed; tests/live/calls/syscalls_kinds.rs knows them.
  */
 #include <fcntl.h>
 #include <sys/sendfile.h>

@@ -1,6 +1,6 @@
 /*
  * A 32-bit program without any library: `short32 DIR`. It makes the calls whose arguments a 32-bit task has otherwise.
- * tests/live_syscalls_kinds.rs knows their sizes.
+ * tests/live/calls/syscalls_kinds.rs knows their sizes.
  */
 struct vector {
 	void *base;

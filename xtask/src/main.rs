@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod lint;
 #[path = "../../tests/common/programs.rs"]
+#[allow(dead_code, reason = "tests need more of it")]
 mod programs;
 mod setup;
 mod shell;
@@ -121,5 +122,5 @@ fn run(task: Task) -> Result<()> {
 fn build_tracer() -> Result<()> {
     // A test beside it asks for the libraries' features that the tests have: alone, the tracer has its libraries compiled
     // anew in a second set of features, which takes longer than all of the rest.
-    shell::run(Command::new("cargo").args(["build", "--workspace", "--bin", "iotrace-bpf", "--test", "cli"]))
+    shell::run(Command::new("cargo").args(["build", "--workspace", "--bin", "iotrace-bpf", "--test", "offline"]))
 }

@@ -1,6 +1,6 @@
 //! Runs every test with `cargo nextest`, or with `cargo test` where that is not installed.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -21,22 +21,21 @@ pub fn run(tree: &Tree, no_live: bool, args: &[String]) -> Result<()> {
     }
     setup::packages(setup::PACKAGES)?;
     venv::make(tree)?;
-    let (live, plain) = integration_tests()?;
     if no_live {
-        println!("\n*** LEFT OUT: the live tests, which alone show that tracing works: {}\n", live.join(" "));
+        println!("\n*** LEFT OUT: the live tests, which alone show that tracing works\n");
     }
     let notes = tree.target.join("live.tiers");
     let _ = fs::remove_file(&notes);
     if shell::which("cargo-nextest").is_some() {
         nextest(no_live, args, &notes)?;
     } else {
-        cargo_test(&live, &plain, no_live, args, &notes)?;
+        cargo_test(no_live, args, &notes)?;
     }
     if !no_live && args.is_empty() {
         doc::write_running(&notes)?;
     }
     if no_live {
-        println!("\n*** LEFT OUT: the live tests: {}", live.join(" "));
+        println!("\n*** LEFT OUT: the live tests");
     }
     Ok(())
 }
@@ -46,36 +45,20 @@ fn nextest(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
     command.env(NOTES, notes).args(["nextest", "run", "--workspace", "--exclude", fuzz::PACKAGE, "--all-targets"]);
     if no_live {
-        command.args(["--filterset", "not binary(/^live_/)"]);
+        command.args(["--filterset", "not binary(live)"]);
     }
     shell::run(command.args(args))
 }
 
 /// Two runs, because only one of them may use threads.
-fn cargo_test(live: &[String], plain: &[String], no_live: bool, args: &[String], notes: &Path) -> Result<()> {
-    let tests = |names: &[String]| names.iter().flat_map(|n| ["--test".into(), n.clone()]).collect::<Vec<_>>();
+fn cargo_test(no_live: bool, args: &[String], notes: &Path) -> Result<()> {
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--exclude", fuzz::PACKAGE, "--no-fail-fast", "--lib", "--bins"]);
-    command.args(tests(plain));
-    shell::run(command.args(args))?;
-    if no_live || live.is_empty() {
+    shell::run(command.args(["--test", "offline"]).args(args))?;
+    if no_live {
         return Ok(());
     }
     let mut command = Command::new("cargo");
-    command.env(NOTES, notes);
-    command.args(["test", "--no-fail-fast"]).args(tests(live)).args(args).args(["--", "--test-threads=1"]);
+    command.env(NOTES, notes).args(["test", "--test", "live"]).args(args).args(["--", "--test-threads=1"]);
     shell::run(&mut command)
-}
-
-/// The names of the files in `tests/`: live ones, others.
-fn integration_tests() -> Result<(Vec<String>, Vec<String>)> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir("tests").context("cannot list tests/")? {
-        let path = entry.context("cannot list tests/")?.path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
-        }
-    }
-    names.sort();
-    Ok(names.into_iter().partition(|name| name.starts_with("live_")))
 }

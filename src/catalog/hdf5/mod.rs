@@ -1,7 +1,7 @@
 //! HDF5 rows. Signatures: the public headers of HDF5 1.10 to 2.2; `hid_t` is 64 bits wide, `herr_t` and `htri_t` are
 //! `int`s, and negative means failure.
 //!
-//! Functions that neither do nor decide I/O have no row; `tests/hdf5_functions.rs` names them all, with the reason.
+//! Functions that neither do nor decide I/O have no row; `tests/offline/hdf5_functions.rs` names them all, with the reason.
 
 mod data;
 mod later;

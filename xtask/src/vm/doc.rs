@@ -11,7 +11,8 @@ const LAYERS: &[&str] = &["netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio", 
 /// What one test noted of one layer; `tests/common/live.rs` writes these lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    pub binary: String,
+    /// The file of tests: ROOM::FILE.
+    pub file: String,
     pub test: String,
     pub release: String,
     pub layer: String,
@@ -27,11 +28,11 @@ pub struct Note {
 pub fn notes(text: &str) -> Result<Vec<Note>> {
     let note = |line: &str| -> Option<Note> {
         let fields: Vec<&str> = line.splitn(9, '\t').collect();
-        let [binary, test, release, layer, tier, attached, refused, calls, why] = fields[..] else { return None };
+        let [file, test, release, layer, tier, attached, refused, calls, why] = fields[..] else { return None };
         let number = |text: &str| text.parse().ok();
-        let [binary, test, release, layer, tier, why] = [binary, test, release, layer, tier, why].map(str::to_owned);
+        let [file, test, release, layer, tier, why] = [file, test, release, layer, tier, why].map(str::to_owned);
         let (attached, refused, calls) = (number(attached)?, number(refused)?, number(calls)?);
-        Some(Note { binary, test, release, layer, tier, attached, refused, calls, why })
+        Some(Note { file, test, release, layer, tier, attached, refused, calls, why })
     };
     text.lines().map(|line| note(line).with_context(|| format!("not a note of a live test: {line}"))).collect()
 }
@@ -52,9 +53,9 @@ pub fn section(place: &str, notes: &[Note], left_out: &BTreeMap<String, String>)
         let most = of.iter().max_by_key(|n| n.attached).filter(|n| n.attached > 0);
         let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for note in of.iter().filter(|n| n.attached > 0 && n.calls > 0) {
-            seen.entry(&note.binary).or_default().insert(&note.test);
+            seen.entry(&note.file).or_default().insert(&note.test);
         }
-        let tests: Vec<String> = seen.iter().map(|(binary, tests)| format!("{binary} ({})", tests.len())).collect();
+        let tests: Vec<String> = seen.iter().map(|(file, tests)| format!("{file} ({})", tests.len())).collect();
         let refused = of.iter().filter(|n| n.refused > 0).map(|n| n.why.as_str()).next();
         let most = match (most, refused) {
             (Some(n), Some(_)) => format!("{} of {}", n.attached, n.attached + n.refused),
@@ -115,30 +116,30 @@ mod tests {
     use super::*;
     use crate::vm::{kernels, suite};
 
-    fn note(binary: &str, test: &str, layer: &str, (tier, attached, refused): (&str, u64, u64), calls: u64) -> String {
-        format!("{binary}\t{test}\t6.1.0-56\t{layer}\t{tier}\t{attached}\t{refused}\t{calls}\tfull\n")
+    fn note(file: &str, test: &str, layer: &str, (tier, attached, refused): (&str, u64, u64), calls: u64) -> String {
+        format!("{file}\t{test}\t6.1.0-56\t{layer}\t{tier}\t{attached}\t{refused}\t{calls}\tfull\n")
     }
 
     #[test]
     fn a_section_says_how_each_layer_was_probed_and_by_whom_it_was_seen() {
-        let text = note("live_a", "one", "syscall", ("tp_btf", 5, 0), 10)
-            + &note("live_a", "two", "syscall", ("tp_btf", 5, 0), 7)
-            + &note("live_b", "one", "syscall", ("tp_btf", 5, 0), 0)
-            + &note("live_b", "one", "stdio", ("uprobe", 20, 127), 3)
-            + &note("live_b", "one", "hdf5", ("", 0, 300), 0);
-        let left_out = BTreeMap::from([("live_c".to_owned(), "too much".to_owned())]);
+        let text = note("room::a", "one", "syscall", ("tp_btf", 5, 0), 10)
+            + &note("room::a", "two", "syscall", ("tp_btf", 5, 0), 7)
+            + &note("room::b", "one", "syscall", ("tp_btf", 5, 0), 0)
+            + &note("room::b", "one", "stdio", ("uprobe", 20, 127), 3)
+            + &note("room::b", "one", "hdf5", ("", 0, 300), 0);
+        let left_out = BTreeMap::from([("room::c".to_owned(), "too much".to_owned())]);
         let section = section("in QEMU", &notes(&text).unwrap(), &left_out).unwrap();
         assert!(section.starts_with("Release 6.1.0-56, in QEMU.\n"), "{section}");
-        assert!(section.contains("| syscall | tp_btf | 5 | live_a (2) |\n"), "{section}");
-        assert!(section.contains("| stdio | uprobe | 20 of 147 | live_b (1) |\n"), "{section}");
+        assert!(section.contains("| syscall | tp_btf | 5 | room::a (2) |\n"), "{section}");
+        assert!(section.contains("| stdio | uprobe | 20 of 147 | room::b (1) |\n"), "{section}");
         assert!(section.contains("| hdf5 | not tested | refused: full | - |\n"), "{section}");
         assert!(section.contains("| block | not tested | - | - |\n"), "{section}");
-        assert!(section.ends_with("- live_c: too much\n"), "{section}");
+        assert!(section.ends_with("- room::c: too much\n"), "{section}");
     }
 
     #[test]
     fn bad_notes_are_refused() {
-        assert!(notes("live_a\tone\t6.1\n").is_err());
+        assert!(notes("room::a\tone\t6.1\n").is_err());
         assert!(section("", &[], &BTreeMap::new()).is_err());
     }
 
@@ -163,12 +164,14 @@ mod tests {
             for layer in LAYERS {
                 assert!(section.contains(&format!("| {layer} | ")), "{layer} is not in the section on {version}");
             }
-            for binary in suite::SUITE {
-                assert!(section.contains(binary.name), "{} is not in the section on {version}", binary.name);
+            for file in suite::SUITE {
+                assert!(section.contains(file.name), "{} is not in the section on {version}", file.name);
             }
         }
-        for name in text.split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|w| w.starts_with("live_")) {
-            assert!(root.join(format!("tests/{name}.rs")).exists(), "there is no {name}");
+        let names = text.split(|c: char| c != '_' && c != ':' && !c.is_alphanumeric()).filter(|w| w.contains("::"));
+        for name in names {
+            let file = name.split("::").take(2).collect::<Vec<_>>().join("/");
+            assert!(root.join(format!("tests/live/{file}.rs")).exists(), "there is no {name}");
         }
     }
 }

@@ -86,32 +86,26 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
 fn build() -> Result<Vec<Built>> {
     let mut command = Command::new("cargo");
     // The whole workspace, so that its features are those of `cargo xtask test` and nothing is built twice.
-    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
-    for binary in suite::SUITE {
-        command.args(["--test", binary.name]);
-    }
+    command.args(["test", "--workspace", "--test", "live", "--no-run", "--message-format=json-render-diagnostics"]);
     println!("+ building the tests");
     let out = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !out.status.success() {
         bail!("the tests cannot be built: {}", out.status);
     }
-    let paths = executables(&String::from_utf8_lossy(&out.stdout));
-    let built = |binary: &'static suite::Binary| {
-        let path = paths.get(binary.name).with_context(|| format!("cargo built no {}", binary.name))?;
-        let list = shell::output(path, &["--list", "--format", "terse"])?;
-        let tests = list.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect();
-        Ok(Built { binary, path: path.clone(), tests })
+    let path = executable(&String::from_utf8_lossy(&out.stdout)).context("cargo built no live tests")?;
+    let list = shell::output(&path, &["--list", "--format", "terse"])?;
+    let tests: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let of = |file: &suite::File| {
+        tests.iter().filter_map(|t| Some(t.strip_prefix(file.name)?.strip_prefix("::")?.to_owned())).collect()
     };
-    suite::SUITE.iter().map(built).collect()
+    Ok(suite::SUITE.iter().map(|file| Built { file, path: path.clone(), tests: of(file) }).collect())
 }
 
-/// The paths of test binaries by name, of what cargo says in JSON.
-fn executables(said: &str) -> BTreeMap<String, String> {
-    let messages = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let tests = messages.filter(|m| m["profile"]["test"] == true);
-    tests
-        .filter_map(|m| Some((m["target"]["name"].as_str()?.to_owned(), m["executable"].as_str()?.to_owned())))
-        .collect()
+/// The path of the live tests, of what cargo says in JSON.
+fn executable(output: &str) -> Option<String> {
+    let messages = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut live = messages.filter(|m| m["profile"]["test"] == true && m["target"]["name"] == "live");
+    live.find_map(|m| Some(m["executable"].as_str()?.to_owned()))
 }
 
 /// What came of a kernel.
@@ -204,14 +198,9 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     outcome.end = end;
     outcome.took = start.elapsed();
     for ran in &mut outcome.ran {
-        let asked = built.iter().find(|b| b.binary.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
-        let prefix = format!("{}::", ran.name);
-        let skipped = |test: &String| {
-            outcome
-                .not_run
-                .iter()
-                .any(|[place, name, _]| *place == ran.place && name.strip_prefix(&prefix) == Some(test))
-        };
+        let asked = built.iter().find(|b| b.file.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
+        let skipped =
+            |test: &String| outcome.not_run.iter().any(|[place, name, _]| *place == ran.place && name == test);
         let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
         ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
         if let Ok(again) = fs::read_to_string(ran.log.with_extension("again.log")) {
@@ -229,21 +218,17 @@ impl Outcome {
     /// The table of what ran, by place and file, and how each layer was probed.
     fn report(&self, release: &str) -> String {
         let mut text = format!("\nLinux {release}: {} s\n", self.took.as_secs());
-        text += "  place     tests            passed  failed  unfinished    took\n";
+        text += "  place     tests                 passed  failed  unfinished    took\n";
         for ran in &self.ran {
             let count = |verdict: Verdict| ran.verdicts.values().filter(|v| **v == verdict).count();
             let took = ran.took.map_or_else(|| "-".to_owned(), |t| format!("{} s", t.as_secs()));
             let [passed, failed, unfinished] = [Verdict::Passed, Verdict::Failed, Verdict::Unfinished].map(count);
-            text += &format!("  {:9} {:16} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.place, ran.name);
+            text += &format!("  {:9} {:21} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.place, ran.name);
         }
         for ran in &self.ran {
             for test in ran.second.iter().filter(|test| ran.verdicts.get(*test) == Some(&Verdict::Passed)) {
-                text += &format!(
-                    "  {:9} {}::{test}: failed, and passed when it ran again: {}\n",
-                    ran.place,
-                    ran.name,
-                    ran.log.display()
-                );
+                let log = ran.log.display();
+                text += &format!("  {:9} {test}: failed, and passed when it ran again: {log}\n", ran.place);
             }
         }
         for [place, name, why] in &self.not_run {
@@ -275,7 +260,7 @@ impl Outcome {
         for ran in &self.ran {
             for (test, verdict) in ran.verdicts.iter().filter(|(_, v)| **v != Verdict::Passed) {
                 let what = if *verdict == Verdict::Failed { "failed" } else { "did not come to its end" };
-                problems.push(format!("{}::{test} {what} on {}: {}", ran.name, ran.place, ran.log.display()));
+                problems.push(format!("{test} {what} on {}: {}", ran.place, ran.log.display()));
             }
         }
         problems
@@ -293,22 +278,23 @@ mod tests {
 
     #[test]
     fn cargo_says_where_the_tests_are() {
-        let said = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live_a\"},\"profile\":{\"test\":true},\"executable\":\"/t/live_a-1\"}\n\
+        let said = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live\"},\"profile\":{\"test\":true},\"executable\":\"/t/live-1\"}\n\
                     {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"iotrace-bpf\"},\"profile\":{\"test\":false},\"executable\":\"/t/iotrace-bpf\"}\n\
                     {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"lib\"},\"profile\":{\"test\":true},\"executable\":null}\nnoise\n";
-        assert_eq!(executables(said), BTreeMap::from([("live_a".to_owned(), "/t/live_a-1".to_owned())]));
+        assert_eq!(executable(said).as_deref(), Some("/t/live-1"));
+        assert_eq!(executable("noise\n"), None);
     }
 
     fn outcome(end: End, done: bool, verdict: Verdict) -> Outcome {
         let ran = Ran {
             place: "ext4".into(),
-            name: "live_a".into(),
+            name: "room::a".into(),
             took: None,
-            verdicts: BTreeMap::from([("one".to_owned(), verdict)]),
+            verdicts: BTreeMap::from([("room::a::one".to_owned(), verdict)]),
             second: Vec::new(),
             log: PathBuf::from("/j/log"),
         };
-        let not_run = vec![["xfs", "live_b", "too much"].map(str::to_owned)];
+        let not_run = vec![["xfs", "room::b", "too much"].map(str::to_owned)];
         let tail = vec!["last words".to_owned()];
         Outcome { end, took: Duration::ZERO, done, ran: vec![ran], not_run, notes: Vec::new(), tail }
     }
@@ -316,7 +302,7 @@ mod tests {
     #[test]
     fn what_went_wrong_is_said() {
         assert_eq!(outcome(End::Off, true, Verdict::Passed).problems(), Vec::<String>::new());
-        assert_eq!(outcome(End::Off, true, Verdict::Failed).problems(), ["live_a::one failed on ext4: /j/log"]);
+        assert_eq!(outcome(End::Off, true, Verdict::Failed).problems(), ["room::a::one failed on ext4: /j/log"]);
         for end in [End::Panic("Kernel panic - not syncing".into()), End::TimeOut, End::Off] {
             let problems = outcome(end, false, Verdict::Unfinished).problems();
             assert_eq!(problems.len(), 2, "{problems:?}");
@@ -327,19 +313,20 @@ mod tests {
     #[test]
     fn a_second_try_counts_and_is_named() {
         let mut outcome = outcome(End::Off, true, Verdict::Failed);
-        outcome.ran[0].second_try("test one ... ok\n\ntest result: ok. 1 passed\n");
+        outcome.ran[0].second_try("test room::a::one ... ok\n\ntest result: ok. 1 passed\n");
         assert_eq!(outcome.problems(), Vec::<String>::new());
-        assert!(outcome.report("6.1.0").contains("live_a::one: failed, and passed when it ran again: /j/log"));
+        assert!(outcome.report("6.1.0").contains("room::a::one: failed, and passed when it ran again: /j/log"));
         let mut outcome = self::outcome(End::Off, true, Verdict::Failed);
-        outcome.ran[0]
-            .second_try("test one ... FAILED\n\nfailures:\n    one\n\ntest result: FAILED. 0 passed; 1 failed\n");
-        assert_eq!(outcome.problems(), ["live_a::one failed on ext4: /j/log"]);
+        outcome.ran[0].second_try(
+            "test room::a::one ... FAILED\n\nfailures:\n    room::a::one\n\ntest result: FAILED. 0 passed; 1 failed\n",
+        );
+        assert_eq!(outcome.problems(), ["room::a::one failed on ext4: /j/log"]);
     }
 
     #[test]
     fn the_report_names_what_was_not_run() {
         let report = outcome(End::Off, true, Verdict::Passed).report("6.1.0");
-        assert!(report.contains("xfs       live_b: not run: too much"), "{report}");
-        assert!(report.contains("ext4      live_a                1       0           0       -"), "{report}");
+        assert!(report.contains("xfs       room::b: not run: too much"), "{report}");
+        assert!(report.contains("ext4      room::a                    1       0           0       -"), "{report}");
     }
 }

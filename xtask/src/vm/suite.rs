@@ -21,7 +21,7 @@ const TOO_FEW: &str =
 const TOO_SLOW: &str = "takes long in emulation";
 
 /// A file of tests.
-pub struct Binary {
+pub struct File {
     pub name: &'static str,
     /// Where it runs; the first place first.
     pub places: &'static [&'static str],
@@ -40,39 +40,39 @@ const ONE: &[&str] = &["ext4"];
 const LAST: &[&str] = &["xfs"];
 
 /// A file of tests of which nothing more is to be said than its name.
-const PLAIN: Binary =
-    Binary { name: "", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[], modules: "" };
+const PLAIN: File =
+    File { name: "", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[], modules: "" };
 
 /// In the order in which they run. Emulation is slow, so this is not all of them: one of each mechanism.
-pub const SUITE: &[Binary] = &[
-    Binary { name: "live_syscalls", too_slow: &["ordinary_programs_do_what_strace_says"], ..PLAIN },
-    Binary { name: "live_block", places: ALL, ..PLAIN },
-    Binary { name: "live_async_kernel", ..PLAIN },
-    Binary { name: "live_cache", ..PLAIN },
-    Binary { name: "live_vfs", ..PLAIN },
-    Binary { name: "live_overlay", ..PLAIN },
-    Binary { name: "live_cgroup", ..PLAIN },
-    Binary {
-        name: "live_attach",
+pub const SUITE: &[File] = &[
+    File { name: "calls::syscalls", too_slow: &["ordinary_programs_do_what_strace_says"], ..PLAIN },
+    File { name: "storage::block", places: ALL, ..PLAIN },
+    File { name: "calls::async_kernel", ..PLAIN },
+    File { name: "calls::cache", ..PLAIN },
+    File { name: "calls::vfs", ..PLAIN },
+    File { name: "storage::overlay", ..PLAIN },
+    File { name: "targets::cgroup", ..PLAIN },
+    File {
+        name: "targets::attach",
         need_many_probes: &["everything_after_the_attach_is_seen_until_the_target_ends"],
         ..PLAIN
     },
-    Binary {
-        name: "live_system",
+    File {
+        name: "targets::system",
         too_slow: &["every_process_of_the_node_is_traced_and_nobody_is_taken_for_another"],
         ..PLAIN
     },
-    Binary { name: "live_clock", ..PLAIN },
-    Binary { name: "live_tiers", ..PLAIN },
-    Binary { name: "live_stdio", needs: Needs::ManyProbes, ..PLAIN },
-    Binary {
-        name: "live_mpi_hdf5",
+    File { name: "robustness::clock", ..PLAIN },
+    File { name: "robustness::tiers", ..PLAIN },
+    File { name: "libraries::stdio", needs: Needs::ManyProbes, ..PLAIN },
+    File {
+        name: "libraries::mpi_hdf5",
         needs: Needs::ManyProbes,
         too_slow: &["the_report_shows_every_layer_and_agrees_with_sql"],
         ..PLAIN
     },
-    Binary {
-        name: "live_errors",
+    File {
+        name: "robustness::errors",
         too_slow: &[
             "a_full_disk_fails_the_trace_and_not_the_command",
             "a_bad_output_directory_is_refused_before_the_command_starts",
@@ -80,18 +80,19 @@ pub const SUITE: &[Binary] = &[
         ],
         ..PLAIN
     },
-    Binary { name: "live_levels", places: LAST, modules: "raid0", ..PLAIN },
-    Binary { name: "live_writeback", places: LAST, modules: "btrfs", ..PLAIN },
-    Binary { name: "live_rpc", places: LAST, modules: "fuse", ..PLAIN },
-    Binary { name: "live_nfs", places: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
+    File { name: "storage::levels", places: LAST, modules: "raid0", ..PLAIN },
+    File { name: "storage::writeback", places: LAST, modules: "btrfs", ..PLAIN },
+    File { name: "storage::rpc", places: LAST, modules: "fuse", ..PLAIN },
+    File { name: "storage::nfs", places: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
 /// The file systems that tests work on.
 pub const PLACES: &[&str] = ALL;
 
-/// A file of tests as it was built: its path, and the names of the tests.
+/// A file of tests as it was built. The names of its tests begin with its own.
 pub struct Built {
-    pub binary: &'static Binary,
+    pub file: &'static File,
+    /// The program with the live tests.
     pub path: String,
     pub tests: Vec<String>,
 }
@@ -136,20 +137,26 @@ run() {{ # place, name, modules, file, options
         root = root.display(),
     );
     for place in PLACES {
-        for Built { binary, path, .. } in built.iter().filter(|b| b.binary.places.contains(place)) {
-            let name = binary.name;
+        for Built { file, path, tests } in built.iter().filter(|b| b.file.places.contains(place)) {
+            let name = file.name;
             let each = |tests: &[&str], text: &dyn Fn(&str) -> String| -> String {
                 tests.iter().map(|test| text(test)).collect::<Vec<_>>().concat()
             };
             let left_out =
                 |tests, why| each(tests, &|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t"));
-            let skip = |tests| each(tests, &|test| format!(" --skip {test}"));
-            let slow = left_out(binary.too_slow, TOO_SLOW);
-            let all = format!("{slow}run {place} {name} '{}' '{path}'{}", binary.modules, skip(binary.too_slow));
-            let few = match binary.needs {
+            let run = |left_out: &[&[&str]]| {
+                let is_left_out =
+                    |test: &str| left_out.iter().any(|l| l.iter().any(|l| test == format!("{name}::{l}")));
+                let tests: Vec<&str> = tests.iter().map(String::as_str).filter(|test| !is_left_out(test)).collect();
+                format!("run {place} {name} '{}' '{path}' {}", file.modules, tests.join(" "))
+            };
+            let slow = left_out(file.too_slow, TOO_SLOW);
+            let all = format!("{slow}{}", run(&[file.too_slow]));
+            let few = match file.needs {
                 Needs::ManyProbes => format!("echo '@left-out {place} {name} {TOO_FEW}'"),
                 Needs::Nothing => {
-                    format!("{}{all}{}", left_out(binary.need_many_probes, TOO_FEW), skip(binary.need_many_probes))
+                    let few = left_out(file.need_many_probes, TOO_FEW);
+                    format!("{few}{slow}{}", run(&[file.too_slow, file.need_many_probes]))
                 }
             };
             let _ = writeln!(script, "if [ $many = yes ]; then\n\t{all}\nelse\n\t{few}\nfi");
@@ -263,40 +270,43 @@ mod tests {
     #[test]
     fn the_console_s_lines_are_read() {
         assert_eq!(said("@kernel 6.1.0"), Some(Said::Kernel("6.1.0")));
-        assert_eq!(said("@begin xfs live_block"), Some(Said::Begin { place: "xfs", name: "live_block" }));
-        assert_eq!(said("@end xfs live_block"), Some(Said::End { place: "xfs", name: "live_block" }));
-        assert_eq!(said("@again xfs live_block"), Some(Said::Again { place: "xfs", name: "live_block" }));
-        let left_out = Said::LeftOut { place: "xfs", name: "live_stdio", why: "needs more probes" };
-        assert_eq!(said("@left-out xfs live_stdio needs more probes"), Some(left_out));
+        assert_eq!(said("@begin xfs storage::block"), Some(Said::Begin { place: "xfs", name: "storage::block" }));
+        assert_eq!(said("@end xfs storage::block"), Some(Said::End { place: "xfs", name: "storage::block" }));
+        assert_eq!(said("@again xfs storage::block"), Some(Said::Again { place: "xfs", name: "storage::block" }));
+        let left_out = Said::LeftOut { place: "xfs", name: "libraries::stdio", why: "needs more probes" };
+        assert_eq!(said("@left-out xfs libraries::stdio needs more probes"), Some(left_out));
         assert_eq!(said("test a ... ok"), Some(Said::Test("test a ... ok")));
         assert_eq!((said("@done"), said("[ 1.0] EXT4-fs"), said("test of it")), (Some(Said::Done), None, None));
     }
 
     #[test]
     fn each_test_file_exists_and_runs_somewhere() {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
-        for binary in SUITE {
-            let text = std::fs::read_to_string(tests.join(format!("{}.rs", binary.name))).unwrap();
-            assert!(!binary.places.is_empty() && binary.places.iter().all(|p| PLACES.contains(p)), "{}", binary.name);
-            for test in binary.need_many_probes.iter().chain(binary.too_slow) {
-                assert!(text.contains(&format!("fn {test}()")), "{test} is not in {}", binary.name);
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/live");
+        for file in SUITE {
+            let text = std::fs::read_to_string(tests.join(format!("{}.rs", file.name.replace("::", "/")))).unwrap();
+            assert!(!file.places.is_empty() && file.places.iter().all(|p| PLACES.contains(p)), "{}", file.name);
+            for test in file.need_many_probes.iter().chain(file.too_slow) {
+                assert!(text.contains(&format!("fn {test}()")), "{test} is not in {}", file.name);
             }
         }
     }
 
     #[test]
     fn the_script_runs_or_names_every_file() {
-        let built: Vec<Built> = SUITE
-            .iter()
-            .map(|binary| Built { binary, path: format!("/t/{}", binary.name), tests: Vec::new() })
-            .collect();
+        let built = |file: &'static File| {
+            let left_out = file.need_many_probes.iter().chain(file.too_slow);
+            let tests = left_out.chain(&["one"]).map(|test| format!("{}::{test}", file.name)).collect();
+            Built { file, path: "/t/live".to_owned(), tests }
+        };
+        let built: Vec<Built> = SUITE.iter().map(built).collect();
         let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", 60, &built);
-        for binary in SUITE {
-            for place in binary.places {
-                let run = format!("run {place} {0} '{1}' '/t/{0}'", binary.name, binary.modules);
+        for file in SUITE {
+            for place in file.places {
+                let run = format!("run {place} {0} '{1}' '/t/live' ", file.name, file.modules);
                 assert!(script.contains(&run), "{run}");
-                let left_out = script.contains(&format!("@left-out {place} {} ", binary.name));
-                assert_eq!(left_out, binary.needs == Needs::ManyProbes, "{}", binary.name);
+                assert!(script.contains(&format!("{run}{}::one\n", file.name)) || !file.need_many_probes.is_empty());
+                let left_out = script.contains(&format!("@left-out {place} {} ", file.name));
+                assert_eq!(left_out, file.needs == Needs::ManyProbes, "{}", file.name);
             }
         }
         let checked = std::process::Command::new("bash").args(["-n", "-c", &script]).status().unwrap();

@@ -1,0 +1,8 @@
+//! Parallel jobs: ranks, nodes, phases, counters.
+
+mod counters;
+mod nodes;
+mod phases;
+mod rank_of_program;
+mod ranks;
+mod scale;

@@ -1,0 +1,15 @@
+//! Tests that trace real programs on the running kernel: one at a time, as root.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "each binary of tests needs a part of it")]
+mod common;
+
+mod calls;
+mod jobs;
+mod libraries;
+mod outputs;
+mod robustness;
+mod storage;
+mod targets;

@@ -1,0 +1,12 @@
+//! What a trace becomes: datasets, dashboard, metrics, dumps.
+
+mod aggregate;
+mod brief;
+mod detail;
+mod flight;
+mod inflight;
+mod metrics;
+mod output;
+mod rows;
+mod service;
+mod tui;

@@ -1,0 +1,105 @@
+//! The tracer's own share is taken off what it reports, and shown.
+
+use crate::common::{live, programs};
+use iotrace_bpf::words::Layer;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Functions, and the least of their median times in ns.
+type Times = BTreeMap<String, i64>;
+
+/// What a call moves. Where a processor is fast, what hooks take shows beside the smaller copy only.
+const BYTES: [&str; 2] = ["262144", "65536"];
+const CALLS: &str = "1000";
+/// Rounds, of which the best counts: something else may run at any time.
+const ROUNDS: usize = 12;
+
+const OF_LAYERS: [(Layer, [&str; 2]); 4] = [
+    (Layer::Syscall, ["pwrite64", "pread64"]),
+    (Layer::Stdio, ["fwrite", "fread"]),
+    (Layer::Mpiio, ["MPI_File_write_at", "MPI_File_read_at"]),
+    (Layer::Hdf5, ["H5Dwrite", "H5Dread"]),
+];
+
+fn least(times: &mut Times, op: &str, ns: i64) {
+    let known = times.entry(op.to_owned()).or_insert(ns);
+    *known = ns.min(*known);
+}
+
+fn untraced(program: &Path, file: &Path, bytes: &str, times: &mut Times) {
+    let out = Command::new(program).arg(file).args([bytes, CALLS]).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    for line in String::from_utf8(out.stdout).unwrap().lines() {
+        let (op, ns) = line.split_once(' ').unwrap();
+        least(times, op, ns.parse().unwrap());
+    }
+}
+
+/// Median times of the program's own calls: as recorded, and without hooks.
+fn traced(program: &Path, file: &Path, bytes: &str, raw: &mut Times, net: &mut Times) {
+    let work = live::scratch();
+    let command = [program.as_os_str(), file.as_os_str(), bytes.as_ref(), CALLS.as_ref()];
+    let options = ["--max-overhead", "none", "--layers", "hdf5,mpiio,stdio,syscall"];
+    // Each round measures what hooks cost.
+    let tracer = live::tracer_with_cache(&work.path().join("cache"));
+    let data = live::trace_by(tracer, work.path(), &options, &command).data().lossless();
+    for op in OF_LAYERS.iter().flat_map(|(_, ops)| ops) {
+        let own: Vec<_> = data.calls(op).filter(|s| s.parent_id.is_none()).collect();
+        let median = |mut times: Vec<i64>| {
+            times.sort_unstable();
+            times[times.len() / 2]
+        };
+        least(raw, op, median(own.iter().map(|s| s.dur_ns).collect()));
+        least(net, op, median(own.iter().map(|s| s.net_ns()).collect()));
+    }
+}
+
+/// Net times of calls that move so many bytes are what the calls take untraced. Was there something to take off?
+fn net_times_are_right(bytes: &str) -> bool {
+    let work = live::scratch();
+    let (program, file) = (programs::build("net"), work.path().join("file"));
+    let [mut alone, mut raw, mut net] = [Times::new(), Times::new(), Times::new()];
+    let sum = |times: &Times, ops: &[&str]| ops.iter().map(|op| times[*op]).sum::<i64>() as f64;
+    let mut wrong = Vec::new();
+    for _ in 0..ROUNDS {
+        untraced(&program, &file, bytes, &mut alone);
+        traced(&program, &file, bytes, &mut raw, &mut net);
+        wrong = OF_LAYERS.iter().filter(|(_, ops)| (sum(&net, ops) / sum(&alone, ops) - 1.0).abs() > 0.1).collect();
+        if wrong.is_empty() {
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{bytes}, {wrong:?}: alone {alone:?}, recorded {raw:?}, without hooks {net:?}");
+    eprintln!("{bytes}: alone {alone:?}, recorded {raw:?}");
+    OF_LAYERS[1..].iter().all(|(_, ops)| sum(&raw, ops) > 1.1 * sum(&alone, ops))
+}
+
+#[test]
+fn calls_take_without_hooks_what_they_take_untraced() {
+    assert!(BYTES.into_iter().any(net_times_are_right), "nothing to take off");
+}
+
+#[test]
+fn a_run_that_is_mostly_tracing_says_so_first() {
+    let work = live::scratch();
+    let (from, to) = (work.path().join("from"), work.path().join("to"));
+    fs::write(&from, vec![1; 200_000]).unwrap();
+    let command = format!("dd bs=1 if={} of={}", from.display(), to.display());
+    let traced = live::trace(work.path(), &[], &["sh", "-c", &command]);
+    traced.data().lossless();
+    let mut lines = traced.report.lines();
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("WARNING: tracing took about ") && first.contains("do not trust"), "{first}");
+    let line = lines.find(|line| line.starts_with("tracing ")).unwrap();
+    assert!(line.contains(" of the run (") && line.ends_with(" a call"), "{line}");
+
+    let json = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let of = |figure: &str| json["tracing"][figure].as_f64().unwrap();
+    assert!(of("share") > 0.2 && of("share") < 1.0, "{}", json["tracing"]);
+    assert!((of("share") - of("seconds") * 1e9 / of("run_ns")).abs() < 1e-9, "{}", json["tracing"]);
+    assert!(of("ns_per_call") > 0.0);
+}

@@ -1,0 +1,24 @@
+//! Tests that trace nothing: command line, datasets, report, views, catalog and documents.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect is a failure")]
+
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "each binary of tests needs a part of it")]
+mod common;
+
+mod cli;
+mod damage;
+mod dataset;
+mod hdf5_functions;
+mod metrics_doc;
+mod names;
+mod netcdf_functions;
+mod report;
+mod report_sql;
+mod schema_doc;
+mod screens_sql;
+mod spark;
+mod sql_command;
+mod stdio_functions;
+mod stepped;
+mod truth;
