@@ -3,10 +3,10 @@
 #ifndef IOT_INFLIGHT_H
 #define IOT_INFLIGHT_H
 
-/* The one reader is user space, a look at a time: it has room for one thread. */
+/* Room for one thread, for each of the two programs that user space reads, which may run at once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, u32);
 	__type(value, struct iot_stopped);
 } iot_look SEC(".maps");
@@ -60,16 +60,15 @@ static long iot_back_step(u64 i, struct iot_looking *x)
 	return 0;
 }
 
-/* The open calls of a thread, and where it is if it waits. */
-SEC("?iter/task")
-int iot_open_calls(struct bpf_iter__task *ctx)
+/* The open calls of a thread, if the outermost is at least age ns old, and where the thread is if it waits. */
+static __always_inline int iot_show_thread(struct bpf_iter__task *ctx, u32 room, u64 age)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct *task = ctx->task;
 	struct iot_looking x = {};
 	struct pt_regs *regs;
 	struct iot_task *t;
-	u32 zero = 0, tgid;
+	u32 tgid;
 	long n;
 
 	if (!task)
@@ -78,12 +77,14 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 	if (!t)
 		return 0;
 	tgid = iot_tgid_of(task);
-	x.out = bpf_map_lookup_elem(&iot_look, &zero);
+	x.out = bpf_map_lookup_elem(&iot_look, &room);
 	x.depth = t->depth;
 	if (!x.depth || !x.out || !bpf_map_lookup_elem(&iot_targets, &tgid))
 		return 0;
 	x.t = t;
 	x.out->time = bpf_ktime_get_ns();
+	if (x.out->time - iot_frame_at(t, 0)->start < age)
+		return 0;
 	x.out->tgid = tgid;
 	x.out->tid = t->tid;
 	x.out->thread = t->thread;
@@ -107,6 +108,21 @@ int iot_open_calls(struct bpf_iter__task *ctx)
 	}
 	bpf_seq_write(seq, x.out, sizeof(*x.out));
 	return 0;
+}
+
+SEC("?iter/task")
+int iot_open_calls(struct bpf_iter__task *ctx)
+{
+	return iot_show_thread(ctx, 0, 0);
+}
+
+/* How old a call is whose stack is taken. User space sets it before the first look. */
+u64 iot_slow_age;
+
+SEC("?iter/task")
+int iot_slow_calls(struct bpf_iter__task *ctx)
+{
+	return iot_show_thread(ctx, 1, iot_slow_age);
 }
 
 /* As iot_give_up, of a system call on a file that is known: there is room for it here. */

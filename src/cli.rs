@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::catalog::{self, LIBRARY_LAYERS, Phase};
+use crate::loader::slow::Limit;
 use crate::record::detail::Detail;
 use crate::record::trigger::Trigger;
 use crate::summary::filter::Filter;
@@ -83,6 +84,10 @@ pub struct RecordArgs {
     /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
     pub detail: Vec<Detail>,
+    /// Take the stacks of slow calls, of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of
+    /// calls during which the thread waited: `spans.stack_id`, view v_slow_stacks
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks)]
+    pub stacks: Vec<Limit>,
     /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter
     /// than their probe (fgetc, fwrite into a buffer; their bytes stay exact), and of MPI communication while it
     /// never stops. The number of such calls is estimated. 10%, 0.1; none: keep every call
@@ -416,6 +421,18 @@ pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
     let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
     let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;
     Ok((Some(layer), duration(time)?))
+}
+
+/// From when on a call is slow where nothing else is asked for: above a write to a disk that turns, or to a busy server.
+const SLOW: Duration = Duration::from_millis(10);
+
+/// From when on calls are slow whose stacks are taken.
+fn stacks(text: &str) -> Result<Limit, String> {
+    match text.split_once('=') {
+        None if text == "slow" => Ok(Limit { layer: None, time: SLOW }),
+        Some(("slow", value)) => slow(value).map(|(layer, time)| Limit { layer, time }),
+        _ => Err("expected slow, slow=TIME or slow=LAYER:TIME".to_owned()),
+    }
 }
 
 fn period(text: &str) -> Result<Duration, String> {

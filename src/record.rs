@@ -19,6 +19,7 @@ pub mod said;
 pub mod sampler;
 mod serving;
 pub mod share;
+mod stacks;
 mod talk;
 mod targets;
 pub mod trigger;
@@ -35,6 +36,7 @@ use self::report::Report;
 use self::rotation::Rotation;
 use self::run::{Run, Totals};
 use self::sampler::{Board, Sampler};
+use self::stacks::Stacks;
 use self::targets::Targets;
 use self::trigger::Stuck;
 use self::viewer::Viewer;
@@ -117,6 +119,9 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     }
     doctor::preflight(!args.run.is_empty())?;
     let of_ranks = ranks.is_some();
+    if !args.stacks.is_empty() && args.aggregates() && args.detail.is_empty() {
+        anyhow::bail!("--stacks needs calls that are recorded one by one: add --detail slow, or leave out --aggregate");
+    }
     let targets = Targets::new(args)?;
     let keeps = args.flight.flight;
     let rotation = if keeps.is_some() { None } else { Rotation::wanted(args.rotate)? };
@@ -174,12 +179,14 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     // Whom to listen to is chosen by what comes out of the rings.
     let longest = if options.detail.is_some() { rings::POLL } else { rings::SELDOM };
     let drain = rings::drain(ring_maps, batches, records, Arc::clone(&gauges), longest, stopped)?;
-    let config = Config { t0, specs, aggregate: options.aggregate, ..Config::default() }.before(
+    let slow = args.stacks.iter().map(|limit| (limit.layer, limit.time.as_nanos() as i64)).collect();
+    let config = Config { t0, specs, aggregate: options.aggregate, slow, ..Config::default() }.before(
         &args.rank_vars,
         &args.size_vars,
         &args.job_vars,
     );
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
+    let stacks = Stacks::wanted(&args.stacks, &rows);
     let chooser = options
         .detail
         .is_some()
@@ -216,6 +223,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     });
     let mut run = Run {
         sums: sums.transpose()?,
+        stacks,
         args,
         targets: &targets,
         reserved,

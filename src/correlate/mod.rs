@@ -32,6 +32,7 @@ mod rollup;
 mod roots;
 pub mod rows;
 mod rpc;
+mod slow;
 mod stack;
 mod sums;
 mod things;
@@ -63,6 +64,7 @@ pub use self::rollup::CallSums;
 use self::rollup::Rollups;
 use self::rows::{BlockBytes, Mount, Row, Span, span_id};
 use self::rpc::{Ended, Rpcs};
+use self::slow::SlowStacks;
 use self::stack::{Above, Node, Stack, Tree, WANTED};
 use self::sums::{Opened, Owned, Subject, Sums};
 use self::things::{Seen, Things};
@@ -92,6 +94,8 @@ pub struct Config {
     pub max_pending: usize,
     /// Calls are summed up, and not written one by one unless they are wanted.
     pub aggregate: bool,
+    /// From how many ns on the calls of a layer, or of all, are slow: they get a stack, if one is taken.
+    pub slow: Vec<(Option<Layer>, i64)>,
 }
 
 impl Default for Config {
@@ -123,6 +127,7 @@ impl Default for Config {
             job_vars: names(&["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"]),
             max_pending: 1 << 20,
             aggregate: false,
+            slow: Vec::new(),
         }
     }
 }
@@ -154,6 +159,7 @@ pub struct Correlator {
     operations: Operations,
     collectives: Collectives,
     cover: Cover,
+    slow: SlowStacks,
     rpcs: Rpcs,
     rollups: Rollups,
     /// Aggregate mode.
@@ -189,6 +195,7 @@ impl Correlator {
             operations: Operations::default(),
             collectives: Collectives::default(),
             cover: Cover::default(),
+            slow: SlowStacks::new(config.slow),
             rpcs: Rpcs::default(),
             written: Vec::new(),
             over: Vec::new(),
@@ -204,6 +211,16 @@ impl Correlator {
             unknown: Unknown::default(),
             cache: Watched::default(),
         }
+    }
+
+    /// A stack was taken in calls that are open.
+    pub fn stack_taken(&mut self, stack_id: i32, calls: &[i64]) {
+        self.slow.taken(stack_id, calls);
+    }
+
+    /// The frames of a stack have their names; the innermost first.
+    pub fn stack_named(&mut self, stack_id: i32, frames: Vec<String>, out: &mut Vec<Row>) {
+        self.slow.named(stack_id, frames, out);
     }
 
     /// A file system has said how a file is spread.
@@ -1004,6 +1021,7 @@ impl Correlator {
                 self.asynchronous.submitted(Done { span, spec, tree: None }, &mut self.written);
                 continue;
             }
+            self.slow.ended(&mut span, out);
             put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
         self.leaving = leaving;
@@ -1015,13 +1033,15 @@ impl Correlator {
     fn write(&mut self, out: &mut Vec<Row>) {
         for (mut span, spec) in self.over.drain(..) {
             self.things.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
+            self.slow.ended(&mut span, out);
             put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
-        for Done { span, spec, tree } in self.written.drain(..) {
+        for Done { mut span, spec, tree } in self.written.drain(..) {
             if let Some(tree) = tree {
                 let tree = Tree { id: span.root_id, ..tree };
                 self.blocks.tree((span.span_id >> rows::SEQ_BITS) as u32, tree, true, out);
             }
+            self.slow.ended(&mut span, out);
             put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, span, spec, out);
         }
     }

@@ -2510,6 +2510,44 @@ ORDER BY
   path NULLS LAST,
   command NULLS LAST;
 
+CREATE OR REPLACE TEMPORARY VIEW v_slow_stacks AS
+WITH taken AS (
+  SELECT
+    host,
+    stack_id,
+    layer,
+    op,
+    net_ns,
+    dur_ns,
+    ROW_NUMBER() OVER (PARTITION BY host, stack_id ORDER BY depth DESC, span_id NULLS LAST) AS nth
+  FROM spans
+  WHERE
+    NOT stack_id IS NULL
+)
+SELECT
+  t.host,
+  t.layer,
+  t.op,
+  s.frames,
+  COUNT(*) AS calls,
+  CAST(SUM(t.net_ns) AS BIGINT) AS time_ns,
+  MAX(t.dur_ns) AS longest_ns
+FROM taken AS t
+JOIN stacks AS s
+  ON s.host IS NOT DISTINCT FROM t.host AND s.stack_id = t.stack_id
+WHERE
+  t.nth = 1
+GROUP BY
+  t.host,
+  t.layer,
+  t.op,
+  s.frames
+ORDER BY
+  time_ns DESC,
+  t.host NULLS LAST,
+  t.layer NULLS LAST,
+  t.op NULLS LAST;
+
 CREATE OR REPLACE TEMPORARY VIEW v_composition AS
 WITH numbered AS (
   SELECT

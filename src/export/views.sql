@@ -725,6 +725,18 @@ CREATE OR REPLACE VIEW v_waiting_by_file AS
   FROM v_calls WHERE layer_top AND (layer = 'mpi' OR cpu_ns IS NOT NULL)
   GROUP BY host, layer, op, path, command ORDER BY time_ns DESC, host, layer, op, path, command;
 
+-- Where slow calls were made (--stacks), the innermost frame first. Of calls inside each other with one stack the innermost is
+-- counted.
+CREATE OR REPLACE VIEW v_slow_stacks AS
+  WITH taken AS (
+    SELECT host, stack_id, layer, op, net_ns, dur_ns,
+           row_number() OVER (PARTITION BY host, stack_id ORDER BY depth DESC, span_id) AS nth
+    FROM spans WHERE stack_id IS NOT NULL)
+  SELECT t.host, t.layer, t.op, s.frames, count(*) AS calls, sum(t.net_ns)::BIGINT AS time_ns, max(t.dur_ns) AS longest_ns
+  FROM taken t JOIN stacks s ON s.host IS NOT DISTINCT FROM t.host AND s.stack_id = t.stack_id
+  WHERE t.nth = 1
+  GROUP BY t.host, t.layer, t.op, s.frames ORDER BY time_ns DESC, t.host, t.layer, t.op;
+
 -- How long each layer takes the program (IOPro's composition): times of parts one after the other are added, of parts
 -- side by side the longest counts, and throughputs of parts side by side are added. Parts are what one thread does in a
 -- layer, each moment once, and what one device does. A collective call is one operation of all ranks, which ends for

@@ -106,6 +106,7 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
     ("iot_nfs_has_written", "nfsd_write_io_done", Group::Nfs),
     ("iot_nfs_reply", "svc_stats_latency", Group::Nfs),
     (OPEN_CALLS, "task:open_calls", Group::InFlight),
+    (SLOW_CALLS, "task:slow_calls", Group::InFlight),
     (END_CALLS, "task:end_calls", Group::InFlight),
     (LIST_THREADS, "task:list_threads", Group::InFlight),
 ];
@@ -117,8 +118,10 @@ pub const USERS_ENTRY: &str = "iot_uprobe_multi";
 /// The program that finds the functions by which block requests are told apart; it is run once.
 pub const FIND_SYMBOLS: &str = "iot_find_symbols";
 
-/// The program that reads what is open, the one that ends it, and the one that makes the state of each thread of a target.
+/// The program that reads what is open, the one that reads what has been open for long, the one that ends it, and the one that
+/// makes the state of each thread of a target.
 pub const OPEN_CALLS: &str = "iot_open_calls";
+pub const SLOW_CALLS: &str = "iot_slow_calls";
 pub const END_CALLS: &str = "iot_end_calls";
 pub const LIST_THREADS: &str = "iot_list_threads";
 

@@ -44,10 +44,12 @@ pub mod rings;
 pub mod safety;
 pub mod seccomp;
 pub mod session;
+pub mod slow;
 
 mod spec;
 pub mod stripes;
 pub mod sums;
+mod symbols;
 mod unwind;
 pub mod version;
 

@@ -7,12 +7,12 @@ use crate::event::wire::flags as wire;
 use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::loader::existing;
 use crate::loader::inflight::Look;
+use crate::loader::symbols::Symbols;
 use crate::loader::unwind::{Registers, Space, Unwinder};
 use crate::skel::types::{iot_inflight, iot_op, iot_open, iot_stopped};
 use crate::words::{Kind, Layer};
-use blazesym::symbolize::source::{Kernel, Process, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use blazesym::{MaybeDefault, Pid};
+use blazesym::Pid;
+use blazesym::symbolize::source::{Process, Source};
 use std::collections::HashMap;
 use std::fs;
 
@@ -30,13 +30,12 @@ pub struct Resolver {
     rank_vars: Vec<String>,
     t0: u64,
     unwinder: Unwinder,
-    symbols: Symbolizer,
+    symbols: Symbols,
 }
 
 impl Resolver {
     pub fn new(rows: Vec<Row>, rank_vars: Vec<String>, t0: u64) -> Self {
-        let symbols = Symbolizer::builder().enable_inlined_fns(false).build();
-        Self { rows, rank_vars, t0, unwinder: Unwinder::default(), symbols }
+        Self { rows, rank_vars, t0, unwinder: Unwinder::default(), symbols: Symbols::default() }
     }
 
     pub fn resolve(&mut self, look: &Look) -> InFlight {
@@ -47,7 +46,7 @@ impl Resolver {
             let space = spaces.entry(thread.tgid).or_insert_with(|| self.unwinder.space(thread.tgid));
             let Some(mut operation) = self.thread(thread, space.as_ref()) else { continue };
             let stack = &thread.stack[..(thread.kernel as usize).min(thread.stack.len())];
-            operation.kernel = self.kernel(stack);
+            operation.kernel = self.symbols.kernel(stack);
             operation.user = space.as_ref().map(|space| self.user(thread, space)).unwrap_or_default();
             operations.push(operation);
         }
@@ -146,13 +145,6 @@ impl Resolver {
         waiting(What::Request, r.pid, call)
     }
 
-    fn kernel(&self, stack: &[u64]) -> Vec<Frame> {
-        let mut kernel = Kernel::default();
-        // The running kernel names its functions itself; its debug information may be far larger than the program.
-        (kernel.vmlinux, kernel.debug_syms) = (MaybeDefault::None, false);
-        self.frames(stack, &Source::Kernel(kernel))
-    }
-
     /// Where a waiting thread is in its program. It may have gone on since it was looked at: then there is nothing to tell.
     fn user(&mut self, thread: &iot_stopped, space: &Space) -> Vec<Frame> {
         let at = Registers { ip: thread.ip, sp: thread.sp, bp: thread.bp };
@@ -170,24 +162,7 @@ impl Resolver {
         }
         let mut process = Process::new(Pid::from(thread.tgid));
         process.perf_map = false;
-        self.frames(&stack, &Source::Process(process))
-    }
-
-    /// Return addresses may be those of the next function: the call is before them.
-    fn frames(&self, stack: &[u64], source: &Source<'_>) -> Vec<Frame> {
-        let calls: Vec<u64> = stack.iter().enumerate().map(|(i, a)| a - u64::from(i > 0 && *a > 0)).collect();
-        let symbols = self.symbols.symbolize(source, Input::AbsAddr(&calls)).unwrap_or_default();
-        let known = |i: usize| symbols.get(i).and_then(Symbolized::as_sym);
-        let frame = |(i, address): (usize, &u64)| Frame {
-            address: *address,
-            function: known(i).map(|s| s.name.to_string()),
-            module: known(i).and_then(|s| Some(s.module.as_deref()?.to_string_lossy().into_owned())),
-            line: known(i).and_then(|s| {
-                let code = s.code_info.as_deref()?;
-                Some((code.file.to_string_lossy().into_owned(), code.line?))
-            }),
-        };
-        stack.iter().enumerate().map(frame).collect()
+        self.symbols.frames(&stack, &Source::Process(process))
     }
 }
 

@@ -12,7 +12,9 @@ use crate::loader::examine::{Inode, Seen};
 use crate::loader::existing;
 use crate::loader::functions;
 use crate::loader::guardian::Next;
-use crate::loader::hooks::{END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, verdict};
+use crate::loader::hooks::{
+    END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, SLOW_CALLS, verdict,
+};
 use crate::loader::inflight::{self, Look};
 use crate::loader::kernel::{LibTier, Trial};
 use crate::loader::maps;
@@ -270,7 +272,7 @@ impl<'obj> Session<'obj> {
             };
             let tier = if event.is_some() { "perf_event" } else { group.tier() };
             let attached = attached.map(|links| match *program {
-                OPEN_CALLS | END_CALLS | LIST_THREADS => {
+                OPEN_CALLS | SLOW_CALLS | END_CALLS | LIST_THREADS => {
                     self.iterators.extend(links.into_iter().map(|link| (*program, link)));
                 }
                 _ => self.links.extend(links),
@@ -668,6 +670,16 @@ impl<'obj> Session<'obj> {
     pub fn look(&self) -> Result<Look> {
         let open = self.iterators.get(OPEN_CALLS).context("this kernel does not show what is in flight")?;
         inflight::look(open, &self.skel.maps)
+    }
+
+    /// What reads the calls that have not returned and are at least this old: for one reader, once.
+    ///
+    /// # Errors
+    /// Where the kernel does not allow to look.
+    pub fn slow_calls(&mut self, age: Duration) -> Result<Link> {
+        let data = self.skel.maps.bss_data.as_deref_mut().context("the programs have no data")?;
+        data.iot_slow_age = age.as_nanos() as u64;
+        self.iterators.remove(SLOW_CALLS).context("this kernel does not show what is in flight: no --stacks")
     }
 
     /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.

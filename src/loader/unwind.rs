@@ -7,9 +7,12 @@ use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, SegmentFlags};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Frames of one stack.
@@ -44,10 +47,13 @@ pub struct Unwinder {
     cache: CacheX86_64,
 }
 
+/// Where the code of a process is, and how its frames are unwound.
+pub struct Modules(UnwinderX86_64<Bytes>);
+
 /// A process as it is now.
 pub struct Space {
     memory: File,
-    unwinder: UnwinderX86_64<Bytes>,
+    modules: Modules,
 }
 
 impl Space {
@@ -72,28 +78,41 @@ impl Unwinder {
     pub fn space(&mut self, pid: u32) -> Option<Space> {
         let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
         let text = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+        Some(Space { memory, modules: self.modules(pid, &maps::mappings(&text)) })
+    }
+
+    /// The code of a process with these mappings, which may have ended since.
+    pub fn modules(&mut self, pid: u32, mappings: &[Mapping]) -> Modules {
         let mut unwinder = UnwinderX86_64::new();
-        for mapping in maps::mappings(&text).into_iter().filter(Mapping::is_code) {
-            let tables = self.tables.entry((mapping.dev, mapping.inode)).or_insert_with(|| {
-                let path = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-                tables(&path).map(Arc::new)
-            });
-            if let Some(module) = tables.as_deref().and_then(|tables| module(&mapping, tables)) {
+        for mapping in mappings.iter().filter(|m| m.is_code()) {
+            let tables = self
+                .tables
+                .entry((mapping.dev, mapping.inode))
+                .or_insert_with(|| file(pid, mapping).and_then(|path| tables(&path)).map(Arc::new));
+            if let Some(module) = tables.as_deref().and_then(|tables| module(mapping, tables)) {
                 unwinder.add_module(module);
             }
         }
-        Some(Space { memory, unwinder })
+        Modules(unwinder)
     }
 
     /// The addresses of a stack, the innermost first; those but the first are where calls return to. `back`: what stood at
     /// these places of the stack before return probes wrote over it.
     pub fn stack(&mut self, space: &Space, at: Registers, back: &HashMap<u64, u64>) -> Vec<u64> {
-        let mut read = |address: u64| match back.get(&address) {
-            Some(real) => Ok(*real),
-            None => space.read(address).map(u64::from_ne_bytes).ok_or(()),
-        };
+        self.walk(&space.modules, at, back, |address| space.read(address).map(u64::from_ne_bytes))
+    }
+
+    /// The same of a stack that `read` has words of.
+    pub fn walk(
+        &mut self,
+        modules: &Modules,
+        at: Registers,
+        back: &HashMap<u64, u64>,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Vec<u64> {
+        let mut read = |address: u64| back.get(&address).copied().or_else(|| read(address)).ok_or(());
         let regs = UnwindRegsX86_64::new(at.ip, at.sp, at.bp);
-        let mut frames = space.unwinder.iter_frames(at.ip, regs, &mut self.cache, &mut read);
+        let mut frames = modules.0.iter_frames(at.ip, regs, &mut self.cache, &mut read);
         let mut stack = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             stack.push(frame.address());
@@ -105,7 +124,15 @@ impl Unwinder {
     }
 }
 
-fn tables(path: &str) -> Option<Tables> {
+/// A path of the file of a mapping, also of a process that has ended: the same for all processes, where that is possible.
+pub fn file(pid: u32, mapping: &Mapping) -> Option<PathBuf> {
+    let path = PathBuf::from(OsStr::from_bytes(&mapping.path));
+    let is_it = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| m.ino() == mapping.inode);
+    let range = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    [path, PathBuf::from(range)].into_iter().find(is_it)
+}
+
+fn tables(path: &Path) -> Option<Tables> {
     let data = ReadCache::new(File::open(path).ok()?);
     let elf = ElfFile64::<object::Endianness, _>::parse(&data).ok()?;
     let executable = |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.0 & object::elf::PF_X.0 != 0);

@@ -8,6 +8,7 @@ use super::ranks::Ranks;
 use super::rotation::Rotation;
 use super::sampler::Sampler;
 use super::share::{Cpu, Share};
+use super::stacks::Stacks;
 use super::targets::Targets;
 use super::trigger::Stuck;
 use super::viewer::{Show, Viewer};
@@ -91,6 +92,8 @@ pub struct Run<'a, 'obj> {
     pub stuck: Option<Stuck>,
     /// Aggregate mode: who takes the sums.
     pub sums: Option<Taker>,
+    /// What looks for slow calls and takes their stacks.
+    pub stacks: Stacks,
     /// Where a dashboard finds what is in flight.
     pub board: Option<Arc<Watch>>,
     pub watching: &'a mut Watching,
@@ -180,6 +183,7 @@ impl Run<'_, '_> {
     /// Until the command ends, the targets end, the time is over or a signal says so.
     pub fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
+        self.stacks.start(self.session, &self.notes)?;
         let _ = self.notes.send(Note::Watched(self.session.watched()));
         if let Some(code) = self.begin_targets()? {
             return Ok(Some(code));
@@ -512,6 +516,7 @@ impl Run<'_, '_> {
         let detaching = Instant::now();
         let _ = self.notes.send(Note::Events(self.session.detach()));
         self.sampler = None;
+        self.stacks.end();
         for (key, took) in
             [("load_ns", self.loading), ("attach_ns", self.session.attaching()), ("detach_ns", detaching.elapsed())]
         {

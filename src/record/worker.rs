@@ -33,6 +33,10 @@ pub enum Note {
     Events(Vec<Event>),
     /// Rows that need no correlation: verdicts, losses, facts.
     Rows(Vec<Row>),
+    /// A stack was taken in calls that are open, by `span_id`.
+    Stack(i32, Vec<i64>),
+    /// The frames of a stack have their names.
+    Frames(i32, Vec<String>),
     /// Which hooks on the page cache and on requests are there.
     Watched(Watched),
     /// A new dataset begins.
@@ -190,6 +194,8 @@ impl State {
                     self.event(event);
                 }
             }
+            Note::Stack(stack_id, calls) => self.correlator.stack_taken(stack_id, &calls),
+            Note::Frames(stack_id, frames) => self.correlator.stack_named(stack_id, frames, &mut self.rows),
             Note::Watched(watched) => self.correlator.set_watched(watched),
             Note::Rows(rows) => self.rows.extend(rows),
             Note::Rotate => {

@@ -201,6 +201,17 @@ for key, (file, layer) in our_files.items():
         same(f"file {key} {name}", layer["kinds"].get(kind, 0), sql[name])
 
 # Failed look-ups.
+sql_stacks = {}
+for row in rows("FROM v_slow_stacks"):
+    key = (row["layer"], row["op"], tuple(row["frames"]))
+    calls, time = sql_stacks.get(key, (0, 0))
+    sql_stacks[key] = (calls + row["calls"], time + row["time_ns"])
+for row in report["slow_stacks"]:
+    key = (row["layer"], row["op"], tuple(row["frames"]))
+    same(f"stack {key}", (row["calls"], row["time_ns"]), sql_stacks[key])
+if len(report["slow_stacks"]) < 20:
+    same("stacks", len(report["slow_stacks"]), len(sql_stacks))
+
 sql_failed = index(rows("FROM v_failed_lookups"), "host", "directory", "errno")
 our_failed = {(row.get("host", only), row["directory"], row["errno"]): row for row in report["failed_lookups"]["rows"]}
 assert report["failed_lookups"]["more"] == len(sql_failed) - len(our_failed)

@@ -116,6 +116,7 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("ranked", "ranked.c", Needs::Libc),
     ("seccomp", "seccomp.c", Needs::Libc),
     ("short32", "short.c", Needs::Short),
+    ("slow_calls", "slow_calls.c", Needs::Libc),
     ("soak", "soak.c", Needs::Libc),
     ("soak_musl", "soak.c", Needs::Musl),
     ("stacks", "stacks.c", Needs::Libc),

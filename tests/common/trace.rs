@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use iotrace_bpf::correlate::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
-    Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Thread, span_id,
+    Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Stack, Thread, span_id,
 };
 use iotrace_bpf::export::{HOOKS_NS, TRACING_NS};
 use iotrace_bpf::words::{Kind, Layer};
@@ -255,6 +255,10 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
         Row::Coverage(coverage(Layer::App, "", "refused", Some("no symbols"))),
         Row::FilePath(FilePath { file_id: 1, path: text("/path"), from_ns: now }),
         Row::CallPath(CallPath { path_id: n, path: text("/named/path") }),
+        Row::Stack(Stack {
+            stack_id: n,
+            frames: vec!["flock_lock (kernel)".to_owned(), text("main (/opt/sim, sim.c:") + ")"],
+        }),
         Row::Object(Object {
             object_id: n,
             handle_id: Some(1),

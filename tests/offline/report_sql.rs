@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::trace::{Trace, demoted, file, handle, hooks, meta, process, rest, rpc, sums};
-use iotrace_bpf::correlate::rows::{CallPath, Row};
+use iotrace_bpf::correlate::rows::{CallPath, Row, Stack};
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _};
@@ -89,6 +89,9 @@ impl Maker {
             span.errno = if op.0 == Layer::Syscall { [2, 5, 13][file as usize % 3] } else { -1 };
         }
         span.path_id = (!nameless).then_some(file + 1);
+        if self.dice.once_in(40) {
+            self.trace.edit(at).stack_id = Some(self.dice.below(40) as i32);
+        }
         if self.dice.once_in(9) {
             self.trace.edit(at).layer_ns = Some(self.dice.below(dur + 1));
         }
@@ -161,6 +164,11 @@ fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
     for id in 1..12 {
         let directory = ["/data/", "/data/sub/", "/", ""][id as usize % 4];
         maker.trace.row(Row::CallPath(CallPath { path_id: id, path: format!("{directory}{id}") }));
+    }
+    // Some stacks are the same, one is missing.
+    for stack_id in 1..40 {
+        let frames = vec![format!("function{} (sim)", stack_id % 5), "main (sim)".to_owned()];
+        maker.trace.row(Row::Stack(Stack { stack_id, frames }));
     }
     for thread in 0..threads {
         maker.trace.row(process(thread as i32, None));
@@ -474,7 +482,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
         if query.contains(" v_") || !query.starts_with("FROM ") {
             continue;
         }
-        assert!(!one.is_empty() || query == "FROM stacks", "{query}: nothing to compare");
+        assert!(!one.is_empty(), "{query}: nothing to compare");
     }
 }
 

@@ -81,7 +81,7 @@ fn other(opens: &[Span]) -> (Vec<Row>, Vec<Row>) {
     }
     let failed = t.call(1, None, (Layer::Syscall, "openat", Kind::Open), 2_000_000, 700);
     let span = t.edit(failed);
-    (span.errno, span.path_id) = (2, Some(1));
+    (span.errno, span.path_id, span.stack_id) = (2, Some(1), Some(1));
     for open in opens {
         let at = t.call(2, None, (Layer::Mpiio, "MPI_File_open", Kind::Open), open.start_ns - APART, open.dur_ns);
         let span = t.edit(at);

@@ -20,6 +20,7 @@ mod render;
 mod renumber;
 mod slowest;
 mod source;
+mod stacks;
 mod tracing;
 mod union;
 mod waiting;
@@ -44,6 +45,7 @@ pub use render::WIDTH;
 pub use renumber::Renumber;
 pub use slowest::{BlockNode, CallTree, Node};
 pub use source::{Each, Origin, Source, Thing};
+pub use stacks::StackRow;
 pub use tracing::Tracing;
 pub use union::{Union, datasets};
 pub use waiting::WaitRow;
@@ -82,6 +84,8 @@ pub struct Report {
     /// System calls that named a path and failed.
     pub failed_lookups: FailedLookups,
     pub slowest: Vec<CallTree>,
+    /// Where slow calls were made, with `--stacks`.
+    pub slow_stacks: Vec<StackRow>,
     pub ranks: Ranks,
 }
 
@@ -111,14 +115,16 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut works = ranks::Works::default();
     let mut phases = phases::Phases::default();
     let mut lookups = lookups::Lookups::default();
+    let mut stacks = stacks::Stacks::default();
     let mut composition = composition::Composition::default();
     let mut places = own::Places::default();
     let mut meetings = clocks::Meetings::default();
     let mut last = 0;
     source.spans(&mut |span| {
         let place = places.of(span);
-        // No sums are by path.
+        // No sums are by path, or by stack.
         lookups.span(span);
+        stacks.span(span);
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
             slowest.span(span, &place);
@@ -169,6 +175,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
     let failed_lookups = lookups.finish(source, &quality)?;
+    let slow_stacks = stacks.finish(source, &quality)?;
     let ranks = works.finish(source, &quality, &mut header)?;
     let nodes = nodes(source, meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
@@ -191,6 +198,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         library_files,
         failed_lookups,
         slowest,
+        slow_stacks,
         ranks,
     })
 }

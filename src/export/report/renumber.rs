@@ -3,11 +3,11 @@
 use super::source::Thing;
 use crate::correlate::rows::{
     Block, BlockBytes, BlockLink, CallPath, File, FileRollup, Handle, Hist, Loss, Mount, Object, Process, Rollup,
-    SEQ_BITS, Span, Thread,
+    SEQ_BITS, Span, Stack, Thread,
 };
 
 /// What the ids of one run begin with, by the number of the thing. Spans: of a thread.
-pub struct Ids<'a>(pub &'a [i64; 8]);
+pub struct Ids<'a>(pub &'a [i64; 9]);
 
 impl Ids<'_> {
     fn of(&self, thing: Thing, id: &mut i32) {
@@ -49,6 +49,7 @@ impl Renumber for Span {
         ids.some(Thing::Object, &mut self.object_id);
         ids.some(Thing::Path, &mut self.path_id);
         ids.some(Thing::Path, &mut self.path2_id);
+        ids.some(Thing::Stack, &mut self.stack_id);
     }
 }
 
@@ -85,6 +86,12 @@ impl Renumber for File {
 impl Renumber for CallPath {
     fn renumber(&mut self, ids: &Ids) {
         ids.of(Thing::Path, &mut self.path_id);
+    }
+}
+
+impl Renumber for Stack {
+    fn renumber(&mut self, ids: &Ids) {
+        ids.of(Thing::Stack, &mut self.stack_id);
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::NodeRow;
 use crate::correlate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row,
-    Span,
+    Span, Stack,
 };
 use crate::export::Dataset;
 
@@ -26,6 +26,7 @@ pub enum Thing {
     Request,
     Path,
     Mount,
+    Stack,
 }
 
 /// Where a thing of several datasets is from.
@@ -44,6 +45,7 @@ pub trait Source {
     fn files(&mut self, each: Each<File>) -> Result<()>;
     fn handles(&mut self, each: Each<Handle>) -> Result<()>;
     fn paths(&mut self, each: Each<CallPath>) -> Result<()>;
+    fn stacks(&mut self, each: Each<Stack>) -> Result<()>;
     fn objects(&mut self, each: Each<Object>) -> Result<()>;
     fn processes(&mut self, each: Each<Process>) -> Result<()>;
     fn losses(&mut self, each: Each<Loss>) -> Result<()>;
@@ -94,6 +96,9 @@ impl Source for Vec<Row> {
     fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::CallPath(r) = row { each(r) } else { Ok(()) })
     }
+    fn stacks(&mut self, each: Each<Stack>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Stack(r) = row { each(r) } else { Ok(()) })
+    }
     fn objects(&mut self, each: Each<Object>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Object(r) = row { each(r) } else { Ok(()) })
     }
@@ -139,6 +144,9 @@ impl Source for Dataset {
     }
     fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
         self.rows(|row: CallPath| each(&row))
+    }
+    fn stacks(&mut self, each: Each<Stack>) -> Result<()> {
+        self.rows(|row: Stack| each(&row))
     }
     fn objects(&mut self, each: Each<Object>) -> Result<()> {
         self.rows(|row: Object| each(&row))

@@ -13,13 +13,13 @@ use super::{Clock, NodeRow};
 use crate::correlate::HashMap;
 use crate::correlate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process,
-    SEQ_BITS, Span,
+    SEQ_BITS, Span, Stack,
 };
 use crate::export::shift::Times;
 use crate::export::{Dataset, TRACING_NS, Table};
 
 /// The columns that hold ids, by what they are ids of.
-const IDS: [(Thing, &[&str]); 8] = [
+const IDS: [(Thing, &[&str]); 9] = [
     (Thing::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
     (Thing::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
     (Thing::File, &["file_id"]),
@@ -28,6 +28,7 @@ const IDS: [(Thing, &[&str]); 8] = [
     (Thing::Request, &["req_id"]),
     (Thing::Path, &["path_id", "path2_id"]),
     (Thing::Mount, &["mount_id"]),
+    (Thing::Stack, &["stack_id"]),
 ];
 /// Threads that made no calls have ids, too.
 const THREAD: &str = "thread_ix";
@@ -404,6 +405,10 @@ impl Source for Union {
 
     fn paths(&mut self, each: Each<CallPath>) -> Result<()> {
         self.rows(|row: CallPath| each(&row))
+    }
+
+    fn stacks(&mut self, each: Each<Stack>) -> Result<()> {
+        self.rows(|row: Stack| each(&row))
     }
 
     fn objects(&mut self, each: Each<Object>) -> Result<()> {

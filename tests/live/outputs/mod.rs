@@ -9,4 +9,5 @@ mod metrics;
 mod output;
 mod rows;
 mod service;
+mod slow_stacks;
 mod tui;

@@ -7,6 +7,7 @@ mod files;
 mod lookups;
 mod nodes;
 mod phases;
+mod stacks;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -105,6 +106,7 @@ impl Report {
         self.amplification(&mut out, width);
         composition::text(&self.composition, &mut out, width);
         calls::text(&self.slowest, &mut out, width);
+        stacks::text(&self.slow_stacks, &mut out, width);
         files::text(self, &mut out, width);
         lookups::text(&self.failed_lookups, &mut out, width);
         self.ranks(&mut out, width);
