@@ -60,25 +60,37 @@ impl Stacks {
         }
     }
 
-    pub fn finish(mut self, source: &mut dyn Source, quality: &Quality) -> Result<Vec<StackRow>> {
-        let mut rows = BTreeMap::<(Layer, &str, Vec<String>), (i64, i64)>::new();
+    pub fn finish(self, source: &mut dyn Source, quality: &Quality) -> Result<Vec<StackRow>> {
         if self.calls.is_empty() {
             return Ok(Vec::new());
         }
+        // Many stacks are the same: each is kept once. Of several rows with one id the last holds.
+        let mut numbers = HashMap::<Vec<String>, usize>::default();
+        let mut frames = HashMap::<i32, usize>::default();
         source.stacks(&mut |stack| {
-            // Of a trace that was killed a stack may be there again.
-            if let Some(call) = self.calls.remove(&stack.stack_id) {
-                let (calls, time) = rows.entry((call.layer, call.op, stack.frames.clone())).or_default();
-                (*calls, *time) = (*calls + 1, time.saturating_add(call.time));
+            if self.calls.contains_key(&stack.stack_id) {
+                let next = numbers.len();
+                let number = *numbers.entry(stack.frames.clone()).or_insert(next);
+                frames.insert(stack.stack_id, number);
             }
             Ok(())
         })?;
-        let row = |((layer, op, frames), (calls, time_ns)): ((Layer, _, _), (_, _))| StackRow {
+        let mut stacks: Vec<Vec<String>> = vec![Vec::new(); numbers.len()];
+        for (frames, number) in numbers {
+            stacks[number] = frames;
+        }
+        let mut rows = BTreeMap::<(Layer, &str, &[String]), (i64, i64)>::new();
+        for (id, number) in frames {
+            let call = &self.calls[&id];
+            let (calls, time) = rows.entry((call.layer, call.op, &stacks[number])).or_default();
+            (*calls, *time) = (*calls + 1, time.saturating_add(call.time));
+        }
+        let row = |((layer, op, frames), (calls, time_ns)): ((Layer, _, &[String]), (_, _))| StackRow {
             layer: layer.name(),
             op,
             calls,
             time_ns,
-            frames,
+            frames: frames.to_vec(),
             complete: quality.complete(layer),
         };
         let mut rows: Vec<StackRow> = rows.into_iter().map(row).collect();
