@@ -85,7 +85,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
     pub detail: Vec<Detail>,
     /// Take the stacks of slow calls, of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of
-    /// calls during which the thread waited: `spans.stack_id`, view v_slow_stacks
+    /// calls during which the thread waited: `spans.stack_id`, view `v_slow_stacks`
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks)]
     pub stacks: Vec<Limit>,
     /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter

@@ -1,4 +1,4 @@
-//! HDF5, NetCDF, PnetCDF, MPI-IO and C streams.
+//! HDF5, `NetCDF`, `PnetCDF`, MPI-IO and C streams.
 
 mod chatty;
 mod hdf5;

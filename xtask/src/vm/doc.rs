@@ -11,7 +11,7 @@ const LAYERS: &[&str] = &["netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio", 
 /// What one test noted of one layer; `tests/common/live.rs` writes these lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The file of tests: ROOM::FILE.
+    /// The file of tests: `ROOM::FILE`.
     pub file: String,
     pub test: String,
     pub release: String,
