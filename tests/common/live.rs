@@ -157,9 +157,9 @@ impl Data {
     /// Notes how each layer was probed and what was seen of it: `cargo xtask` makes docs/kernels.md of these lines.
     fn note_tiers(&self, log: &Path) {
         let release = nix::sys::utsname::uname().unwrap().release().to_string_lossy().into_owned();
-        // A test's thread has its name: ROOM::FILE::TEST.
+        // A test's thread has its name: ROOM::FILE::TEST. Threads that it starts have none, and note nothing.
         let thread = std::thread::current();
-        let (file, test) = thread.name().and_then(|name| name.rsplit_once("::")).unwrap();
+        let Some((file, test)) = thread.name().and_then(|name| name.rsplit_once("::")) else { return };
         let mut layers: BTreeMap<Layer, Vec<&Coverage>> = BTreeMap::new();
         for verdict in &self.coverage {
             layers.entry(verdict.layer).or_default().push(verdict);
