@@ -96,7 +96,8 @@ fn build() -> Result<Vec<Built>> {
     let list = shell::output(&path, &["--list", "--format", "terse"])?;
     let tests: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
     let of = |file: &suite::File| {
-        tests.iter().filter_map(|t| Some(t.strip_prefix(file.name)?.strip_prefix("::")?.to_owned())).collect()
+        let is_in = |test: &&&str| test.strip_prefix(file.name).is_some_and(|rest| rest.starts_with("::"));
+        tests.iter().filter(is_in).map(|test| (*test).to_owned()).collect()
     };
     Ok(suite::SUITE.iter().map(|file| Built { file, path: path.clone(), tests: of(file) }).collect())
 }
