@@ -186,7 +186,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         &args.job_vars,
     );
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
-    let stacks = Stacks::wanted(&args.stacks, &rows);
+    let stacks = Stacks::wanted(&args.stacks, &rows, &destination.said);
     let chooser = options
         .detail
         .is_some()

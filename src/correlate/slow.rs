@@ -4,11 +4,17 @@
 use super::HashMap;
 use super::rows::{Row, Span, Stack};
 use crate::words::Layer;
+use std::collections::BTreeMap;
+
+/// Stacks of calls that have not ended, at most. Of some no end is ever seen: calls that were lost, or only summed up.
+const OPEN: usize = 1 << 14;
 
 /// A stack that was taken.
 struct Taken {
     frames: Option<Vec<String>>,
-    /// Calls in which it was taken that have not ended.
+    /// The calls in which it was taken.
+    calls: Vec<i64>,
+    /// How many of them have not ended.
     open: usize,
     /// A slow call has it.
     used: bool,
@@ -20,7 +26,7 @@ pub struct SlowStacks {
     limits: Vec<(Option<Layer>, i64)>,
     /// Open calls with a stack, by `span_id`.
     calls: HashMap<i64, i32>,
-    stacks: HashMap<i32, Taken>,
+    stacks: BTreeMap<i32, Taken>,
 }
 
 impl SlowStacks {
@@ -31,7 +37,15 @@ impl SlowStacks {
     /// A stack was taken in these calls.
     pub fn taken(&mut self, stack_id: i32, calls: &[i64]) {
         self.calls.extend(calls.iter().map(|id| (*id, stack_id)));
-        self.stacks.insert(stack_id, Taken { frames: None, open: calls.len(), used: false });
+        let taken = Taken { frames: None, calls: calls.to_vec(), open: calls.len(), used: false };
+        self.stacks.insert(stack_id, taken);
+        if self.stacks.len() > OPEN
+            && let Some((_, oldest)) = self.stacks.pop_first()
+        {
+            for id in &oldest.calls {
+                self.calls.remove(id);
+            }
+        }
     }
 
     /// The frames of a stack have their names.
@@ -103,6 +117,19 @@ mod tests {
         assert_eq!(ended(&mut stacks, 7, 12, &mut out), Some(1));
         assert_eq!(written(&out), [(1, "main"), (1, "main")]);
         assert!(stacks.stacks.is_empty() && stacks.calls.is_empty());
+    }
+
+    #[test]
+    fn calls_whose_end_is_never_seen_are_forgotten() {
+        let mut stacks = SlowStacks::new(vec![(None, 10)]);
+        for n in 0..=OPEN as i32 {
+            stacks.taken(n, &[i64::from(n)]);
+            stacks.named(n, Vec::new(), &mut Vec::new());
+        }
+        assert_eq!((stacks.stacks.len(), stacks.calls.len()), (OPEN, OPEN));
+        let mut out = Vec::new();
+        assert_eq!(ended(&mut stacks, 0, 10, &mut out), None);
+        assert_eq!(ended(&mut stacks, 1, 10, &mut out), Some(1));
     }
 
     #[test]

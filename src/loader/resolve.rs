@@ -8,7 +8,7 @@ use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::loader::existing;
 use crate::loader::inflight::Look;
 use crate::loader::symbols::Symbols;
-use crate::loader::unwind::{Registers, Space, Unwinder};
+use crate::loader::unwind::{Registers, Space, Unwinder, waits_at};
 use crate::skel::types::{iot_inflight, iot_op, iot_open, iot_stopped};
 use crate::words::{Kind, Layer};
 use blazesym::Pid;
@@ -154,10 +154,7 @@ impl Resolver {
         let back = &thread.back[..(thread.returns as usize).min(thread.back.len())];
         let back = back.iter().map(|r| (r.stack, r.address)).collect();
         let stack = self.unwinder.stack(space, at, &back);
-        // number, arguments, stack pointer, instruction pointer (Documentation/filesystems/proc.rst); or "running"
-        let there =
-            fs::read_to_string(format!("/proc/{}/task/{}/syscall", thread.tgid, thread.tid)).unwrap_or_default();
-        if there.trim_end().rsplit(' ').nth(1) != Some(&format!("{:#x}", at.sp)) {
+        if !waits_at(thread.tgid, thread.tid, at.sp) {
             return Vec::new();
         }
         let mut process = Process::new(Pid::from(thread.tgid));

@@ -7,7 +7,7 @@ use crate::event::wire;
 use crate::inflight::Frame;
 use crate::loader::maps::{self, Mapping};
 use crate::loader::symbols::Symbols;
-use crate::loader::unwind::{Registers, Unwinder};
+use crate::loader::unwind::{Registers, Unwinder, waits_at};
 use crate::skel::types::iot_stopped;
 use crate::words::Layer;
 use anyhow::{Context as _, Result};
@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What of a stack is copied, in bytes.
@@ -43,7 +44,7 @@ pub struct Sample {
     /// What return probes wrote over: by address.
     back: HashMap<u64, u64>,
     stack: Vec<u8>,
-    mappings: Vec<Mapping>,
+    mappings: Arc<[Mapping]>,
 }
 
 /// What looks for slow calls.
@@ -72,7 +73,7 @@ impl Looker {
             .context("asking the kernel for slow calls")?;
         let mut open: HashSet<i64> = HashSet::new();
         let mut samples = Vec::new();
-        let mut mappings: HashMap<u32, Vec<Mapping>> = HashMap::new();
+        let mut mappings: HashMap<u32, Arc<[Mapping]>> = HashMap::new();
         for thread in bytes.chunks_exact(size_of::<iot_stopped>()).filter_map(wire::value::<iot_stopped>) {
             let calls: Vec<i64> = self.slow(&thread).collect();
             open.extend(&calls);
@@ -101,18 +102,16 @@ impl Looker {
     }
 }
 
-fn sample(thread: &iot_stopped, calls: Vec<i64>, mappings: &mut HashMap<u32, Vec<Mapping>>) -> Option<Sample> {
+fn sample(thread: &iot_stopped, calls: Vec<i64>, mappings: &mut HashMap<u32, Arc<[Mapping]>>) -> Option<Sample> {
     let pid = thread.tgid;
     let at = Registers { ip: thread.ip, sp: thread.sp, bp: thread.bp };
     let mut stack = vec![0; COPY];
     let copied = File::open(format!("/proc/{pid}/mem")).ok()?.read_at(&mut stack, at.sp).ok()?;
     stack.truncate(copied);
-    let mappings = mappings
-        .entry(pid)
-        .or_insert_with(|| fs::read(format!("/proc/{pid}/maps")).map(|text| maps::mappings(&text)).unwrap_or_default());
-    // The thread has not gone on: number, arguments, stack pointer, instruction pointer (Documentation/filesystems/proc.rst).
-    let there = fs::read_to_string(format!("/proc/{pid}/task/{}/syscall", thread.tid)).ok()?;
-    if there.trim_end().rsplit(' ').nth(1) != Some(&format!("{:#x}", at.sp)) {
+    let mappings = mappings.entry(pid).or_insert_with(|| {
+        fs::read(format!("/proc/{pid}/maps")).map(|text| maps::mappings(&text)).unwrap_or_default().into()
+    });
+    if !waits_at(pid, thread.tid, at.sp) {
         return None;
     }
     let back = &thread.back[..(thread.returns as usize).min(thread.back.len())];
@@ -123,7 +122,7 @@ fn sample(thread: &iot_stopped, calls: Vec<i64>, mappings: &mut HashMap<u32, Vec
         at,
         back: back.iter().map(|r| (r.stack, r.address)).collect(),
         stack,
-        mappings: mappings.clone(),
+        mappings: Arc::clone(mappings),
     })
 }
 

@@ -85,10 +85,10 @@ impl Unwinder {
     pub fn modules(&mut self, pid: u32, mappings: &[Mapping]) -> Modules {
         let mut unwinder = UnwinderX86_64::new();
         for mapping in mappings.iter().filter(|m| m.is_code()) {
-            let tables = self
-                .tables
-                .entry((mapping.dev, mapping.inode))
-                .or_insert_with(|| file(pid, mapping).and_then(|path| tables(&path)).map(Arc::new));
+            let tables = self.tables.entry((mapping.dev, mapping.inode)).or_insert_with(|| {
+                let of_ended = || tables(&file(pid, mapping)?);
+                tables(&mapped(pid, mapping)).or_else(of_ended).map(Arc::new)
+            });
             if let Some(module) = tables.as_deref().and_then(|tables| module(mapping, tables)) {
                 unwinder.add_module(module);
             }
@@ -124,12 +124,29 @@ impl Unwinder {
     }
 }
 
-/// A path of the file of a mapping, also of a process that has ended: the same for all processes, where that is possible.
+/// The file of a mapping, whatever its name is by now, of a process that is there.
+fn mapped(pid: u32, mapping: &Mapping) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end))
+}
+
+/// A path of the file of a mapping, the same for all processes where that is possible. Of a process that has ended only the
+/// inode says that the path still leads to it.
 pub fn file(pid: u32, mapping: &Mapping) -> Option<PathBuf> {
-    let path = PathBuf::from(OsStr::from_bytes(&mapping.path));
-    let is_it = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| m.ino() == mapping.inode);
-    let range = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    [path, PathBuf::from(range)].into_iter().find(is_it)
+    let (path, mapped) = (PathBuf::from(OsStr::from_bytes(&mapping.path)), mapped(pid, mapping));
+    let named = std::fs::metadata(&path).ok();
+    match (std::fs::metadata(&mapped), named) {
+        (Ok(m), Some(n)) if (m.dev(), m.ino()) == (n.dev(), n.ino()) => Some(path),
+        (Ok(_), _) => Some(mapped),
+        (Err(_), Some(n)) if n.ino() == mapping.inode => Some(path),
+        (Err(_), _) => None,
+    }
+}
+
+/// Does a thread still wait in the system call at whose entry its stack pointer was this? The line of the kernel: number,
+/// arguments, stack pointer, instruction pointer (Documentation/filesystems/proc.rst), or "running".
+pub fn waits_at(pid: u32, tid: u32, sp: u64) -> bool {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap_or_default();
+    line.trim_end().rsplit(' ').nth(1) == Some(&format!("{sp:#x}"))
 }
 
 fn tables(path: &Path) -> Option<Tables> {

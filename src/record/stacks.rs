@@ -1,6 +1,7 @@
 //! `--stacks`: the threads that look for slow calls and find the names for their stacks. Both may be held up by memory and
 //! files that are stuck themselves, so nobody waits for them.
 
+use super::said::Said;
 use super::worker::Note;
 use crate::catalog;
 use crate::correlate::rows::{Meta, Row};
@@ -8,11 +9,11 @@ use crate::inflight::Frame;
 use crate::loader::session::Session;
 use crate::loader::slow::{Limit, Looker, Namer, Sample};
 use anyhow::{Context as _, Result};
-use std::io::Write as _;
+use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Stacks that may wait for their names; with more of them calls are looked at again later.
 const ROOM: usize = 256;
@@ -28,14 +29,14 @@ pub enum Stacks {
     /// Nobody asked for them, or it is over.
     No,
     /// As soon as the hooks are attached.
-    Wanted(Vec<Limit>, Vec<catalog::Row>),
+    Wanted(Vec<Limit>, Vec<catalog::Row>, Said),
     /// The two threads, seen from outside.
     Taken { stop: Sender<()>, ended: Receiver<()> },
 }
 
 impl Stacks {
-    pub fn wanted(limits: &[Limit], rows: &[catalog::Row]) -> Self {
-        if limits.is_empty() { Self::No } else { Self::Wanted(limits.to_vec(), rows.to_vec()) }
+    pub fn wanted(limits: &[Limit], rows: &[catalog::Row], said: &Said) -> Self {
+        if limits.is_empty() { Self::No } else { Self::Wanted(limits.to_vec(), rows.to_vec(), said.clone()) }
     }
 
     /// Starts to look, if that is wanted.
@@ -43,7 +44,7 @@ impl Stacks {
     /// # Errors
     /// When the kernel does not show which calls are open, or there are no threads to be had.
     pub fn start(&mut self, session: &mut Session, notes: &Sender<Note>) -> Result<()> {
-        let Self::Wanted(limits, rows) = std::mem::replace(self, Self::No) else { return Ok(()) };
+        let Self::Wanted(limits, rows, said) = std::mem::replace(self, Self::No) else { return Ok(()) };
         let age = limits.iter().map(|l| l.time).min().unwrap_or_default() / 2;
         let period = (age / 2).max(SHORTEST);
         let looker = Looker::new(session.slow_calls(age)?, rows, limits);
@@ -52,7 +53,7 @@ impl Stacks {
         let (over, ended) = mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (unnamed, named, notes) = (Arc::clone(&waiting), notes.clone(), notes.clone());
-        let look = move || looks(looker, period, &stopped, &samples, &waiting, &notes);
+        let look = move || looks(looker, period, &stopped, &samples, (&waiting, &notes, &said));
         let name = move || {
             names(&inbox, &unnamed, &named);
             let _ = over.send(());
@@ -77,12 +78,11 @@ fn looks(
     period: Duration,
     stopped: &Receiver<()>,
     samples: &Sender<(i32, Sample)>,
-    waiting: &AtomicUsize,
-    notes: &Sender<Note>,
+    (waiting, notes, said): (&AtomicUsize, &Sender<Note>, &Said),
 ) {
-    let (mut stack_id, mut pause, mut longest) = (0, period, period);
+    let (mut stack_id, mut pause, mut longest, mut usual) = (0, period, period, Duration::ZERO);
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let begun = Instant::now();
+        let begun = cpu_time();
         match looker.look(ROOM.saturating_sub(waiting.load(Ordering::Relaxed))) {
             Ok(found) => {
                 for sample in found {
@@ -94,15 +94,22 @@ fn looks(
                 }
             }
             Err(e) => {
-                let _ = writeln!(std::io::stderr(), "iotrace-bpf: no more stacks are taken: {e:#}");
+                said.say(&format!("no more stacks are taken: {e:#}"));
                 break;
             }
         }
-        pause = period.max(begun.elapsed() * SHARE);
+        // One look that took long, by a page fault or a program that is new, is no reason to miss the next calls.
+        usual = (usual * 7 + cpu_time().saturating_sub(begun)) / 8;
+        pause = period.max(usual * SHARE);
         longest = longest.max(pause);
     }
     let fact = Meta { key: "stacks_period_ns".to_owned(), value: longest.as_nanos().to_string() };
     let _ = notes.send(Note::Rows(vec![Row::Meta(fact)]));
+}
+
+/// What this thread has used of a CPU.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn names(inbox: &Receiver<(i32, Sample)>, waiting: &AtomicUsize, notes: &Sender<Note>) {
