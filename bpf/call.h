@@ -502,11 +502,12 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	struct file *dir;
 	u64 user;
 	long n;
-	u8 first;
+	u8 first, kind;
 
 	if (!t || !s || !f)
 		return false;
 	i &= 1;
+	kind = i + (s->call & IOT_Y_OPERATION ? IOT_X_OPERATION : 0);
 	user = iot_arg(f, s->path[i]);
 	/* the call is about the descriptor alone */
 	if (s->layer == IOT_LAYER_SYSCALL && !user && f->file)
@@ -522,16 +523,17 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 		return false;
 	}
 	first = out->bytes[0];
-	iot_send_text(out, t, f->seq, IOT_X_PATH + i, n ? n - 1 : 0, n == IOT_TEXT_MAX);
+	iot_send_text(out, t, f->seq, IOT_X_PATH + kind, n ? n - 1 : 0, n == IOT_TEXT_MAX);
 	if (s->layer != IOT_LAYER_SYSCALL || first == '/')
 		return true;
 	if (s->base[i] < 0 || (s32)iot_arg(f, s->base[i]) == AT_FDCWD) {
-		iot_send_dentry(t, f->seq, IOT_X_BASE + i, IOT_READ(task, fs, pwd.dentry), IOT_READ(task, fs, pwd.mnt));
+		iot_send_dentry(t, f->seq, IOT_X_BASE + kind, IOT_READ(task, fs, pwd.dentry),
+				IOT_READ(task, fs, pwd.mnt));
 		return true;
 	}
 	dir = iot_fd_file(task, iot_arg(f, s->base[i]));
 	if (dir)
-		iot_send_dentry(t, f->seq, IOT_X_BASE + i, IOT_READ(dir, f_path.dentry), IOT_READ(dir, f_path.mnt));
+		iot_send_dentry(t, f->seq, IOT_X_BASE + kind, IOT_READ(dir, f_path.dentry), IOT_READ(dir, f_path.mnt));
 	return true;
 }
 

@@ -40,9 +40,10 @@ enum iot_text_kind {
 	IOT_X_BASE2,
 	IOT_X_ARGS, /* strings ended by NUL; in pieces */
 	IOT_X_ENV,
-	IOT_X_EXE,	  /* components, innermost first */
-	IOT_X_INTS = 16,  /* + slot: an array of 4-byte integers; in pieces */
-	IOT_X_WORDS = 32, /* + slot: an array of 8-byte words; in pieces */
+	IOT_X_EXE,	      /* components, innermost first */
+	IOT_X_INTS = 16,      /* + slot: an array of 4-byte integers; in pieces */
+	IOT_X_WORDS = 32,     /* + slot: an array of 8-byte words; in pieces */
+	IOT_X_OPERATION = 64, /* + one of the first four: of an operation */
 };
 
 /* iot_call.flags */

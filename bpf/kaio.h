@@ -219,6 +219,8 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	}
 	if (err)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+	else
+		iot_pending_begins(&k->op);
 	return 0;
 }
 
@@ -229,7 +231,7 @@ static long iot_refused_step(u64 i, struct iot_blocks *x)
 
 	if (i >= x->nr || bpf_probe_read_user(&k->key.object, sizeof(k->key.object), (void *)(x->list + i * 8)))
 		return 1;
-	bpf_map_delete_elem(&iot_ops, &k->key);
+	iot_op_drop(&k->key);
 	return 0;
 }
 

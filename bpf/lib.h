@@ -156,6 +156,18 @@ static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 
+/*
+ * How deep the call is that gets notes: the innermost one, but for the function that reads how a dataset is stored, which
+ * runs what tells other notes.
+ */
+static __always_inline u32 iot_taker(struct iot_task *t)
+{
+	u32 depth = t->depth;
+	struct iot_spec *s = depth > 1 ? iot_spec_of(iot_frame_at(t, depth - 1)->spec) : NULL;
+
+	return s && s->words[0].deref == IOT_STORAGE ? depth - 1 : depth;
+}
+
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
 static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
 {
@@ -339,7 +351,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (s->note != IOT_NO_NOTE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
-		if (iot_note_place(t, t->depth, s->note, site) == IOT_NOTES_PER_CALL)
+		if (iot_note_place(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
 			return 1;
 	}
 	if ((s->more & IOT_M_OUTER) && t->depth) {
@@ -365,6 +377,8 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	if (s->handle.how == IOT_GLOBAL)
 		f->in = iot_global(ctx, cookie);
+	if (s->words[0].deref == IOT_STORAGE)
+		f->in = cookie >> IOT_K_DISTANCE;
 	/* of a session program the kernel takes nothing but 0 and 1, and does not look into the function */
 	if (iot_lib_enters(t, s, f, cookie))
 		return 1;
@@ -408,8 +422,8 @@ static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spe
 /* Hands what a call told to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
-	u32 i = iot_note_place(t, t->depth, s->note, f->site[0]);
-	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	u32 depth = iot_taker(t), i = iot_note_place(t, depth, s->note, f->site[0]);
+	struct iot_frame *outer = iot_frame_at(t, depth - 1);
 	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
 
@@ -426,8 +440,8 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 /* The note that an accessor of the library would return of the structure at `at`. */
 static __always_inline bool iot_note_field(struct iot_task *t, u8 note, u64 at, u64 cookie, u64 site)
 {
-	u32 i = iot_note_place(t, t->depth, note, site);
-	struct iot_frame *outer = iot_frame_at(t, t->depth - 1);
+	u32 depth = iot_taker(t), i = iot_note_place(t, depth, note, site);
+	struct iot_frame *outer = iot_frame_at(t, depth - 1);
 	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
 
@@ -446,7 +460,7 @@ static __always_inline bool iot_note_field(struct iot_task *t, u8 note, u64 at, 
 /* Does the innermost open call take two notes of this kind, as its last ones? */
 static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
 {
-	struct iot_spec *s = iot_spec_of(iot_frame_at(t, t->depth - 1)->spec);
+	struct iot_spec *s = iot_spec_of(iot_frame_at(t, iot_taker(t) - 1)->spec);
 
 	return s && s->takes[1] == note && s->takes[2] == note;
 }

@@ -72,6 +72,70 @@ struct iot_end {
 	u32 unfinished; /* nobody will tell */
 };
 
+/* Aggregate mode: operations that a thread has submitted and that are not complete. */
+struct iot_pending {
+	u64 mark; /* up to then their time is in the sums */
+	u32 open;
+	u32 pad;
+};
+
+/* By thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, struct iot_pending);
+} iot_pendings SEC(".maps");
+
+/* An operation begins, and is in iot_ops. */
+static __always_inline void iot_pending_begins(struct iot_op *op)
+{
+	struct iot_pending none = {}, *pending;
+	u32 thread = op->thread;
+
+	if (!iot_cfg.aggregate)
+		return;
+	pending = bpf_map_lookup_elem(&iot_pendings, &thread);
+	if (!pending) {
+		bpf_map_update_elem(&iot_pendings, &thread, &none, BPF_NOEXIST);
+		pending = bpf_map_lookup_elem(&iot_pendings, &thread);
+	}
+	if (pending && !__sync_fetch_and_add(&pending->open, 1))
+		pending->mark = op->start;
+}
+
+/*
+ * One is over. Operations overlap: returns the time in which any of its thread's was under way and that no other one has
+ * had in its sum.
+ */
+static __always_inline u64 iot_pending_ends(u32 thread, u64 from, u64 at)
+{
+	struct iot_pending *pending = iot_cfg.aggregate ? bpf_map_lookup_elem(&iot_pendings, &thread) : NULL;
+
+	if (pending && pending->open) {
+		__sync_fetch_and_add(&pending->open, -1);
+		from = pending->mark;
+		pending->mark = at > from ? at : from;
+	}
+	return at > from ? at - from : 0;
+}
+
+/* Takes one out that is none of ours, or was not begun with. */
+static __always_inline void iot_op_drop(struct iot_op_key *key)
+{
+	struct iot_op *op = bpf_map_lookup_elem(&iot_ops, key);
+	struct iot_pending *pending;
+	u32 thread;
+
+	if (!op)
+		return;
+	thread = op->thread;
+	pending = iot_cfg.aggregate ? bpf_map_lookup_elem(&iot_pendings, &thread) : NULL;
+	if (pending && pending->open)
+		__sync_fetch_and_add(&pending->open, -1);
+	bpf_map_delete_elem(&iot_ops, key);
+}
+
 /* Makes the operation of the thread's innermost open call; its values are to follow. */
 static __always_inline void iot_op_head(struct iot_op *op, struct iot_task *t, u16 spec)
 {
@@ -228,6 +292,8 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 		iot_sum_file(&out->sum, op->ino, op->dev, op->generation);
 	if (bpf_map_delete_elem(&iot_ops, key))
 		return -1;
+	out->sum.overlap =
+		iot_net(&out->made.call) - iot_pending_ends(out->made.call.thread, out->made.call.start, end->at);
 	iot_sum_shared(&out->sum, s, &out->made.call);
 	if (iot_cfg.detail)
 		iot_op_detail(out);

@@ -106,12 +106,13 @@ struct iot_words {
 	u8 count;
 	u8 n;
 	u8 slot;  /* how the reader tells several arrays apart */
-	u8 deref; /* elements are pointers to this many u64; IOT_BOXES, IOT_MEMBERS: see catalog::Words */
+	u8 deref; /* elements are pointers to this many u64; IOT_BOXES, IOT_MEMBERS, IOT_STORAGE: see catalog::Words */
 	u8 rank;  /* the number of elements is a rank */
 };
 
 #define IOT_BOXES	   0xff
 #define IOT_MEMBERS	   0xfe
+#define IOT_STORAGE	   0xfd
 #define IOT_WORDS_PER_CALL 4
 #define IOT_NOTES_PER_CALL 3
 #define IOT_NO_NOTE	   0xff
@@ -143,6 +144,7 @@ struct iot_words {
 #define IOT_Y_SEND	0x08
 #define IOT_Y_PIPES	0x10
 #define IOT_Y_EARLY	0x20 /* its path is told when it enters: see catalog::Row::early */
+#define IOT_Y_OPERATION 0x40 /* no call: an operation that a call submits */
 #define IOT_Y_COPIES	(IOT_Y_RANGES | IOT_Y_SEND | IOT_Y_PIPES)
 
 enum iot_kind {
@@ -206,6 +208,11 @@ enum iot_brief_state {
 #define IOT_K_JUMP     (1 << 27) /* a jump out of one: it may go on in another function */
 #define IOT_K_FIELD    (1 << 28) /* no call: the library has a pointer to a structure with a field that is a note */
 #define IOT_K_DISTANCE 29	 /* from here on: from the breakpoint to a variable; 0: there is none */
+/*
+ * Of a row with IOT_STORAGE, from IOT_K_DISTANCE on: three distances of IOT_STORED_BITS, from the first argument to a
+ * pointer, and from where that leads to the filters and the layout of a dataset.
+ */
+#define IOT_STORED_BITS 11
 /* With IOT_K_FIELD: where the field is, seen from the first argument. */
 #define IOT_K_FIRST	 29	      /* 16 bits from here on: bytes to the field, or to a pointer */
 #define IOT_K_THEN	 45	      /* 16 bits: bytes from where that pointer leads to the field */

@@ -144,14 +144,15 @@ static __always_inline void iot_count_time(u32 row, u64 time)
 		__sync_fetch_and_add(&counts->time[bucket], 1);
 }
 
-static __always_inline void iot_sum_time(struct iot_sum *sum, u64 start, u64 time, bool shared)
+/* `adds`: what of it is not in the sums yet. */
+static __always_inline void iot_sum_time(struct iot_sum *sum, u64 start, u64 time, u64 adds, bool shared)
 {
 	u32 bucket = iot_bucket(time);
 
 	if (bucket >= IOT_TIME_BUCKETS)
 		bucket = IOT_TIME_BUCKETS - 1;
 	iot_count(&sum->by_time[bucket], shared);
-	iot_add(&sum->time, time, shared);
+	iot_add(&sum->time, adds, shared);
 	if (iot_raise(&sum->max, time, shared))
 		sum->max_at = start;
 	iot_lower(&sum->first, start, shared);
@@ -243,8 +244,8 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 		return;
 	}
 	time = iot_net(c);
-	iot_add(&sum->inner, time > m->own ? time - m->own : 0, shared);
-	iot_sum_time(sum, c->start, time, shared);
+	iot_add(&sum->inner, (time > m->own ? time - m->own : 0) - m->overlap, shared);
+	iot_sum_time(sum, c->start, time, time - m->overlap, shared);
 	iot_add(&sum->miss, m->miss, shared);
 	iot_add(&sum->ahead, m->ahead, shared);
 	iot_add(&sum->waited, m->waited, shared);
@@ -429,7 +430,7 @@ static __always_inline void iot_sum_request(struct iot_req *r)
 		iot_add(&sum->nested, 1, true);
 		return;
 	}
-	iot_sum_time(sum, r->issued, r->completed - r->issued, true);
+	iot_sum_time(sum, r->issued, r->completed - r->issued, r->completed - r->issued, true);
 	iot_add(&sum->inner, r->completed - r->issued, true); /* no thread spends it */
 	iot_add(&sum->waited, r->issued > r->queued ? r->issued - r->queued : 0, true);
 	if (r->status)

@@ -129,6 +129,7 @@ struct iot_summing {
 	u64 ahead;
 	u64 waited;
 	u64 locked;
+	u64 overlap; /* of its duration, what is in the sums already; below zero: what others left out */
 	u32 nested;
 	u32 pad;
 };

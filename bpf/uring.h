@@ -11,7 +11,8 @@
 #define IOSQE_BUFFER_SELECT	(1U << 5)
 #define IORING_SETUP_SQE128	(1U << 10)
 #define IORING_SETUP_NO_SQARRAY (1U << 16)
-#define PF_IO_WORKER		0x10 /* include/linux/sched.h */
+#define PF_IO_WORKER		0x10	  /* include/linux/sched.h */
+#define RENAME_EXCHANGE		(1U << 1) /* include/uapi/linux/fs.h: no name becomes another one then */
 
 /* Opcode of a request -> row of the catalog + 1. */
 const volatile u16 iot_uring_rows[IOT_OPCODES] = {};
@@ -74,6 +75,28 @@ static __noinline void iot_uring_unseen(struct iot_op_key *key, u64 now)
 	iot_op_end(key, &end);
 }
 
+/* The paths of a request. What a call would be given stands in its entry: the first free place of the stack is the frame. */
+static __noinline int iot_uring_paths(struct iot_task *t, struct iot_spec *s, struct iot_op *op,
+				      struct io_uring_sqe *sqe)
+{
+	struct iot_frame *f;
+
+	if (!t || !s || !op || !sqe || t->depth >= IOT_DEPTH)
+		return 0;
+	f = iot_frame_at(t, t->depth);
+	f->seq = op->seq;
+	f->file = 0;
+	f->a[0] = (s64)sqe->fd;
+	f->a[1] = sqe->addr;
+	f->a[2] = (s64)(s32)sqe->len;
+	f->a[3] = sqe->off;
+	t->now = op->start;
+	for (u32 i = 0; i < 2; i++)
+		if (s->path[i] >= 0 && !(i && sqe->rename_flags & RENAME_EXCHANGE) && !iot_send_path(t, s, f, i, 0))
+			op->flags |= IOT_F_CUT;
+	return 0;
+}
+
 static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring_sqe *from)
 {
 	struct iot_op_key key = {.object = (u64)req};
@@ -127,6 +150,9 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 		op.off = sqe.off;
 		op.flags |= IOT_F_OFF;
 	}
+	/* those of one that is summed up would be left over */
+	if (s->path[0] >= 0 && !(iot_cfg.aggregate && s->sums))
+		iot_uring_paths(t, s, &op, &sqe);
 	switch (s->len.how) {
 	case IOT_ARG: /* a buffer that the kernel chooses may have any length */
 		op.len = sqe.len;
@@ -146,6 +172,8 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	}
 	if (bpf_map_update_elem(&iot_ops, &key, &op, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+	else
+		iot_pending_begins(&op);
 	return 0;
 }
 
@@ -193,7 +221,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 		file = IOT_READ(req, file);
 		if (file && !iot_op_file(op, file)) {
 			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
-			bpf_map_delete_elem(&iot_ops, &key);
+			iot_op_drop(&key);
 			return 0;
 		}
 	} else if (s->handle.how == IOT_RET && !op->slot && end.result >= 0 && t && t->process == op->process) {

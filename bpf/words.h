@@ -306,6 +306,48 @@ __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct i
 	return 0;
 }
 
+#define IOT_LAYOUT_BYTES  304 /* up to the dimensions of a chunk */
+#define IOT_LAYOUT_CLASS  16  /* up to them */
+#define IOT_CHUNKED	  2   /* H5D_CHUNKED, H5Dpublic.h */
+#define IOT_PIPELINE_USED 56  /* H5O_pline_t.nused, H5Oprivate.h; then a pointer to the filters */
+#define IOT_FILTER_BYTES  64  /* H5Z_filter_info_t, H5Zprivate.h */
+#define IOT_FILTERS_MAX	  32  /* H5Z_MAX_NFILTERS, H5Zpublic.h */
+
+/* The distance number `i` of a row with IOT_STORAGE. */
+static __always_inline u64 iot_stored_at(struct iot_frame *f, u32 i)
+{
+	return f->in >> (i * IOT_STORED_BITS) & ((1 << IOT_STORED_BITS) - 1);
+}
+
+/* How a dataset of HDF5 is stored: its layout, and of one in chunks its filters. Nothing where that cannot be read. */
+__noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+{
+	struct iot_scratch *out = iot_scratch();
+	u32 i = (u32)place, seq = place >> 32, class, what, bytes;
+	u64 shared, pipeline[2];
+
+	if (!t || !s || !f || !out || i >= IOT_WORDS_PER_CALL)
+		return 0;
+	class = iot_call_class(s);
+	what = IOT_X_WORDS + (s->words[i].slot & 15);
+	if (bpf_probe_read_user(&shared, sizeof(shared), (void *)(iot_arg(f, s->words[i].arg) + iot_stored_at(f, 0))) ||
+	    bpf_probe_read_user(out->bytes, IOT_LAYOUT_BYTES, (void *)(shared + iot_stored_at(f, 2))))
+		return 0;
+	bytes = *(u32 *)out->bytes == IOT_CHUNKED ? IOT_LAYOUT_BYTES : IOT_LAYOUT_CLASS;
+	iot_send_bytes(out, class, t, seq, what, bytes, 0);
+	if (bytes != IOT_LAYOUT_BYTES ||
+	    bpf_probe_read_user(pipeline, sizeof(pipeline),
+				(void *)(shared + iot_stored_at(f, 1) + IOT_PIPELINE_USED)) ||
+	    pipeline[0] > IOT_FILTERS_MAX)
+		return 0;
+	bytes = pipeline[0] * IOT_FILTER_BYTES;
+	*(u64 *)out->bytes = pipeline[0];
+	if (bytes && bpf_probe_read_user(out->bytes + sizeof(u64), bytes, (void *)pipeline[1]))
+		return 0;
+	iot_send_bytes(out, class, t, seq, what + 1, bytes + sizeof(u64), 0);
+	return 0;
+}
+
 static __noinline u32 iot_words_count(struct iot_words *w, struct iot_frame *f, s64 ret)
 {
 	s32 n = 0;
@@ -401,6 +443,8 @@ static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, st
 			iot_send_boxes(t, s, f, place);
 		else if (s->words[i].deref == IOT_MEMBERS)
 			iot_send_members(t, s, f, place);
+		else if (s->words[i].deref == IOT_STORAGE)
+			iot_send_storage(t, s, f, place);
 		else
 			iot_send_one(t, s, f, ret, place);
 	}

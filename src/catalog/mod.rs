@@ -30,7 +30,7 @@ pub use phase::Phase;
 pub use syscall::COPIES;
 pub use user::LIBRARY_LAYERS;
 
-use self::hdf5::{Accessor, Tells};
+use self::hdf5::{Accessor, Messages, Tells};
 pub use self::number::Layout;
 use self::variables::Meaning;
 use crate::words::{Kind, Layer};
@@ -442,7 +442,7 @@ pub struct Words {
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
-    /// Elements are pointers; what each leads to is sent instead: this many words. Or [`BOXES`], [`MEMBERS`].
+    /// Elements are pointers; what each leads to is sent instead: this many words. Or [`BOXES`], [`MEMBERS`], [`STORAGE`].
     pub deref: u8,
     /// The number of elements is a rank: where ranks are not known, so many are read from now on.
     pub rank: bool,
@@ -456,6 +456,10 @@ pub const BOXES: u8 = 0xff;
 /// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the
 /// last, and their distance. `count` says how many words into it the pointer to its group stands.
 pub const MEMBERS: u8 = 0xfe;
+
+/// `Words::deref`: how a dataset of HDF5 is stored. The words are the library's `H5O_layout_t`; of a dataset in chunks
+/// the next slot has the number of its filters and their `H5Z_filter_info_t`.
+pub const STORAGE: u8 = 0xfd;
 
 impl Words {
     /// 64-bit elements.
@@ -482,6 +486,10 @@ impl Words {
     pub(crate) const fn members(slot: u8, arg: u8, group: u32) -> Self {
         let count = Count::Const((group / 8) as u8);
         Self { when: When::Return, arg, elem: 4, count, slot, deref: MEMBERS, rank: false }
+    }
+    /// How the dataset of HDF5 is stored that an argument leads to.
+    pub(crate) const fn storage(slot: u8, arg: u8) -> Self {
+        Self { when: When::Return, arg, elem: 8, count: Count::Const(0), slot, deref: STORAGE, rank: false }
     }
     pub(crate) const fn rank(mut self) -> Self {
         self.rank = true;
@@ -525,6 +533,8 @@ pub enum Note {
     Ompio,
     /// Its copy of ROMIO has.
     Romio,
+    /// How a dataset is stored, in words that go with the call.
+    Storage,
 }
 
 /// Where the field of a structure is read that an accessor returns, which cannot be probed cheaply itself.
@@ -730,6 +740,8 @@ pub struct Row {
     pub note: Option<Note>,
     /// The function returns a field of its first argument's structure, which is read elsewhere instead.
     pub accessor: Option<Accessor>,
+    /// Its code says where it puts messages of an object header, which the probe reads there.
+    pub messages: Option<Messages>,
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
     /// It takes the arrays of all such notes, and no values.
@@ -821,6 +833,7 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         stat: None,
         note: None,
         accessor: None,
+        messages: None,
         takes: [None; 3],
         every: false,
         words: [None; 4],
@@ -939,6 +952,10 @@ impl Row {
     }
     const fn accessor(mut self, what: Accessor) -> Self {
         self.accessor = Some(what);
+        self
+    }
+    const fn messages(mut self, of: Messages) -> Self {
+        self.messages = Some(of);
         self
     }
     const fn takes(mut self, at: usize, note: Note) -> Self {

@@ -12,9 +12,17 @@ const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {
 const fn ring(symbol: &'static str, kind: Kind) -> Row {
     operation(Family::Uring, symbol, kind).handle(Int(0))
 }
-/// Names files by paths, which are not read.
+/// Names a file by a path. Of paths the arguments have these positions: 0 is `fd`, 1 `addr`, 2 `len` and 3 `addr2` of the
+/// request (`struct io_uring_sqe`).
 const fn named(symbol: &'static str) -> Row {
-    operation(Family::Uring, symbol, Kind::Meta).role(Role::None)
+    operation(Family::Uring, symbol, Kind::Meta).role(Role::None).path(1).base(0)
+}
+/// The same with a second path.
+const fn two_names(symbol: &'static str) -> Row {
+    named(symbol).base2(2).path2(3)
+}
+const fn opened(symbol: &'static str) -> Row {
+    operation(Family::Uring, symbol, Kind::Open).role(Role::Open).handle(Ret).path(1).base(0)
 }
 const fn aio(symbol: &'static str, kind: Kind) -> Row {
     operation(Family::Aio, symbol, kind).handle(Int(0))
@@ -43,15 +51,16 @@ pub(super) const ROWS: &[Row] = &[
     ring("io_uring.fallocate", Kind::Meta).len(Int(0)).off(Arg(0)),
     ring("io_uring.ftruncate", Kind::Meta).off(Arg(0)),
     ring("io_uring.fadvise", Kind::Other).len(Arg(0)).off(Arg(0)),
-    ring("io_uring.openat", Kind::Open).role(Role::Open).handle(Ret),
-    ring("io_uring.openat2", Kind::Open).role(Role::Open).handle(Ret),
+    opened("io_uring.openat"),
+    opened("io_uring.openat2"),
     ring("io_uring.close", Kind::Close).role(Role::Close),
     named("io_uring.statx"),
-    named("io_uring.renameat"),
-    named("io_uring.unlinkat"),
+    two_names("io_uring.renameat").role(Role::Rename),
+    named("io_uring.unlinkat").role(Role::Unlink),
     named("io_uring.mkdirat"),
-    named("io_uring.symlinkat"),
-    named("io_uring.linkat"),
+    // What a symbolic link says is no path yet.
+    named("io_uring.symlinkat").path(3),
+    two_names("io_uring.linkat").role(Role::Link),
     data(aio("aio.pread", Kind::Read)),
     data(aio("aio.pwrite", Kind::Write)),
     vector(aio("aio.preadv", Kind::Read)),

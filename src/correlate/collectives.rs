@@ -184,6 +184,7 @@ mod tests {
                 bytes: members.into_iter().flat_map(i32::to_ne_bytes).collect(),
                 root: 0,
                 cut: false,
+                operation: false,
             });
             run.call("MPI_File_open", Call { handle: Some(u64::from(process)), got: Some(2), ..open });
         }

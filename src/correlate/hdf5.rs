@@ -7,8 +7,10 @@ use super::processes::Owner;
 use super::things::{Found, Seen};
 use crate::catalog::Row;
 pub use crate::catalog::hdf5::{ANY_CLASS, DATASETS};
-use crate::catalog::hdf5::{DEFLATE, FILTERS, List as Says, Space as SpaceSays, Tells};
+use crate::catalog::hdf5::{DEFLATE, FILTERS, LAYOUT, List as Says, PIPELINE, Space as SpaceSays, Tells};
 use crate::words::flag;
+
+mod storage;
 
 /// `H5P_DEFAULT` (H5Ppublic.h).
 const DEFAULT: u64 = 0;
@@ -103,7 +105,10 @@ impl Hdf5 {
             }
             Tells::Opened => {
                 let dims = seen.numbers(0).or_else(|| got.filter(|rank| *rank == 0).map(|_| Vec::new()));
-                shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
+                let layout = seen.numbers(LAYOUT).unwrap_or_default();
+                let chunk = storage::chunk(&layout, dims.as_ref().map(Vec::len), len);
+                let filters = storage::filters(&layout, &seen.numbers(PIPELINE).unwrap_or_default());
+                shaped(found, objects, Shape { dims, chunk, elem_size: len.map(size), filters });
             }
             Tells::Extent | Tells::Grown => extent(seen, found, objects),
             Tells::Transfer | Tells::Transfers => {

@@ -342,6 +342,11 @@ impl Correlator {
             Event::Call(_) | Event::Kept(_) => {}
             Event::Enter(enter) => self.enter(enter, out),
             Event::Operation(operation) => self.operation(&operation, out),
+            Event::Text { thread, seq, what, bytes, root, cut, operation: true, .. } => {
+                if !self.operations.names((thread, seq), Text { seq, what, bytes, root, cut }) {
+                    self.losses.add("text", None, 1);
+                }
+            }
             Event::Text { thread, seq, what, bytes, root, cut, .. } => {
                 let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
                 if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = what {
@@ -859,6 +864,7 @@ impl Correlator {
         let facts = call::facts(spec, call);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let id = span_id(call.thread, call.seq);
+        let texts = self.operations.named((call.thread, call.seq));
         let found = self.things.call(&Seen {
             row: spec,
             copy,
@@ -868,7 +874,7 @@ impl Correlator {
             span: id,
             start_ns,
             end_ns: start_ns.saturating_add(dur_ns),
-            texts: &[],
+            texts: &texts,
             below: &[],
             phase_file: None,
         });
@@ -912,8 +918,8 @@ impl Correlator {
             file_id: found.file,
             handle_id: found.handle,
             object_id: found.object,
-            path_id: None,
-            path2_id: None,
+            path_id: found.paths[0],
+            path2_id: found.paths[1],
             cmd: None,
             arg: None,
             offset: facts.offset,
@@ -936,6 +942,7 @@ impl Correlator {
             flags: facts.flags
                 | found.flags
                 | if operation.summed { flag::SUMMED } else { 0 }
+                | if texts.iter().any(|t| t.cut) { flag::TRUNCATED } else { 0 }
                 | if call.wanted == Wanted::No { 0 } else { WANTED },
             // The half of a call that copies is over with that.
             async_id: Some(id).filter(|_| spec.family != catalog::Family::Syscall),

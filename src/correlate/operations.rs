@@ -2,6 +2,7 @@
 //! that call, wherever and whenever they are over.
 
 use super::HashMap;
+use super::processes::Text;
 use super::rows::Span;
 use super::stack::WANTED;
 use crate::words::flag;
@@ -17,12 +18,31 @@ pub struct Operations {
     count: usize,
     /// The first operation that a call found complete.
     found: HashMap<(u32, u32), i64>,
+    /// The paths that operations were given which are not over, by thread and number.
+    texts: HashMap<(u32, u32), Vec<Text>>,
 }
 
 /// Held at most: each takes about 0.4 kB.
 const MAX_HELD: usize = 1 << 20;
+/// Operations with paths that are not over, at most: as many as the kernel side can have begun with.
+const MAX_NAMED: usize = 1 << 16;
 
 impl Operations {
+    /// An operation was given a path. False where there are too many: they have all been lost.
+    pub fn names(&mut self, operation: (u32, u32), text: Text) -> bool {
+        let full = self.texts.len() >= MAX_NAMED && !self.texts.contains_key(&operation);
+        if full {
+            self.texts.clear();
+        }
+        self.texts.entry(operation).or_default().push(text);
+        !full
+    }
+
+    /// The paths of an operation that is over.
+    pub fn named(&mut self, operation: (u32, u32)) -> Vec<Text> {
+        if self.texts.is_empty() { Vec::new() } else { self.texts.remove(&operation).unwrap_or_default() }
+    }
+
     /// A call, by thread and number, found the operation complete.
     pub fn found(&mut self, by: (u32, u32), operation: i64) {
         self.found.entry(by).or_insert(operation);
@@ -59,6 +79,7 @@ impl Operations {
     /// The calls of these threads that are not written now will not be.
     pub fn gone(&mut self, of: impl Fn(u32) -> bool, out: &mut Vec<Over>) {
         self.found.retain(|by, _| !of(by.0));
+        self.texts.retain(|operation, _| !of(operation.0));
         let mut keys: Vec<(u32, u32)> = self.held.keys().filter(|by| of(by.0)).copied().collect();
         keys.sort_unstable();
         for key in keys {

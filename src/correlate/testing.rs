@@ -115,7 +115,16 @@ impl Run {
     pub fn text(&mut self, call: &Call, what: TextKind, text: &str) {
         let time = call.start + call.dur;
         let (thread, seq) = (call.thread, call.seq);
-        self.push(Event::Text { time, thread, seq, what, bytes: text.as_bytes().to_vec(), root: 0, cut: false });
+        self.push(Event::Text {
+            time,
+            thread,
+            seq,
+            what,
+            bytes: text.as_bytes().to_vec(),
+            root: 0,
+            cut: false,
+            operation: false,
+        });
     }
 
     pub fn file(&mut self, time: u64, ino: u64, path: &str) {

@@ -353,8 +353,9 @@ pub enum Event {
     Enter(Enter),
     /// An operation is over.
     Operation(Operation),
-    /// Text that belongs to the call `seq` of `thread`; sent just before the call itself.
-    Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool },
+    /// Text that belongs to the call `seq` of `thread`; sent just before the call itself. `operation`: to an operation,
+    /// sent when it begins.
+    Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool, operation: bool },
     /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
     Cached { time: u64, thread: u32, seq: u32, cached: Cached },
     /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not told themselves; sent just

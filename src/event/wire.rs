@@ -696,7 +696,8 @@ impl Decoder {
     fn text(&mut self, kind: u8, bytes: &[u8]) -> Result<Record, WireError> {
         let x: &t::iot_text = get(kind, bytes)?;
         let text = tail::<t::iot_text>(kind, bytes, x.len)?;
-        let (what, bytes) = match t::iot_text_kind(u32::from(x.what)) {
+        let of_operation = u32::from(x.what) & t::iot_text_kind::IOT_X_OPERATION.0;
+        let (what, bytes) = match t::iot_text_kind(u32::from(x.what) ^ of_operation) {
             t::iot_text_kind::IOT_X_PATH => (TextKind::Path, text.to_vec()),
             t::iot_text_kind::IOT_X_PATH2 => (TextKind::Path2, text.to_vec()),
             t::iot_text_kind::IOT_X_BASE => (TextKind::Base, join_path(text, x.cut != 0)),
@@ -720,7 +721,8 @@ impl Decoder {
             }
         };
         let (time, thread, seq, root, cut) = (x.time, x.thread, x.seq, x.root, x.cut != 0);
-        Ok(Record::Event(Event::Text { time, thread, seq, what, bytes, root, cut }))
+        let operation = of_operation != 0;
+        Ok(Record::Event(Event::Text { time, thread, seq, what, bytes, root, cut, operation }))
     }
 }
 

@@ -91,7 +91,13 @@ impl Callee {
         Some(Self { addresses, slot })
     }
 
-    fn is_at(&self, address: u64) -> bool {
+    /// One that is called directly.
+    #[cfg(test)]
+    pub fn at(vaddr: u64) -> Self {
+        Self { addresses: vec![vaddr], slot: None }
+    }
+
+    pub fn is_at(&self, address: u64) -> bool {
         self.addresses.contains(&address)
     }
 }
@@ -198,7 +204,7 @@ fn begins_instruction(code: &[u8], vaddr: u64, start: u64, at: u64) -> bool {
     reached.is_some_and(|insn| insn.ip() == at && is_call(&insn))
 }
 
-fn decoder(code: &[u8], vaddr: u64) -> Decoder<'_> {
+pub fn decoder(code: &[u8], vaddr: u64) -> Decoder<'_> {
     Decoder::with_ip(64, code, vaddr, DecoderOptions::NONE)
 }
 

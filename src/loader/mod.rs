@@ -1,6 +1,6 @@
 //! What this kernel allows, what to attach where, targets, rings.
 //!
-//! `accessor`, `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table;
+//! `accessor`, `members`, `bounds`, `elf`, `prologue`, `returns`, `plan`, `version`, `maps` and `safety` are pure; `hooks` is a table;
 //! `misses` counts;
 //! `attach`, `calibrate`, `counters`, `detail`, `existing`, `launch`, `mounts`, `namespace`, `perf`, `programs`, `real`, `rings`, `session` and `sums` act.
 
@@ -25,6 +25,7 @@ mod libbpf;
 pub mod limits;
 mod links;
 pub mod maps;
+pub mod members;
 mod misses;
 mod missing;
 pub mod mounts;

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::hdf5::Accessor;
+use crate::catalog::hdf5::{Accessor, Messages};
 use crate::catalog::symbol::{Names, cold_part_of};
 use crate::catalog::{Catalog, Family, FieldAt, Library, Row, Src, Version};
 use crate::correlate::rows::Coverage;
 use crate::loader::accessor::{self, Callee, Field};
 use crate::loader::bounds;
 use crate::loader::elf::{self, Binding, Elf, Symbol, Target};
+use crate::loader::members::Members;
 use crate::loader::prologue::{self, InsnClass};
 use crate::loader::returns::{self, Place};
 use crate::words::Layer;
@@ -37,6 +38,8 @@ pub struct PlannedProbe {
     pub places: Option<Vec<Place>>,
     /// It is no call: the field is read there.
     pub field: Option<FieldProbe>,
+    /// Where the function puts what it reads.
+    pub messages: Option<Members>,
     /// Set only in the place of functions that were demoted.
     pub slow_path: bool,
     /// It goes for a while where calls come too often.
@@ -73,7 +76,8 @@ impl PlannedProbe {
     pub fn cookie(&self) -> u64 {
         let variable = self.variable.map_or(0, |v| v.distance << 29 | i64::from(v.indirect) << 24);
         let field = self.field.map_or(0, FieldProbe::cookie);
-        variable as u64 | field | u64::from(self.copy) << 16 | u64::from(self.spec)
+        let messages = self.messages.map_or(0, |members| members.packed() << 29);
+        variable as u64 | field | messages | u64::from(self.copy) << 16 | u64::from(self.spec)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.
@@ -151,7 +155,8 @@ impl Planner {
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
         let fields = |row: &Row| row.accessor.into_iter().flat_map(Accessor::places).flat_map(|at| at.symbols());
-        let needed = rows.flat_map(|row| [Some(row.symbol), variable(row)].into_iter().flatten().chain(fields(row)));
+        let names = |row: &Row| [Some(row.symbol), variable(row), row.messages.map(|messages| messages.callee)];
+        let needed = rows.flat_map(|row| names(row).into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
         let user = Names::new(catalog.user_rows().map(|r| r.symbol));
@@ -225,6 +230,7 @@ impl Planner {
                         None
                     };
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
+                    let messages = row.messages.map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
                     Ok(PlannedProbe {
                         spec,
                         copy: 0,
@@ -236,6 +242,7 @@ impl Planner {
                         text: probe.text,
                         places,
                         field: None,
+                        messages,
                         slow_path: row.slow_path.is_some(),
                         pauses: row.pauses,
                     })
@@ -270,6 +277,20 @@ impl Planner {
     }
 }
 
+/// Where a function puts the messages that it reads, of which the probe is at `offset` in the file.
+fn messages(of: Messages, symbol: &Symbol, elf: &Elf, bytes: &[u8], offset: u64) -> Result<Members, No> {
+    let found = || {
+        let [callee] = elf.symbols.get(of.callee)?.as_slice() else { return None };
+        let callee = Callee::new(bytes, callee.vaddr, elf.slots.get(of.callee).copied())?;
+        let Target::Code(start) = symbol.target else { return None };
+        let code = bytes.get(usize::try_from(start).ok()?..)?;
+        let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED).min(code.len());
+        Members::find(&code[..size], symbol.vaddr, &callee, of.ids)
+    };
+    let reason = || format!("its code does not show where it puts what {} reads", of.callee);
+    found().ok_or_else(|| No { status: "skipped", reason: reason(), offset: Some(offset) })
+}
+
 /// Probes where the field is read that a row's function returns. `None`: the function does something else, or not all of
 /// these places can be found.
 fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
@@ -293,6 +314,7 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
         text,
         places: Some(Vec::new()),
         field: Some(FieldProbe { field, both }),
+        messages: None,
         slow_path: false,
         pauses: false,
     };

@@ -39,6 +39,7 @@ mod bits {
     pub const SEND: u8 = 0x08;
     pub const PIPES: u8 = 0x10;
     pub const EARLY: u8 = 0x20;
+    pub const OPERATION: u8 = 0x40;
     /// `IOT_NO_NOTE`.
     pub const NO_NOTE: u8 = 0xff;
 }
@@ -160,7 +161,12 @@ fn call(row: &Row) -> u8 {
         Copies::Pipes => bits::PIPES,
     };
     let set = |on: bool, bit: u8| if on { bit } else { 0 };
-    copies | set(row.otherwise, bits::OTHERWISE) | set(row.mapped, bits::MAPPED) | set(row.early, bits::EARLY)
+    let operation = matches!(row.family, Family::Uring | Family::Aio);
+    copies
+        | set(row.otherwise, bits::OTHERWISE)
+        | set(row.mapped, bits::MAPPED)
+        | set(row.early, bits::EARLY)
+        | set(operation, bits::OPERATION)
 }
 
 /// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,

@@ -47,11 +47,14 @@ const fn counter(kind: Kind, config: u64, figure: Figure, part: &'static str, pe
 /// `PERF_COUNT_SW_TASK_CLOCK`: of a whole CPU it tells how long that was looked at.
 pub const TASK_CLOCK: u64 = 1;
 
+/// The part of the page faults for which the kernel waited.
+pub const MAJOR: &str = "major";
+
 /// In the order of their figures.
 pub const COUNTERS: [Counter; 10] = [
     counter(Kind::Software, TASK_CLOCK, Figure::TargetCpu, "", 1e9),
     counter(Kind::Software, 5, Figure::TargetFaults, "minor", 1.0),
-    counter(Kind::Software, 6, Figure::TargetFaults, "major", 1.0),
+    counter(Kind::Software, 6, Figure::TargetFaults, MAJOR, 1.0),
     counter(Kind::Software, 3, Figure::TargetSwitches, "", 1.0),
     counter(Kind::Software, 4, Figure::TargetMigrations, "", 1.0),
     counter(Kind::Hardware, 0, Figure::TargetHardware, "cycles", 1.0),

@@ -17,6 +17,15 @@ pub fn python() -> PathBuf {
     python
 }
 
+/// The HDF5 library of a Python package, which brings its own.
+pub fn wheel_library(package: &str) -> PathBuf {
+    let site = python().with_file_name("../lib").canonicalize().unwrap();
+    let site = fs::read_dir(site).unwrap().flatten().find(|e| e.path().join("site-packages").exists()).unwrap();
+    let libraries = fs::read_dir(site.path().join("site-packages").join(package)).unwrap().flatten();
+    let is_hdf5 = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-");
+    libraries.map(|e| e.path()).find(is_hdf5).unwrap()
+}
+
 /// A file in `tests/programs` that needs no compiler.
 pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)

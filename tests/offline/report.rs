@@ -337,6 +337,26 @@ fn what_was_left_out_on_purpose_is_said() {
 }
 
 #[test]
+fn page_faults_that_were_not_recorded_are_named_where_they_are_many() {
+    let faults = |n, more: Option<Row>| {
+        let mut t = checkpoint();
+        let label = Some("major".to_owned());
+        t.row(Row::Metric(Metric { t_ns: 1, name: "target_page_faults", label, value: n }));
+        t.row(Row::Metric(Metric { t_ns: 1, name: "target_page_faults", label: Some("minor".to_owned()), value: 1e6 }));
+        if let Some(row) = more {
+            t.row(row);
+        }
+        let r = report(t);
+        assert_eq!(r.header.major_faults, Some(n as i64));
+        r.text(WIDTH).contains("page faults that waited for a device")
+    };
+    assert!(faults(5000.0, None));
+    assert!(faults(5000.0, Some(probe(Layer::Vfs, "page_fault_user", "skipped", Some("not in --layers")))));
+    assert!(!faults(12.0, None), "programs are loaded by some");
+    assert!(!faults(5000.0, Some(probe(Layer::Vfs, "page_fault_user", "attached", None))));
+}
+
+#[test]
 fn calls_below_tell_what_a_call_of_unknown_size_asked() {
     let mut t = Trace::default();
     let phase = t.call(0, None, (Layer::App, "step", Kind::Other), 0, 1000);

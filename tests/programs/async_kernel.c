@@ -113,6 +113,22 @@ static void rings(void)
 	results[0] = 0;
 	told("opened", results, 5);
 
+	/* Names: one that is taken, one that is not there, and a file that gets two others. */
+	prepare(&r, IORING_OP_MKDIRAT, AT_FDCWD, "dir", 0755, 0, 0, 0);
+	finish(&r, 1, results);
+	int dir = open("dir", O_PATH);
+	CHECK(dir >= 0);
+	prepare(&r, IORING_OP_MKDIRAT, AT_FDCWD, "dir", 0755, 0, 0, 1);
+	prepare(&r, IORING_OP_LINKAT, AT_FDCWD, "made", dir, (uintptr_t) "linked", 0, 2);
+	prepare(&r, IORING_OP_SYMLINKAT, dir, "nowhere", 0, (uintptr_t) "pointing", 0, 3);
+	finish(&r, 3, results);
+	prepare(&r, IORING_OP_RENAMEAT, dir, "linked", AT_FDCWD, (uintptr_t) "renamed", 0, 4);
+	finish(&r, 1, results);
+	prepare(&r, IORING_OP_STATX, dir, "missing", STATX_ALL, (uintptr_t)buffer[1], 0, 5);
+	prepare(&r, IORING_OP_UNLINKAT, AT_FDCWD, "renamed", 0, 0, 0, 6);
+	finish(&r, 2, results);
+	told("named", results, 7);
+
 	/* A read of a pipe that nothing is written to, and its cancelling: no file I/O. */
 	prepare(&r, IORING_OP_READ, pipes[0], buffer[0], 1, 0, 0, 0);
 	prepare(&r, IORING_OP_ASYNC_CANCEL, -1, (void *)0, 0, 0, 0, 1);

@@ -22,7 +22,7 @@ const fn dataset(row: Row, list: u8) -> Row {
 }
 /// Opens a dataset, or something that may be one.
 pub(super) const fn opened(row: Row) -> Row {
-    shaped(row).got(Told(0)).tells(Tells::Opened)
+    shaped(row).got(Told(0)).takes(2, Note::Storage).tells(Tells::Opened)
 }
 const fn shaped(row: Row) -> Row {
     row.takes(0, Note::Dims).takes(1, Note::TypeSize).len(Told(1))

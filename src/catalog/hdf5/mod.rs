@@ -130,6 +130,9 @@ pub const ANY_CLASS: &str = "object";
 const NUMBERS: u8 = 0;
 /// Where handles of datasets go.
 pub const DATASETS: u8 = 1;
+/// Where the layout of a dataset that is opened goes, and its filters.
+pub const LAYOUT: u8 = 2;
+pub const PIPELINE: u8 = LAYOUT + 1;
 /// `H5FD_MEM_DRAW`, raw data (H5FDpublic.h).
 const RAW_DATA: u32 = 3;
 
@@ -207,10 +210,21 @@ impl Accessor {
     }
 }
 
+/// A function reads messages of an object header into a structure, by `callee(location, message, member)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Messages {
+    pub callee: &'static str,
+    pub ids: [u32; 2],
+}
+
+/// What is read of an object header when a dataset is opened: its filters and its layout (`H5O_PLINE_ID` and
+/// `H5O_LAYOUT_ID`, H5Oprivate.h).
+const STORED: Messages = Messages { callee: "H5O_msg_read", ids: [0xb, 0x8] };
+
 /// `H5T_path_find(source, destination)`: each transfer asks how to convert one type into the other.
 const PATH_FIND: &str = "H5T_path_find";
-/// Functions whose calls in the library itself are looked for (`FieldAt`).
-pub const CALLS_LOOKED_FOR: [&str; 3] = ["H5S_get_select_npoints", "H5T_get_size", PATH_FIND];
+/// Functions whose calls in the library itself are looked for (`FieldAt`, `Messages`).
+pub const CALLS_LOOKED_FOR: [&str; 4] = ["H5S_get_select_npoints", "H5T_get_size", PATH_FIND, STORED.callee];
 
 const NOTES: &[Row] = &[
     note("H5S_get_select_npoints", Note::Points, Ret).accessor(Accessor::Points),
@@ -220,6 +234,11 @@ const NOTES: &[Row] = &[
     note("H5S_get_simple_extent_dims", Note::Dims, RetInt)
         .fails(Fails::NegativeInt)
         .words(0, dims(When::Return, 1, Count::Ret).rank()),
+    // `herr_t f(dataset, access list, creation list)`.
+    note("H5D__layout_oh_read", Note::Storage, Arg(0))
+        .fails(Fails::NegativeInt)
+        .words(0, Words::storage(LAYOUT, 0))
+        .messages(STORED),
     block("H5F_block_read"),
     block("H5F_shared_block_read"),
 ];

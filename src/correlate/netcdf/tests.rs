@@ -117,7 +117,16 @@ impl Calls {
 
     fn array(&mut self, call: &Call, what: TextKind, bytes: Vec<u8>) {
         let (time, thread, seq) = (call.start + call.dur, call.thread, call.seq);
-        self.run.push(crate::event::Event::Text { time, thread, seq, what, bytes, root: 0, cut: false });
+        self.run.push(crate::event::Event::Text {
+            time,
+            thread,
+            seq,
+            what,
+            bytes,
+            root: 0,
+            cut: false,
+            operation: false,
+        });
     }
 
     /// A file with a variable `v` of doubles over `time`, which grows, and `x`, of 4.

@@ -8,6 +8,8 @@ use serde::Serialize;
 use super::source::Source;
 use crate::correlate::rows::{Coverage, Loss};
 use crate::export::text;
+use crate::node::counters::MAJOR;
+use crate::node::figures::Figure;
 use crate::words::{LAYERS, Layer};
 
 /// What was traced, where and when.
@@ -42,6 +44,9 @@ pub struct Header {
     pub detail: Option<String>,
     /// Calls on sockets, pipes, terminals and devices, which are left out on purpose.
     pub excluded_calls: i64,
+    /// Page faults of the traced processes for which the kernel waited, on files or not (`PERF_COUNT_SW_PAGE_FAULTS_MAJ`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub major_faults: Option<i64>,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,
     /// Device requests that are over, and whose end was not seen: nothing of theirs is in times and bytes.
@@ -166,10 +171,14 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
     let text_of = |key: &str| meta.get(key).cloned();
     // A running total, and a figure of the end.
     let (mut excluded_calls, mut requests_in_flight, mut requests_end_unseen) = (0, 0, 0);
+    let mut major_faults: Option<i64> = None;
     let mut unknown_bytes = BTreeMap::new();
     source.metrics(&mut |row| {
         match row.name {
             "excluded_calls" => excluded_calls = excluded_calls.max(row.value as i64),
+            name if name == Figure::TargetFaults.name() && row.label.as_deref() == Some(MAJOR) => {
+                major_faults = major_faults.max(Some(row.value as i64));
+            }
             "requests_in_flight" => requests_in_flight = row.value as i64,
             "requests_end_unseen" => requests_end_unseen = row.value as i64,
             "unknown_bytes" => {
@@ -207,6 +216,7 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         aggregate: meta.contains_key(crate::export::AGGREGATE),
         detail: text_of(crate::export::DETAIL),
         excluded_calls,
+        major_faults,
         requests_in_flight,
         requests_end_unseen,
         flight: text_of("trigger").map(|trigger| Flight {

@@ -239,6 +239,23 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
     let row = &data.handles[&handle];
     assert_eq!((row.open_span_id, row.close_span_id), (Some(opened[0].span_id), Some(opened[3].span_id)));
     assert_eq!((opened[2].offset, opened[2].req_bytes), (Some(4096), Some(3 * 4096)));
+    let path = |name: &str| Some(work.path().join(name).to_str().unwrap().to_owned());
+    let names = |span: &Span| [span.path_id, span.path2_id].map(|id| id.map(|id| data.named[&id].clone()));
+    assert_eq!([names(opened[0]), names(opened[4])], [[path("made"), None], [path("missing"), None]]);
+    let kinds = ["mkdirat", "mkdirat", "linkat", "symlinkat", "renameat", "statx", "unlinkat"];
+    let ops = kinds.map(|kind| format!("io_uring.{kind}"));
+    let named = next("named", &ops.each_ref().map(String::as_str), &truth["named"]);
+    assert_eq!(named.iter().map(|s| s.errno).collect::<Vec<_>>(), [0, 17, 0, 0, 0, 2, 0]);
+    let given = [
+        [path("dir"), None],
+        [path("dir"), None],
+        [path("made"), path("dir/linked")],
+        [path("dir/pointing"), None],
+        [path("dir/linked"), path("renamed")],
+        [path("dir/missing"), None],
+        [path("renamed"), None],
+    ];
+    assert_eq!(named.iter().map(|s| names(s)).collect::<Vec<_>>(), given);
     // Reads of a pipe are left out, as are cancelling requests; the file's read that was linked to one is not.
     assert_eq!(truth["pipe"], [-125, 0]);
     assert_eq!(truth["cancelled"], [-125, -125, 0]);

@@ -273,6 +273,18 @@ fn operations_are_fios_own_and_requests_the_devices() {
         let own = |kind: &str| (job[kind]["total_ios"].as_i64().unwrap(), job[kind]["io_bytes"].as_i64().unwrap());
         assert_eq!((seen["read"], seen["write"]), (own("read"), own("write")), "{name}");
     }
+    // Sixteen at a time, they take no longer than the process that made them lived.
+    let overlapping = sql::query(
+        &traced.dir,
+        "SELECT sum(f.dur_ns)::BIGINT AS dur_ns, any_value(p.end_ns - p.start_ns)::BIGINT AS life_ns
+         FROM file_rollup f JOIN processes p USING (host, process_ix)
+         WHERE f.op LIKE 'io\\_uring.%' ESCAPE '\\' OR f.op LIKE 'aio.%' GROUP BY process_ix",
+    );
+    assert_eq!(overlapping.len(), 2);
+    for row in overlapping {
+        let [took, life] = ["dur_ns", "life_ns"].map(|name| row[name].as_i64().unwrap());
+        assert!((1..=life).contains(&took), "{took} ns in {life}");
+    }
     // The two direct jobs go to the device as they are.
     let direct: i64 = ["io_uring", "libaio"]
         .iter()

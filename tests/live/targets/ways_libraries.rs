@@ -14,15 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// The HDF5 library of a Python package, which brings its own.
-fn wheel_library(package: &str) -> PathBuf {
-    let site = ways::python().with_file_name("../lib").canonicalize().unwrap();
-    let site = fs::read_dir(site).unwrap().flatten().find(|e| e.path().join("site-packages").exists()).unwrap();
-    let libraries = fs::read_dir(site.path().join("site-packages").join(package)).unwrap().flatten();
-    let is_hdf5 = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-");
-    libraries.map(|e| e.path()).find(is_hdf5).unwrap()
-}
-
 /// The library that the system's programs use.
 fn system_library() -> PathBuf {
     let out = Command::new("ldconfig").arg("-p").output().unwrap();
@@ -47,7 +38,7 @@ fn a_launched_program_that_loads_a_library_loses_no_call() {
     let work = live::scratch();
     // A file that no tracer has seen, so that it is judged anew.
     let library = work.path().join("libhdf5.so");
-    fs::copy(wheel_library("h5py.libs"), &library).unwrap();
+    fs::copy(ways::wheel_library("h5py.libs"), &library).unwrap();
     let mut command = vec![PathBuf::from("env"), library_path("h5py.libs"), programs::build("late_h5")];
     command.extend([library.clone(), work.path().into(), "20".into()]);
     let data = live::trace(work.path(), &[], &command).data().lossless();
@@ -88,7 +79,7 @@ fn a_library_that_is_written_anew_after_a_run_found_nothing_in_it_is_traced() {
     assert!(attached.is_empty() && remembered(&cache).contains(&inode), "{attached:?}");
 
     // The same inode, and no later by its own account.
-    fs::write(&library, fs::read(wheel_library("h5py.libs")).unwrap()).unwrap();
+    fs::write(&library, fs::read(ways::wheel_library("h5py.libs")).unwrap()).unwrap();
     fs::File::options().write(true).open(&library).unwrap().set_modified(written).unwrap();
     assert_eq!(fs::metadata(&library).unwrap().ino(), inode);
     let mut verdicts = Vec::new();
@@ -107,7 +98,7 @@ fn a_library_that_is_written_anew_after_a_run_found_nothing_in_it_is_traced() {
 
 /// `LD_LIBRARY_PATH` with what the library of a package needs itself.
 fn library_path(package: &str) -> PathBuf {
-    format!("LD_LIBRARY_PATH={}", wheel_library(package).parent().unwrap().display()).into()
+    format!("LD_LIBRARY_PATH={}", ways::wheel_library(package).parent().unwrap().display()).into()
 }
 
 /// The calls of `files` files of which the first ones may be missing, for `not_held` says so.
@@ -221,7 +212,7 @@ fn two_copies_of_a_library_in_one_process() {
     }
     let attached = data.coverage.iter().filter(|c| (c.layer, c.status) == (Layer::Hdf5, "attached"));
     let targets: BTreeSet<PathBuf> = attached.map(|c| PathBuf::from(&c.target)).collect();
-    assert_eq!(targets, ["h5py.libs", "netcdf4.libs"].map(wheel_library).into());
+    assert_eq!(targets, ["h5py.libs", "netcdf4.libs"].map(ways::wheel_library).into());
 }
 
 /// `looper`, linked with a C library of its own that is `DIR/libc.so.6`.

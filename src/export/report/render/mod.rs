@@ -24,6 +24,8 @@ const OPS: usize = 5;
 const RANKS: usize = 32;
 /// Programs shown that could not be looked into.
 const OPAQUE: usize = 3;
+/// Page faults that waited for a device from which on the report says that they are not in it: programs are loaded by some.
+const MANY_FAULTS: i64 = 200;
 /// Reasons shown why probes of a layer are not attached.
 const REASONS: usize = 2;
 
@@ -151,6 +153,11 @@ impl Report {
                 plural(h.excluded_calls as usize, "call", "calls")
             ));
         }
+        if let Some(faults) = self.unrecorded_faults() {
+            line(format!(
+                "left out  {faults} page faults that waited for a device: vfs in --layers records those on files"
+            ));
+        }
         if h.requests_in_flight > 0 {
             let n = plural(h.requests_in_flight as usize, "device request", "device requests");
             line(format!("open      {n} had not completed when the trace ended"));
@@ -201,6 +208,12 @@ impl Report {
         for warning in &self.warnings {
             line(format!("WARNING: {}", escape(warning)));
         }
+    }
+
+    /// Major page faults of a program that had many of them, where they were not recorded.
+    fn unrecorded_faults(&self) -> Option<i64> {
+        let covered = |layer: &LayerCoverage| layer.layer == Layer::Vfs.name() && layer.attached > 0;
+        self.header.major_faults.filter(|n| *n >= MANY_FAULTS && !self.coverage.iter().any(covered))
     }
 
     fn coverage(&self, out: &mut String) {
