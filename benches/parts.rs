@@ -9,12 +9,12 @@ mod stages;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use iotrace_bpf::catalog::Catalog;
-use iotrace_bpf::correlate::rows::Row;
 use iotrace_bpf::export::report;
-use iotrace_bpf::loader::elf::Elf;
-use iotrace_bpf::loader::maps;
-use iotrace_bpf::loader::outline::Outline;
-use iotrace_bpf::loader::plan::Planner;
+use iotrace_bpf::loader::code::elf::Elf;
+use iotrace_bpf::loader::code::outline::Outline;
+use iotrace_bpf::loader::code::plan::Planner;
+use iotrace_bpf::loader::processes::maps;
+use iotrace_bpf::rows::Row;
 use iotrace_bpf::summary::{From, Summary};
 use recorded::Recorded;
 use std::hint::black_box;

@@ -134,7 +134,7 @@ static __always_inline u32 iot_mount_of(struct vfsmount *mnt)
 	return IOT_READ(m, mnt_id);
 }
 
-/* Where the absolute paths of a task start. src/loader/existing.rs makes the same number. */
+/* Where the absolute paths of a task start. src/loader/processes/existing.rs makes the same number. */
 static __always_inline u64 iot_root_of(struct task_struct *task)
 {
 	return (u64)iot_mount_of(IOT_READ(task, fs, root.mnt)) << 32 ^ IOT_READ(task, fs, root.dentry, d_inode, i_ino);

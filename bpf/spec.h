@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One row of the catalog as the kernel side sees it, and the configuration of a run. src/loader/spec.rs fills them. */
+/* One row of the catalog as the kernel side sees it, and the configuration of a run. src/loader/kernel/spec.rs fills them. */
 #ifndef IOT_SPEC_H
 #define IOT_SPEC_H
 

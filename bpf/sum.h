@@ -228,7 +228,7 @@ static __always_inline struct iot_access *iot_sum_access(struct iot_sum *sum, st
 	return iot_access_at(place);
 }
 
-/* Adds a call that is over to a sum. `c` has its values; what they mean is that of src/correlate/call.rs. */
+/* Adds a call that is over to a sum. `c` has its values; what they mean is that of src/correlate/calls/call.rs. */
 static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key *key, struct iot_spec *s,
 				       struct iot_call *c, struct iot_sum *sum, bool shared)
 {

@@ -2,12 +2,12 @@
 //! Prints how long it takes to open, from a key to its frame and to draw each screen, and the most memory in use.
 
 use anyhow::{Context as _, Result};
-use iotrace_bpf::correlate::rows::{
+use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, VIEWS};
+use iotrace_bpf::replay::Replay;
+use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Meta, Metric, Mount, Object,
     Process, Rollup, Row, SEQ_BITS, Span, Stack, Thread,
 };
-use iotrace_bpf::export::{Dataset, DatasetWriter, Options, Table, VIEWS};
-use iotrace_bpf::replay::Replay;
 use iotrace_bpf::tui::{Dashboard, Key, Last, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};

@@ -1,13 +1,12 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
-use crate::catalog;
 use crate::cli::USUAL;
-use crate::loader::kernel::{self, Capabilities};
-use crate::loader::privileges::{self, Capability, HOLD};
-use crate::loader::{hooks::Group, limits, namespace, programs};
-use crate::probes;
-use crate::record::said;
+use crate::loader::kernel::hooks::Group;
+use crate::loader::kernel::privileges::{self, Capability, HOLD};
+use crate::loader::kernel::{self, Capabilities, programs};
+use crate::loader::processes::{limits, namespace};
 use crate::words::Layer;
+use crate::{catalog, notices, probes};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
@@ -34,7 +33,7 @@ pub fn preflight(launches: bool) -> Result<()> {
         }
     }
     for Capability { name, lost, .. } in privileges::missing().iter().filter(|c| launches || c.name != HOLD) {
-        said::note(&format!("warning: without {name}: {lost}"));
+        notices::note(&format!("warning: without {name}: {lost}"));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What has entered and not returned: plain values, and the text of a dump.
 
-use crate::export::text::{escape, time};
+use crate::text::{escape, time};
 use crate::words::{Kind, Layer};
 
 /// What is open at one moment, the oldest first.

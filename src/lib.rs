@@ -1,5 +1,6 @@
 //! Sees what a program's I/O really does, through every layer at once.
 
+pub mod analysis;
 pub mod batch;
 pub mod catalog;
 pub mod cli;
@@ -8,18 +9,27 @@ pub mod correlate;
 pub mod doctor;
 pub mod event;
 pub mod export;
+pub mod hist;
 pub mod inflight;
 pub mod loader;
 pub mod metrics;
 pub mod node;
+pub mod notices;
+pub mod paths;
 pub mod probes;
 pub mod record;
 pub mod replay;
+pub mod rows;
 mod skel;
 pub mod sql;
+pub mod sudo;
 pub mod summary;
+pub mod text;
 pub mod tui;
 pub mod words;
+
+/// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: nobody chooses them so that they collide.
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;
 
 /// What tests in `tests/` share is there for those in here, too.
 #[cfg(test)]

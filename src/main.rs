@@ -2,10 +2,11 @@
 
 use clap::error::ErrorKind;
 use iotrace_bpf::cli::{Action, Cli};
-use iotrace_bpf::export::text::message;
-use iotrace_bpf::loader::{guardian, launch};
-use iotrace_bpf::record::{TOOL_FAILED, ranks};
-use iotrace_bpf::{config, doctor, export, probes, record, replay, sql};
+use iotrace_bpf::loader::processes::{guardian, launch};
+use iotrace_bpf::record::job::ranks;
+use iotrace_bpf::record::{self, TOOL_FAILED};
+use iotrace_bpf::text::message;
+use iotrace_bpf::{config, doctor, export, probes, replay, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -86,7 +87,7 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut code = 0;
     match action {
         Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
-        Action::Repair { dir } => export::repair::run(dir, &mut out)?,
+        Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Replay { .. } | Action::Sql { .. } => {}
         Action::Doctor => code = doctor::run(&mut out)?,

@@ -1,61 +1,42 @@
 //! One recording from start to end: session, worker, signals, summary.
 
-mod begin;
-pub mod control;
-pub mod destination;
-pub mod detail;
 pub mod flight;
-mod job;
-pub mod live;
-mod memory;
+pub mod job;
 mod output;
-mod place;
-pub mod rank;
-pub mod ranks;
-mod report;
-mod rotation;
-mod run;
-pub mod said;
-pub mod sampler;
-mod serving;
-pub mod share;
-mod stacks;
-mod talk;
-mod targets;
-pub mod trigger;
-pub mod viewer;
-mod watching;
-mod worker;
+pub mod session;
 
-use self::control::Control;
-use self::destination::Destination;
-use self::detail::Chooser;
-use self::flight::SharedAlarm;
-use self::ranks::{Meeting, Ranks};
-use self::report::Report;
-use self::rotation::Rotation;
-use self::run::{Run, Totals};
-use self::sampler::{Board, Sampler};
-use self::stacks::Stacks;
-use self::targets::Targets;
-use self::trigger::Stuck;
-use self::viewer::Viewer;
-use self::watching::Watching;
+use self::job::{rank, ranks};
+use self::output::{metrics_endpoint, viewers};
+use self::session::{begin, control, detail, note, worker};
 use crate::cli::RecordArgs;
 use crate::correlate::Config;
-use crate::doctor;
-use crate::export;
-use crate::loader::guardian::Guards;
-use crate::loader::launch::{self, Launched};
-use crate::loader::remembered::Remembered;
-use crate::loader::resolve::Resolver;
-use crate::loader::rings::{self, Gauges, now};
-use crate::loader::session::{self, Options, Session};
-use crate::loader::sums::Taker;
-use crate::loader::{kernel, limits, mounts, namespace};
+use crate::loader::code::remembered::Remembered;
+use crate::loader::kernel;
+use crate::loader::kernel::rings::{self, Gauges, now};
+use crate::loader::kernel::sums::Taker;
+use crate::loader::kernel::trial::Trial;
+use crate::loader::processes::guardian::Guards;
+use crate::loader::processes::launch::{self, Launched};
+use crate::loader::processes::{limits, mounts, namespace};
+use crate::loader::session::{Options, Session, stores};
+use crate::loader::stacks::resolve::Resolver;
 use crate::metrics::endpoint;
-use crate::probes;
+use crate::record::flight::SharedAlarm;
+use crate::record::flight::trigger::Stuck;
+use crate::record::flight::viewer::Viewer;
+use crate::record::job::ranks::{Meeting, Ranks};
+use crate::record::output::destination::Destination;
+use crate::record::output::report::Report;
+use crate::record::output::rotation::Rotation;
+use crate::record::output::viewers::Watching;
+use crate::record::session::control::Control;
+use crate::record::session::detail::Chooser;
+use crate::record::session::run::{Run, Totals};
+use crate::record::session::sampler::{Board, Sampler};
+use crate::record::session::stacks::Stacks;
+use crate::record::session::targets::Targets;
 use crate::words::Layer;
+use crate::{doctor, export, notices, probes, sudo, text};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
@@ -90,7 +71,7 @@ pub fn record_ranks(mut args: RecordArgs, meeting: &Meeting) -> Result<u8> {
     if let Some(all) = args.output.take() {
         let own = all.join(rank::host());
         meeting.claim(&own)?;
-        export::make_shared(&all, launch::invoking_user(), nix::unistd::geteuid().is_root())?;
+        export::make_shared(&all, sudo::invoking_user(), nix::unistd::geteuid().is_root())?;
         args.output = Some(own);
     }
     trace(&args, Some(Ranks::new(meeting))).map_err(limits::explained)
@@ -108,14 +89,14 @@ fn remembered(args: &RecordArgs, layers: &[Layer]) -> Remembered {
 fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let begun = Instant::now();
     if args.tell.quiet {
-        said::be_quiet();
+        notices::be_quiet();
     }
     limits::prepare();
     let mut catalog = probes::catalog(&args.added)?;
     let layers = probes::layers(&args.layers, &catalog, args.wide().is_some())?;
     catalog.ask_for_all(args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer));
     if let Some(whom) = args.wide().and_then(|_| probes::slows(&layers)) {
-        said::note(&whom);
+        notices::note(&whom);
     }
     doctor::preflight(!args.run.is_empty())?;
     let of_ranks = ranks.is_some();
@@ -141,7 +122,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     kernel::quiet_libbpf();
     // They take their time, and need nothing of what follows.
     std::thread::Builder::new().name("types".into()).spawn(kernel::prepare).context("thread for the kernel's types")?;
-    let mut trial = kernel::Trial::start(catalog.serves(&layers))?;
+    let mut trial = Trial::start(catalog.serves(&layers))?;
     let early = !args.run.is_empty() && !of_ranks && matches!(targets, Targets::Command(_));
     let remembered = remembered(args, &layers);
     let known = remembered.files().map(|plain| plain.version).collect();
@@ -166,7 +147,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         detail: detail::plan(&args.detail),
         max_overhead: args.max_overhead.share(),
     };
-    let mut stores = session::stores();
+    let mut stores = stores();
     let (mut session, ring_maps) = Session::load(&mut stores, &mut trial, catalog, &options, remembered)?;
 
     let t0 = now();
@@ -186,7 +167,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         &args.job_vars,
     );
     let (rows, rank_vars) = (config.specs.clone(), config.rank_vars.clone());
-    let stacks = Stacks::wanted(&args.stacks, &rows, &destination.said);
+    let stacks = Stacks::wanted(&args.stacks, &rows, &destination.notices);
     let chooser = options
         .detail
         .is_some()
@@ -194,7 +175,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let chooser = chooser.transpose()?;
     let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
     let node = Arc::new(Board::default());
-    let served = listener.map(|l| serving::Serving::begin(l, args, &traced, &gauges, &node)).transpose()?;
+    let served = listener.map(|l| metrics_endpoint::Serving::begin(l, args, &traced, &gauges, &node)).transpose()?;
     let mut watching = Watching::wanted(args, t0, &gauges, &node);
     let sampler =
         Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), watching.watch().is_some())?;
@@ -206,11 +187,11 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         mounts: mounts::of(std::process::id()),
         gauges: Arc::clone(&gauges),
         watch: watching.watch(),
-        totals: served.as_ref().map(serving::Serving::totals),
+        totals: served.as_ref().map(metrics_endpoint::Serving::totals),
         triggers: args.flight.trigger.clone(),
         chooser,
         alarm: alarm.clone(),
-        said: destination.said.clone(),
+        notices: destination.notices.clone(),
         inbox,
         notes: inbox_of_notes,
     })?;
@@ -218,8 +199,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let sums = options.aggregate.then(|| {
         let sums = session.sums(options.detail.as_ref())?;
         let notes = notes.clone();
-        // A worker that failed has said why.
-        Taker::start(sums, move |events| drop(notes.send(worker::Note::Events(events))))
+        // A worker that failed has given the reason.
+        Taker::start(sums, move |events| drop(notes.send(note::Note::Events(events))))
     });
     let mut run = Run {
         sums: sums.transpose()?,
@@ -247,7 +228,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         stuck: Stuck::wanted(&args.flight.trigger),
         board,
         watching: &mut watching,
-        begin: Some(watching::Begin {
+        begin: Some(viewers::Begin {
             destination: &destination,
             host: &host,
             left: sender,
@@ -276,7 +257,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let mut waiting = Waiting { told: warned, signals: signals.into_iter(), control: &control };
     let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
     let shown = watching.end(&control, ended_by_us);
-    destination.said.screen_ended();
+    destination.notices.screen_ended();
     if let Some(counted) = counted.filter(|_| !args.show.batch) {
         // What it cannot be written to must not hide why there is no dataset.
         let _ = report.write(|out| Ok(out.write_all(counted.as_bytes())?));
@@ -291,7 +272,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
             // Each was told when it was written.
         } else if let Some(dir) = destination.settle()? {
             let what = if several { "datasets" } else { "dataset" };
-            said::note(&format!("{what} in {}", export::text::escape(dir.as_os_str().as_encoded_bytes())));
+            notices::note(&format!("{what} in {}", text::escape(dir.as_os_str().as_encoded_bytes())));
         }
     }
     if let (Some(command), Err(_)) = (&mut command, &written)

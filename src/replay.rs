@@ -1,17 +1,16 @@
 //! `replay`: the dashboard over a recorded dataset. What the sums of the dataset tell is there at once; calls are read in
 //! another thread, as far as they are asked for.
 
-use crate::batch;
 use crate::cli::ShowArgs;
-use crate::correlate::rows::{Block, BlockLink, File, FileRollup, Hist, Mount, Process, Row, Span};
 use crate::export::report::{Renumber, Source as _, Union};
-use crate::export::text::escape;
-use crate::export::{AGGREGATE, Table, Times};
-use crate::record::live::export;
+use crate::export::{Table, Times};
+use crate::record::session::live::export;
+use crate::rows::{AGGREGATE, Block, BlockLink, File, FileRollup, Hist, Mount, Process, Row, Span};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Focus, Loading, Screen, Snapshot, Source, Waterfall, Window};
 use crate::summary::{From, Summary};
-use crate::tui;
+use crate::text::escape;
+use crate::{batch, tui};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -6,7 +6,7 @@ mod recorded;
 mod stages;
 
 use anyhow::{Context as _, Result};
-use iotrace_bpf::loader::rings::Batch;
+use iotrace_bpf::loader::kernel::rings::Batch;
 use nix::time::{ClockId, clock_gettime};
 use recorded::Recorded;
 use stages::{correlate, decode, write};

@@ -1,11 +1,12 @@
-//! What the worker does with records, stage by stage (`src/record/worker.rs`).
+//! What the worker does with records, stage by stage (`src/record/session/worker.rs`).
 
 use anyhow::{Result, ensure};
-use iotrace_bpf::correlate::rows::Row;
-use iotrace_bpf::correlate::{Config, Correlator, Watched};
+use iotrace_bpf::correlate::{Config, Correlator};
+use iotrace_bpf::event::Watched;
 use iotrace_bpf::event::wire::{Decoder, Record};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
-use iotrace_bpf::loader::rings::Batch;
+use iotrace_bpf::loader::kernel::rings::Batch;
+use iotrace_bpf::rows::Row;
 use std::path::Path;
 
 pub fn decode(batches: &[Batch]) -> Result<()> {

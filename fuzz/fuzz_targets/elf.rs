@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use iotrace_bpf::catalog::{Catalog, symbol};
-use iotrace_bpf::loader::elf::{self, Elf, Target};
-use iotrace_bpf::loader::outline::Outline;
-use iotrace_bpf::loader::plan::Planner;
+use iotrace_bpf::loader::code::elf::{self, Elf, Target};
+use iotrace_bpf::loader::code::outline::Outline;
+use iotrace_bpf::loader::code::plan::Planner;
 use libfuzzer_sys::fuzz_target;
 
 /// Every library that is known, a phase in C and one in C++.

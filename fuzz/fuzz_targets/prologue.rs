@@ -2,8 +2,8 @@
 //! two bytes are its size.
 #![no_main]
 
-use iotrace_bpf::loader::accessor::{self, Callee};
-use iotrace_bpf::loader::{prologue, returns};
+use iotrace_bpf::loader::code::accessor::{self, Callee};
+use iotrace_bpf::loader::code::{prologue, returns};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

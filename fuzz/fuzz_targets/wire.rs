@@ -7,10 +7,10 @@
 use std::sync::LazyLock;
 
 use iotrace_bpf::catalog::{self, Catalog};
-use iotrace_bpf::correlate::rows::Row;
-use iotrace_bpf::correlate::{Config, Correlator, Watched};
+use iotrace_bpf::correlate::{Config, Correlator};
 use iotrace_bpf::event::wire::{self, Decoder, Record};
-use iotrace_bpf::event::{Counts, Event, Sum};
+use iotrace_bpf::event::{Counts, Event, Sum, Watched};
+use iotrace_bpf::rows::Row;
 use libfuzzer_sys::fuzz_target;
 
 /// Kinds of items; the others are records.

@@ -1,8 +1,10 @@
 //! POSIX asynchronous I/O: rows of the C library. Signatures: POSIX.1-2017; a request is the address of its
 //! `struct aiocb`, whose members are those of glibc on 64-bit machines (aio.h).
 
-use super::Src::{Arg, Field, FieldInt, Ret};
-use super::{Async, Count, Fails, Family, JOB_LIST, JOB_READ, JOB_SYNC, JOB_WRITE, Role, Row, When, Words, row};
+use crate::catalog::Src::{Arg, Field, FieldInt, Ret};
+use crate::catalog::{
+    Async, Count, Fails, Family, JOB_LIST, JOB_READ, JOB_SYNC, JOB_WRITE, Role, Row, When, Words, row,
+};
 use crate::words::{Kind, Layer};
 
 const FILDES: u32 = 0;

@@ -1,6 +1,6 @@
 //! Page faults on mapped files, as rows: what a program does to a file that it has mapped.
 
-use super::{Fails, Family, Row, row};
+use crate::catalog::{Fails, Family, Row, row};
 use crate::words::{Kind, Layer};
 
 const fn fault(symbol: &'static str, kind: Kind) -> Row {

@@ -1,7 +1,7 @@
 //! Functions of the C library that leave calls without a return, on the stack of the caller. They are not recorded: the
 //! kernel side learns from them which of its return probes will not be hit any more (`bpf/stack.h`).
 
-use super::{Fails, Family, Role, Row, Src, row};
+use crate::catalog::{Fails, Family, Role, Row, Src, row};
 use crate::words::{Kind, Layer};
 
 /// The new stack pointer stands so far behind where the first argument points.

@@ -1,7 +1,7 @@
 //! Which libraries there are, what a file is recognised by as one of them, and the catalog of a run: built-in rows, then the user's.
 
-use super::phase::Phase;
-use super::{Family, Role, Row, Src, row, rows, user};
+use crate::catalog::phase::Phase;
+use crate::catalog::{Family, Role, Row, Src, row, rows};
 use crate::words::{self, Kind, Layer};
 use anyhow::{Context as _, Result, bail};
 
@@ -99,11 +99,6 @@ impl Catalog {
         Self { rows, ..Self::built_in() }
     }
 
-    /// Adds the rows of a catalog file, whose name is for messages.
-    pub fn add_file(&mut self, name: &str, text: &str) -> Result<()> {
-        user::read(name, text, self)
-    }
-
     /// Asks for all calls of these layers, also for those of secondary rows, and for communication inside communication.
     pub fn ask_for_all(&mut self, layers: impl IntoIterator<Item = Layer>) {
         self.whole.extend(layers);
@@ -179,7 +174,7 @@ impl Catalog {
         if self.rows.iter().any(|r| r.family == family && r.symbol == function) {
             return Ok(());
         }
-        let row = row(family, Layer::App, function, Kind::Other).role(Role::None).fails(super::Fails::Never);
+        let row = row(family, Layer::App, function, Kind::Other).role(Role::None).fails(crate::catalog::Fails::Never);
         debug_assert!(row.is_phase() && row.handle == Src::None);
         self.add_row(row)
     }

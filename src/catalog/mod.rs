@@ -30,9 +30,9 @@ pub use phase::Phase;
 pub use syscall::COPIES;
 pub use user::LIBRARY_LAYERS;
 
-use self::hdf5::{Accessor, Messages, Tells};
-pub use self::number::Layout;
-use self::variables::Meaning;
+use crate::catalog::hdf5::{Accessor, Messages, Tells};
+pub use crate::catalog::number::Layout;
+use crate::catalog::variables::Meaning;
 use crate::words::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.

@@ -1,6 +1,6 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
-use super::{Argument, Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
+use crate::catalog::{Argument, Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.

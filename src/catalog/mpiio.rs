@@ -3,10 +3,10 @@
 //!
 //! The Fortran bindings of Open MPI and MPICH call these functions of the C library, so they need no rows.
 
-use super::Src::{Arg, In, Int, Note as Told, Out, OutInt, Through};
-use super::mpi::{ABIS, Abi};
-use super::{
-    Async, Count, Fails, Family, Hints, Note, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Role, Row, Src, When, Words, row,
+use crate::catalog::Src::{self, Arg, In, Int, Note as Told, Out, OutInt, Through};
+use crate::catalog::mpi::{ABIS, Abi};
+use crate::catalog::{
+    Async, Count, Fails, Family, Hints, Note, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Role, Row, When, Words, row,
 };
 use crate::words::{Kind, Layer, flag};
 

@@ -1,9 +1,9 @@
 //! NetCDF-C rows. Signatures: the headers of 4.9.0 (`netcdf.h`, `netcdf_par.h`, `netcdf_mem.h`, `netcdf_filter.h`). An `ncid` is an `int`: the file
 //! in its high half, the group in its low half. Results are 0, negative `NC_E...`, or a positive error number of the system.
 
-use super::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};
-use super::variables::{Element, Meaning, Region, slot};
-use super::{Count, Fails, Family, Note, Role, Row, When, Words, row};
+use crate::catalog::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};
+use crate::catalog::variables::{Element, Meaning, Region, slot};
+use crate::catalog::{Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
 const fn nc(symbol: &'static str, kind: Kind) -> Row {

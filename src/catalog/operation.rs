@@ -1,8 +1,8 @@
 //! Operations that the kernel carries out after the call that submitted them: requests of `io_uring`, control blocks of
 //! libaio. Opcodes: Linux `include/uapi/linux/io_uring.h` and `aio_abi.h`.
 
-use super::Src::{Arg, Int, Iov, Ret};
-use super::{Copies, Family, Role, Row, row};
+use crate::catalog::Src::{Arg, Int, Iov, Ret};
+use crate::catalog::{Copies, Family, Role, Row, row};
 use crate::words::{Kind, Layer, flag};
 
 const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {

@@ -1,9 +1,9 @@
 //! `PnetCDF` rows. Signatures: pnetcdf.h of 1.12.3. An `ncid` is an `int`, a request an `int` that counts within it. Results are
 //! 0 or negative `NC_E...`.
 
-use super::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
-use super::variables::{Element, Meaning, Region, slot};
-use super::{Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
+use crate::catalog::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
+use crate::catalog::variables::{Element, Meaning, Region, slot};
+use crate::catalog::{Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer, flag};
 
 const fn ncmpi(symbol: &'static str, kind: Kind) -> Row {

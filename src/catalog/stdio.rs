@@ -3,8 +3,10 @@
 //! Of names that share their code the first row is probed. Functions on wide characters move bytes too, but tell
 //! characters, so their bytes are not known.
 
-use super::Src::{Arg, Asked, Const, Global, Int, Line, Mul, Ret, RetTimes, StreamEnd, StreamMoved, StreamPos, Strlen};
-use super::{Fails, Family, Role, Row, Src, row};
+use crate::catalog::Src::{
+    self, Arg, Asked, Const, Global, Int, Line, Mul, Ret, RetTimes, StreamEnd, StreamMoved, StreamPos, Strlen,
+};
+use crate::catalog::{Fails, Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
 const STDIN: Src = Global("stdin");

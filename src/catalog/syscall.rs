@@ -1,7 +1,7 @@
 //! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use super::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
-use super::{Argument, Copies, Family, Role, Row, row};
+use crate::catalog::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
+use crate::catalog::{Argument, Copies, Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
 const fn sys(symbol: &'static str, kind: Kind) -> Row {

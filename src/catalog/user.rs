@@ -1,8 +1,8 @@
 //! Reads catalog files: libraries and functions of the user, in TOML. Errors name the file, the line and what is allowed.
 
-use super::library::{Catalog, Library, Pattern};
-use super::value::{position, source};
-use super::{Fails, Family, Role, Row, Src};
+use crate::catalog::library::{Catalog, Library, Pattern};
+use crate::catalog::value::{position, source};
+use crate::catalog::{Fails, Family, Role, Row, Src};
 use crate::words::{self, KINDS, Kind, Layer, flag};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
@@ -76,14 +76,16 @@ const FAILS: &[(&str, Fails)] = &[
 const FLAGS: &[(&str, i32)] = &[("collective", flag::COLLECTIVE), ("nonblocking", flag::NONBLOCKING)];
 const OBJECTS: &[&str] = &["dataset", "variable", "attribute", "group"];
 
-/// Adds what the text says to the catalog; `name` is the file's, for messages.
-pub fn read(name: &str, text: &str, catalog: &mut Catalog) -> Result<()> {
-    let place = Place { name, text };
-    let file: File = toml::from_str(text).map_err(|e| place.error(e.span(), e.message()))?;
-    if file.library.is_empty() {
-        bail!("{name}: no [[library]] in it");
+impl Catalog {
+    /// Adds the rows of a catalog file, whose name is for messages.
+    pub fn add_file(&mut self, name: &str, text: &str) -> Result<()> {
+        let place = Place { name, text };
+        let file: File = toml::from_str(text).map_err(|e| place.error(e.span(), e.message()))?;
+        if file.library.is_empty() {
+            bail!("{name}: no [[library]] in it");
+        }
+        file.library.into_iter().try_for_each(|library| place.library(library, self))
     }
-    file.library.into_iter().try_for_each(|library| place.library(library, catalog))
 }
 
 /// The text that is read, for messages.
@@ -208,7 +210,7 @@ impl Place<'_> {
             fails: fails.unwrap_or(Fails::Never),
             flags,
             object,
-            ..super::row(family, layer, symbol, kind)
+            ..crate::catalog::row(family, layer, symbol, kind)
         };
         senseless(&row).map_or(Ok(row), |(key, what)| Err(fail(&f.symbol, key, what)))
     }
@@ -249,7 +251,7 @@ mod tests {
 
     fn add(text: &str) -> Result<Catalog> {
         let mut catalog = Catalog::built_in();
-        read("my.toml", text, &mut catalog)?;
+        catalog.add_file("my.toml", text)?;
         Ok(catalog)
     }
 
@@ -311,7 +313,7 @@ mod tests {
         "#)
         .unwrap();
         let rows: Vec<Row> = catalog.user_rows().copied().collect();
-        let base = |layer, symbol, kind| super::super::row(rows[0].family, layer, symbol, kind).fails(Fails::Never);
+        let base = |layer, symbol, kind| crate::catalog::row(rows[0].family, layer, symbol, kind).fails(Fails::Never);
         let st = |symbol, kind| base(Layer::Pnetcdf, symbol, kind);
         let open =
             st("st_open", Kind::Open).role(Role::Open).handle(Src::Ret).len(Src::Int(1)).path(0).fails(Fails::Zero);

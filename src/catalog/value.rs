@@ -1,6 +1,6 @@
 //! Sources of values as people write them in catalog files: `arg0`, `mul(1,2)`, `ret`. One line each.
 
-use super::Src;
+use crate::catalog::Src;
 
 /// How a source is made of argument positions.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! What calls of NetCDF-C and `PnetCDF` tell of files, variables and dimensions: how the correlator reads their rows.
 //!
 //! `handle` is the file, or a group in it. `off` is the variable (-1: the file itself) in its low half; above it stands
-//! what an inner function told, as [`Src::PairNote`](super::Src::PairNote) has it: the number of the variable's dimensions
+//! what an inner function told, as [`Src::PairNote`](crate::catalog::Src::PairNote) has it: the number of the variable's dimensions
 //! and, from bit 16 on, the bytes of an element in memory (`PnetCDF`, blocking). The name is the path.
 
 /// Slots of arrays. 0 and 1 are also those of requests and of what became of them.

@@ -2,8 +2,8 @@
 //!
 //! Signatures: Linux 6.1 to 6.18, `include/linux/fs.h`, `fs/internal.h` and `struct file_operations` of each file system.
 
-use super::Src::{Arg, Ret};
-use super::{About, Fails, Family, Role, Row, row};
+use crate::catalog::Src::{Arg, Ret};
+use crate::catalog::{About, Fails, Family, Role, Row, row};
 use crate::words::{Kind, Layer};
 
 /// It returns a number of bytes.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::{Loss, Row};
+use crate::rows::{Loss, Row};
 use crate::words::Layer;
 
 /// Losses since the last report.

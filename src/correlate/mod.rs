@@ -1,81 +1,51 @@
 //! Pure: events in, rows out. No clock, no thread, no file.
 
-mod asynchronous;
-mod block;
-mod busy;
-mod cache;
-mod call;
-mod class;
-mod collectives;
-mod cover;
-mod demoted;
-mod dirty;
-mod files;
-mod handles;
-mod hdf5;
-mod hints;
-pub mod hist;
+mod aggregate;
+mod calls;
+mod devices;
+mod libraries;
 mod losses;
-mod mpiio;
-mod named;
-mod nameless;
-mod netcdf;
-mod objects;
-mod operations;
-mod order;
-pub mod paths;
-mod paused;
-mod phases;
-mod place;
-mod processes;
-mod rollup;
-mod roots;
-pub mod rows;
-mod rpc;
-mod slow;
-mod stack;
-mod sums;
+mod resources;
+mod seen;
 mod things;
-mod unknown;
-mod waiting;
 
 #[cfg(test)]
 mod properties;
-#[cfg(test)]
-mod requests;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod testing;
 
-use self::asynchronous::{Asynchronous, Done};
-use self::block::Blocks;
-pub use self::cache::Watched;
-use self::collectives::{Caller, Collectives};
-use self::cover::Cover;
-use self::demoted::{Demoted, Estimate, OnStream};
-use self::losses::Losses;
-use self::operations::{Operations, Over};
-use self::order::Order;
-pub(crate) use self::order::give_back;
-use self::paused::{Paused, Unrecorded};
-use self::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
-pub use self::rollup::CallSums;
-use self::rollup::Rollups;
-use self::rows::{BlockBytes, Mount, Row, Span, span_id};
-use self::rpc::{Ended, Rpcs};
-use self::slow::SlowStacks;
-use self::stack::{Above, Node, Stack, Tree, WANTED};
-use self::sums::{Opened, Owned, Subject, Sums};
-use self::things::{Seen, Things};
-use self::unknown::Unknown;
-use self::waiting::Surroundings;
+use self::aggregate::demoted;
+use self::calls::{cache, call, operations, waiting};
+use self::devices::class;
+use self::libraries::hdf5;
+use self::resources::processes::Owned;
 use crate::catalog::{self, Copies, Role};
-use crate::event::{About, Call, Enter, Event, FileKey, Kept, Operation, Striping, Sum, TextKind, Wanted};
+use crate::correlate::aggregate::demoted::{Demoted, Estimate, OnStream};
+use crate::correlate::aggregate::paused::{Paused, Unrecorded};
+pub use crate::correlate::aggregate::rollup::CallSums;
+use crate::correlate::aggregate::rollup::Rollups;
+use crate::correlate::aggregate::sums::{Opened, Subject, Sums};
+use crate::correlate::calls::asynchronous::{Asynchronous, Done};
+use crate::correlate::calls::cover::Cover;
+use crate::correlate::calls::operations::{Operations, Over};
+use crate::correlate::calls::order::Order;
+pub(crate) use crate::correlate::calls::order::give_back;
+use crate::correlate::calls::slow::SlowStacks;
+use crate::correlate::calls::stack::{Above, Node, Stack, Tree, WANTED};
+use crate::correlate::calls::unknown::Unknown;
+use crate::correlate::calls::waiting::Surroundings;
+use crate::correlate::devices::block::Blocks;
+use crate::correlate::devices::rpc::{Ended, Rpcs};
+use crate::correlate::libraries::collectives::{Caller, Collectives};
+use crate::correlate::losses::Losses;
+use crate::correlate::resources::processes::{Owner, Processes, Program, Text, ThreadState, Variables};
+use crate::correlate::seen::Seen;
+use crate::correlate::things::Things;
+use crate::event::{About, Call, Enter, Event, FileKey, Kept, Operation, Striping, Sum, TextKind, Wanted, Watched};
+use crate::rows::{self, BlockBytes, Mount, Row, Span, span_id};
 use crate::words::{Kind, Layer, flag};
-
-/// Maps whose keys are numbers of ours or of the kernel, or words of the catalog: nobody chooses them so that they collide.
-pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;
 
 /// What the correlator needs to know of the run.
 #[derive(Debug, Clone)]
@@ -1108,7 +1078,7 @@ fn add_estimates(
 ) {
     for estimate in estimates {
         let Some(row) = specs.get(usize::from(estimate.row)) else { continue };
-        let (op, figures) = ((row.layer, row.op, row.kind), sums::estimated(estimate, until));
+        let (op, figures) = ((row.layer, row.op, row.kind), estimate.figures(until));
         rollups.sum(relative(until, t0), op, u32::from(estimate.row), subject.process, &figures);
         sums.add(op, subject.clone(), &figures);
     }

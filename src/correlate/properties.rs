@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::rows::{Row, SEQ_BITS, Span, span_id};
-use super::testing::{call, key, spec};
-use super::{Config, Correlator};
 use crate::catalog::{self, Async};
+use crate::correlate::testing::{call, key, spec};
+use crate::correlate::{Config, Correlator};
 use crate::event::{Cached, Call, Enter, Event, Kept, Wanted};
+use crate::rows::{Row, SEQ_BITS, Span, span_id};
 use crate::words::{Kind, Layer, flag};
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const PHASES: u16 = 10;
 
 /// The built-in rows whose spans are written always and as they are, and behind them some phases.
 static SPECS: LazyLock<Vec<catalog::Row>> = LazyLock::new(|| {
-    let all = super::testing::specs();
+    let all = crate::correlate::testing::specs();
     let phase = all[usize::from(spec("outer"))];
     let operation = |r: &catalog::Row| matches!(r.family, catalog::Family::Uring | catalog::Family::Aio);
     let whole = all.into_iter().filter(|r| !r.is_phase() && !r.inside && r.asynchronous == Async::No && !operation(r));

@@ -1,9 +1,9 @@
 //! Whole stories with exactly known rows: opens through the layers, fork and exec, reuse, renames, write-back.
 #![allow(clippy::expect_used)]
 
-use super::rows::{Row, span_id};
-use super::testing::{Run, call, key};
+use crate::correlate::testing::{Run, call, key};
 use crate::event::{Call, Event, TextKind};
+use crate::rows::{Row, span_id};
 use crate::words::flag;
 
 /// `H5Fcreate` over `MPI_File_open` over `openat`, a dataset, a write down to `pwrite64`, and the closes.

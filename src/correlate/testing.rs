@@ -1,10 +1,10 @@
 //! Short ways to write events, and to read rows, in tests.
 #![allow(clippy::expect_used)]
 
-use super::rows::{BlockLink, File, Handle, Row, Span, span_id};
-use super::{Config, Correlator};
 use crate::catalog::{self, Catalog};
+use crate::correlate::{Config, Correlator};
 use crate::event::{Call, Enter, Event, FileKey, Sighting, TextKind, Wanted};
+use crate::rows::{BlockLink, File, Handle, Row, Span, span_id};
 
 /// A call of catalog row 0 from `start` to `end`.
 pub fn call(thread: u32, seq: u32, depth: u8, start: u64, end: u64) -> Call {

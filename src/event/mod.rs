@@ -101,6 +101,21 @@ pub struct Enter {
     pub cpu: u16,
 }
 
+/// Which of the kernel's hooks are there: where one is not, nothing is known, and not nothing happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Pages that are added to the page cache.
+    pub pages: bool,
+    /// Writers that are made to wait.
+    pub throttling: bool,
+    /// Locks of the kernel that calls wait for.
+    pub locks: bool,
+    /// Requests to devices.
+    pub requests: bool,
+    /// System calls: what those of libraries slept for is known of them.
+    pub system_calls: bool,
+}
+
 /// Which text a [`Event::Text`] carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextKind {

@@ -1,6 +1,6 @@
 //! Aggregate mode: what calls and requests of a period came to, summed up by the kernel side (`bpf/sum.h`).
 
-use super::FileKey;
+use crate::event::FileKey;
 
 /// Bins of sizes, as Darshan has them, and of durations: powers of two.
 pub const SIZES: usize = 10;
@@ -51,7 +51,7 @@ pub struct Sum {
     /// The beginning.
     pub from: u64,
     /// None: nobody that is traced, or not known. With the number of its program, as of
-    /// [`Event::Exec`](super::Event::Exec), where that is known.
+    /// [`Event::Exec`](crate::event::Event::Exec), where that is known.
     pub process: Option<Runs>,
     /// Of the catalog; past its end stand the operations of devices, as the kernel numbers them.
     pub row: u32,

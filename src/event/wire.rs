@@ -4,13 +4,12 @@
 //! kernel are checked, never trusted to be complete: what does not fit is an error for the caller to count.
 #![allow(unsafe_code)]
 
-use super::{
+use crate::event::{
     About, Asked, BUCKETS, Bio, Cached, Call, Cgroup, Dirtied, Enter, Event, Figures, FileKey, Histograms, Kept,
     Message, OffCpu, Operation, Replied, Reply, Request, Runs, Said, Sighting, TIMES, TextKind, Wanted, Written,
     size_class, time_bin,
 };
-use crate::correlate::hist::{TABLE_BITS, bounds, bucket};
-use crate::loader::calibrate::{Fixed, Library};
+use crate::hist::{TABLE_BITS, bounds, bucket};
 use crate::skel::types as t;
 use plain::Plain;
 use std::collections::HashMap;
@@ -112,19 +111,6 @@ pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<Runs>, u32, bool)> {
     };
     let process = (key.process != NOBODY).then_some((key.process, key.program.checked_sub(1)));
     Some((about, process, u32::from(key.row), key.thread != 0))
-}
-
-/// What hooks cost, as the kernel side has it.
-pub fn fixed(f: &Fixed) -> t::iot_fixed {
-    let Library { entry, leave, inside } = f.library.unwrap_or_default();
-    t::iot_fixed {
-        entry,
-        leave,
-        inside,
-        sys_enter: f.syscall / 2,
-        sys_leave: f.syscall - f.syscall / 2,
-        sys_inside: f.sys_inside,
-    }
 }
 
 /// Bytes of the key and the value of a table of sums.

@@ -1,35 +1,31 @@
 //! One trace on the kernel side: load, attach, targets, losses, detach.
 
 use crate::catalog::{Catalog, Row};
-use crate::correlate::Watched;
-use crate::correlate::rows::{Coverage, Loss};
-use crate::event::wire::Busy;
-use crate::event::{Event, FileKey, Written, wire};
+use crate::event::wire::{self, Busy};
+use crate::event::{Event, FileKey, Watched, Written};
+use crate::loader::attach::pauses::Pause;
 use crate::loader::attach::{Engine, Target};
-use crate::loader::calibrate::Fixed;
-use crate::loader::detail::{Choice, Plan, Slow, Sources};
-use crate::loader::examine::{Inode, Seen};
-use crate::loader::existing;
-use crate::loader::functions;
-use crate::loader::guardian::Next;
-use crate::loader::hooks::{
+use crate::loader::code::examine::Seen;
+use crate::loader::code::remembered::{Inode, Remembered};
+use crate::loader::code::version::Library;
+use crate::loader::kernel::calibrate::Fixed;
+use crate::loader::kernel::detail::{Choice, Plan, Slow, Sources};
+use crate::loader::kernel::hooks::{
     END_CALLS, EVENTS, FIND_SYMBOLS, GROUPS, Group, HOOKS, LIST_THREADS, OPEN_CALLS, SLOW_CALLS, verdict,
 };
-use crate::loader::inflight::{self, Look};
-use crate::loader::kernel::{LibTier, Trial};
-use crate::loader::maps;
-use crate::loader::misses::{Copy, Misses};
-use crate::loader::pause::Pause;
-use crate::loader::perf;
-use crate::loader::programs::{self, Loaded};
-pub use crate::loader::programs::{Options, Scope, Stores, stores};
-use crate::loader::real;
-use crate::loader::remembered::Remembered;
-use crate::loader::rings::{self, Layout, Placing};
-use crate::loader::seccomp::{Call, Notice};
-use crate::loader::spec::spec;
-use crate::loader::sums::Sums;
-use crate::loader::version::Library;
+use crate::loader::kernel::misses::{Copy, Misses};
+use crate::loader::kernel::programs::{self, Loaded};
+pub use crate::loader::kernel::programs::{Options, Scope, Stores, stores};
+use crate::loader::kernel::rings::{self, Layout, Placing};
+use crate::loader::kernel::spec::spec;
+use crate::loader::kernel::sums::Sums;
+use crate::loader::kernel::trial::Trial;
+use crate::loader::kernel::{LibTier, functions, perf};
+use crate::loader::processes::guardian::Next;
+use crate::loader::processes::seccomp::{Call, Notice};
+use crate::loader::processes::{existing, maps, real};
+use crate::loader::stacks::inflight::{self, Look};
+use crate::rows::{Coverage, Loss};
 use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_lib_state, iot_place};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::words::{LAYERS, Layer};
@@ -60,7 +56,7 @@ const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 const FORGET_ROUNDS: u32 = 4;
 
 /// The place of what was to be recorded besides the sums and is only in them.
-pub use crate::export::DETAIL;
+use crate::rows::DETAIL;
 
 /// The place of calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
@@ -245,7 +241,7 @@ impl<'obj> Session<'obj> {
         };
         if let Some(data) = session.skel.maps.bss_data.as_deref_mut() {
             data.iot_scoped = u32::from(scoped);
-            data.iot_fixed = session.fixed.as_ref().map(wire::fixed).unwrap_or_default();
+            data.iot_fixed = session.fixed.as_ref().map(Fixed::wire).unwrap_or_default();
         }
         if options.detail.is_some() {
             session.sources = Some(Sources::create(&session.skel.maps)?);

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::correlate::rows::{Block, File, FileRollup, Metric, Row, Span};
-use crate::export::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
 use crate::words::{Kind, Layer, flag};
 
 /// Buckets with an upper bound.

@@ -1,9 +1,9 @@
 //! The address of `--metrics`, and what is served there.
 
-use super::counts::Counts;
-use super::page::{Node, Own, page};
-use super::server::{Answer, Server};
-use super::text::Format;
+use crate::metrics::counts::Counts;
+use crate::metrics::page::{Node, Own, page};
+use crate::metrics::server::{Answer, Server};
+use crate::metrics::text::Format;
 use anyhow::{Context as _, Result, anyhow};
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};

@@ -1,8 +1,8 @@
 //! All metrics as they are now, as text.
 
-use super::counts::Counts;
-use super::families::{self as f, Family};
-use super::text::{Format, Seconds, Text};
+use crate::metrics::counts::Counts;
+use crate::metrics::families::{self as f, Family};
+use crate::metrics::text::{Format, Seconds, Text};
 use crate::node::figures::{FIGURES, Figure, Reading};
 use crate::words::Layer;
 

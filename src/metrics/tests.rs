@@ -1,20 +1,20 @@
 //! From rows to the page.
 
-use super::counts::Counts;
-use super::families::{ALL, Type};
-use super::page::{Node, Own, page};
-use super::text::Format;
-use crate::correlate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
+use crate::analysis::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
-use crate::export::tests::sums;
-use crate::export::{HOOKS_NS, TRACING_NS};
+use crate::export::dataset::tests::sums;
+use crate::metrics::counts::Counts;
+use crate::metrics::families::{ALL, Type};
+use crate::metrics::page::{Node, Own, page};
+use crate::metrics::text::Format;
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
+use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
 use crate::words::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {
-    Span { layer, op, kind, dur_ns, self_ns: dur_ns / 2, ..crate::export::tests::span(1, 1, 0) }
+    Span { layer, op, kind, dur_ns, self_ns: dur_ns / 2, ..crate::export::dataset::tests::span(1, 1, 0) }
 }
 
 fn file(file_id: i32, fstype: &str, mount_id: Option<i32>) -> Row {

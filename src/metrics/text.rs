@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use super::counts::{BUCKETS, Durations};
-use super::families::{Family, Type};
+use crate::metrics::counts::{BUCKETS, Durations};
+use crate::metrics::families::{Family, Type};
 
 /// The two ways of saying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What the kernel counts of the traced processes by perf events: which counters, and how their values are read. Pure.
 
-use super::figures::{Figure, Reading};
+use crate::node::figures::{Figure, Reading};
 
 /// `perf_type_id` of `include/uapi/linux/perf_event.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

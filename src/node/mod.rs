@@ -5,7 +5,7 @@ pub mod counters;
 pub mod figures;
 pub mod resolutions;
 
-use self::resolutions::Resolutions;
+use crate::node::resolutions::Resolutions;
 
 /// A text that this kernel does not have, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::figures::{Digest, LEVELS, TOTALS};
+use crate::node::figures::{Digest, LEVELS, TOTALS};
 
 /// 100 ms, 1 s, 10 s, 1 min, 10 min.
 pub const WIDTHS_NS: [i64; 5] = [100_000_000, 1_000_000_000, 10_000_000_000, 60_000_000_000, 600_000_000_000];

@@ -1,13 +1,14 @@
 //! `iotrace-bpf probes check`: what would be attached to a process or to files, found out without attaching anything.
 
 use crate::catalog::{Catalog, Family};
-use crate::correlate::rows::Coverage;
-use crate::export::text::{Column, Set, escape, table};
-use crate::loader::elf::{Elf, ElfError};
-use crate::loader::outline::{self, Outline};
-use crate::loader::plan::{PlannedProbe, Planner};
-use crate::loader::prologue::InsnClass;
-use crate::loader::{examine, existing, maps, safety};
+use crate::loader::code::elf::{Elf, ElfError};
+use crate::loader::code::outline::{self, Outline};
+use crate::loader::code::plan::{PlannedProbe, Planner};
+use crate::loader::code::prologue::InsnClass;
+use crate::loader::code::{examine, safety};
+use crate::loader::processes::{existing, maps};
+use crate::rows::Coverage;
+use crate::text::{Column, Set, escape, table};
 use anyhow::{Context as _, Result, anyhow, bail};
 use serde::Serialize;
 use std::collections::HashSet;

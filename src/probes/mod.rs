@@ -5,9 +5,9 @@ mod generate;
 
 use crate::catalog::{Catalog, LIBRARY_LAYERS};
 use crate::cli::{AddedArgs, LayerChoice, ProbesAction, TRACEABLE, USUAL};
-use crate::correlate::rows::Coverage;
-use crate::export::text::{Column, Set, escape, table};
-use crate::loader::plan::NOT_SELECTED;
+use crate::loader::code::plan::NOT_SELECTED;
+use crate::rows::Coverage;
+use crate::text::{Column, Set, escape, table};
 use crate::words::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;

@@ -3,19 +3,19 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::bins::{Bins, Merge as _, Rate};
-use super::dims::Dims;
-use super::disks::Disks;
-use super::files::FileTable;
-use super::filter::{Facts, Filter};
-use super::procs::ProcessTable;
-use super::recent::Recent;
-use super::spread::Ops;
-use super::sums::{moved, of_layer, of_rollup};
-use super::tree::CallTree;
-use super::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
-use crate::correlate::hist::bucket_of;
-use crate::correlate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
+use crate::hist::bucket_of;
+use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
+use crate::summary::bins::{Bins, Merge as _, Rate};
+use crate::summary::dims::Dims;
+use crate::summary::disks::Disks;
+use crate::summary::files::FileTable;
+use crate::summary::filter::{Facts, Filter};
+use crate::summary::procs::ProcessTable;
+use crate::summary::recent::Recent;
+use crate::summary::spread::Ops;
+use crate::summary::sums::{moved, of_layer, of_rollup};
+use crate::summary::tree::CallTree;
+use crate::summary::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
 use crate::words::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.

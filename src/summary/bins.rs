@@ -1,6 +1,6 @@
 //! Sums over time in bounded memory: equal bins, whose length doubles whenever there are too many.
 
-use super::view::{DeviceSample, HeatCell, Sums, Window};
+use crate::summary::screens::{DeviceSample, HeatCell, Sums, Window};
 
 /// What can be put together.
 pub trait Merge: Default + Clone {

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::accumulate::{From, Summary};
-use super::bins::Merge as _;
-use super::imbalance::imbalance;
-use super::procs::ProcessSums;
-use super::recent::event;
-use super::spread::Counts;
-use super::view::{
+use crate::hist::bucket_bounds;
+use crate::rows::Process;
+use crate::summary::accumulate::{From, Summary};
+use crate::summary::bins::Merge as _;
+use crate::summary::imbalance::imbalance;
+use crate::summary::procs::ProcessSums;
+use crate::summary::recent::event;
+use crate::summary::spread::Counts;
+use crate::summary::view::{
     ChainStep, DeviceRow, DeviceUser, Devices, Events, FileDetail, FileRow, Files, Focus, HeatCell, History, Imbalance,
     Latency, LayerRow, Measure, MountRow, NodeDetail, NodeId, OpRow, Others, Overview, ProcessRow, Processes, Screen,
     Snapshot, Status, Sums, Tree, TreeNode, Window,
 };
-use crate::correlate::hist::bucket_bounds;
-use crate::correlate::rows::Process;
 use crate::words::{LAYERS, Layer};
 
 /// Rows of a table at most; the rest is summed up.
@@ -138,7 +138,8 @@ impl Summary {
 
     fn history(&self) -> History {
         let width_ns = self.layers.width_ns().max(self.disks.history.width_ns()).max(self.dims.lost.width_ns());
-        let length = usize::try_from(self.end_ns() / width_ns + 1).unwrap_or(0).min(2 * super::accumulate::BINS);
+        let length =
+            usize::try_from(self.end_ns() / width_ns + 1).unwrap_or(0).min(2 * crate::summary::accumulate::BINS);
         let coarse = |from: i64, at: usize| (at as i64 * from / width_ns) as usize;
         let mut layers: Vec<(Layer, Vec<Sums>)> = Vec::new();
         let bins = self.layers.all();
@@ -154,7 +155,7 @@ impl Summary {
             }
             layers.push((layer, samples));
         }
-        let mut device = vec![super::view::DeviceSample::default(); length];
+        let mut device = vec![crate::summary::view::DeviceSample::default(); length];
         for (at, bin) in self.disks.history.all().iter().enumerate() {
             if let Some(sample) = device.get_mut(coarse(self.disks.history.width_ns(), at)) {
                 sample.merge(bin);

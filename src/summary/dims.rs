@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::bins::{Bins, Merge as _};
-use super::view::{
+use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
+use crate::node::figures::FIGURES;
+use crate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
+use crate::summary::bins::{Bins, Merge as _};
+use crate::summary::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
-use crate::correlate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
-use crate::export::{HOOKS_NS, TRACING_NS, Tracing};
-use crate::node::figures::FIGURES;
 use crate::words::Layer;
 
 /// Things of each kind that are known at most.
@@ -270,7 +270,7 @@ impl Dims {
     pub fn lost_by_layer(&self) -> (u64, Vec<(Option<Layer>, u64)>) {
         let mut by_layer: BTreeMap<Option<Layer>, u64> = BTreeMap::new();
         // What is only missing one by one is in the sums.
-        for row in self.losses.values().filter(|row| row.place != crate::export::DETAIL) {
+        for row in self.losses.values().filter(|row| row.place != crate::rows::DETAIL) {
             let lost = by_layer.entry(row.layer).or_default();
             *lost = lost.saturating_add(row.count.max(0) as u64);
         }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::bins::{Bins, Merge, Rate};
-use super::spread::{COLUMN_NS, COLUMNS, Counts};
-use super::view::{DeviceSample, Window};
-use crate::correlate::rows::{Block, BlockBytes};
+use crate::rows::{Block, BlockBytes};
+use crate::summary::bins::{Bins, Merge, Rate};
+use crate::summary::spread::{COLUMN_NS, COLUMNS, Counts};
+use crate::summary::view::{DeviceSample, Window};
 
 /// Devices and users of a device that are told apart at most.
 const MAX_DEVICES: usize = 256;

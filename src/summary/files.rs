@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::bins::{Merge as _, Rate};
-use super::spread::Counts;
-use super::sums::{moved, of_call};
-use super::view::{OpRow, Others, Point, Sums};
-use crate::correlate::hist::bucket_of;
-use crate::correlate::rows::{FileRollup, Span};
+use crate::hist::bucket_of;
+use crate::rows::{FileRollup, Span};
+use crate::summary::bins::{Merge as _, Rate};
+use crate::summary::spread::Counts;
+use crate::summary::sums::{moved, of_call};
+use crate::summary::view::{OpRow, Others, Point, Sums};
 use crate::words::{Kind, Layer};
 
 /// Files told apart at most; the calls on others are summed up.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bins::Merge as _;
-use super::view::{HeatCell, ProcessRow};
+use crate::summary::bins::Merge as _;
+use crate::summary::screens::{HeatCell, ProcessRow};
 
 /// What a row of the processes screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::bins::Merge as _;
-use super::view::{Imbalance, Sums};
+use crate::summary::bins::Merge as _;
+use crate::summary::screens::{Imbalance, Sums};
 
 /// Rank and sums of each process; those of one rank count together. `None` where fewer than two ranks have done I/O:
 /// processes that are no ranks have no reason to do the same.

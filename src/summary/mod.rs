@@ -13,7 +13,7 @@ mod procs;
 mod recent;
 mod screens;
 mod selection;
-mod since;
+pub mod since;
 mod spread;
 mod sums;
 mod tree;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
-use super::bins::{Bins, Merge as _, Rate};
-use super::sums::{moved, of_call};
-use super::view::{Others, Sums, Window};
-use crate::correlate::rows::{FileRollup, Rollup, Span};
+use crate::rows::{FileRollup, Rollup, Span};
+use crate::summary::bins::{Bins, Merge as _, Rate};
+use crate::summary::sums::{moved, of_call};
+use crate::summary::view::{Others, Sums, Window};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Processes and threads told apart at most.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::dims::Dims;
-use super::view::{Bar, BarOf, EventRow, Waterfall, Window};
-use crate::correlate::rows::{Block, BlockLink, Span};
+use crate::rows::{Block, BlockLink, Span};
+use crate::summary::dims::Dims;
+use crate::summary::view::{Bar, BarOf, EventRow, Waterfall, Window};
 use crate::words::Layer;
 
 /// How many are kept.

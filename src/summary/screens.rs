@@ -1,10 +1,26 @@
-//! The data of each screen, part of [`super::view`].
+//! The data of each screen, part of [`crate::summary::view`].
 
 use std::sync::Arc;
 
-use super::view::Measure;
-use crate::correlate::rows::PARTS;
+use crate::rows::PARTS;
 use crate::words::{Kind, Layer};
+
+/// From, and up to but not including.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Window {
+    pub from_ns: i64,
+    pub to_ns: i64,
+}
+
+/// What a distribution is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// Durations in nanoseconds.
+    #[default]
+    Latency,
+    /// Bytes moved by a call.
+    Size,
+}
 
 /// Sums over calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

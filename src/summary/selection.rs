@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::accumulate::Summary;
-use super::view::{Focus, Screen};
-use crate::correlate::rows::{Meta, Row, Span};
+use crate::rows::{Meta, Row, Span};
+use crate::summary::accumulate::Summary;
+use crate::summary::view::{Focus, Screen};
 
 impl Summary {
     /// The calls that are kept and selected (window, file, node, tree of a call), what they refer to, and what the run was.

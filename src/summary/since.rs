@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::imbalance::imbalance;
-use super::view::{ChainStep, FileRow, Files, LayerRow, Others, Overview, ProcessRow, Processes, Snapshot, Sums};
+use crate::summary::imbalance::imbalance;
+use crate::summary::view::{
+    ChainStep, FileRow, Files, LayerRow, Others, Overview, ProcessRow, Processes, Snapshot, Sums,
+};
 use crate::words::Layer;
 
 /// The figures at some time, to be taken from later ones.
@@ -178,7 +180,7 @@ mod tests {
             ..ProcessRow::default()
         };
         Snapshot {
-            kept: super::super::view::Window { from_ns: 0, to_ns: time },
+            kept: crate::summary::view::Window { from_ns: 0, to_ns: time },
             overview: Arc::new(Overview {
                 layers: vec![layer(Layer::Hdf5, sums(time, time * 3)), layer(Layer::Syscall, sums(1, 5))],
                 chain: vec![ChainStep { layer: None, bytes_read: time * 10, ..ChainStep::default() }],

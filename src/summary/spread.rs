@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::bins::{Bins, Merge};
-use super::view::{Measure, Percentiles, Sums, Window};
-use crate::correlate::hist::{bucket_bounds, bucket_of};
+use crate::hist::{bucket_bounds, bucket_of};
+use crate::summary::bins::{Bins, Merge};
+use crate::summary::view::{Measure, Percentiles, Sums, Window};
 use crate::words::{Kind, Layer};
 
 /// Length of a column of the heat map to begin with, and columns at most.

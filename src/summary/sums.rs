@@ -1,7 +1,7 @@
 //! What one call adds to sums.
 
-use super::view::Sums;
-use crate::correlate::rows::{FileRollup, Span};
+use crate::rows::{FileRollup, Span};
+use crate::summary::view::Sums;
 use crate::words::Kind;
 
 /// Bytes read and written: of reads and writes only.

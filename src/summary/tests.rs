@@ -1,9 +1,9 @@
 //! Sums agree with the rows that they are made from, however they are fed, and memory stays bounded.
 
-use super::filter::Filter;
-use super::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
-use super::{From, Summary, facts};
-use crate::correlate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
+use crate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
+use crate::summary::filter::Filter;
+use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
+use crate::summary::{From, Summary, facts};
 use crate::words::{Kind, LAYERS, Layer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -320,7 +320,7 @@ fn calls_of_demoted_functions_are_in_the_figures_of_single_calls() {
         calls_error,
         bytes: 400,
         req_bytes: 400,
-        ..crate::export::tests::sums(Layer::Stdio, "fgetc", Kind::Read)
+        ..crate::export::dataset::tests::sums(Layer::Stdio, "fgetc", Kind::Read)
     };
     // A sum of counted calls is of --aggregate: here its calls would be in spans.
     for error in [Some(3), None] {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::bins::Merge as _;
-use super::spread::Counts;
-use super::sums::of_call;
-use super::view::{NodeId, Others, Sums};
-use crate::correlate::rows::{SEQ_BITS, Span};
+use crate::rows::{SEQ_BITS, Span};
+use crate::summary::bins::Merge as _;
+use crate::summary::spread::Counts;
+use crate::summary::sums::of_call;
+use crate::summary::view::{NodeId, Others, Sums};
 use crate::words::{Kind, Layer};
 
 /// Nodes at most; calls that would need more count as other.

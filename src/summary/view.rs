@@ -4,24 +4,16 @@
 //! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: whoever
 //! shows them escapes them. Tables are cut at a cap, and what is cut is in their `other`.
 
-pub use super::groups::{Grouping, grouped};
-pub use super::screens::*;
-pub use super::since::Mark;
+pub use crate::summary::groups::{Grouping, grouped};
+pub use crate::summary::screens::*;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::filter::Filter;
 use crate::inflight::InFlight;
 use crate::node::Recent;
+use crate::summary::filter::Filter;
 use crate::words::Layer;
-
-/// From, and up to but not including.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Window {
-    pub from_ns: i64,
-    pub to_ns: i64,
-}
 
 /// The screens, in the order of their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,16 +28,6 @@ pub enum Screen {
     Events,
     Devices,
     Coverage,
-}
-
-/// What a distribution is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
-pub enum Measure {
-    /// Durations in nanoseconds.
-    #[default]
-    Latency,
-    /// Bytes moved by a call.
-    Size,
 }
 
 /// What the dashboard asks for besides what every screen shows.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
-use super::frame;
-use super::input::{Input, Key};
-use super::layout::Layout;
-use super::state::{Effect, State};
-use super::theme::Theme;
-use super::times::Times;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Focus, Screen, Snapshot, Source};
+use crate::tui::frame;
+use crate::tui::input::{Input, Key};
+use crate::tui::layout::Layout;
+use crate::tui::state::{Effect, State};
+use crate::tui::theme::Theme;
+use crate::tui::times::Times;
 
 /// What is shown, and of which figures.
 pub struct Dashboard {

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
-use super::{Dashboard, Key, Theme};
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::replay::Replay;
+use crate::tui::{Dashboard, Key, Theme};
 
 const SIZES: [(u16, u16); 7] = [(1, 1), (3, 40), (40, 10), (60, 12), (81, 25), (200, 60), (400, 120)];
 

@@ -4,17 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::help::about;
-use super::keys::EVERYWHERE;
-use super::screens;
-use super::sql;
-use super::state::{Popup, SCREENS, State};
-use super::text;
-use super::theme::Tone;
-use super::widgets::{Pen, put, title};
-use crate::export::TRUSTED_SHARE;
+use crate::analysis::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Snapshot, Status};
+use crate::tui::help::about;
+use crate::tui::keys::EVERYWHERE;
+use crate::tui::state::{Popup, SCREENS, State};
+use crate::tui::theme::Tone;
+use crate::tui::widgets::{Pen, put, title};
+use crate::tui::{screens, sql, text};
 use crate::words::Layer;
 
 /// Below this nothing can be read.

@@ -1,7 +1,7 @@
 //! The help of each screen: what it answers, how to read it, and its keys.
 
-use super::keys::Binding;
 use crate::summary::view::Screen;
+use crate::tui::keys::Binding;
 
 /// What is said about a screen.
 pub struct About {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{Amounts, State, TableId, TreeView};
 use crate::summary::view::Grouping;
+use crate::tui::state::{Amounts, State, TableId, TreeView};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -31,15 +31,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use self::dashboard::{Dashboard, Request};
-pub use self::input::Key;
-pub use self::layout::Layout;
-use self::settings::Settings;
-use self::terminal::Screen;
-pub use self::theme::Theme;
-pub use self::times::{Last, Times};
 use crate::summary::filter::Filter;
 use crate::summary::view::Source;
+pub use crate::tui::dashboard::{Dashboard, Request};
+pub use crate::tui::input::Key;
+pub use crate::tui::layout::Layout;
+use crate::tui::settings::Settings;
+use crate::tui::terminal::Screen;
+pub use crate::tui::theme::Theme;
+pub use crate::tui::times::{Last, Times};
 use anyhow::{Context as _, Result};
 
 /// Frames come at most this often.

@@ -6,9 +6,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 use ratatui::style::Color;
 
-use super::testing::text_of;
-use super::{Dashboard, Key, Theme};
 use crate::replay::Replay;
+use crate::tui::testing::text_of;
+use crate::tui::{Dashboard, Key, Theme};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 

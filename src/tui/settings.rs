@@ -13,7 +13,7 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{Uid, UnlinkatFlags, User, unlinkat};
 
-use crate::loader::launch::invoking_user;
+use crate::sudo::invoking_user;
 
 const DIRECTORY: &str = "iotrace-bpf";
 const FILE: &str = "layout.toml";

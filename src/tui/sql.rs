@@ -4,9 +4,9 @@
 mod row;
 mod table;
 
-use super::state::{State, TableId};
 use crate::summary::filter::quoted;
 use crate::summary::view::{NodeId, Snapshot, Window};
+use crate::tui::state::{State, TableId};
 
 pub use row::row;
 

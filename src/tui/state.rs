@@ -12,16 +12,17 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use serde::{Deserialize, Serialize};
 
-pub use self::mouse::Axis;
-pub use self::prompt::{Asked, Prompt};
-use super::input::Mouse;
-use super::text;
-use super::theme::Theme;
-use super::times::Times;
-use super::widgets::Pen;
-use super::widgets::table::TableState;
 use crate::summary::filter::Filter;
-use crate::summary::view::{Command, Focus, Grouping, Mark, Measure, NodeId, Screen, Snapshot, Window};
+use crate::summary::since::Mark;
+use crate::summary::view::{Command, Focus, Grouping, Measure, NodeId, Screen, Snapshot, Window};
+use crate::tui::input::Mouse;
+pub use crate::tui::state::prompt::{Asked, Prompt};
+use crate::tui::text;
+use crate::tui::theme::Theme;
+use crate::tui::times::Times;
+use crate::tui::widgets::Pen;
+use crate::tui::widgets::axis::Axis;
+use crate::tui::widgets::table::TableState;
 use crate::words::Layer;
 
 /// The screens in the order of their keys.

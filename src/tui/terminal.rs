@@ -20,10 +20,10 @@ use ratatui::crossterm::terminal::{
 use ratatui::layout::Size;
 use ratatui::{Frame, Terminal};
 
-use super::dashboard::Dashboard;
-use super::input::{self, Input};
-use super::osc52;
 use crate::export::decoding;
+use crate::tui::dashboard::Dashboard;
+use crate::tui::input::{self, Input};
+use crate::tui::osc52;
 
 /// The controlling terminal, wherever standard output goes.
 const TTY: &str = "/dev/tty";

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::frame;
-use super::state::State;
 use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::summary::view::*;
+use crate::tui::frame;
+use crate::tui::state::State;
 use crate::words::{Kind, Layer};
 
 /// Two ranks that write a file through HDF5; one of them is slow. Names are hostile.

@@ -1,7 +1,7 @@
 //! A dataset whose counts, sizes and times are beyond all bounds.
 
 use super::trace::{Trace, meta, sums};
-use iotrace_bpf::correlate::rows::{Block, FileRollup, Hist, Loss, Rollup, Row, Span};
+use iotrace_bpf::rows::{Block, FileRollup, Hist, Loss, Rollup, Row, Span};
 use iotrace_bpf::words::{Kind, Layer};
 
 /// Rows with numbers as bytes that are not theirs may have them.

@@ -3,7 +3,7 @@
 
 use super::live::{self, Data};
 use super::programs;
-use iotrace_bpf::correlate::rows::Process;
+use iotrace_bpf::rows::Process;
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Runs the tracer on real programs and reads back what it recorded.
 
-use iotrace_bpf::correlate::rows::{
+use iotrace_bpf::export::{Dataset, Table};
+use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS,
     Span, Thread,
 };
-use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::words::Layer;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;

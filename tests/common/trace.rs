@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use iotrace_bpf::correlate::rows::{
+use iotrace_bpf::analysis::share::{HOOKS_NS, TRACING_NS};
+use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Stack, Thread, span_id,
 };
-use iotrace_bpf::export::{HOOKS_NS, TRACING_NS};
 use iotrace_bpf::words::{Kind, Layer};
 
 /// A trace in the making.

@@ -2,7 +2,7 @@
 
 use super::live::{self, Data, Running, Total};
 use super::strace;
-use iotrace_bpf::correlate::rows::Span;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::Layer;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;

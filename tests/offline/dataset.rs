@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use iotrace_bpf::correlate::rows::{
+use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
+use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread, span_id,
 };
-use iotrace_bpf::export::{Dataset, DatasetWriter, Options, TABLES, Table};
 use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
 use tempfile::TempDir;
 

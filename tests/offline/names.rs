@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::trace::{Trace, file, handle, meta, process, rest};
-use iotrace_bpf::correlate::rows::{Coverage, File, Loss, Metric, Mount, Object, Process, Row, Thread};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Mount, Object, Process, Row, Thread};
 use iotrace_bpf::words::{Kind, Layer};
 
 /// Title, colour, clear screen, lines, delete, a control character beyond ASCII, right-to-left override, an invisible space.

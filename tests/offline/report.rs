@@ -1,8 +1,8 @@
 //! The report on traces made by hand, whose figures are known exactly.
 
 use crate::common::trace::{Trace, file, handle, meta, process};
-use iotrace_bpf::correlate::rows::{Coverage, File, Loss, Metric, Object, Row};
 use iotrace_bpf::export::report::{Bytes, Chain, LayerRow, OpRow, PhaseRow, Report, WIDTH, build};
+use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Object, Row};
 use iotrace_bpf::words::{Kind, Layer, flag};
 
 const H5: (Layer, &str, Kind) = (Layer::Hdf5, "H5Dwrite", Kind::Write);

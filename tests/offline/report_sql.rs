@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::trace::{Trace, demoted, file, handle, hooks, meta, process, rest, rpc, sums};
-use iotrace_bpf::correlate::rows::{CallPath, Row, Stack};
 use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWriter, VIEWS, report};
 use iotrace_bpf::replay::Replay;
+use iotrace_bpf::rows::{CallPath, Row, Stack};
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _};
 use iotrace_bpf::words::{Kind, Layer};
 

@@ -2,11 +2,11 @@
 use std::collections::BTreeMap;
 
 use arrow_schema::DataType;
-use iotrace_bpf::correlate::rows::{
+use iotrace_bpf::export::{Encoding, TABLES, Table, VIEWS, schema};
+use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
-use iotrace_bpf::export::{Encoding, TABLES, Table, VIEWS, schema};
 
 /// One column: name, type, whether it may be null, encoding.
 type Line = [String; 4];

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
-use iotrace_bpf::correlate::rows::{Row, Span};
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
+use iotrace_bpf::rows::{Row, Span};
 use iotrace_bpf::words::{Kind, Layer};
 
 fn common(name: &str) -> PathBuf {

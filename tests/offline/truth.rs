@@ -1,7 +1,6 @@
 //! What the test programs say they did is what they did: strace and the files they leave say the same.
 
-use crate::common::programs;
-use crate::common::strace;
+use crate::common::{programs, strace};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;

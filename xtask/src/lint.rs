@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{setup, shell};
+use crate::{arrows, setup, shell};
 
 /// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
 const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs"];
@@ -17,6 +17,8 @@ pub fn run() -> Result<()> {
     shell::run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     step("format of C");
     shell::run(Command::new("clang-format").args(["--dry-run", "-Werror"]).args(c_files(C_DIRECTORIES)?))?;
+    step("directions of imports");
+    arrows::check(Path::new("src"))?;
     step("clippy");
     shell::run(Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("documentation");

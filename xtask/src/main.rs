@@ -2,6 +2,7 @@
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
+mod arrows;
 mod bench;
 mod demo;
 mod fuzz;

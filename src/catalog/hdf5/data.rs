@@ -1,10 +1,10 @@
 //! Files, datasets and attributes.
 
-use super::super::Src::{self, Arg, Int, Note as Told, Notes, Ret, Rounds};
-use super::super::{Count, Fails, Note, Role, Row, When, Words};
-use super::{
+use crate::catalog::Src::{self, Arg, Int, Note as Told, Notes, Ret, Rounds};
+use crate::catalog::hdf5::{
     DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, list, long_answer, nameless, on, plain,
 };
+use crate::catalog::{Count, Fails, Note, Role, Row, When, Words};
 use crate::words::Kind;
 
 /// `hid_t f(name, flags, ...)`: opens a file.

@@ -1,7 +1,7 @@
 //! Functions that only put their work into an event set (`*_async`): with an asynchronous connector it is done later, on
 //! another thread; without one, in the call.
 
-use super::super::{Row, Src};
+use crate::catalog::{Row, Src};
 use crate::words::flag;
 
 /// Each has the arguments of the function beside it, after `(app_file, app_func, app_line)`.

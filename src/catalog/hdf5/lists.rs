@@ -1,8 +1,10 @@
 //! Property lists and dataspaces, which decide what other calls do, and event sets.
 
-use super::super::Src::{Arg, Int, Ret, RetInt};
-use super::super::{Count, Fails, Row, When, Words};
-use super::{DEFLATE, FLETCHER32, List, NBIT, NUMBERS, SCALEOFFSET, SHUFFLE, SZIP, Space, Tells, dims, plain};
+use crate::catalog::Src::{Arg, Int, Ret, RetInt};
+use crate::catalog::hdf5::{
+    DEFLATE, FLETCHER32, List, NBIT, NUMBERS, SCALEOFFSET, SHUFFLE, SZIP, Space, Tells, dims, plain,
+};
+use crate::catalog::{Count, Fails, Row, When, Words};
 use crate::words::Kind;
 
 /// `herr_t f(list, ...)`: decides I/O, and says nothing of shapes.

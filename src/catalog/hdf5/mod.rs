@@ -8,8 +8,8 @@ mod later;
 mod lists;
 mod names;
 
-use super::Src::{Arg, Ret, RetInt};
-use super::{Count, Fails, Family, FieldAt, Note, Role, Row, When, Words, row};
+use crate::catalog::Src::{Arg, Ret, RetInt};
+use crate::catalog::{Count, Fails, Family, FieldAt, Note, Role, Row, When, Words, row};
 use crate::words::{Kind, Layer};
 
 /// What a call says of property lists, dataspaces and the shapes of objects (`correlate/hdf5.rs` listens).
@@ -183,7 +183,7 @@ const fn dims(when: When, arg: u8, count: Count) -> Words {
 
 /// An inner function that tells what the call it runs in is about. These are exported, because the parts of the library
 /// call each other through them.
-const fn note(symbol: &'static str, note: Note, value: super::Src) -> Row {
+const fn note(symbol: &'static str, note: Note, value: crate::catalog::Src) -> Row {
     h5(symbol, Kind::Other).note(note, value)
 }
 /// `size_t f(file, kind of memory, address, size, buffer)`: a read of raw data.

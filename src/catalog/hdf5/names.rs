@@ -1,9 +1,11 @@
 //! Groups, objects, links, named types, references and identifiers.
 
-use super::super::Src::{Arg, Ret, RetInt};
-use super::super::{Fails, Role, Row};
-use super::data::opened;
-use super::{ANY_CLASS, Tells, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain};
+use crate::catalog::Src::{Arg, Ret, RetInt};
+use crate::catalog::hdf5::data::opened;
+use crate::catalog::hdf5::{
+    ANY_CLASS, Tells, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain,
+};
+use crate::catalog::{Fails, Role, Row};
 use crate::words::Kind;
 
 const fn sync(symbol: &'static str) -> Row {
@@ -15,7 +17,7 @@ const fn commit(symbol: &'static str) -> Row {
 }
 /// `hid_t f(reference, ...)`, which says nothing of where it leads.
 const fn reference(symbol: &'static str, class: &'static str) -> Row {
-    nameless(symbol, class).off(super::super::Src::None)
+    nameless(symbol, class).off(crate::catalog::Src::None)
 }
 
 pub(super) const ROWS: &[Row] = &[

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::header::{LayerCoverage, Quality};
-use super::layers::{Bytes, is_data};
-use super::own::{Place, Places, is_phase};
-use super::source::Source;
+use crate::HashMap;
 use crate::catalog::COPIES;
-use crate::correlate::HashMap;
-use crate::correlate::rows::{Block, FileRollup, Span};
+use crate::export::report::header::{LayerCoverage, Quality};
+use crate::export::report::layers::{Bytes, is_data};
+use crate::export::report::own::{Place, Places, is_phase};
+use crate::export::report::source::Source;
+use crate::rows::{Block, FileRollup, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Both directions, apart.

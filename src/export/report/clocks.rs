@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::correlate::HashMap;
-use crate::correlate::rows::Span;
+use crate::HashMap;
+use crate::rows::Span;
 use crate::words::flag;
 
 /// The collective calls that synchronise in every implementation: an open duplicates its communicator, for which all
@@ -251,7 +251,7 @@ mod tests {
 
     /// An open on the node of which it is the thread.
     fn open(node: u32, rank: i32, coll_id: i64, start_ns: i64) -> Span {
-        let mut span = crate::export::tests::span(node, rank as u32, start_ns);
+        let mut span = crate::export::dataset::tests::span(node, rank as u32, start_ns);
         (span.op, span.coll_id, span.rank, span.dur_ns, span.errno) = (SYNCHRONISE, Some(coll_id), Some(rank), 10, 0);
         span
     }
@@ -259,7 +259,7 @@ mod tests {
     fn met(opens: impl IntoIterator<Item = Span>, most: usize) -> Vec<Attendance> {
         let mut meetings = Meetings::default();
         opens.into_iter().for_each(|open| meetings.span_of(&open, most));
-        meetings.attendances(|id| Some((id >> crate::correlate::rows::SEQ_BITS) as usize))
+        meetings.attendances(|id| Some((id >> crate::rows::SEQ_BITS) as usize))
     }
 
     #[test]

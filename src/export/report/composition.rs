@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use super::header::Quality;
-use super::layers::is_data;
-use super::own::Place;
-use crate::correlate::HashMap;
-use crate::correlate::rows::{SEQ_BITS, Span};
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::export::report::layers::is_data;
+use crate::export::report::own::Place;
+use crate::rows::{SEQ_BITS, Span};
 use crate::words::{LAYERS, Layer};
 
 /// Calls of a thread that are remembered: rows of operations that end late come after those of the next calls.

@@ -6,12 +6,12 @@ use anyhow::Result;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use super::header::{Header, Quality};
-use super::heavy::Heavy;
-use super::layers::{Bytes, is_data};
-use super::source::Source;
-use crate::correlate::HashMap;
-use crate::correlate::rows::{File, FileRollup, Handle, Span};
+use crate::HashMap;
+use crate::export::report::header::{Header, Quality};
+use crate::export::report::heavy::Heavy;
+use crate::export::report::layers::{Bytes, is_data};
+use crate::export::report::source::Source;
+use crate::rows::{File, FileRollup, Handle, Span};
 use crate::words::{KINDS, Kind, Layer, flag};
 
 /// Files in the report.
@@ -338,10 +338,10 @@ fn merge(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::correlate::rows::Row;
     use crate::event::FileKey;
+    use crate::export::dataset::tests::span;
     use crate::export::report::header;
-    use crate::export::tests::span;
+    use crate::rows::Row;
 
     /// The files of a report that has room for so many.
     fn report(rows: &mut Vec<Row>, room: usize) -> (usize, Option<i64>, Vec<FileRow>, LibraryFiles) {

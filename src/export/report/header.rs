@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::source::Source;
-use crate::correlate::rows::{Coverage, Loss};
-use crate::export::text;
+use crate::export::report::source::Source;
 use crate::node::counters::MAJOR;
 use crate::node::figures::Figure;
+use crate::rows::{Coverage, Loss};
+use crate::text;
 use crate::words::{LAYERS, Layer};
 
 /// What was traced, where and when.
@@ -136,7 +136,7 @@ impl Quality {
     pub fn new(losses: &[LossRow]) -> Self {
         let mut lost = [false; LAYERS.len()];
         // What is only missing one by one is in the sums.
-        for row in losses.iter().filter(|row| row.count > 0 && row.place != crate::export::DETAIL) {
+        for row in losses.iter().filter(|row| row.count > 0 && row.place != crate::rows::DETAIL) {
             match row.layer.and_then(Layer::parse) {
                 Some(layer) => lost[layer as usize] = true,
                 None => lost = [true; LAYERS.len()],
@@ -213,8 +213,8 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         processes: 0,
         ranks: 0,
         files: 0,
-        aggregate: meta.contains_key(crate::export::AGGREGATE),
-        detail: text_of(crate::export::DETAIL),
+        aggregate: meta.contains_key(crate::rows::AGGREGATE),
+        detail: text_of(crate::rows::DETAIL),
         excluded_calls,
         major_faults,
         requests_in_flight,

@@ -1,6 +1,6 @@
 //! What weighs most of more things than there is room for. Pure.
 
-use crate::correlate::HashMap;
+use crate::HashMap;
 use roaring::RoaringBitmap;
 
 /// Values of things by id, of which those stay that weigh most: when there is no room left, the middle one of all weights is

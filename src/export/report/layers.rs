@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::header::Quality;
-use crate::correlate::HashMap;
-use crate::correlate::hist::{Histogram, REPORT_BITS, bucket_bounds};
-use crate::correlate::rows::{Block, FileRollup, Hist, Span};
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::hist::{Histogram, REPORT_BITS, bucket_bounds};
+use crate::rows::{Block, FileRollup, Hist, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// A sum of bytes that says for how many calls it is not known.

@@ -7,10 +7,10 @@ use nix::errno::Errno;
 use roaring::RoaringBitmap;
 use serde::Serialize;
 
-use super::header::Quality;
-use super::source::{Source, Thing};
-use crate::correlate::HashMap;
-use crate::correlate::rows::Span;
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::export::report::source::{Source, Thing};
+use crate::rows::Span;
 use crate::words::Layer;
 
 /// Rows in the report.

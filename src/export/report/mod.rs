@@ -50,9 +50,8 @@ pub use tracing::Tracing;
 pub use union::{Union, datasets};
 pub use waiting::WaitRow;
 
-use crate::correlate::HashMap;
-use crate::export::text;
 use crate::words::flag;
+use crate::{HashMap, text};
 use header::Quality;
 
 /// Everything `iotrace-bpf report` says; `--json` is exactly this.

@@ -1,8 +1,8 @@
 //! Which call of the program's own a span is part of, and which phase: phases are around the program's calls, and not
 //! calls that the program makes of a layer.
 
-use crate::correlate::HashMap;
-use crate::correlate::rows::{SEQ_BITS, Span};
+use crate::HashMap;
+use crate::rows::{SEQ_BITS, Span};
 use crate::words::{Kind, Layer, flag};
 
 /// A function that is known for what runs inside it.
@@ -102,12 +102,12 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::correlate::rows::span_id;
+    use crate::rows::span_id;
 
     /// A span of thread 1: number, parent, layer, kind.
     fn span(seq: u32, parent: Option<u32>, layer: Layer, kind: Kind) -> Span {
         let parent_id = parent.map(|p| span_id(1, p));
-        Span { parent_id, layer, kind, ..crate::export::tests::span(1, seq, i64::from(seq)) }
+        Span { parent_id, layer, kind, ..crate::export::dataset::tests::span(1, seq, i64::from(seq)) }
     }
 
     /// What one call submits may be over during the next one, and be written when a part has been closed in between.

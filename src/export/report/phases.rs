@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::header::Quality;
-use super::layers::{Bytes, is_data};
-use super::own::{Place, is_phase};
-use crate::correlate::HashMap;
-use crate::correlate::rows::Span;
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::export::report::layers::{Bytes, is_data};
+use crate::export::report::own::{Place, is_phase};
+use crate::rows::Span;
 use crate::words::{Kind, LAYERS, Layer, flag};
 
 /// All calls of one phase.

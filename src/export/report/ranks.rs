@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::amplification::asked;
-use super::header::{Header, Quality};
-use super::layers::is_data;
-use super::own::Place;
-use super::source::{Source, Thing};
-use crate::correlate::HashMap;
-use crate::correlate::rows::{FileRollup, Process, Span};
+use crate::HashMap;
+use crate::export::report::amplification::asked;
+use crate::export::report::header::{Header, Quality};
+use crate::export::report::layers::is_data;
+use crate::export::report::own::Place;
+use crate::export::report::source::{Source, Thing};
+use crate::rows::{FileRollup, Process, Span};
 use crate::words::{Kind, LAYERS, Layer};
 
 /// Ranks and processes.

@@ -1,11 +1,25 @@
 //! Which datasets in a directory have to do with each other, so that one report is on all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::union::Facts;
-use crate::correlate::rows::Process;
 use crate::export::Dataset;
+use crate::rows::Process;
+
+/// The facts of a dataset that differ between those of one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts(pub BTreeMap<String, String>);
+
+impl Facts {
+    pub fn number(&self, key: &str) -> Option<i64> {
+        self.0.get(key)?.parse().ok()
+    }
+
+    /// The start of the trace that ids are of.
+    pub fn run(&self) -> Option<i64> {
+        self.number("run_t0_ns").or_else(|| self.number("t0_ns"))
+    }
+}
 
 /// What tells a dataset of another run from those of this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

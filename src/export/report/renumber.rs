@@ -1,7 +1,7 @@
 //! Ids of several datasets in one range: those of each run begin where those of the run before it end.
 
-use super::source::Thing;
-use crate::correlate::rows::{
+use crate::export::report::source::Thing;
+use crate::rows::{
     Block, BlockBytes, BlockLink, CallPath, File, FileRollup, Handle, Hist, Loss, Mount, Object, Process, Rollup,
     SEQ_BITS, Span, Stack, Thread,
 };

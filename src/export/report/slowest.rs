@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::own::Place;
-use super::source::Source;
-use crate::correlate::HashMap;
-use crate::correlate::rows::{Block, BlockLink, SEQ_BITS, Span};
+use crate::HashMap;
+use crate::export::report::own::Place;
+use crate::export::report::source::Source;
+use crate::rows::{Block, BlockLink, SEQ_BITS, Span};
 use crate::words::flag;
 
 /// Calls in the report, and how many of them may be of one function.

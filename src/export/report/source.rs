@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::NodeRow;
-use crate::correlate::rows::{
+use crate::export::Dataset;
+use crate::export::report::NodeRow;
+use crate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row,
     Span, Stack,
 };
-use crate::export::Dataset;
 
 /// Called for each row; an error ends the reading.
 pub type Each<'a, T> = &'a mut dyn FnMut(&T) -> Result<()>;

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::header::Quality;
-use super::source::Source;
-use crate::correlate::HashMap;
-use crate::correlate::rows::Span;
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::export::report::source::Source;
+use crate::rows::Span;
 use crate::words::Layer;
 
 /// Rows in the report.

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::layers::LayerRow;
-use super::source::Source;
-use crate::export::text::{percent, time};
-use crate::export::{self, TRUSTED_SHARE};
+use crate::analysis::share::{self, TRUSTED_SHARE};
+use crate::export::report::layers::LayerRow;
+use crate::export::report::source::Source;
+use crate::text::{percent, time};
 use crate::words::Layer;
 
 /// By how much tracing lengthened the run, as the hooks measured it.
@@ -24,7 +24,7 @@ pub struct Tracing {
 
 /// What hooks cost, if that was recorded.
 pub fn read(source: &mut dyn Source, layers: &[LayerRow]) -> Result<Option<Tracing>> {
-    let mut costs = export::Tracing::default();
+    let mut costs = share::Tracing::default();
     source.metrics(&mut |row| {
         costs.add(row);
         Ok(())

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
-use super::related::{About, related};
-use super::renumber::{Ids, Renumber};
-use super::source::{Each, Origin, Source, Thing};
-use super::{Clock, NodeRow};
-use crate::correlate::HashMap;
-use crate::correlate::rows::{
+use crate::HashMap;
+use crate::analysis::share::TRACING_NS;
+use crate::export::reading::shift::Times;
+use crate::export::report::related::{About, Facts, related};
+use crate::export::report::renumber::{Ids, Renumber};
+use crate::export::report::source::{Each, Origin, Source, Thing};
+use crate::export::report::{Clock, NodeRow};
+use crate::export::{Dataset, Table};
+use crate::rows::{
     Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process,
     SEQ_BITS, Span, Stack,
 };
-use crate::export::shift::Times;
-use crate::export::{Dataset, TRACING_NS, Table};
 
 /// The columns that hold ids, by what they are ids of.
 const IDS: [(Thing, &[&str]); 9] = [
@@ -32,21 +33,6 @@ const IDS: [(Thing, &[&str]); 9] = [
 ];
 /// Threads that made no calls have ids, too.
 const THREAD: &str = "thread_ix";
-
-/// The facts of a dataset that differ between those of one run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts(pub BTreeMap<String, String>);
-
-impl Facts {
-    pub fn number(&self, key: &str) -> Option<i64> {
-        self.0.get(key)?.parse().ok()
-    }
-
-    /// The start of the trace that ids are of.
-    pub fn run(&self) -> Option<i64> {
-        self.number("run_t0_ns").or_else(|| self.number("t0_ns"))
-    }
-}
 
 struct Part {
     dataset: Dataset,

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::header::Quality;
-use crate::correlate::HashMap;
-use crate::correlate::rows::{FileRollup, PARTS, Span};
+use crate::HashMap;
+use crate::export::report::header::Quality;
+use crate::rows::{FileRollup, PARTS, Span};
 use crate::words::Layer;
 
 /// A part of the time of outermost system calls.

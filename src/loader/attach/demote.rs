@@ -4,12 +4,12 @@
 //! one instead, and where the stream stands then tells how many bytes they moved. How many calls these were is estimated from
 //! short windows in which their probes are back.
 
-use super::{Engine, Links, Probes, Set};
-use crate::correlate::rows::Coverage;
 use crate::event::wire::Busy;
+use crate::loader::attach::links::ALL;
+use crate::loader::attach::{Engine, Links, Probes, Set};
+use crate::loader::code::plan::PlannedProbe;
 use crate::loader::kernel::LibTier;
-use crate::loader::links::ALL;
-use crate::loader::plan::PlannedProbe;
+use crate::rows::Coverage;
 use crate::skel::IotraceProgs;
 use libbpf_rs::Link;
 
@@ -55,7 +55,8 @@ impl Probes {
 
     /// Sets these besides.
     fn beside(&self, probes: &[PlannedProbe], progs: &IotraceProgs<'_>) -> Vec<Link> {
-        let set = |pid| super::links::many(progs, &self.path(), probes, self.tier, pid).unwrap_or_default();
+        let set =
+            |pid| crate::loader::attach::links::many(progs, &self.path(), probes, self.tier, pid).unwrap_or_default();
         match &self.set {
             Set::Each(all) => all.values().flat_map(|own| set(own.pid as i32)).collect(),
             Set::All(_) => set(ALL),

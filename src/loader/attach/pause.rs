@@ -3,7 +3,7 @@
 //! What is sent outside of I/O is not recorded and pays for its probes all the same, and inside small collective I/O
 //! they cost more than all else. In short windows the probes are back, and when calls have become rare they stay.
 
-use super::{Engine, Links, Probes, Set};
+use crate::loader::attach::{Engine, Links, Probes, Set};
 use crate::loader::kernel::LibTier;
 use crate::skel::IotraceProgs;
 use libbpf_rs::Link;
@@ -20,7 +20,7 @@ impl Probes {
         let mut set = std::mem::replace(&mut self.set, Set::All(Links::default()));
         match &mut set {
             Set::Each(all) => all.values_mut().for_each(|own| act(self, own.pid as i32, &mut own.links)),
-            Set::All(links) => act(self, super::links::ALL, links),
+            Set::All(links) => act(self, crate::loader::attach::links::ALL, links),
         }
         self.set = set;
     }

@@ -1,10 +1,11 @@
 //! Pauses the probes of MPI communication, and brings them back.
 
-use super::{Session, WINDOW, probes};
-use crate::correlate::rows::Coverage;
 use crate::event::Event;
 use crate::event::wire::Busy;
-use crate::loader::{pause, rings};
+use crate::loader::attach::pauses;
+use crate::loader::kernel::rings;
+use crate::loader::session::{Session, WINDOW, probes};
+use crate::rows::Coverage;
 use crate::skel::types::iot_brief_state;
 use crate::words::Layer;
 use std::time::Instant;
@@ -102,7 +103,7 @@ impl Session<'_> {
             symbol: String::new(),
             tier: None,
             status: "paused",
-            reason: Some(pause::reason(*at_ns, busy, times, total, self.summing)),
+            reason: Some(pauses::reason(*at_ns, busy, times, total, self.summing)),
             offset: None,
             insn: None,
         })

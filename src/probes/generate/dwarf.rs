@@ -11,7 +11,7 @@ use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
 use object::{Object as _, ObjectSection as _};
 
-use super::signature::{Param, Shape, Signature, Type};
+use crate::probes::generate::signature::{Param, Shape, Signature, Type};
 
 /// Where separate debug information is installed, by build-id.
 pub const DEBUG_ROOT: &str = "/usr/lib/debug";
@@ -333,7 +333,7 @@ mod tests {
 
     fn found(library: &str, root: &Path) -> Option<HashMap<String, String>> {
         let bytes = std::fs::read(library).unwrap();
-        let symbols = super::super::exported(&bytes).unwrap();
+        let symbols = crate::probes::generate::exported(&bytes).unwrap();
         let (signatures, _) = signatures(Path::new(library), &bytes, &symbols, root).unwrap()?;
         let text = |(name, signature): (&String, &Signature)| {
             let positions = signature.positions();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::signature::{Param, Shape, Signature, Type};
+use crate::probes::generate::signature::{Param, Shape, Signature, Type};
 use crate::words::Kind;
 
 /// A function of a library.
@@ -330,8 +330,8 @@ pub fn telling(functions: &[Function], guesses: &[Guess], at_most: usize) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::super::signature::tests::{constant, double, int, opaque, signature, to};
     use super::*;
+    use crate::probes::generate::signature::tests::{constant, double, int, opaque, signature, to};
 
     fn function(name: &str, signature: Option<Signature>) -> Function {
         Function { symbol: name.to_owned(), name: name.to_owned(), signature }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use tree_sitter::{Node, Parser};
 
-use super::signature::{Param, Shape, Signature, Type};
+use crate::probes::generate::signature::{Param, Shape, Signature, Type};
 
 /// What compilers say besides C, and what is said about types but is no part of them.
 const QUIET: &[&str] = &[

@@ -17,8 +17,8 @@ use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
 
 use crate::catalog::Catalog;
 use crate::catalog::symbol::{is_of_the_language, plain_name};
-use crate::export::text::escape;
-use crate::loader::elf::Elf;
+use crate::loader::code::elf::Elf;
+use crate::text::escape;
 use crate::words::{Kind, Layer};
 use dwarf::Symbol;
 use guess::{Function, Guess};

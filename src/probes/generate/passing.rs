@@ -1,7 +1,7 @@
 //! Where structures by value are passed: in registers, in memory, or by their address.
 
-use super::dwarf::{At, DEPTH, Types, base};
-use super::signature::Shape;
+use crate::probes::generate::dwarf::{At, DEPTH, Types, base};
+use crate::probes::generate::signature::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {

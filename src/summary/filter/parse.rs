@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Node, Numbers, Texts, Wrong};
+use crate::summary::filter::{Node, Numbers, Texts, Wrong};
 use crate::words::{KINDS, Kind, LAYERS, Layer};
 
 /// Fields, what they mean, and an example of each: for help texts.

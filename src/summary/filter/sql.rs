@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Node, Numbers, Texts};
+use crate::summary::filter::{Node, Numbers, Texts};
 
 /// A text in SQL. Control characters are written by their numbers, so that whoever pastes the SQL into a terminal pastes none.
 pub fn quoted(text: &str) -> String {
@@ -110,8 +110,8 @@ fn like_pattern(pattern: &str) -> (bool, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Filter;
     use super::*;
+    use crate::summary::filter::Filter;
 
     fn sql(text: &str) -> String {
         Filter::parse(text).unwrap().sql()

@@ -1,6 +1,6 @@
 //! The filter language: what matches, and what is said of a text that is none.
 
-use super::*;
+use crate::summary::filter::*;
 use proptest::prelude::*;
 
 const CALL: Facts = Facts {

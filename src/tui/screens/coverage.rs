@@ -5,8 +5,8 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{count, number, pane};
 use crate::summary::view::{CoverageGroup, CoverageRow, LossRow, Snapshot};
+use crate::tui::screens::{count, number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

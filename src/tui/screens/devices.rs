@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, node, number, pane, per_second, percentile, time};
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Snapshot};
+use crate::tui::screens::{bytes, count, errors, node, number, pane, per_second, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

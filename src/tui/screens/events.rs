@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{number, pane, time};
 use crate::summary::view::{EventRow, Snapshot};
+use crate::tui::screens::{number, pane, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

@@ -3,11 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, moved, number, pane, part, percentile, time};
 use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Snapshot};
-use crate::tui::state::{Axis, State, TableId};
+use crate::tui::screens::{bytes, count, errors, moved, number, pane, part, percentile, time};
+use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
+use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::plot::Plot;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, halves, line, put, split, title};

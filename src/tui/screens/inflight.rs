@@ -3,9 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{number, pane};
 use crate::inflight::{InFlight, Operation, What};
 use crate::summary::view::Snapshot;
+use crate::tui::screens::{number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

@@ -3,11 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{files, pane, percentile};
 use crate::summary::view::{Latency, Measure, OpRow, Snapshot};
-use crate::tui::state::{Axis, State, TableId};
+use crate::tui::screens::{files, pane, percentile};
+use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
+use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::Table;
 use crate::tui::widgets::{Pen, chart, halves, line, put, split, title};
 

@@ -14,12 +14,12 @@ mod tree;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::state::{State, TableId};
-use super::text;
-use super::theme::Tone;
-use super::widgets::Pen;
-use super::widgets::table::{Cell, Key, Table};
 use crate::summary::view::{History, Percentiles, Screen, Snapshot, Sums};
+use crate::tui::state::{State, TableId};
+use crate::tui::text;
+use crate::tui::theme::Tone;
+use crate::tui::widgets::Pen;
+use crate::tui::widgets::table::{Cell, Key, Table};
 
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {

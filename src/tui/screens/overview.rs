@@ -3,9 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
-use crate::correlate::rows::PARTS;
+use crate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
+use crate::tui::screens::{bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, number, pane, part, per_second, time};
 use crate::summary::view::{Grouping, ProcessRow, Snapshot, grouped};
+use crate::tui::screens::{bytes, count, errors, number, pane, part, per_second, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;

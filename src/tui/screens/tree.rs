@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{bytes, count, errors, moved, number, pane, percentile, time};
 use crate::summary::view::{Bar, BarOf, EventRow, NodeDetail, NodeId, Snapshot, Sums, Tree, TreeNode, Waterfall};
+use crate::tui::screens::{bytes, count, errors, moved, number, pane, percentile, time};
 use crate::tui::state::{State, TableId, TreeView};
 use crate::tui::text;
 use crate::tui::theme::Tone;

@@ -1,9 +1,9 @@
 //! The rows of the dataset that the selected row sums up.
 
-use super::{Asked, TREE};
 use crate::inflight::What;
 use crate::summary::filter::quoted;
 use crate::summary::view::{BarOf, Grouping, Snapshot, grouped};
+use crate::tui::sql::{Asked, TREE};
 use crate::tui::state::{State, TableId};
 use crate::words::LAYERS;
 

@@ -1,8 +1,8 @@
 //! A question for each table: what it shows, of the calls that are looked at.
 
-use super::{Asked, OWN, TREE};
 use crate::summary::filter::quoted;
 use crate::summary::view::{Grouping, Measure};
+use crate::tui::sql::{Asked, OWN, TREE};
 use crate::tui::state::TableId;
 
 /// `None`: nothing of it is in a dataset.

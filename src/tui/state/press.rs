@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Amounts, Asked, Effect, Popup, Prompt, SCREENS, State, TableId, TreeView, window};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
 use crate::tui::input::Key;
 use crate::tui::sql;
+use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, SCREENS, State, TableId, TreeView, window};
 
 impl State {
     pub fn on_key(&mut self, key: Key, snapshot: &Snapshot) -> Effect {

@@ -1,8 +1,8 @@
 //! Key by key, on a snapshot by hand.
 
-use super::*;
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
 use crate::tui::input::{Key, MouseDid};
+use crate::tui::state::*;
 use crate::tui::{frame, testing};
 use crate::words::Kind;
 use ratatui::buffer::Buffer;

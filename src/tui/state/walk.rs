@@ -1,8 +1,8 @@
 //! Where Enter, Esc and their like lead.
 
-use super::{Effect, Popup, State, TableId};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Grouping, NodeId, ProcessRow, Screen, Snapshot, grouped};
+use crate::tui::state::{Effect, Popup, State, TableId};
 use crate::words::LAYERS;
 
 impl State {

@@ -1,7 +1,7 @@
 //! The part of time that is looked at.
 
-use super::State;
 use crate::summary::view::{Snapshot, Window};
+use crate::tui::state::State;
 
 const SECOND: i64 = 1_000_000_000;
 /// No window is shorter.

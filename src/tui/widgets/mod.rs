@@ -1,5 +1,6 @@
 //! Pieces that screens are made of.
 
+pub mod axis;
 pub mod chart;
 pub mod plot;
 pub mod table;
@@ -7,8 +8,8 @@ pub mod table;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::text;
-use super::theme::{Theme, Tone};
+use crate::tui::text;
+use crate::tui::theme::{Theme, Tone};
 
 /// What every piece needs to know.
 #[derive(Debug, Clone, Copy, Default)]

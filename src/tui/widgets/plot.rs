@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::Pen;
 use crate::tui::theme::Tone;
+use crate::tui::widgets::Pen;
 
 /// What the dots of a cell stand for.
 #[derive(Debug, Clone, Copy, Default)]

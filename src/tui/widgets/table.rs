@@ -3,10 +3,10 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Pen, title};
-use crate::tui::state::Axis;
 use crate::tui::text;
 use crate::tui::theme::{Theme, Tone};
+use crate::tui::widgets::axis::Axis;
+use crate::tui::widgets::{Pen, title};
 
 /// What rows are sorted by.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
@@ -250,12 +250,12 @@ impl<R> Table<'_, R> {
         self.details(state, &order, pen);
         state.head_spots.clear();
         state.axes.clear();
-        state.body = super::below(inner, 1);
+        state.body = crate::tui::widgets::below(inner, 1);
         if inner.height == 0 {
             return;
         }
         if order.is_empty() {
-            super::put(buf, pen, inner, inner.x + 1, inner.y, self.empty, Tone::Dim);
+            crate::tui::widgets::put(buf, pen, inner, inner.x + 1, inner.y, self.empty, Tone::Dim);
             return;
         }
         let widths = self.widths(usize::from(inner.width));

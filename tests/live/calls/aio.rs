@@ -1,8 +1,8 @@
 //! POSIX asynchronous I/O: what was asked, what moved, and the helper threads' system calls below it.
 
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;

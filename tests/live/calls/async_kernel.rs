@@ -1,8 +1,8 @@
 //! `io_uring` and libaio: operations and bytes are those that fio and a program of known operations count themselves.
 
-use crate::common::live::Traced;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Traced};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

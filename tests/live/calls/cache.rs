@@ -1,8 +1,7 @@
 //! What reads did not find in the page cache is what the kernel says was not there, and what was read from the device.
 
-use crate::common::live;
-use crate::common::live::Data;
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::flag;
 use std::fs;
 use std::path::{Path, PathBuf};

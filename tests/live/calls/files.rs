@@ -1,11 +1,10 @@
 //! What is said of files and mounts is what stat(1), lsblk(8) and mountinfo say; paths are those of the process and of the host.
 
 use crate::common::device::{Device, run};
-use crate::common::live::{Data, Running};
-use crate::common::ways::Attached;
-use crate::common::{live, ways};
-use iotrace_bpf::correlate::rows::{File, FilePath, Mount};
+use crate::common::live::{self, Data, Running};
+use crate::common::ways::{self, Attached};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{File, FilePath, Mount};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The paths that calls name are those that strace sees, whatever comes of the calls.
 
-use crate::common::live::Data;
-use crate::common::{live, programs, sql, strace, ways};
+use crate::common::live::{self, Data};
+use crate::common::{programs, sql, strace, ways};
 use iotrace_bpf::catalog::{self, Family, Row};
-use iotrace_bpf::correlate::rows::Span;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer};
 use nix::errno::Errno;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! System calls as the tracer records them are those that programs make: their own counts and strace's say the same.
 
-use crate::common::live::{Data, Total};
-use crate::common::{live, programs, strace};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Total};
+use crate::common::{programs, strace};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::Layer;
 use nix::errno::Errno;
 use serde_json::Value;

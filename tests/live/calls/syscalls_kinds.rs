@@ -1,8 +1,8 @@
 //! System calls of other kinds: that copy from file to file, that signals interrupt, of 32-bit programs, on sockets and pipes.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql, strace};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql, strace};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,8 @@
 //! Functions inside the kernel: where it allows probes on them, each system call has the ones that it goes through; where it
 //! does not, the verdicts say so, and the rest is traced.
 
-use crate::common::live;
-use crate::common::live::Data;
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::Layer;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,9 @@
 //! What the time of calls was spent on is what the scheduler, the devices and the programs themselves say.
 
-use crate::common::device::Device;
-use crate::common::live::Data;
-use crate::common::{device, live};
-use iotrace_bpf::correlate::rows::{FileRollup, Span};
+use crate::common::device::{self, Device};
+use crate::common::live::{self, Data};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{FileRollup, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! What the kernel counts of the traced processes by perf events, against what it counts of them for `getrusage`.
 
 use crate::common::group::Group;
-use crate::common::live::{Running, tracer, until};
-use crate::common::{live, programs, prometheus};
-use iotrace_bpf::correlate::rows::Metric;
+use crate::common::live::{self, Running, tracer, until};
+use crate::common::{programs, prometheus};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::Metric;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

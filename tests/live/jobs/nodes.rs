@@ -1,9 +1,9 @@
 //! Four nodes and one job over all of them that writes a shared file: a tracer around the daemon of Open MPI on each, or one
 //! started for each rank. The datasets side by side have one report and one set of views.
 
-use crate::common::job::{NODES, Own};
-use crate::common::live::Data;
-use crate::common::{job, live, programs, sql};
+use crate::common::job::{self, NODES, Own};
+use crate::common::live::{self, Data};
+use crate::common::{programs, sql};
 use iotrace_bpf::export::report::{self, Report, Union};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! Phases and probes of the user: functions of real programs become spans around the I/O that they do, whether the program is
 //! launched or runs already, dynamic or static, C or C++; and catalogs made for a library count its calls and bytes.
 
-use crate::common::live::{Data, Running, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running, Traced};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! A tracer for each rank of a job on one node: the first one traces, the others become their programs. What launchers see of
 //! them, and what happens to the others when one of them ends or is killed.
 
-use crate::common::live::{Data, Running};
-use crate::common::{job, live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::{job, programs};
 use iotrace_bpf::words::Kind;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;

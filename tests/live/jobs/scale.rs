@@ -1,10 +1,10 @@
 //! Many of everything: processes that end at once, open files, threads. What was recorded and what was lost are all there was.
 
-use crate::common::live::{Data, Running};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use crate::common::ways::Attached;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::{FileRollup, Loss, Span};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{FileRollup, Loss, Span};
 use iotrace_bpf::words::Layer;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};

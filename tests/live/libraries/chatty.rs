@@ -1,10 +1,10 @@
 //! Where MPI communicates all the time its probes are paused: the program hardly notices, how often it communicated
 //! inside I/O is estimated, and a wait is seen again when I/O has become rare.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::FileRollup;
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::FileRollup;
 use iotrace_bpf::words::{Layer, flag};
 use std::collections::BTreeMap;
 use std::path::Path;

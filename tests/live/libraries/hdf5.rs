@@ -1,9 +1,9 @@
 //! HDF5 as programs use it: every function, the bytes and shapes of every object, with MPI and without, old and new.
 
-use crate::common::live::Data;
-use crate::common::{live, programs, sql, ways};
+use crate::common::live::{self, Data};
+use crate::common::{programs, sql, ways};
 use iotrace_bpf::catalog::{self, Family};
-use iotrace_bpf::correlate::rows::{Object, Span};
+use iotrace_bpf::rows::{Object, Span};
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! A parallel program through every layer: HDF5, MPI-IO, C standard I/O, system calls and the disk, rank by rank.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::{Handle, Span};
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,8 +130,7 @@ fn a_dataset_write_reaches_the_file() {
 #[test]
 fn what_was_written_is_linked_to_the_disk() {
     let data = &DEMO.data;
-    let requests: BTreeMap<i64, &iotrace_bpf::correlate::rows::Block> =
-        data.block.iter().map(|b| (b.req_id, b)).collect();
+    let requests: BTreeMap<i64, &iotrace_bpf::rows::Block> = data.block.iter().map(|b| (b.req_id, b)).collect();
     let spans: BTreeMap<i64, &Span> = data.spans.iter().map(|s| (s.span_id, s)).collect();
     let names = ["demo.h5".to_owned(), "shared.dat".to_owned()];
     for name in names.into_iter().chain((0..RANKS).map(|rank| format!("log.{rank}"))) {

@@ -1,9 +1,9 @@
 //! MPI-IO by three libraries and both implementations: every function, its bytes, hints, communicators, collective ids and
 //! the communication below it.
 
-use crate::common::live::Data;
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::{Handle, Span};
+use crate::common::live::{self, Data};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -326,7 +326,7 @@ fn ranks_come_from_the_variables_that_are_named() {
     let options = ["--rank-vars", "NO_SUCH,MY_RANK", "--size-vars", "MY_SIZE", "--job-vars", "MY_JOB"];
     let set = ["env", "MY_RANK=7", "PMI_RANK=1", "MY_SIZE=9", "MY_JOB=x", "cat", "/etc/hostname"];
     let data = live::trace(work.path(), &options, &set).data();
-    let of = |p: &iotrace_bpf::correlate::rows::Process| (p.rank, p.world_size, p.job_id.clone());
+    let of = |p: &iotrace_bpf::rows::Process| (p.rank, p.world_size, p.job_id.clone());
     let cat = data.processes.values().find(|p| p.exe.as_deref().is_some_and(|exe| exe.ends_with("cat"))).unwrap();
     assert_eq!(of(cat), (Some(7), Some(9), Some("x".to_owned())));
 }

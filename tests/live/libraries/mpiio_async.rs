@@ -1,8 +1,8 @@
 //! Non-blocking and split MPI-IO, from submission to completion, whoever finds it complete.
 
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Who opens a file of MPI-IO together, by split communicators too, and which implementation serves it.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::{Handle, Span};
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::words::Layer;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Programs of NetCDF-C in one process: every function that moves data, with the bytes and variables it was about.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, ncdump, programs, sql};
-use iotrace_bpf::correlate::rows::{Object, Span};
+use crate::common::live::{self, Data, Traced};
+use crate::common::{ncdump, programs, sql};
+use iotrace_bpf::rows::{Object, Span};
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ fn what_is_written_is_written_inside_these_calls() {
     for handle in netcdf {
         let hdf5: Vec<_> = of(Layer::Hdf5).filter(|h| h.parent_handle_id == Some(handle.handle_id)).collect();
         assert_eq!(hdf5.iter().filter(|h| h.object_id.is_none()).count(), 1, "below {handle:?}");
-        let below = |h: &&iotrace_bpf::correlate::rows::Handle| h.parent_handle_id == Some(hdf5[0].handle_id);
+        let below = |h: &&iotrace_bpf::rows::Handle| h.parent_handle_id == Some(hdf5[0].handle_id);
         assert!(of(Layer::Syscall).any(|h| below(&h)), "below {:?}", hdf5[0]);
         assert!(handle.end_ns.is_some() && handle.mode.is_some());
     }

@@ -1,8 +1,8 @@
 //! Parallel programs of NetCDF-4 and `PnetCDF`, rank by rank: calls, bytes, collective calls, requests, layers below.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, ncdump, programs, sql};
-use iotrace_bpf::correlate::rows::{Handle, Span};
+use crate::common::live::{self, Data, Traced};
+use crate::common::{ncdump, programs, sql};
+use iotrace_bpf::rows::{Handle, Span};
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! `PnetCDF` calls on lists of thousands of boxes: their bytes are those that the program computes and that stand in
 //! the file.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, ncdump, programs};
-use iotrace_bpf::correlate::rows::{FileRollup, Span};
+use crate::common::live::{self, Data, Traced};
+use crate::common::{ncdump, programs};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{FileRollup, Span};
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;

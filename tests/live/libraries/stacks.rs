@@ -1,9 +1,9 @@
 //! Programs with several stacks: coroutines, signal stacks, greenlets, which copy slices of one stack away and back. No
 //! traced call ends them, whatever the order in which calls return, and what is not recorded is counted.
 
-use crate::common::live::Data;
-use crate::common::{live, programs, ways};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::{programs, ways};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Layer, flag};
 use std::path::Path;
 use std::process::{Command, Stdio};

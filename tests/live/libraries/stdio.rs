@@ -1,8 +1,8 @@
 //! C standard I/O as the tracer records it is what a program called, down to the system calls that its buffers caused.
 
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;

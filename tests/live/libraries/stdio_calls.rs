@@ -1,9 +1,9 @@
 //! Every function of C standard I/O is recorded as often as it is called, with its bytes at their place in the file.
 
-use crate::common::live::Data;
-use crate::common::{live, programs};
+use crate::common::live::{self, Data};
+use crate::common::programs;
 use iotrace_bpf::catalog::{self, Family};
-use iotrace_bpf::correlate::rows::{Coverage, Span};
+use iotrace_bpf::rows::{Coverage, Span};
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;

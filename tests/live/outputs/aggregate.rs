@@ -1,8 +1,8 @@
 //! `--aggregate`: what is summed up in the kernel equals what programs count themselves, what single calls add up to, what fio
 //! says and what the kernel counts of a device.
 
-use crate::common::live::Traced;
-use crate::common::{live, programs, sql};
+use crate::common::live::{self, Traced};
+use crate::common::{programs, sql};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,10 +1,10 @@
 //! Functions whose calls are shorter than their probe lose it while the trace runs. What they moved stays exact, how often they
 //! were called is estimated, and says so.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::FileRollup;
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::FileRollup;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! `--detail`: in aggregate mode, slow calls with all inside them, and those of chosen ranks and files, are recorded one by one;
 //! sums stay what they are, and where there is no room the rows say so.
 
-use crate::common::live::{Data, Traced};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Traced};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::flag;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! What is stuck is shown while it is: its call, its file, where it is in the kernel and in the program.
 
-use crate::common::device::{Device, run};
-use crate::common::live::{Data, Running};
-use crate::common::{device, live, programs, sql};
-use iotrace_bpf::correlate::rows::Metric;
+use crate::common::device::{self, Device, run};
+use crate::common::live::{self, Data, Running};
+use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::Metric;
 use iotrace_bpf::words::{Layer, flag};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
@@ -228,7 +228,7 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     let write = data.calls("write").find(|s| s.flags & flag::UNFINISHED != 0).unwrap();
     assert_eq!(data.path(write), Some(Path::new(&stuck.0)));
     assert!(request.queue_ns >= write.start_ns && request.pid == write.pid, "{request:?} {write:?}");
-    let of = |o: &&iotrace_bpf::correlate::rows::BlockBytes| o.req_id == request.req_id;
+    let of = |o: &&iotrace_bpf::rows::BlockBytes| o.req_id == request.req_id;
     let owners: Vec<_> = data.owners.iter().filter(of).map(|o| (o.span_id, o.bytes, o.known_by)).collect();
     assert_eq!(owners, [(Some(write.span_id), 65536, "submitted")]);
     let links: Vec<_> = data.links.iter().filter(|l| l.req_id == request.req_id).map(|l| (l.span_id, l.how)).collect();

@@ -1,12 +1,12 @@
 //! What a real Prometheus scrapes while a program runs is what the program did, what the kernel counted, and what the
 //! dataset of the same run says.
 
-use crate::common::device::Device;
-use crate::common::live::{Data, Running, tracer, until};
+use crate::common::device::{self, Device};
+use crate::common::live::{self, Data, Running, tracer, until};
+use crate::common::programs;
 use crate::common::prometheus::{Prometheus, Samples, get};
-use crate::common::{device, live, programs};
-use iotrace_bpf::correlate::rows::{Metric, Span};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{Metric, Span};
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;

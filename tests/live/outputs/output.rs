@@ -1,7 +1,7 @@
 //! What is printed, and where: the standard output of a command is the command's, to the last byte.
 
-use crate::common::live::Running;
-use crate::common::{live, programs};
+use crate::common::live::{self, Running};
+use crate::common::programs;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,10 +1,10 @@
 //! Tables that describe things have one row for each id when a trace has ended, or was killed and repaired: a plain
 //! join counts right, by the sizes of the files that were written.
 
-use crate::common::live::Running;
-use crate::common::{live, sql};
-use iotrace_bpf::correlate::rows::{File, Process};
+use crate::common::live::{self, Running};
+use crate::common::sql;
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{File, Process};
 use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Running as a service: one dataset after the other without a gap, as the unit in dist/ says, and with no more capabilities
 //! than it gives.
 
-use crate::common::live::{Data, Running, datasets};
-use crate::common::{live, programs, sql};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running, datasets};
+use crate::common::{programs, sql};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer, flag};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Processes that are no targets: they get no breakpoint, whoever is traced beside them; and targets do, from their
 //! first call on.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs, ways};
+use crate::common::live::{self, Data, Running};
+use crate::common::{programs, ways};
 use iotrace_bpf::words::Layer;
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,8 +1,7 @@
 //! The clock of the machine is set while it is traced. Only in a virtual machine.
 
-use crate::common::live;
-use crate::common::live::{Data, Running};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running};
+use iotrace_bpf::rows::Span;
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime, clock_settime};
 use std::fs;

@@ -2,9 +2,9 @@
 //! name. The command goes on in any case.
 
 use crate::common::device::{Device, run};
-use crate::common::live::{Data, Running};
+use crate::common::live::{self, Data, Running};
+use crate::common::sql;
 use crate::common::tmpfs::Mounted;
-use crate::common::{live, sql};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

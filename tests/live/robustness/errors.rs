@@ -1,8 +1,8 @@
 //! What goes wrong is said, names its cause, and never costs the command its run.
 
-use crate::common::live::{Data, Traced};
+use crate::common::live::{self, Data, Traced};
+use crate::common::sql;
 use crate::common::tmpfs::Mounted;
-use crate::common::{live, sql};
 use iotrace_bpf::words::Layer;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -2,8 +2,8 @@
 //! trace of another process. The table is in docs/reliability.md.
 
 use crate::common::group::Group;
-use crate::common::live::Running;
-use crate::common::{live, programs, ways};
+use crate::common::live::{self, Running};
+use crate::common::{programs, ways};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Files that any user can map as code and that are made to cost who reads them.
 
-use crate::common::hostile::{FILES, LOADED};
-use crate::common::live::Data;
-use crate::common::{hostile, live, peak};
+use crate::common::hostile::{self, FILES, LOADED};
+use crate::common::live::{self, Data};
+use crate::common::peak;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 

@@ -1,9 +1,9 @@
 //! Programs that are killed (`kill -9`) in the middle of their work: the dataset is complete, what was in flight is unfinished.
 
-use crate::common::live::{Data, Running};
-use crate::common::{job, live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running};
+use crate::common::{job, programs};
 use iotrace_bpf::export::report;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Layer, flag};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;

@@ -1,7 +1,6 @@
 //! Limits of resources that the caller has set: they are the command's, and a trace that they do not allow says which.
 
-use crate::common::live;
-use crate::common::live::Data;
+use crate::common::live::{self, Data};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -2,8 +2,8 @@
 //! and what comes after that is recorded again.
 
 use crate::common::device::Device;
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use iotrace_bpf::words::Layer;
 use nix::sys::signal::Signal;
 use std::fs;

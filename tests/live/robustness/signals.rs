@@ -1,8 +1,8 @@
 //! Signals that end a trace, at every phase of it and one after the other: the tracer ends by itself, nobody stays stopped, the
 //! dataset is complete, and the exit status says what happened.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs, sql};
+use crate::common::live::{self, Data, Running};
+use crate::common::{programs, sql};
 use iotrace_bpf::export::report;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;

@@ -1,8 +1,8 @@
 //! Programs that are stopped and continued (SIGSTOP, SIGCONT): the trace goes on, times are what they were, and a trace that
 //! begins or ends meanwhile neither waits for them nor lets them go.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use iotrace_bpf::words::flag;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;

@@ -1,7 +1,7 @@
 //! A file system that does not answer costs its own file, and not those who are traced.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

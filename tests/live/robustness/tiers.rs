@@ -1,7 +1,7 @@
 //! Whatever a kernel allows: the functions that the coverage calls attached are recorded as often as a program calls them.
 
 use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! Block requests as the tracer records them are those that the kernel counts, and they name the calls they came from.
 
 use crate::common::device::{Device, run};
-use crate::common::live::Data;
-use crate::common::{live, sql};
-use iotrace_bpf::correlate::rows::Block;
+use crate::common::live::{self, Data};
+use crate::common::sql;
+use iotrace_bpf::rows::Block;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,9 +1,8 @@
 //! Calls say how long they slept for write-back of their file and for the journal: no longer than the requests took.
 
 use crate::common::device::Device;
-use crate::common::live;
-use crate::common::live::Data;
-use iotrace_bpf::correlate::rows::{Block, Span};
+use crate::common::live::{self, Data};
+use iotrace_bpf::rows::{Block, Span};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -67,7 +66,7 @@ fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
     let data = traced.data().lossless();
     let on_device = |b: &&Block| b.dev == device.number && b.op == "write";
     let written = |file: Option<i32>| -> Vec<&Block> {
-        let of = |o: &&iotrace_bpf::correlate::rows::BlockBytes| file.is_none_or(|f| o.file_id == Some(f));
+        let of = |o: &&iotrace_bpf::rows::BlockBytes| file.is_none_or(|f| o.file_id == Some(f));
         let ids: BTreeSet<i64> =
             data.owners.iter().filter(|o| o.file_id.is_some()).filter(of).map(|o| o.req_id).collect();
         data.block.iter().filter(on_device).filter(|b| ids.contains(&b.req_id)).collect()

@@ -1,10 +1,9 @@
 //! Stacked devices and devices without a queue: the requests of each are those that the kernel counts, and say what handed
 //! them down.
 
-use crate::common::device::{Device, Kind};
-use crate::common::live::Data;
-use crate::common::{device, live};
-use iotrace_bpf::correlate::rows::Block;
+use crate::common::device::{self, Device, Kind};
+use crate::common::live::{self, Data};
+use iotrace_bpf::rows::Block;
 
 /// Writes and reads through the page cache and past it, and what is left of it before and after.
 fn traced(device: &Device, work: &std::path::Path) -> Data {

@@ -2,10 +2,10 @@
 //! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, the verdicts say so.
 
 use crate::common::device::{Device, run};
-use crate::common::live::{Data, Running};
-use crate::common::{client, live, sql};
-use iotrace_bpf::correlate::rows::{Block, Rpc, Span};
+use crate::common::live::{self, Data, Running};
+use crate::common::{client, sql};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{Block, Rpc, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::net::TcpStream;

@@ -1,9 +1,9 @@
 //! On overlayfs calls are on files above, and the pages that they dirty are those of files below: both are one file.
 
 use crate::common::device::{Device, run};
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Block;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::Block;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

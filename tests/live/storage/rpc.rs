@@ -1,11 +1,11 @@
 //! A client of a FUSE file system and the daemon that serves it: each request is linked to the call that waited for it and to
 //! the calls that served it, as strace sees the same daemon at the same time.
 
-use crate::common::live::{Data, Running};
-use crate::common::{client, live, sql};
+use crate::common::live::{self, Data, Running};
+use crate::common::{client, sql};
 use iotrace_bpf::catalog::fuse;
-use iotrace_bpf::correlate::rows::{Rpc, Span};
 use iotrace_bpf::export::Dataset;
+use iotrace_bpf::rows::{Rpc, Span};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

@@ -1,9 +1,9 @@
 //! What processes dirty, by calls and through mappings, is written back after they have ended: it is still theirs.
 
 use crate::common::device::Device;
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::{Block, Span};
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::{Block, Span};
 use iotrace_bpf::words::{Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

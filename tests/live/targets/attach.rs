@@ -1,8 +1,8 @@
 //! Attaching to processes that run already: from then on nothing is missed, and what they had open is known.
 
-use crate::common::live::{Data, Running, Truth};
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running, Truth};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Layer, flag};
 use std::collections::BTreeSet;
 use std::fs;

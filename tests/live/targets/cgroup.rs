@@ -1,8 +1,8 @@
 //! What others dirty is written back: nobody knows the call, the kernel knows the control group.
 
 use crate::common::device::Device;
-use crate::common::group::Group;
-use crate::common::{group, live};
+use crate::common::group::{self, Group};
+use crate::common::live;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! After a trace nothing of it is left: no program, link or map in the kernel, by its own list, and no probe in the process
 //! that was traced, byte by byte.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! A launched command: nothing of it is missed, nothing of it is changed, and it survives the tracer.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs, sql};
+use crate::common::live::{self, Data, Running};
+use crate::common::{programs, sql};
 use iotrace_bpf::words::Layer;
 use nix::sys::signal::Signal;
 use std::fs;

@@ -1,8 +1,8 @@
 //! A tracer in a PID namespace of its own, as in a container: numbers of processes are those that programs there see, and
 //! what is outside is not seen.
 
-use crate::common::live::{Data, Running};
-use crate::common::{live, programs};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Every process of the node, or of a control group, whoever started it and when: its calls, and who it is.
 
-use crate::common::group::Group;
-use crate::common::live::{Data, Running};
-use crate::common::{group, live, programs};
-use iotrace_bpf::correlate::rows::{Coverage, Process, Span};
+use crate::common::group::{self, Group};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
+use iotrace_bpf::rows::{Coverage, Process, Span};
 use iotrace_bpf::words::{Layer, flag};
 use std::collections::BTreeSet;
 use std::fs;

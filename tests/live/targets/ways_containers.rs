@@ -1,10 +1,10 @@
 //! Processes with a root directory, mounts and process numbers of their own: what they do is seen from outside, and files
 //! have the paths that the processes know.
 
-use crate::common::live::{Data, Running};
-use crate::common::ways::Attached;
-use crate::common::{live, programs, ways};
-use iotrace_bpf::correlate::rows::{Process, Span};
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
+use crate::common::ways::{self, Attached};
+use iotrace_bpf::rows::{Process, Span};
 use iotrace_bpf::words::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeSet;

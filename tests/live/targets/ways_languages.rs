@@ -1,8 +1,8 @@
 //! Programs that are not in C: what their run-time libraries ask of the C library, of HDF5 and MPI and of the kernel.
 
-use crate::common::live::Data;
-use crate::common::ways::Counts;
-use crate::common::{live, programs, ways};
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use crate::common::ways::{self, Counts};
 use iotrace_bpf::words::{Kind, Layer};
 use std::collections::BTreeMap;
 use std::fs;

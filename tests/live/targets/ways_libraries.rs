@@ -1,9 +1,9 @@
 //! Every way a library gets into a process: loaded late, twice, replaced, deleted, rewritten, or linked into the program.
 
-use crate::common::live::{Data, Running};
-use crate::common::ways::{Attached, Counts};
-use crate::common::{live, programs, ways};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data, Running};
+use crate::common::programs;
+use crate::common::ways::{self, Attached, Counts};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::Layer;
 use nix::sys::signal::Signal;
 use serde_json::Value;

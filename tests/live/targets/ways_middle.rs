@@ -1,9 +1,9 @@
 //! Calls that never return, return twice, or return on another stack: a program crashes, ends, forks, jumps or throws in
 //! the middle of a library call. What was open is recorded as unfinished, and the program is none the worse.
 
-use crate::common::live::Data;
-use crate::common::{live, programs};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Layer, flag};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

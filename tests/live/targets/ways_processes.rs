@@ -1,9 +1,9 @@
 //! Threads, children and what stands around processes: other launchers, filters of system calls.
 
-use crate::common::live::Data;
-use crate::common::ways::Counts;
-use crate::common::{live, programs, ways};
-use iotrace_bpf::correlate::rows::Span;
+use crate::common::live::{self, Data};
+use crate::common::programs;
+use crate::common::ways::{self, Counts};
+use iotrace_bpf::rows::Span;
 use iotrace_bpf::words::{Kind, Layer};
 use std::collections::BTreeSet;
 use std::fs;

@@ -42,6 +42,15 @@ const GROUPS: [(Group, Measure); 4] = [
     (Group::Parts, parts::run),
 ];
 
+/// What bpftrace and perf read of tracepoints.
+fn tracefs() -> Result<()> {
+    const AT: &str = "/sys/kernel/tracing";
+    if Path::new(AT).join("events").exists() {
+        return Ok(());
+    }
+    shell::run(Command::new("mount").args(["-t", "tracefs", "tracefs", AT]))
+}
+
 /// Measures one group, or all of them, and prints their tables.
 pub fn run(tree: &Tree, group: Option<Group>, rounds: u16, dir: &Path) -> Result<()> {
     if !shell::is_root() {
@@ -49,6 +58,7 @@ pub fn run(tree: &Tree, group: Option<Group>, rounds: u16, dir: &Path) -> Result
     }
     setup::packages(setup::PACKAGES)?;
     setup::packages(setup::PEERS)?;
+    tracefs()?;
     shell::run(Command::new("cargo").args(["build", "--release", "--bin", "iotrace-bpf", "--example", "throughput"]))?;
     let work = dir.join(format!("iotrace-bench-{}", std::process::id()));
     fs::create_dir(&work).with_context(|| format!("cannot make {}", work.display()))?;

@@ -1,8 +1,9 @@
 //! What the program asked for and what became of it, as text.
 
-use super::{known, mark};
+use crate::export::report::render::{known, mark};
 use crate::export::report::{Bytes, Called, Chain, ClassBytes};
-use crate::export::text::{Column, Set::Name, Set::Right, bytes, escape, ratio, table};
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, bytes, escape, ratio, table};
 use crate::words::{LAYERS, Layer};
 
 /// One direction: a line for each layer that the program called, the sums, and the requests by class.

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{mark, plural};
+use crate::export::report::render::{mark, plural};
 use crate::export::report::{BlockNode, CallTree, Node};
-use crate::export::text::{Column, Set, Set::Name, Set::Right, bytes, cut_start, escape, table, time};
+use crate::text::Set::{self, Name, Right};
+use crate::text::{Column, bytes, cut_start, escape, table, time};
 
 /// Entries of one call tree.
 const TREE_LINES: usize = 16;

@@ -1,8 +1,9 @@
 //! How long each layer takes the program, as text: functions that several threads call.
 
-use super::mark;
 use crate::export::report::Composed;
-use crate::export::text::{Column, Set::Name, Set::Right, bytes, escape, table, time};
+use crate::export::report::render::mark;
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, bytes, escape, table, time};
 
 /// Functions shown.
 const FUNCTIONS: usize = 6;

@@ -1,8 +1,9 @@
 //! The files of a report as text: what each layer did with each, and how it was opened.
 
-use super::{count, known, mark};
+use crate::export::report::render::{count, known, mark};
 use crate::export::report::{FileLayer, HandleNode, Report};
-use crate::export::text::{Column, Set::Name, Set::Right, cut_start, escape, table, time};
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, cut_start, escape, table, time};
 use crate::words::KINDS;
 
 /// Files shown; JSON has more.

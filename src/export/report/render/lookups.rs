@@ -1,8 +1,9 @@
 //! Failed look-ups as text: a line for each error in each directory.
 
-use super::mark;
 use crate::export::report::FailedLookups;
-use crate::export::text::{Column, Set::Name, Set::Right, cut_start, escape, table, time};
+use crate::export::report::render::mark;
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, cut_start, escape, table, time};
 
 /// Lines shown.
 const LINES: usize = 8;

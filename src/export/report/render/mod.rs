@@ -12,8 +12,9 @@ mod waiting;
 
 use std::collections::BTreeMap;
 
-use super::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report, Tracing};
-use crate::export::text::{Column, Set::Name, Set::Right, bytes, cut_end, escape, percent, ratio, table, time};
+use crate::export::report::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report, Tracing};
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, bytes, cut_end, escape, percent, ratio, table, time};
 use crate::words::{LAYERS, Layer};
 
 /// Columns of the text of a finished run.

@@ -1,7 +1,8 @@
 //! The nodes of a report as text: when each was traced, and how far its clock is off.
 
 use crate::export::report::NodeRow;
-use crate::export::text::{Column, Set::Name, Set::Right, escape, table, time, wall};
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, escape, table, time, wall};
 
 /// Nodes shown; JSON has all.
 const NODES: usize = 32;

@@ -1,8 +1,9 @@
 //! What happened inside the phases, as text: a line for each layer inside each of them.
 
-use super::{count, known, mark};
 use crate::export::report::PhaseRow;
-use crate::export::text::{Column, Set::Name, Set::Right, escape, table, time};
+use crate::export::report::render::{count, known, mark};
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, escape, table, time};
 
 /// Phases shown.
 const PHASES: usize = 12;

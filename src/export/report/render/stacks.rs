@@ -1,8 +1,8 @@
 //! Where slow calls were made, as text: each stack from the system call up to `main`.
 
-use super::mark;
 use crate::export::report::StackRow;
-use crate::export::text::{cut_end, time};
+use crate::export::report::render::mark;
+use crate::text::{cut_end, time};
 
 /// Stacks shown, and frames of each.
 const STACKS: usize = 5;

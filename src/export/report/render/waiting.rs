@@ -1,9 +1,10 @@
 //! What system calls spent their time on, as text.
 
-use super::{mark, plural};
-use crate::correlate::rows::PARTS;
 use crate::export::report::WaitRow;
-use crate::export::text::{Column, Set::Name, Set::Right, escape, percent, table, time};
+use crate::export::report::render::{mark, plural};
+use crate::rows::PARTS;
+use crate::text::Set::{Name, Right};
+use crate::text::{Column, escape, percent, table, time};
 
 /// Parts of less than this share are left out: 0.1 %.
 const LEAST: f64 = 0.001;

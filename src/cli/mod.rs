@@ -1,0 +1,543 @@
+//! The command line, and nothing behind it.
+
+pub mod detail;
+pub mod trigger;
+
+use crate::batch::Batch;
+use crate::catalog::{self, LIBRARY_LAYERS, Phase};
+use crate::cli::detail::Detail;
+use crate::cli::trigger::Trigger;
+use crate::loader::stacks::slow::Limit;
+use crate::summary::filter::Filter;
+use crate::words::Layer;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// See what a program's I/O really does, through every layer at once.
+#[derive(Debug, Parser)]
+#[command(
+    name = "iotrace-bpf",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+        sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
+        mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
+        sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
+        sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
+        sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
+        iotrace-bpf --report io.txt -- gzip -c f > f.gz          stdout is the command's; the report goes to a file, or stderr\n  \
+        iotrace-bpf report run.iotrace                           the summary of a recorded dataset\n  \
+         iotrace-bpf replay run.iotrace                           the dashboard over a recorded dataset\n\n\
+         SIGUSR1 makes a tracer print what is in flight on stderr: calls that have not returned, with their stacks.\n\
+         SIGUSR2 makes one with --flight write what it keeps in memory.\n\n\
+        Exit status: that of the command (128+N for signal N); 2 for wrong usage, 125 when the tracer fails,\n\
+        126 or 127 when the command cannot be executed or found."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Action>,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+/// What to trace and where to.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Attach to running processes (and what they fork from now on)
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
+    pub pid: Vec<u32>,
+    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or what
+    /// /proc/PID/cgroup says. With a COMMAND: for as long as that runs, wherever it does
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
+    pub cgroup: Option<PathBuf>,
+    /// Trace every process of the node. With a COMMAND: for as long as that runs
+    #[arg(long, conflicts_with = "pid")]
+    pub system: bool,
+    /// Take options from this file, too: its keys are the long options (ring-size = "64M"). Those given here win
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    /// Record the dataset DIR: created, refused when it exists and is not empty. Started by mpirun or srun for several ranks:
+    /// DIR/NODE, of all ranks on the node
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub rotate: RotateArgs,
+    #[command(flatten)]
+    pub flight: FlightArgs,
+    /// Replace the dataset in DIR
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
+    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
+    /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
+    /// of --probes files are added. hdf5=all: also the selection calls of dataspaces;
+    /// mpi=all: also communication that is part of other communication
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice)]
+    pub layers: Vec<LayerChoice>,
+    /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
+    /// without --output; no: record every call
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
+    pub aggregate: Option<bool>,
+    /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with all
+    /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
+    pub detail: Vec<Detail>,
+    /// Take the stacks of slow calls, of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of
+    /// calls during which the thread waited: `spans.stack_id`, view `v_slow_stacks`
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = stacks)]
+    pub stacks: Vec<Limit>,
+    /// Take probes away that take more than this share of a thread's time: of stdio functions whose calls are shorter
+    /// than their probe (fgetc, fwrite into a buffer; their bytes stay exact), and of MPI communication while it
+    /// never stops. The number of such calls is estimated. 10%, 0.1; none: keep every call
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = budget)]
+    pub max_overhead: Budget,
+    /// Record calls on sockets and pipes, too
+    #[arg(long)]
+    pub sockets: bool,
+    #[command(flatten)]
+    pub added: AddedArgs,
+    /// End the trace by itself after this time: 500ms, 30s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Memory of the kernel's ring buffers, all together: 16M, 1G
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub ring_size: u64,
+    /// Serve figures for Prometheus at http://ADDR:PORT/metrics while the trace goes on; see docs/metrics.md
+    #[arg(long, value_name = "ADDR:PORT", value_parser = crate::metrics::endpoint::address)]
+    pub metrics: Option<SocketAddr>,
+    /// Environment variables with a process's rank, looked at before the usual
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub rank_vars: Vec<String>,
+    /// The same for the number of ranks
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub size_vars: Vec<String>,
+    /// The same for the job's id
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub job_vars: Vec<String>,
+    #[command(flatten)]
+    pub tell: TellArgs,
+    #[command(flatten)]
+    pub show: ShowArgs,
+    /// The command to start and trace with all its children
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["pid", "cgroup", "system"])]
+    pub run: Vec<OsString>,
+}
+
+impl RecordArgs {
+    /// The option that has whoever is there traced, and nobody in particular.
+    pub const fn wide(&self) -> Option<&'static str> {
+        match (self.system, &self.cgroup) {
+            (true, _) => Some("--system"),
+            (false, Some(_)) => Some("--cgroup"),
+            (false, None) => None,
+        }
+    }
+
+    /// Are calls summed up in the kernel?
+    pub fn aggregates(&self) -> bool {
+        self.aggregate.unwrap_or(!self.detail.is_empty() || (self.system && self.output.is_none()))
+    }
+}
+
+/// When one dataset ends and the next begins.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct RotateArgs {
+    /// Begin a new dataset after this time: --output holds one directory for each, named by when it began (UTC)
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "output", conflicts_with = "force")]
+    pub rotate_time: Option<Duration>,
+    /// The same when a dataset has this size: 500M, 1G
+    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    pub rotate_size: Option<u64>,
+    /// Remove the oldest datasets in --output when all together are larger
+    #[arg(long, value_name = "SIZE", value_parser = disk_size, requires = "output", conflicts_with = "force")]
+    pub keep_size: Option<u64>,
+}
+
+impl RotateArgs {
+    /// Do datasets follow each other?
+    pub const fn is_wanted(&self) -> bool {
+        self.rotate_time.is_some() || self.rotate_size.is_some() || self.keep_size.is_some()
+    }
+}
+
+/// What is kept in memory, and when it is written.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FlightArgs {
+    /// Write nothing but keep the last TIME of the trace in memory: a dataset of it is written into a new directory in
+    /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger says so
+    #[arg(long, value_name = "TIME", value_parser = period, requires = "output",
+          conflicts_with_all = ["rotate_time", "rotate_size", "force", "aggregate"])]
+    pub flight: Option<Duration>,
+    /// Memory of --flight: the oldest is forgotten earlier when there is no more
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size, requires = "flight")]
+    pub flight_memory: u64,
+    /// What --flight writes a dataset for, besides: slow=TIME or slow=LAYER:TIME (a call took that long), error or
+    /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
+    /// process)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
+    pub trigger: Vec<Trigger>,
+}
+
+/// What is printed of a trace, and where.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TellArgs {
+    /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to
+    /// stdout. Ranks of a job: FILE.NODE
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print nothing but errors: no report (unless --report names a file), no messages, no dashboard
+    #[arg(short, long, conflicts_with = "batch")]
+    pub quiet: bool,
+}
+
+/// What is shown while it happens, or of a dataset, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ShowArgs {
+    /// No dashboard, even on a terminal
+    #[arg(long)]
+    pub no_tui: bool,
+    /// Show only calls that fulfil a condition, on the dashboard and with --batch: 'layer=hdf5 and dur>10ms'. Fields: layer,
+    /// op, kind, file, pid, tid, rank, dur, self, bytes, offset, errno; see docs/dashboard.md
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter)]
+    pub filter: Option<Filter>,
+    /// Write figures as lines again and again, and no dashboard
+    #[arg(long)]
+    pub batch: bool,
+    /// Seconds between two ticks of --batch
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = seconds, requires = "batch")]
+    pub delay: Duration,
+    /// End after this many ticks of --batch
+    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ticks: Option<u64>,
+    /// One JSON object for each tick of --batch
+    #[arg(long, requires = "batch")]
+    pub json: bool,
+}
+
+impl ShowArgs {
+    /// What `--batch` is to do.
+    pub fn batch(&self) -> Batch {
+        let filter = self.filter.clone().map(Arc::new);
+        Batch { json: self.json, delay: self.delay, ticks: self.ticks, filter }
+    }
+}
+
+/// What is traced besides the built-in catalog.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AddedArgs {
+    /// Show a function of the program as a span around the I/O it does; of another file with @FILE (name or path)
+    #[arg(long, value_name = "FUNCTION[@FILE]", value_parser = phase)]
+    pub phase: Vec<Phase>,
+    /// Trace the functions of this catalog file, too (see probes generate)
+    #[arg(long, value_name = "FILE.toml")]
+    pub probes: Vec<PathBuf>,
+}
+
+/// What else the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Summary of a recorded dataset
+    Report {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+    },
+    /// The dashboard over a recorded dataset
+    Replay {
+        /// The dataset
+        dir: PathBuf,
+        #[command(flatten)]
+        show: ShowArgs,
+    },
+    /// Ask a dataset in SQL: opens its views in a program duckdb, or in python3 with that module, from any directory
+    Sql {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+        /// What to answer, as CSV where stdout is no terminal; without it what is typed or comes on stdin
+        query: Option<String>,
+    },
+    /// Make a dataset whose tracer was killed what one is that ended in order: open parts are removed, each id has one
+    /// row
+    Repair {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+    },
+    /// The catalog of traced functions
+    Probes {
+        #[command(subcommand)]
+        action: ProbesAction,
+    },
+    /// What this kernel and these privileges allow, and what to do about the rest
+    Doctor,
+}
+
+/// About the catalog.
+#[derive(Debug, Subcommand)]
+pub enum ProbesAction {
+    /// Every row: layer, library, function, operation, kind
+    List {
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+        /// With the functions of this catalog file
+        #[arg(long, value_name = "FILE.toml")]
+        probes: Vec<PathBuf>,
+    },
+    /// A catalog file for a library, from its exported functions, debug information or header
+    Generate {
+        /// The library
+        #[arg(value_name = "LIB.so")]
+        library: PathBuf,
+        /// Take types from this C header, preprocessed by cc (or the compiler in CC), and not from debug information
+        #[arg(long, value_name = "FILE.h")]
+        header: Option<PathBuf>,
+        /// The layer of its functions: app, netcdf, pnetcdf, hdf5, mpiio, mpi, stdio
+        #[arg(long, default_value = "app", value_parser = library_layer)]
+        layer: Layer,
+        /// Write this file, which must not exist
+        #[arg(short, long, value_name = "FILE.toml")]
+        output: Option<PathBuf>,
+    },
+    /// What would be attached to a process or to files, where, and why not
+    Check {
+        /// A running process: the files that it maps
+        #[arg(short, long, value_name = "PID", value_parser = pid, conflicts_with = "paths")]
+        pid: Option<u32>,
+        /// Programs and libraries
+        #[arg(value_name = "PATH", required_unless_present = "pid")]
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        added: AddedArgs,
+        /// Machine-readable
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Layers that have probes.
+pub const TRACEABLE: [Layer; 10] = [
+    Layer::Netcdf,
+    Layer::Pnetcdf,
+    Layer::Hdf5,
+    Layer::Mpiio,
+    Layer::Mpi,
+    Layer::Stdio,
+    Layer::Syscall,
+    Layer::Vfs,
+    Layer::Fs,
+    Layer::Block,
+];
+
+/// Those that are traced when nobody says which: the others make each page fault or system call dearer, and few ask for them.
+pub const USUAL: [Layer; 8] =
+    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+
+fn library_layer(name: &str) -> Result<Layer, String> {
+    let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");
+    LIBRARY_LAYERS.into_iter().find(|l| l.name() == name).ok_or_else(|| format!("layers of libraries are: {}", known()))
+}
+
+fn phase(text: &str) -> Result<Phase, String> {
+    let mut phase: Phase = text.parse()?;
+    // A path as the kernel shows it, when it is one here; in a container it may be another.
+    if let Some(path) = phase.binary.as_deref().filter(|b| b.contains('/')).and_then(|b| std::fs::canonicalize(b).ok())
+    {
+        phase.binary = Some(path.to_string_lossy().into_owned());
+    }
+    Ok(phase)
+}
+
+/// A layer to trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerChoice {
+    pub layer: Layer,
+    /// With the functions that are left out otherwise.
+    pub all: bool,
+}
+
+impl From<Layer> for LayerChoice {
+    fn from(layer: Layer) -> Self {
+        Self { layer, all: false }
+    }
+}
+
+fn layer_choice(text: &str) -> Result<LayerChoice, String> {
+    let (name, what) = text.split_once('=').map_or((text, None), |(name, what)| (name, Some(what)));
+    let layer = layer(name)?;
+    match what {
+        None => Ok(layer.into()),
+        Some("all") if catalog::has_secondary(layer) => Ok(LayerChoice { layer, all: true }),
+        Some("all") => Err(format!("nothing of layer {layer} is left out: leave \"=all\" out")),
+        Some(_) if catalog::has_secondary(layer) => Err(format!("expected {name} or {name}=all")),
+        Some(_) => Err(format!("expected {name}")),
+    }
+}
+
+fn layer(name: &str) -> Result<Layer, String> {
+    let known = || TRACEABLE.map(Layer::name).join(", ");
+    // Only what the user adds is of the layer `app`.
+    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", known()))
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|n| *n > 0);
+    number.ok_or_else(|| "expected the number of a process, as ps shows it".to_owned())
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// A time with its unit.
+///
+/// # Errors
+/// Says what was expected.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
+    let per_unit = match unit {
+        "ms" => Duration::from_millis(1),
+        "" | "s" => Duration::from_secs(1),
+        "m" | "min" => Duration::from_mins(1),
+        "h" => Duration::from_hours(1),
+        _ => return Err(format!("unknown unit {unit:?}: ms, s, m or h")),
+    };
+    u32::try_from(n)
+        .ok()
+        .and_then(|n| per_unit.checked_mul(n))
+        .filter(|d| !d.is_zero())
+        .ok_or_else(|| "expected a time above zero and below 2^32 units".to_owned())
+}
+
+/// What is slow: a time, of all layers or of the one that is named before it and a colon.
+///
+/// # Errors
+/// Says what was expected.
+pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
+    let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
+    let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;
+    Ok((Some(layer), duration(time)?))
+}
+
+/// From when on a call is slow where nothing else is asked for: above a write to a disk that turns, or to a busy server.
+const SLOW: Duration = Duration::from_millis(10);
+
+/// From when on calls are slow whose stacks are taken.
+fn stacks(text: &str) -> Result<Limit, String> {
+    match text.split_once('=') {
+        None if text == "slow" => Ok(Limit { layer: None, time: SLOW }),
+        Some(("slow", value)) => slow(value).map(|(layer, time)| Limit { layer, time }),
+        _ => Err("expected slow, slow=TIME or slow=LAYER:TIME".to_owned()),
+    }
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|t| if t < Duration::from_secs(1) { Err("expected 1s or more".to_owned()) } else { Ok(t) })
+}
+
+fn filter(text: &str) -> Result<Filter, String> {
+    Filter::parse(text).map_err(|wrong| wrong.to_string())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let expected = || "expected seconds from 0.1 to 86400, such as 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| expected())?;
+    if (0.1..=86_400.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(expected()) }
+}
+
+/// What share of a thread's time probes of brief calls may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget(Option<f64>);
+
+impl Budget {
+    /// From 0 to 1; nothing: every call is kept.
+    pub const fn share(self) -> Option<f64> {
+        self.0
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Some(0.1))
+    }
+}
+
+fn budget(text: &str) -> Result<Budget, String> {
+    if text == "none" {
+        return Ok(Budget(None));
+    }
+    let (number, percent) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share = number.trim().parse::<f64>().ok().map(|n| n / percent).filter(|share| (0.001..=1.0).contains(share));
+    share.map(|share| Budget(Some(share))).ok_or_else(|| "expected 0.1% to 100%, 0.001 to 1, or none".to_owned())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if (1 << 20..=1 << 36).contains(&bytes) { Ok(bytes) } else { Err("expected 1M to 64G".to_owned()) }
+}
+
+fn disk_size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes >= 1 << 20 { Ok(bytes) } else { Err("expected 1M or more".to_owned()) }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split_unit(text);
+    let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 16M, 1G".to_owned())?;
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("unknown unit {unit:?}: K, M, G or T")),
+    };
+    n.checked_shl(shift).filter(|b| b >> shift == n).ok_or_else(|| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn budgets() {
+        for (text, share) in [("10%", Some(0.1)), ("0.25", Some(0.25)), ("100%", Some(1.0)), ("none", None)] {
+            assert_eq!(budget(text), Ok(Budget(share)), "{text}");
+        }
+        for bad in ["", "%", "0", "101%", "1.5", "-5%", "NaN", "all"] {
+            assert!(budget(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_and_sizes() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_hours(2)));
+        for bad in ["", "s", "0s", "1y", "-1s", "99999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(size("16M"), Ok(16 << 20));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for bad in ["", "M", "1", "100G", "99999999999G", "1X"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(disk_size("2T"), Ok(2 << 40));
+        for bad in ["1023K", "99999999T", "1P"] {
+            assert!(disk_size(bad).is_err(), "{bad}");
+        }
+    }
+}

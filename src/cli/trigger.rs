@@ -1,0 +1,43 @@
+//! `--trigger`: what asks the flight recorder for a dataset.
+
+use crate::words::Layer;
+use nix::errno::Errno;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// One of `--trigger`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A call, or a request of a device, took that long.
+    Slow { layer: Option<Layer>, time: Duration },
+    /// A call failed, with this error or any that is no everyday one.
+    Error(Option<Errno>),
+    /// A call has not returned for that long.
+    Stuck(Duration),
+    /// A signal ended a process.
+    Crash,
+}
+
+impl FromStr for Trigger {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        match (name, value) {
+            ("slow", Some(value)) => {
+                let (layer, time) = crate::cli::slow(value)?;
+                Ok(Self::Slow { layer, time })
+            }
+            ("error", None) => Ok(Self::Error(None)),
+            ("error", Some(name)) => {
+                // Numbers of errors end well before this one.
+                let mut all = (1..200).map(Errno::from_raw);
+                let known = all.find(|e| *e != Errno::UnknownErrno && format!("{e:?}") == name);
+                known.map(|e| Self::Error(Some(e))).ok_or_else(|| format!("no error is called {name:?}: EIO, ENOSPC"))
+            }
+            ("stuck", Some(time)) => Ok(Self::Stuck(crate::cli::duration(time)?)),
+            ("crash", None) => Ok(Self::Crash),
+            _ => Err("triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! HDF5: what property lists and dataspaces say of the objects and the transfers that they are given to.
+
+use crate::HashMap;
+use crate::catalog::Row;
+pub use crate::catalog::hdf5::{ANY_CLASS, DATASETS};
+use crate::catalog::hdf5::{DEFLATE, FILTERS, LAYOUT, List as Says, PIPELINE, Space as SpaceSays, Tells};
+use crate::correlate::calls::call::succeeded;
+use crate::correlate::resources::objects::{Objects, Shape};
+use crate::correlate::resources::processes::Owner;
+use crate::correlate::seen::{Found, Seen};
+use crate::words::flag;
+
+mod storage;
+
+/// `H5P_DEFAULT` (H5Ppublic.h).
+const DEFAULT: u64 = 0;
+/// `H5D_CHUNKED` of `H5D_layout_t` (H5Dpublic.h).
+const CHUNKED: u64 = 2;
+/// `H5FD_MPIO_COLLECTIVE` of `H5FD_mpio_xfer_t` (H5FDpublic.h).
+const COLLECTIVE: u64 = 1;
+/// `H5S_SCALAR` and `H5S_NULL` of `H5S_class_t` (H5Spublic.h).
+const SCALAR: u64 = 0;
+const NULL: u64 = 2;
+/// `H5Z_FILTER_ALL` (H5Zpublic.h).
+const ALL_FILTERS: u64 = 0;
+
+/// Where an identifier has its type: above these bits (`ID_BITS`, H5Ipkg.h, where a `hid_t` has 64).
+const TYPE_SHIFT: u32 = 56;
+/// Types (`H5I_type_t`, H5Ipublic.h). Attributes and maps, and what comes before 10, have other numbers in other versions.
+const GROUP: u64 = 2;
+const DATATYPE: u64 = 3;
+const DATASPACE: u64 = 4;
+const DATASET: u64 = 5;
+const AFTER_OBJECTS: u64 = 8;
+
+/// The class of an object that is opened: what the function opens, or what the identifier says.
+pub fn class(of_row: &'static str, raw: u64) -> &'static str {
+    match (of_row, raw >> TYPE_SHIFT) {
+        (ANY_CLASS, GROUP) => "group",
+        (ANY_CLASS, DATATYPE) => "type",
+        (ANY_CLASS, DATASET) => "dataset",
+        (class, _) => class,
+    }
+}
+
+/// May this identifier stand for something that is not in a file, such as a property list?
+pub fn is_of_memory(raw: u64) -> bool {
+    matches!(raw >> TYPE_SHIFT, DATATYPE | DATASPACE | AFTER_OBJECTS..)
+}
+
+/// An identifier of a process and a copy of the library.
+type Key = (Owner, u16, u64);
+
+/// A property list, of whatever class.
+#[derive(Debug, Clone, Default)]
+struct List {
+    chunk: Option<Vec<i64>>,
+    filters: Option<Vec<String>>,
+    collective: bool,
+    /// The object that it came from.
+    of: Option<i32>,
+    /// Its filters as far as it was asked for them.
+    told: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Space {
+    dims: Option<Vec<i64>>,
+    /// The object that it came from.
+    of: Option<i32>,
+}
+
+/// Everything that is remembered between calls.
+#[derive(Default)]
+pub struct Hdf5 {
+    lists: HashMap<Key, List>,
+    spaces: HashMap<Key, Space>,
+    /// References to handles that have more than one.
+    references: HashMap<Key, u64>,
+}
+
+impl Hdf5 {
+    /// A call ended: learns from it. Returns the flags of its span.
+    pub fn call(&mut self, seen: &Seen, found: &Found, objects: &mut Objects) -> i32 {
+        if seen.row.tells == Tells::Nothing || !succeeded(seen.call) {
+            return 0;
+        }
+        let (len, got) = (seen.call.len, seen.call.got);
+        let key = |raw: u64| (seen.owner, seen.copy, raw);
+        match seen.row.tells {
+            Tells::Dataset => {
+                let list = got.map(|raw| self.list(key(raw))).unwrap_or_default();
+                let shape = Shape {
+                    // The library tells the size after the dimensions: what has a size and no dimensions is a scalar.
+                    dims: seen.numbers(0).or_else(|| len.map(|_| Vec::new())),
+                    chunk: list.chunk,
+                    elem_size: len.map(size),
+                    filters: list.filters,
+                };
+                shaped(found, objects, shape);
+            }
+            Tells::Attribute => {
+                let dims = got.and_then(|raw| self.spaces.get(&key(raw))?.dims.clone());
+                shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
+            }
+            Tells::Opened => {
+                let dims = seen.numbers(0).or_else(|| got.filter(|rank| *rank == 0).map(|_| Vec::new()));
+                let layout = seen.numbers(LAYOUT).unwrap_or_default();
+                let chunk = storage::chunk(&layout, dims.as_ref().map(Vec::len), len);
+                let filters = storage::filters(&layout, &seen.numbers(PIPELINE).unwrap_or_default());
+                shaped(found, objects, Shape { dims, chunk, elem_size: len.map(size), filters });
+            }
+            Tells::Extent | Tells::Grown => extent(seen, found, objects),
+            Tells::Transfer | Tells::Transfers => {
+                if let (Some(id), Some(got)) = (found.object, got) {
+                    objects.learn(id, |shape| shape.elem_size = shape.elem_size.or(Some(size(got))));
+                }
+                let list = seen.call.off.and_then(|raw| self.lists.get(&key(raw)));
+                return if list.is_some_and(|list| list.collective) { flag::COLLECTIVE } else { 0 };
+            }
+            Tells::List(says) => self.says(seen, found, objects, says),
+            Tells::Space(says) => self.space(seen, found, objects, says),
+            Tells::Nothing | Tells::Result | Tells::Made | Tells::Named | Tells::References | Tells::Reference => {}
+        }
+        0
+    }
+
+    /// What is known of a list; of the default one that it says nothing.
+    fn list(&self, key: Key) -> List {
+        match self.lists.get(&key) {
+            Some(list) => list.clone(),
+            None if key.2 == DEFAULT => List::new(),
+            None => List::default(),
+        }
+    }
+
+    fn says(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: Says) {
+        let (len, got) = (seen.call.len, seen.call.got);
+        let key = |raw: u64| (seen.owner, seen.copy, raw);
+        let new = match says {
+            Says::New => Some(List::new()),
+            Says::Unknown => Some(List::default()),
+            Says::Copy => seen.call.off.map(|raw| List { of: None, ..self.list(key(raw)) }),
+            Says::Of => {
+                let shape = found.object.and_then(|id| objects.shape(id).cloned()).unwrap_or_default();
+                Some(List { chunk: shape.chunk, filters: shape.filters, of: found.object, ..List::default() })
+            }
+            _ => None,
+        };
+        if let (Some(raw), Some(list)) = (got, new) {
+            self.lists.insert(key(raw), list);
+            return;
+        }
+        let Some(raw) = seen.call.off.filter(|raw| *raw != DEFAULT) else { return };
+        if says == Says::Close {
+            self.lists.remove(&key(raw));
+            return;
+        }
+        let list = self.lists.entry(key(raw)).or_default();
+        if !matches!(says, Says::ToldChunk | Says::ToldLayout | Says::ToldFilters | Says::ToldFilter) {
+            list.of = None; // it is changed, and the object is not
+        }
+        match (says, got) {
+            (Says::Chunk, _) => list.chunk = seen.numbers(0).or(list.chunk.take()),
+            (Says::Layout, Some(layout)) if layout != CHUNKED => list.chunk = Some(Vec::new()),
+            (Says::Filter(filter), level) => list.add(named(filter, level)),
+            (Says::AnyFilter, Some(filter)) => list.add(with_level(seen, filter)),
+            (Says::FilterAgain, Some(filter)) => list.replace(&with_level(seen, filter)),
+            (Says::NoFilter, Some(filter)) => list.remove(filter),
+            (Says::Collective, Some(mode)) => list.collective = mode == COLLECTIVE,
+            (Says::ToldChunk, Some(rank)) if len.is_some_and(|room| rank <= room) => {
+                list.chunk = seen.numbers(0).or(list.chunk.take());
+                list.teach(objects);
+            }
+            (Says::ToldLayout, Some(layout)) if layout != CHUNKED => {
+                (list.chunk, list.filters) = (Some(Vec::new()), Some(Vec::new()));
+                list.teach(objects);
+            }
+            (Says::ToldFilters, Some(count)) => {
+                // Not more than can be (`H5Z_MAX_NFILTERS`, H5Zpublic.h).
+                list.told = vec![None; (count as usize).min(32)];
+                list.told_all(objects);
+            }
+            (Says::ToldFilter, Some(filter)) => {
+                if let Some(told) = len.and_then(|at| list.told.get_mut(at as usize)) {
+                    *told = Some(with_level(seen, filter));
+                }
+                list.told_all(objects);
+            }
+            _ => {}
+        }
+    }
+
+    fn space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: SpaceSays) {
+        let (off, got) = (seen.call.off, seen.call.got);
+        let key = |raw: u64| (seen.owner, seen.copy, raw);
+        let dims_of = |spaces: &HashMap<Key, Space>, raw: Option<u64>| spaces.get(&key(raw?))?.dims.clone();
+        let new = match says {
+            SpaceSays::New => Some(Space { dims: Some(seen.numbers(0).unwrap_or_default()), of: None }),
+            SpaceSays::Class => {
+                let dims = off.filter(|class| matches!(*class, SCALAR | NULL)).map(|_| Vec::new());
+                Some(Space { dims, of: None })
+            }
+            SpaceSays::Copy => Some(Space { dims: dims_of(&self.spaces, off), of: None }),
+            SpaceSays::Of => {
+                let dims = found.object.and_then(|id| objects.shape(id)?.dims.clone());
+                Some(Space { dims, of: found.object })
+            }
+            _ => None,
+        };
+        if let (Some(raw), Some(space)) = (got, new) {
+            self.spaces.insert(key(raw), space);
+            return;
+        }
+        let Some(raw) = off else { return };
+        let dims = match says {
+            SpaceSays::Close => {
+                self.spaces.remove(&key(raw));
+                return;
+            }
+            SpaceSays::Extent => seen.numbers(0).or(Some(Vec::new())),
+            SpaceSays::Same => dims_of(&self.spaces, got),
+            SpaceSays::None => None,
+            // Who asks for the number alone gets no dimensions.
+            SpaceSays::Told if seen.numbers(0).is_some() || got == Some(0) => Some(seen.numbers(0).unwrap_or_default()),
+            _ => return,
+        };
+        let space = self.spaces.entry(key(raw)).or_default();
+        space.dims = dims;
+        if let (SpaceSays::Told, Some(id)) = (says, space.of) {
+            objects.learn(id, |shape| shape.dims.clone_from(&space.dims));
+        }
+    }
+
+    /// A call wants to close a handle: does that end it? It does not while there are other references to it.
+    pub fn closes(&mut self, seen: &Seen) -> bool {
+        let Some(raw) = seen.call.handle else { return true };
+        let key = (seen.owner, seen.copy, raw);
+        let left = match (seen.row.tells, seen.call.got) {
+            (Tells::References, Some(left)) => left,
+            _ => self.references.get(&key).map_or(0, |n| n.saturating_sub(1)),
+        };
+        self.refer(key, left);
+        if left == 0 {
+            self.lists.remove(&key);
+            self.spaces.remove(&key);
+        }
+        left == 0
+    }
+
+    /// There are so many references to a handle now.
+    pub fn references(&mut self, seen: &Seen) {
+        if let (Tells::References, Some(raw), Some(count)) = (seen.row.tells, seen.call.handle, seen.call.got) {
+            self.refer((seen.owner, seen.copy, raw), count);
+        }
+    }
+
+    /// There is one reference more.
+    pub fn reference(&mut self, seen: &Seen, raw: u64) {
+        let key = (seen.owner, seen.copy, raw);
+        let count = self.references.get(&key).copied().unwrap_or(1);
+        self.refer(key, count.saturating_add(1));
+    }
+
+    fn refer(&mut self, key: Key, count: u64) {
+        if count > 1 {
+            self.references.insert(key, count);
+        } else {
+            self.references.remove(&key);
+        }
+    }
+
+    /// The program of a process has ended.
+    pub fn gone(&mut self, owner: Owner) {
+        self.lists.retain(|key, _| key.0 != owner);
+        self.spaces.retain(|key, _| key.0 != owner);
+        self.references.retain(|key, _| key.0 != owner);
+    }
+}
+
+impl List {
+    /// As it is when it was just made.
+    fn new() -> Self {
+        Self { chunk: Some(Vec::new()), filters: Some(Vec::new()), ..Self::default() }
+    }
+
+    fn add(&mut self, filter: String) {
+        if let Some(filters) = &mut self.filters {
+            filters.push(filter);
+        }
+    }
+
+    fn replace(&mut self, filter: &str) {
+        for known in self.filters.iter_mut().flatten().filter(|known| name(known) == name(filter)) {
+            filter.clone_into(known);
+        }
+    }
+
+    fn remove(&mut self, filter: u64) {
+        if filter == ALL_FILTERS {
+            self.filters = Some(Vec::new());
+        } else if let Some(filters) = &mut self.filters {
+            let gone = named(filter as i32, None);
+            filters.retain(|known| name(known) != gone);
+        }
+    }
+
+    fn told_all(&mut self, objects: &mut Objects) {
+        if let Some(all) = self.told.iter().cloned().collect() {
+            self.filters = Some(all);
+            self.teach(objects);
+        }
+    }
+
+    /// What it says is true of the object that it came from.
+    fn teach(&self, objects: &mut Objects) {
+        let Some(id) = self.of else { return };
+        objects.learn(id, |shape| {
+            shape.chunk = self.chunk.clone().or(shape.chunk.take());
+            shape.filters = self.filters.clone().or(shape.filters.take());
+        });
+    }
+}
+
+/// An object's shape became known.
+fn shaped(found: &Found, objects: &mut Objects, shape: Shape) {
+    let Some(id) = found.object else { return };
+    objects.learn(id, |known| {
+        *known = Shape {
+            dims: shape.dims.or(known.dims.take()),
+            chunk: shape.chunk.or(known.chunk.take()),
+            elem_size: shape.elem_size.or(known.elem_size),
+            filters: shape.filters.or(known.filters.take()),
+        };
+    });
+}
+
+/// An object's dimensions changed.
+fn extent(seen: &Seen, found: &Found, objects: &mut Objects) {
+    let (Some(id), Some(numbers)) = (found.object, seen.numbers(0)) else { return };
+    objects.learn(id, |shape| {
+        // How many numbers there are, only the object knows.
+        for (dim, new) in shape.dims.iter_mut().flatten().zip(numbers) {
+            *dim = if seen.row.tells == Tells::Grown { new.max(*dim) } else { new };
+        }
+    });
+}
+
+/// Bytes of an element.
+fn size(bytes: u64) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
+/// A filter as it is written: by name where the library has one, else by number.
+pub fn named(filter: i32, level: Option<u64>) -> String {
+    let name =
+        FILTERS.iter().find(|(id, _)| *id == filter).map_or_else(|| filter.to_string(), |(_, name)| (*name).to_owned());
+    match level {
+        Some(level) if filter == DEFLATE => format!("{name}({level})"),
+        _ => name,
+    }
+}
+
+fn with_level(seen: &Seen, filter: u64) -> String {
+    named(filter as i32, seen.numbers(0).and_then(|n| n.first().map(|level| *level as u64)))
+}
+
+/// The filter without its level.
+fn name(filter: &str) -> &str {
+    filter.split('(').next().unwrap_or(filter)
+}
+
+/// Why it is not known how much a call of this function moved.
+pub fn unknown(row: &Row) -> &'static str {
+    match row.tells {
+        _ if row.flags & flag::NONBLOCKING != 0 => "asynchronous call: another thread may have done it",
+        Tells::Transfers => "several datasets: not all of them told their sizes",
+        _ => "the library's inner functions were not seen",
+    }
+}
+
+#[cfg(test)]
+mod tests;

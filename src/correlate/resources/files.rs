@@ -1,0 +1,572 @@
+//! Files by identity: their paths over time, sizes, roles.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::HashMap;
+use crate::event::{FileKey, Sighting, Striping};
+use crate::paths::{self, Rooted, below, lossy_path, moved_inside};
+use crate::rows::{File, FilePath, Mount, PATHS, Row};
+
+struct FileState {
+    row: File,
+    path: Option<Vec<u8>>,
+    /// Where that starts.
+    root: u64,
+    /// Its other names, the oldest first: a file with hard links has several.
+    others: Vec<(u64, Vec<u8>)>,
+    /// How many names it has, as far as that was told; 0: not known, or none.
+    links: u32,
+    /// Paths that it was seen by besides the first one.
+    more: Vec<String>,
+    /// The path in its file system.
+    inside: Option<Vec<u8>>,
+    /// What the kernel calls that.
+    fstype: String,
+    /// The mount it was opened through; 0: not known.
+    mount: i32,
+    /// The device that mounts of its file system have.
+    fs_dev: u32,
+    /// Paths not written yet: a file that no span uses is never written.
+    paths: Vec<FilePath>,
+    used: bool,
+    queued: bool,
+    /// The size changed; worth a row when the file is closed, not at every write.
+    resized: bool,
+    /// The kernel side told of it, and not only a call that asked.
+    told: bool,
+    /// How many files had been told, or asked about, when it was used last.
+    last: u64,
+}
+
+/// So many files can be told, or asked about, after the last use of one until it is forgotten, unless somebody has it open. One
+/// that comes back has another id. Of those that were told it must be more than the kernel side remembers (`iot_files` in
+/// `bpf/path.h`): it tells again what it has forgotten itself.
+const REMEMBERED: u64 = 2 * 65_536;
+/// The same, of those that have lost their names: nobody comes back to them but who has them open.
+const NAMELESS: u64 = 4096;
+/// How often it is looked what can be forgotten: after so many files.
+const ROUND: u64 = 16_384;
+
+impl FileState {
+    fn is_at(&self, (root, path): Rooted) -> bool {
+        self.root == root && self.path.as_deref() == Some(path)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.row.first_path.iter().chain(&self.more)
+    }
+
+    /// It is known by this path, too.
+    fn lists(&mut self, path: &str) {
+        if self.names().all(|p| p != path) && self.more.len() + 1 < PATHS {
+            self.more.push(path.to_owned());
+        }
+    }
+
+    /// The row as it is written.
+    fn told(&self) -> File {
+        let paths = self.row.first_path.as_ref().map(|_| self.names().cloned().collect());
+        File { paths, ..self.row.clone() }
+    }
+
+    fn other(&self, (root, path): Rooted) -> Option<usize> {
+        self.others.iter().position(|(r, p)| (*r, p.as_slice()) == (root, path))
+    }
+}
+
+/// A path leads to the file no more.
+fn leave(by_path: &mut BTreeMap<(u64, Vec<u8>), i32>, path: &(u64, Vec<u8>), id: i32) {
+    if by_path.get(path) == Some(&id) {
+        by_path.remove(path);
+    }
+}
+
+/// Every file that was seen lately; ids count from 1.
+#[derive(Default)]
+pub struct Files {
+    all: HashMap<i32, Box<FileState>>,
+    last: i32,
+    /// Files that the kernel side has told, one as often as it was.
+    told: u64,
+    /// Those that were only asked about.
+    asked: u64,
+    /// When it is looked next what can be forgotten.
+    next: u64,
+    /// What was forgotten, until somebody asks.
+    gone: Vec<i32>,
+    by_key: HashMap<FileKey, i32>,
+    /// The last file of a device and inode, whatever its generation.
+    by_inode: HashMap<(u32, u64), i32>,
+    /// Of file systems of layers: by the file below that carries the data.
+    by_data: HashMap<FileKey, i32>,
+    /// By root directory and path.
+    by_path: BTreeMap<(u64, Vec<u8>), i32>,
+    /// Of files that were not told yet.
+    striped: HashMap<FileKey, Striping>,
+    mounts: Vec<Mount>,
+    /// The mount namespace that is the host's.
+    host: i64,
+    changed: Vec<i32>,
+}
+
+impl Files {
+    /// The mounts that files lie on; files seen before are looked up again.
+    pub fn set_mounts(&mut self, mut mounts: Vec<Mount>, host: i64) {
+        mounts.sort_by_key(|m| std::cmp::Reverse(m.path.len()));
+        (self.mounts, self.host) = (mounts, host);
+        for id in self.ids() {
+            if self.path(id).is_some() {
+                self.locate(id);
+                self.mark(id);
+            }
+        }
+    }
+
+    fn ids(&self) -> Vec<i32> {
+        let mut ids: Vec<i32> = self.all.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn state(&mut self, id: i32) -> Option<&mut FileState> {
+        self.all.get_mut(&id).map(Box::as_mut)
+    }
+
+    fn get(&self, id: i32) -> Option<&FileState> {
+        self.all.get(&id).map(Box::as_ref)
+    }
+
+    /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
+    pub fn known(&self, key: FileKey) -> Option<i32> {
+        let exact = self.by_key.get(&key).copied();
+        exact.or_else(|| {
+            let id = *self.by_inode.get(&(key.dev, key.ino))?;
+            let row = &self.get(id)?.row;
+            ((key.generation == 0 || row.generation == 0) && !row.unlinked).then_some(id)
+        })
+    }
+
+    /// The file that has its data in this one: itself, or one on a file system of layers that was seen before.
+    pub fn of_data(&self, key: FileKey) -> Option<i32> {
+        self.by_data.get(&key).copied().or_else(|| self.known(key))
+    }
+
+    /// The device that its data is on, and the one by which the journal of its file system is known.
+    pub fn devices(&self, id: i32) -> [u32; 2] {
+        let Some(state) = self.get(id) else { return [0; 2] };
+        state.row.data_dev.map_or([state.row.dev as u32, state.fs_dev], |dev| [dev as u32; 2])
+    }
+
+    pub fn intern(&mut self, key: FileKey) -> i32 {
+        let Some(id) = self.known(key) else { return self.add(key) };
+        if key.generation != 0 && !self.by_key.contains_key(&key) {
+            self.by_key.remove(&FileKey { generation: 0, ..key });
+            self.by_key.insert(key, id);
+            if let Some(state) = self.state(id) {
+                state.row.generation = i64::from(key.generation);
+            }
+            self.mark(id);
+        }
+        id
+    }
+
+    fn add(&mut self, key: FileKey) -> i32 {
+        self.last += 1;
+        let id = self.last;
+        self.asked += 1;
+        let row = File::nameless(id, key);
+        let state = FileState {
+            row,
+            path: None,
+            root: 0,
+            others: Vec::new(),
+            links: 0,
+            more: Vec::new(),
+            inside: None,
+            fstype: String::new(),
+            mount: 0,
+            fs_dev: key.dev,
+            paths: Vec::new(),
+            used: false,
+            queued: false,
+            resized: false,
+            told: false,
+            last: self.asked,
+        };
+        self.all.insert(id, Box::new(state));
+        self.by_key.insert(key, id);
+        self.by_inode.insert((key.dev, key.ino), id);
+        id
+    }
+
+    /// The kernel's word on a file.
+    pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
+        let mut id = self.intern(key);
+        if key.generation == 0 && seen.links > 0 && self.get(id).is_some_and(|state| state.row.unlinked) {
+            // The inode is used again, and nothing but the unlink tells.
+            id = self.add(key);
+        }
+        if let Some(data) = seen.data {
+            self.by_data.insert(data, id);
+        }
+        if let Some(striping) = self.striped.remove(&key) {
+            self.set_striping(id, striping);
+        }
+        self.told += 1;
+        let told = self.told;
+        let Some(state) = self.state(id) else { return id };
+        (state.told, state.last) = (true, told);
+        state.mount = seen.mount;
+        if seen.fs_dev != 0 {
+            state.fs_dev = seen.fs_dev;
+        }
+        state.inside.clone_from(&seen.inside);
+        state.fstype.clone_from(&seen.fstype);
+        state.links = seen.links;
+        let before = state.row.clone();
+        let row = &mut state.row;
+        row.unlinked = seen.links == 0;
+        row.size_first.get_or_insert(seen.size as i64);
+        row.blksize = seen.block_size.and_then(|bytes| i32::try_from(bytes).ok()).or(row.blksize);
+        if let Some(data) = seen.data {
+            (row.data_dev, row.data_ino) = (Some(i64::from(data.dev)), Some(data.ino as i64));
+        }
+        if *row != before {
+            self.mark(id);
+        }
+        self.called(t_ns, id, (seen.root, &seen.path), true);
+        self.locate(id);
+        self.resize(id, seen.size as i64);
+        id
+    }
+
+    /// Its file system has said how a file is spread, perhaps before the file itself was told.
+    pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
+        match self.by_key.get(&key).copied() {
+            Some(id) => self.set_striping(id, striping),
+            None => drop(self.striped.insert(key, striping)),
+        }
+    }
+
+    fn set_striping(&mut self, id: i32, striping: Striping) {
+        if let Some(state) = self.state(id) {
+            (state.row.stripe_count, state.row.stripe_size) = (Some(striping.count), Some(striping.size));
+        }
+        self.mark(id);
+    }
+
+    /// A descriptor from 0 to 2 that was open before the trace began.
+    pub fn is_stdio(&mut self, id: i32) {
+        if let Some(state) = self.state(id) {
+            state.row.role = "stdio";
+        }
+        self.mark(id);
+    }
+
+    /// A file has a path from now on; what it was called last may still be another name of it.
+    fn called(&mut self, t_ns: i64, id: i32, (root, path): Rooted, keep: bool) {
+        let Some(state) = self.all.get_mut(&id) else { return };
+        if path.is_empty() || state.is_at((root, path)) {
+            return;
+        }
+        if let Some(at) = state.other((root, path)) {
+            state.others.remove(at);
+        }
+        let before = std::mem::replace(&mut state.root, root);
+        let old = state.path.replace(path.to_vec()).map(|old| (before, old));
+        let mut gone: Vec<(u64, Vec<u8>)> = Vec::new();
+        if keep {
+            state.others.extend(old);
+            // It has no more names than the kernel says: the oldest are those that somebody has taken away.
+            let most = (state.links.max(1) as usize).min(PATHS) - 1;
+            gone.extend(state.others.drain(..state.others.len().saturating_sub(most)));
+        } else {
+            gone.extend(old);
+        }
+        for old in gone {
+            leave(&mut self.by_path, &old, id);
+        }
+        self.by_path.insert((root, path.to_vec()), id);
+        let text = lossy_path(path);
+        let Some(state) = self.state(id) else { return };
+        if state.row.role != "stdio" {
+            state.row.role = paths::role(path);
+        }
+        state.row.first_path.get_or_insert_with(|| text.clone());
+        state.lists(&text);
+        state.row.path = Some(text.clone());
+        state.paths.push(FilePath { file_id: id, path: text, from_ns: t_ns });
+        self.mark(id);
+    }
+
+    /// A path that led to the file, perhaps through links: its name until a better one is seen.
+    pub fn asked_about(&mut self, t_ns: i64, id: i32, path: Rooted) {
+        if self.path(id).is_none() {
+            self.called(t_ns, id, path, true);
+            self.locate(id);
+        }
+    }
+
+    /// Finds the mount that it lies on, and its path in the host's.
+    fn locate(&mut self, id: i32) {
+        let Some(state) = self.get(id) else { return };
+        let (mount, dev) = (state.mount, i64::from(state.fs_dev));
+        let path = state.path.as_deref().unwrap_or_default();
+        let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
+        // What the kernel mounts for itself has numbers from 0, too. FUSE tells more in the list of mounts than in its own name.
+        let is_of =
+            |m: &&Mount| [m.fstype.as_str(), ""].contains(&state.fstype.as_str()) || m.fstype.starts_with("fuse");
+        // A path leads through the mounts of whoever has it, and the numbers of mounts are used again.
+        let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
+        let found = find(&|m| m.mount_id == mount && m.dev == dev)
+            .or_else(|| find(&|m| m.dev == dev && holds(m)))
+            .or_else(|| find(&|m| [0, m.mount_id].contains(&mount) && holds(m) && is_of(m)))
+            .map(|m| (m.mount_id, m.fstype.clone()));
+        let host_path = state.inside.as_deref().and_then(|inside| self.host_path(dev, mount, inside));
+        let Some(state) = self.state(id) else { return };
+        if host_path.is_some() {
+            state.row.host_path = host_path;
+        }
+        if let Some((mount, fstype)) = found {
+            (state.row.mount_id, state.row.fstype) = (Some(mount), Some(fstype));
+        } else if !state.fstype.is_empty() {
+            // What was found by its path, before the kernel told the mount, was another one.
+            (state.row.mount_id, state.row.fstype) = (None, Some(state.fstype.clone()));
+        }
+    }
+
+    /// Where the host has mounted a file: through the same mount, else where it has most of the file system.
+    fn host_path(&self, dev: i64, mount: i32, inside: &[u8]) -> Option<String> {
+        let here = self.mounts.iter().filter(|m| m.mount_ns == self.host && m.dev == dev);
+        let holding = here.filter_map(|m| Some((m, below(m.root.as_bytes(), inside)?)));
+        let (m, rest) = holding.min_by_key(|(m, _)| (m.mount_id != mount, m.root.len(), m.mount_id))?;
+        let path = [m.path.trim_end_matches('/').as_bytes(), rest].concat();
+        Some(if path.is_empty() { "/".to_owned() } else { lossy_path(&path) })
+    }
+
+    pub fn by_path(&self, (root, path): Rooted) -> Option<i32> {
+        self.by_path.get(&(root, path.to_vec())).copied()
+    }
+
+    /// The mount that it lies on.
+    pub fn mount(&self, id: i32) -> Option<&Mount> {
+        let state = self.get(id)?;
+        let mount = state.row.mount_id?;
+        let of = |m: &&Mount| m.mount_id == mount;
+        // Numbers of mounts are used again; FUSE and btrfs have other devices in the list.
+        let here = self.mounts.iter().find(|m| of(m) && m.dev == i64::from(state.fs_dev));
+        here.or_else(|| self.mounts.iter().find(of))
+    }
+
+    /// The devices that its data may be on.
+    pub fn devs(&self, id: i32) -> [Option<i64>; 2] {
+        self.get(id).map_or([None; 2], |state| [Some(state.row.dev), state.row.data_dev])
+    }
+
+    pub fn path(&self, id: i32) -> Option<&[u8]> {
+        self.get(id)?.path.as_deref()
+    }
+
+    pub fn role(&self, id: i32) -> &'static str {
+        self.get(id).map_or("data", |state| state.row.role)
+    }
+
+    /// A name is removed. Its file has another one, or none that is known, or none at all.
+    pub fn unlink(&mut self, t_ns: i64, (root, path): Rooted) {
+        let Some(id) = self.by_path.remove(&(root, path.to_vec())) else { return };
+        let Some(state) = self.state(id) else { return };
+        state.links = state.links.saturating_sub(1);
+        if let Some(at) = state.other((root, path)) {
+            state.others.remove(at);
+        } else if let Some((root, next)) = state.others.pop() {
+            (state.inside, state.row.host_path) = (None, None);
+            self.called(t_ns, id, (root, &next), false);
+            self.locate(id);
+        } else {
+            state.row.unlinked = state.links == 0;
+        }
+        self.mark(id);
+    }
+
+    /// Have so many come that some are to be forgotten?
+    pub fn has_many(&self) -> bool {
+        self.told + self.asked >= self.next + ROUND
+    }
+
+    /// Forgets those that were not used for long, and that nobody has open.
+    pub fn forget(&mut self, open: &HashSet<i32>) {
+        self.next = self.told + self.asked;
+        let (told, asked) = (self.told, self.asked);
+        let gone = self.all.extract_if(|id, state| {
+            let since = if state.told { told } else { asked } - state.last;
+            let room = if state.row.unlinked { NAMELESS } else { REMEMBERED };
+            since > room && !state.queued && !open.contains(id)
+        });
+        for (id, state) in gone {
+            self.gone.push(id);
+            let FileState { row, root, path, others, .. } = *state;
+            let (dev, ino, generation) = (row.dev as u32, row.ino as u64, row.generation as u32);
+            for key in [FileKey { dev, generation, ino }, FileKey { dev, generation: 0, ino }] {
+                if self.by_key.get(&key) == Some(&id) {
+                    self.by_key.remove(&key);
+                }
+            }
+            if self.by_inode.get(&(dev, ino)) == Some(&id) {
+                self.by_inode.remove(&(dev, ino));
+            }
+            for name in path.map(|path| (root, path)).into_iter().chain(others) {
+                leave(&mut self.by_path, &name, id);
+            }
+        }
+        let all = &self.all;
+        self.by_data.retain(|_, id| all.contains_key(id));
+    }
+
+    /// What was forgotten since this was asked last.
+    pub fn gone(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// A file gets another name.
+    pub fn link(&mut self, (root, from): Rooted, to: &[u8]) {
+        let Some(id) = self.by_path((root, from)) else { return };
+        let Some(state) = self.state(id) else { return };
+        state.links = state.links.max(1) + 1;
+        if state.others.len() + 1 < PATHS {
+            state.others.push((root, to.to_vec()));
+            state.lists(&lossy_path(to));
+            self.by_path.insert((root, to.to_vec()), id);
+            self.mark(id);
+        }
+    }
+
+    /// The names of a file, or of everything below a directory, where these move.
+    fn moved(&self, root: u64, from: &[u8], to: &[u8]) -> Vec<(i32, Vec<u8>, Vec<u8>)> {
+        let dir = [from, b"/"].concat();
+        let inside =
+            self.by_path.range((root, dir.clone())..).take_while(|((r, p), _)| *r == root && p.starts_with(&dir));
+        let named = inside.map(|((_, p), id)| (*id, p.clone()));
+        let all = named.chain(self.by_path((root, from)).map(|id| (id, from.to_vec())));
+        all.map(|(id, old)| {
+            let new = [to, &old[from.len()..]].concat();
+            (id, old, new)
+        })
+        .collect()
+    }
+
+    /// Moves a file, or everything below a directory.
+    pub fn rename(&mut self, t_ns: i64, root: u64, from: &[u8], to: &[u8]) {
+        let file = self.by_path((root, from));
+        // Of two names of one file the kernel leaves both.
+        if from == to || (file.is_some() && file == self.by_path((root, to))) {
+            return;
+        }
+        let moved = self.moved(root, from, to);
+        if !moved.is_empty() {
+            self.unlink(t_ns, (root, to));
+        }
+        self.moves(t_ns, root, moved);
+    }
+
+    /// Two files, or everything below two directories, change places (`RENAME_EXCHANGE`).
+    pub fn exchange(&mut self, t_ns: i64, root: u64, one: &[u8], other: &[u8]) {
+        if one != other {
+            let moved = [self.moved(root, one, other), self.moved(root, other, one)].concat();
+            self.moves(t_ns, root, moved);
+        }
+    }
+
+    fn moves(&mut self, t_ns: i64, root: u64, moved: Vec<(i32, Vec<u8>, Vec<u8>)>) {
+        for (id, old, _) in &moved {
+            leave(&mut self.by_path, &(root, old.clone()), *id);
+        }
+        for (id, old, new) in moved {
+            let Some(state) = self.all.get_mut(&id) else { continue };
+            if let Some(at) = state.other((root, &old)) {
+                state.others[at].1.clone_from(&new);
+                state.lists(&lossy_path(&new));
+                self.by_path.insert((root, new), id);
+                self.mark(id);
+            } else if state.is_at((root, &old)) {
+                state.inside = state.inside.as_deref().and_then(|inside| moved_inside(inside, &old, &new));
+                state.row.host_path = None;
+                self.called(t_ns, id, (root, &new), false);
+                self.locate(id);
+            }
+        }
+    }
+
+    /// Its size, as far as it was told.
+    pub fn size(&self, id: i32) -> Option<i64> {
+        self.get(id)?.row.size_last
+    }
+
+    pub fn resize(&mut self, id: i32, size: i64) {
+        if let Some(state) = self.state(id).filter(|state| state.row.size_last != Some(size)) {
+            state.row.size_last = Some(size);
+            state.resized = true;
+        }
+    }
+
+    /// A write ended at `end`.
+    pub fn wrote_to(&mut self, id: i32, end: i64) {
+        if self.get(id).is_some_and(|state| state.row.size_last.is_some_and(|size| size < end)) {
+            self.resize(id, end);
+        }
+    }
+
+    /// A handle on it was closed.
+    pub fn closed(&mut self, id: i32) {
+        if self.get(id).is_some_and(|state| state.resized) {
+            self.mark(id);
+        }
+    }
+
+    /// A written row refers to it.
+    pub fn used(&mut self, id: i32) {
+        let (told, asked) = (self.told, self.asked);
+        let Some(state) = self.state(id) else { return };
+        state.last = if state.told { told } else { asked };
+        if !std::mem::replace(&mut state.used, true) {
+            self.mark(id);
+        }
+    }
+
+    /// Their rows count for nothing any more.
+    pub fn forgotten(&mut self, ids: &[i32]) {
+        for id in ids {
+            if let Some(state) = self.state(*id) {
+                state.used = false;
+            }
+        }
+    }
+
+    fn mark(&mut self, id: i32) {
+        if let Some(state) = self.state(id).filter(|state| state.used && !state.queued) {
+            state.queued = true;
+            self.changed.push(id);
+        }
+    }
+
+    /// Writes what changed.
+    pub fn write(&mut self, out: &mut Vec<Row>) {
+        for id in std::mem::take(&mut self.changed) {
+            let Some(state) = self.state(id) else { continue };
+            (state.queued, state.resized) = (false, false);
+            out.push(Row::File(Box::new(state.told())));
+            // With their room: most files never get another name.
+            out.extend(std::mem::take(&mut state.paths).into_iter().map(Row::FilePath));
+        }
+    }
+
+    /// Writes the last word on every file.
+    pub fn finish(&mut self, out: &mut Vec<Row>) {
+        for id in self.ids() {
+            self.closed(id);
+        }
+        self.write(out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! Datasets read back, by whoever wrote them.
+
+pub(crate) mod bounds;
+pub(crate) mod compact;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod compact_tests;
+pub(crate) mod guarded;
+pub(crate) mod page;
+pub(crate) mod reader;
+pub mod repair;
+pub(crate) mod shift;

@@ -1,0 +1,102 @@
+//! Sets the probes of one file: as links of many, or one by one.
+
+use crate::loader::code::plan::PlannedProbe;
+use crate::loader::code::returns::Place;
+use crate::loader::kernel::LibTier;
+use crate::skel::IotraceProgs;
+use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Every process, for the kernel.
+pub const ALL: i32 = -1;
+
+/// `IOT_K_` of `bpf/spec.h` (macros do not reach the skeleton).
+mod cookie {
+    pub const PLACES: u64 = 1 << 25;
+    pub const LEAVE: u64 = 1 << 26;
+    pub const JUMP: u64 = 1 << 27;
+}
+
+/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe
+/// has.
+fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
+    let whole = probe.cookie();
+    let mut points = BTreeMap::from([(probe.offset, whole)]);
+    if let Some(places) = &probe.places {
+        *points.entry(probe.offset).or_default() |= cookie::PLACES;
+        for place in places {
+            let (Place::Leave(at) | Place::Jump(at)) = place;
+            let bit = if matches!(place, Place::Leave(_)) { cookie::LEAVE } else { cookie::JUMP };
+            *points.entry(*at).or_insert(whole) |= bit;
+        }
+    }
+    points
+}
+
+/// Probes of a file in one process, or in [`ALL`] that map it.
+pub fn many(
+    progs: &IotraceProgs<'_>,
+    path: &Path,
+    probes: &[PlannedProbe],
+    tier: LibTier,
+    pid: i32,
+) -> Result<Vec<Link>, String> {
+    // libbpf-rs does not compare the lengths of these two; they are equal here by construction.
+    let opts = |points: Vec<(u64, u64)>, retprobe, session| UprobeMultiOpts {
+        offsets: points.iter().map(|(at, _)| *at as usize).collect(),
+        cookies: points.iter().map(|(_, cookie)| *cookie).collect(),
+        retprobe,
+        session,
+        ..Default::default()
+    };
+    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let points = |with_return: bool| -> Vec<(u64, u64)> {
+        probes.iter().filter(|p| p.places.is_none() == with_return).flat_map(breakpoints).collect()
+    };
+    let mut links = Vec::new();
+    if tier == LibTier::Session {
+        for (points, session) in [(points(true), true), (points(false), false)] {
+            // A link of a session makes the kernel probe returns in processes that it is not of, too, whatever its
+            // program wants. Where there must be no return probe, it would be one in the middle of a function.
+            let prog = if session {
+                &progs.iot_uprobe_session
+            } else if progs.iot_uprobe_multi.autoload() {
+                &progs.iot_uprobe_multi
+            } else {
+                &progs.iot_uprobe_entry
+            };
+            if !points.is_empty() {
+                let opts = opts(points, false, session);
+                links.push(prog.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+            }
+        }
+        return Ok(links);
+    }
+    // The return first: an entry without its return would leave its frame open.
+    let with_return = probes.iter().filter(|p| p.places.is_none());
+    let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
+    if !returns.is_empty() {
+        let opts = opts(returns, true, false);
+        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+    }
+    let opts = opts([points(true), points(false)].concat(), false, false);
+    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+    Ok(links)
+}
+
+/// One probe of a file, in all processes that map it.
+pub fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<Vec<Link>, String> {
+    let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
+    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let mut links = Vec::new();
+    if probe.places.is_none() {
+        let (at, opts) = (probe.offset as usize, opts(probe.cookie(), true));
+        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(ALL, path, at, opts).map_err(say)?);
+    }
+    for (at, cookie) in breakpoints(probe) {
+        let opts = opts(cookie, false);
+        links.push(progs.iot_uprobe.attach_uprobe_with_opts(ALL, path, at as usize, opts).map_err(say)?);
+    }
+    Ok(links)
+}

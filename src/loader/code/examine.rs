@@ -1,0 +1,200 @@
+//! Looks into files that processes map, on a thread of its own: a file system may answer late or never.
+
+use crate::event::Written;
+use crate::loader::code::elf::Elf;
+use crate::loader::code::outline::{self, Outline, Unread};
+use crate::loader::code::plan::{Plan, Planner};
+use crate::loader::code::remembered::{Inode, Version};
+use crate::loader::processes::maps::{self, Mapping};
+use crate::words::Layer;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long one file, or the list of what a process maps, may take. The process waits meanwhile.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How long nobody asks again a device that did not answer.
+const AVOIDED: Duration = Duration::from_secs(30);
+
+/// A file that a process maps, or is about to map.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    Mapping(Mapping),
+    /// By a descriptor of a thread.
+    Descriptor(i32, Inode),
+}
+
+impl Seen {
+    pub const fn inode(&self) -> Inode {
+        match self {
+            Self::Mapping(m) => (m.dev, m.inode),
+            Self::Descriptor(_, inode) => *inode,
+        }
+    }
+
+    fn open(&self, pid: u32) -> Result<File, String> {
+        match self {
+            Self::Mapping(m) => open(pid, m),
+            Self::Descriptor(fd, _) => {
+                let file = named(&format!("/proc/{pid}/fd/{fd}")).map_err(|e| format!("cannot be read: {e}"))?;
+                let regular = file.metadata().map_err(|e| e.to_string())?.is_file();
+                if regular { Ok(file) } else { Err("is no regular file".into()) }
+            }
+        }
+    }
+
+    /// Which version of the file it is.
+    pub fn version(&self, pid: u32) -> Option<Version> {
+        match self {
+            Self::Mapping(m) => Version::at(&map_file(pid, m)),
+            Self::Descriptor(fd, _) => Version::at(&format!("/proc/{pid}/fd/{fd}")),
+        }
+    }
+
+    /// Its path as the process sees it.
+    pub fn name(&self, pid: u32) -> String {
+        match self {
+            Self::Mapping(m) => String::from_utf8_lossy(&m.path).into_owned(),
+            Self::Descriptor(fd, _) => {
+                let path = std::fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+                let path = path.as_os_str().as_bytes();
+                String::from_utf8_lossy(path.strip_suffix(b" (deleted)").unwrap_or(path)).into_owned()
+            }
+        }
+    }
+}
+
+/// What was found.
+pub struct Examined {
+    pub file: File,
+    pub written: Option<Written>,
+    /// Nothing, where it was changed meanwhile.
+    pub version: Option<Version>,
+    pub elf: Elf,
+    /// What is needed of the file, where it has a symbol that may be wanted.
+    pub bytes: Vec<u8>,
+    pub plan: Plan,
+}
+
+/// Why there is nothing.
+pub struct Unreadable {
+    pub written: Option<Written>,
+    pub why: Unread,
+}
+
+/// Who looks.
+pub struct Examiner {
+    planner: Arc<Planner>,
+    layers: Vec<Layer>,
+    outline: Outline,
+    /// Devices that did not answer, and until when nobody asks.
+    avoided: HashMap<u32, Instant>,
+}
+
+impl Examiner {
+    pub fn new(planner: Arc<Planner>, layers: Vec<Layer>) -> Self {
+        Self { planner, layers, outline: Outline::default(), avoided: HashMap::new() }
+    }
+
+    /// Looks into a file.
+    pub fn examine(&mut self, pid: u32, seen: &Seen, name: &str) -> Result<Examined, Unreadable> {
+        let dev = seen.inode().0;
+        let late = || {
+            let why = Unread::Other(format!("was not read within {} s", LIMIT.as_secs()));
+            Unreadable { written: None, why }
+        };
+        if self.avoided.get(&dev).is_some_and(|until| Instant::now() < *until) {
+            return Err(late());
+        }
+        let (planner, layers) = (Arc::clone(&self.planner), self.layers.clone());
+        let (seen, name) = (seen.clone(), name.to_owned());
+        let mut outline = std::mem::take(&mut self.outline);
+        let (found, outline) = within(LIMIT, move || {
+            let found = look(pid, &seen, &name, &planner, &layers, &mut outline);
+            (found, outline)
+        })
+        .ok_or_else(|| {
+            self.avoided.insert(dev, Instant::now() + AVOIDED);
+            late()
+        })?;
+        self.outline = outline;
+        found
+    }
+
+    /// Gives back what only the look into files needs.
+    pub fn rest(&mut self) {
+        self.outline = Outline::default();
+    }
+}
+
+/// The result of a function that may never return: then its thread stays behind.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, result) = mpsc::sync_channel(1);
+    let begun = std::thread::Builder::new().name("examine".into()).spawn(move || {
+        // Nobody may want it any more.
+        let _ = sender.send(work());
+    });
+    begun.ok()?;
+    // It panicked, or takes too long.
+    result.recv_timeout(limit).ok()
+}
+
+fn look(
+    pid: u32,
+    seen: &Seen,
+    name: &str,
+    planner: &Planner,
+    layers: &[Layer],
+    outline: &mut Outline,
+) -> Result<Examined, Unreadable> {
+    let file = seen.open(pid).map_err(|why| Unreadable { written: None, why: Unread::Other(why) })?;
+    let (written, before) = (written(&file), Version::of(&file));
+    let read = outline::judge(outline, &file, |symbol| planner.takes(symbol));
+    let (elf, bytes) = read.map_err(|why| Unreadable { written, why })?;
+    let plan = planner.plan(name, &elf, &bytes, &|layer| layers.contains(&layer));
+    let version = before.filter(|before| Version::of(&file) == Some(*before));
+    Ok(Examined { file, written, version, elf, bytes, plan })
+}
+
+/// The code that a process maps, each file once. `None`: there is no such process, or it does not answer.
+pub fn code(pid: u32) -> Option<Vec<Mapping>> {
+    within(LIMIT, move || {
+        let lines = BufReader::new(File::open(format!("/proc/{pid}/maps")).ok()?).split(b'\n').map_while(Result::ok);
+        let mut seen = std::collections::HashSet::new();
+        let code = lines.filter_map(|line| maps::mapping(&line)).filter(Mapping::is_code);
+        Some(code.filter(|m| seen.insert((m.dev, m.inode))).collect())
+    })
+    .flatten()
+}
+
+/// Opened without waiting: the name may mean something else by now, even something that blocks who opens it.
+fn named(path: &str) -> std::io::Result<File> {
+    std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
+}
+
+fn map_file(pid: u32, m: &Mapping) -> String {
+    format!("/proc/{pid}/map_files/{:x}-{:x}", m.start, m.end)
+}
+
+/// Opens what a process has mapped, whatever its name means now: the file may be deleted or in a container.
+pub fn open(pid: u32, m: &Mapping) -> Result<File, String> {
+    let exact = map_file(pid, m);
+    let by_name = format!("/proc/{pid}/root{}", String::from_utf8_lossy(&m.path));
+    let file = File::open(&exact)
+        .or_else(|first| if m.deleted { Err(first) } else { named(&by_name) })
+        .map_err(|e| format!("cannot be read: {e}"))?;
+    let metadata = file.metadata().map_err(|e| e.to_string())?;
+    if !metadata.is_file() || metadata.ino() != m.inode {
+        return Err("its name stands for another file now".into());
+    }
+    Ok(file)
+}
+
+fn written(file: &File) -> Option<Written> {
+    file.metadata().ok().map(|m| (m.mtime(), m.mtime_nsec()))
+}

@@ -1,0 +1,268 @@
+//! The ranks of a job on one node, as the tracer of that node sees them: who comes, who has ended.
+
+use crate::event::Event;
+use crate::loader::kernel::rings::now;
+use crate::loader::processes::guardian::Guard;
+use crate::loader::processes::launch;
+use crate::loader::session::Session;
+use crate::record::job::rank_protocol::{self, Answer, Asked};
+use crate::record::job::rendezvous::Place;
+use crate::record::session::note::Note;
+use crate::record::session::targets::Targets;
+use crate::{notices, sudo};
+use anyhow::{Context as _, Result, bail, ensure};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::SigSet;
+use nix::sys::socket::{MsgFlags, recv};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// First argument of the tracer of a node: then the job, how many ranks of it are there, the descriptor of the lock, and the
+/// command line. Its standard input is the socket that ranks come to.
+pub const NODE: &str = "__node";
+/// How many ranks: not known.
+pub const UNKNOWN: &str = "-";
+
+/// Numbers of processes that are kept for ranks: more than a node runs.
+pub const ROOM: u32 = 1024;
+/// Ranks of a node are started within this time. A trace does not end before, unless all are known to have come.
+const LATE: Duration = Duration::from_secs(5);
+/// As many are taken in at once: the trace has other things to do, too.
+const AT_ONCE: usize = 64;
+/// How long one that has come may take to say who it is.
+const SAYING: Duration = Duration::from_millis(100);
+
+/// How far the tracer is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Beginning,
+    /// There was a trace already.
+    Late,
+    Begun,
+    /// All ranks have come and ended.
+    Over,
+}
+
+/// The tracer's side of the place where ranks meet. It has the lock until this process ends.
+pub struct Meeting {
+    listener: UnixListener,
+    place: Place,
+    expected: Option<u32>,
+    state: Cell<State>,
+    _lock: OwnedFd,
+}
+
+impl Meeting {
+    /// Of a tracer that the first rank has started, which becomes nobody's: and its command line.
+    ///
+    /// # Errors
+    /// When it was not started by a rank.
+    pub fn inherit(args: &[OsString]) -> Result<(Self, &[OsString])> {
+        let [job, expected, lock, line @ ..] = args else { bail!("{NODE} is for internal use") };
+        let text =
+            |arg: &OsString| arg.to_str().map(str::to_owned).with_context(|| format!("{NODE}: {}", arg.display()));
+        // The rank blocks the signals that it waits for, and runs on some CPUs only.
+        SigSet::empty().thread_set_mask().context("unblocking signals")?;
+        let mut all = CpuSet::new();
+        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        // Where it is refused the trace goes on, slower.
+        let _ = sched_setaffinity(None, &all);
+        let own = pidfd_open(getpid(), PidfdFlags::empty()).context("this process")?;
+        let lock = pidfd_getfd(&own, text(lock)?.parse().context("the lock")?, PidfdGetfdFlags::empty());
+        let lock = lock.context("the lock of the ranks of this node")?;
+        drop(own);
+        // What the launcher gave the rank, such as its end of a connection: it waits for the last one who has it.
+        let inherited = std::fs::read_dir("/proc/self/fd").context("descriptors")?.flatten();
+        let inherited: Vec<i32> = inherited.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        for fd in inherited.into_iter().filter(|fd| *fd > 2 && *fd != lock.as_raw_fd()) {
+            // One of them was the list's own.
+            let _ = nix::unistd::close(fd);
+        }
+        let listener = std::io::stdin().as_fd().try_clone_to_owned().context("the socket of the ranks")?;
+        let meeting = Self {
+            listener: listener.into(),
+            place: Place::of(&text(job)?)?,
+            expected: text(expected)?.parse().ok(),
+            state: Cell::new(State::Beginning),
+            _lock: lock,
+        };
+        Ok((meeting, line))
+    }
+
+    /// Makes sure that nobody is late for that dataset: the job may have had a tracer here that has begun it.
+    ///
+    /// # Errors
+    /// When it had.
+    pub fn claim(&self, dataset: &Path) -> Result<()> {
+        if self.place.had(dataset) {
+            self.state.set(State::Late);
+            bail!("the trace of this job on this node is over: {}", dataset.display());
+        }
+        self.place.note(dataset);
+        Ok(())
+    }
+
+    /// The end of this tracer: tells those who wait if there was no trace, and leaves nothing behind. The exit status.
+    pub fn end(&self, outcome: Result<u8>) -> u8 {
+        let why = outcome.as_ref().err().map(|e| format!("{e:#}"));
+        let answer = match (self.state.get(), &why) {
+            (State::Late, Some(why)) => Some(Answer::Not(why.clone())),
+            (State::Beginning, Some(why)) => Some(Answer::Failed(why.clone())),
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| self.state.get() != State::Late) {
+            notices::print(&why);
+        }
+        while let Some(answer) = &answer
+            && let Ok((mut rank, _)) = self.listener.accept()
+        {
+            rank_protocol::answer(&mut rank, answer);
+        }
+        self.place.leave(matches!(self.state.get(), State::Beginning | State::Over));
+        outcome.unwrap_or(crate::record::TOOL_FAILED)
+    }
+}
+
+/// One that was taken in.
+struct Rank {
+    pid: u32,
+    process: u32,
+    /// The process, whoever has its number by now.
+    itself: OwnedFd,
+    /// Until the trace has it.
+    guard: Option<Guard>,
+}
+
+/// The ranks of this node.
+pub struct Ranks<'a> {
+    meeting: &'a Meeting,
+    /// Those that have a number, which come once.
+    known: BTreeSet<u32>,
+    come: u32,
+    alive: Vec<Rank>,
+    begun: Option<Instant>,
+}
+
+impl<'a> Ranks<'a> {
+    pub const fn new(meeting: &'a Meeting) -> Self {
+        Self { meeting, known: BTreeSet::new(), come: 0, alive: Vec::new(), begun: None }
+    }
+
+    /// Takes in those that wait, as processes with numbers from `first` on, and notes those that have ended. `count` is told of
+    /// each before it goes on.
+    pub fn look(
+        &mut self,
+        first: u32,
+        targets: &Targets,
+        session: &mut Session<'_>,
+        notes: &Sender<Note>,
+        count: impl Fn(u32),
+    ) -> Vec<Guard> {
+        let mut guards = Vec::new();
+        if self.begun.is_none() {
+            self.begun = Some(Instant::now());
+            self.meeting.state.set(State::Begun);
+        }
+        for _ in 0..AT_ONCE {
+            let Ok((mut rank, _)) = self.meeting.listener.accept() else { break };
+            let admitted = self.admit(&mut rank, first, targets, session, notes);
+            let (answer, mut new) = admitted.unwrap_or_else(|why| (Answer::Not(format!("{why:#}")), None));
+            if let Some(new) = &new {
+                count(new.pid);
+            }
+            let heard = rank_protocol::answer(&mut rank, &answer);
+            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| heard));
+            match new {
+                Some(new) if heard => self.alive.push(new),
+                Some(new) => forget(&new, session),
+                None => {}
+            }
+        }
+        self.alive.retain(|rank| {
+            let ended = has_ended(&rank.itself);
+            if ended {
+                forget(rank, session);
+            }
+            !ended
+        });
+        if self.alive.is_empty() && self.all_have_come() {
+            self.meeting.state.set(State::Over);
+        }
+        guards
+    }
+
+    fn admit(
+        &mut self,
+        rank: &mut UnixStream,
+        first: u32,
+        targets: &Targets,
+        session: &mut Session<'_>,
+        notes: &Sender<Note>,
+    ) -> Result<(Answer, Option<Rank>)> {
+        let peer = rank_protocol::peer(rank).context("who it is, is not known")?;
+        ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
+        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, SAYING)?;
+        let own = u32::try_from(peer.pid()).unwrap_or(0);
+        ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
+        let pid = program.unwrap_or(own);
+        ensure!(pid == own || launch::parent(pid) == Some(own), "its program is not its child");
+        if number.is_some_and(|number| self.known.contains(&number)) {
+            // What a rank's program starts is traced with it, and does not wait for its end.
+            return Ok((if session.process_of(pid).is_some() { Answer::Go } else { Answer::Later }, None));
+        }
+        ensure!(self.come < ROOM, "the tracer of this node has {ROOM} ranks already");
+        let itself = i32::try_from(pid).ok().and_then(Pid::from_raw).context("it has no number")?;
+        let itself = pidfd_open(itself, PidfdFlags::empty()).context("it has ended")?;
+        // One that still has its end of the connection had this number all the time.
+        let here = recv(rank.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT) == Err(Errno::EAGAIN);
+        ensure!(here && !has_ended(&itself), "it has ended");
+        let process = first + self.come;
+        self.come += 1;
+        self.known.extend(number);
+        // Without a list of targets others have become one by themselves.
+        if targets.has(pid)? && session.add_target(pid, process, false)? {
+            let uid = sudo::invoking_user().map_or(peer.uid(), |(uid, _)| uid);
+            let ppid = launch::parent(pid).unwrap_or(0);
+            let event = Event::Process { time: now(), process, parent: None, runs: false, pid, ppid, uid };
+            // A worker that failed has given the reason.
+            let _ = notes.send(Note::Events(vec![event]));
+        }
+        // Without it, what is missed is counted (`not_held`).
+        let guard = guard.and_then(|fd| {
+            let rank = pidfd_open(Pid::from_raw(peer.pid())?, PidfdFlags::empty()).ok()?;
+            pidfd_getfd(&rank, fd, PidfdGetfdFlags::empty()).ok().map(Guard::taken)
+        });
+        Ok((Answer::Go, Some(Rank { pid, process, itself, guard })))
+    }
+
+    fn all_have_come(&self) -> bool {
+        self.meeting.expected.is_some_and(|ranks| self.come >= ranks)
+    }
+
+    /// Have all ended, and does nobody come any more?
+    pub fn are_over(&self) -> bool {
+        let late = self.begun.is_some_and(|begun| begun.elapsed() > LATE);
+        self.alive.is_empty() && (late || self.all_have_come())
+    }
+}
+
+/// The end of one that was not a target yet was not seen, and its number may be another one's by now.
+fn forget(rank: &Rank, session: &mut Session<'_>) {
+    if session.process_of(rank.pid) == Some(rank.process) {
+        session.remove_target(rank.pid);
+    }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut ended, PollTimeout::ZERO).is_ok_and(|n| n > 0)
+}

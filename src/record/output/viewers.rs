@@ -1,0 +1,162 @@
+//! Who looks while a trace goes on: a dashboard on the terminal, lines of `--batch`, or nobody.
+
+use crate::cli::RecordArgs;
+use crate::loader::kernel::rings::Gauges;
+use crate::record::flight::SharedAlarm;
+use crate::record::output::destination::Destination;
+use crate::record::output::report::Report;
+use crate::record::session::control::Control;
+use crate::record::session::live::{Live, Watch};
+use crate::record::session::sampler::Board;
+use crate::record::{DUMP, WRITE};
+use crate::summary::From;
+use crate::{batch, export, tui};
+use anyhow::{Context as _, Result, anyhow};
+use nix::sys::signal::Signal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a dashboard that outlives the trace looks for signals.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What it takes to begin.
+pub struct Begin<'a> {
+    pub destination: &'a Destination,
+    pub host: &'a str,
+    /// To tell that the user has left.
+    pub left: Sender<Control>,
+    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    pub alarm: Option<SharedAlarm>,
+    /// Where lines go.
+    pub report: Report,
+}
+
+enum How {
+    Dashboard(tui::Options),
+    Batch(batch::Batch),
+}
+
+/// Whoever looks.
+pub struct Watching {
+    watch: Option<(Arc<Watch>, How)>,
+    shows: bool,
+    stop: Arc<AtomicBool>,
+    /// Dropped to wake and end the lines.
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Watching {
+    /// A command shares its terminal with nobody: a dashboard is for processes that are attached to.
+    pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>, node: &Arc<Board>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let how = if args.show.batch {
+            Some(How::Batch(args.show.batch()))
+        } else if args.run.is_empty() && !args.show.no_tui && !args.tell.quiet && tui::wanted() {
+            let filter = args.show.filter.clone().map(Arc::new);
+            Some(How::Dashboard(tui::Options { stop: Arc::clone(&stop), filter }))
+        } else {
+            None
+        };
+        let shows = matches!(how, Some(How::Dashboard(_)));
+        let from = if args.aggregates() { From::Sums } else { From::Spans };
+        let watch = how.map(|how| (Arc::new(Watch::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
+        Self { watch, shows, stop, over: None, thread: None }
+    }
+
+    /// What the worker feeds.
+    pub fn watch(&self) -> Option<Arc<Watch>> {
+        self.watch.as_ref().map(|(watch, _)| Arc::clone(watch))
+    }
+
+    /// Is the terminal taken?
+    pub const fn shows(&self) -> bool {
+        self.shows
+    }
+
+    /// Starts to show, when the targets are known.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn begin(&mut self, Begin { destination, host, left, alarm, report }: Begin) -> Result<()> {
+        let Some((watch, how)) = self.watch.take() else { return Ok(()) };
+        let asked = !destination.is_temporary();
+        let mut live =
+            Live::new(watch, &destination.path, asked, destination.wanted.clone(), destination.notices.clone(), host);
+        if let Some(alarm) = alarm {
+            live = live.keeping(alarm);
+        }
+        if self.shows {
+            destination.notices.on_screen();
+        }
+        let (over, ends) = mpsc::channel::<()>();
+        self.over = Some(over);
+        let show = move || {
+            let shown = match how {
+                How::Dashboard(options) => tui::run(&mut live, &options),
+                How::Batch(batch) => {
+                    let wait = |delay| matches!(ends.recv_timeout(delay), Err(RecvTimeoutError::Timeout));
+                    report.write(|out| batch::run(&mut live, &batch, out, wait))
+                }
+            };
+            // The session may have ended by itself.
+            let _ = left.send(Control::Left);
+            shown.or_else(|e| if export::reader_left(&e) { Ok(()) } else { Err(e) })
+        };
+        self.thread = Some(std::thread::Builder::new().name("screen".into()).spawn(show).context("thread that shows")?);
+        Ok(())
+    }
+
+    /// The trace is over: waits until the user has seen enough, unless the user or a limit has ended it.
+    ///
+    /// # Errors
+    /// What went wrong with showing.
+    pub fn end(&mut self, control: &Receiver<Control>, told: bool) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        self.over = None;
+        if told || !self.shows {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        while !thread.is_finished() {
+            match control.recv_timeout(LOOK) {
+                Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                _ => {}
+            }
+        }
+        self.shows = false;
+        thread.join().map_err(|_| anyhow!("the thread that shows panicked"))?
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dashboard_outlives_signals_that_ask_for_something() {
+        // Each is sent when the one before was dealt with.
+        let (to, control) = mpsc::sync_channel(0);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let screen = move || {
+            for signal in [WRITE, DUMP, Signal::SIGCHLD, Signal::SIGCHLD] {
+                to.send(Control::Signal(signal))?;
+            }
+            assert!(!stopped.load(Ordering::Relaxed));
+            to.send(Control::Signal(Signal::SIGTERM))?;
+            to.send(Control::Signal(Signal::SIGCHLD))?;
+            assert!(stopped.load(Ordering::Relaxed));
+            Ok(())
+        };
+        let thread = Some(std::thread::spawn(screen));
+        let mut watching = Watching { watch: None, shows: true, stop, over: None, thread };
+        watching.end(&control, false).unwrap();
+    }
+}

@@ -1,0 +1,105 @@
+//! Chooses the processes and files of `--detail` as they come.
+
+use crate::cli::detail::Detail;
+use crate::event::{Event, FileKey};
+use crate::loader::kernel::detail::{Choice, Limit, Plan};
+use std::collections::HashSet;
+
+/// What the kernel side is to do; none without any.
+pub fn plan(details: &[Detail]) -> Option<Plan> {
+    let slow = details.iter().filter_map(|detail| match detail {
+        Detail::Slow { layer, time } => Some((*layer, time.map_or(Limit::Learned, Limit::Fixed))),
+        Detail::Rank(_) | Detail::File(_) => None,
+    });
+    (!details.is_empty()).then(|| Plan {
+        slow: slow.collect(),
+        processes: details.iter().any(|d| matches!(d, Detail::Rank(_))),
+        files: details.iter().any(|d| matches!(d, Detail::File(_))),
+    })
+}
+
+/// Finds the processes and files that all is to be told of, as they come.
+pub struct Chooser {
+    details: Vec<Detail>,
+    rank_vars: Vec<String>,
+    choice: Choice,
+    chosen: HashSet<u32>,
+    files: HashSet<FileKey>,
+    /// How many the kernel had no room to note.
+    missed: i64,
+}
+
+impl Chooser {
+    pub fn new(details: Vec<Detail>, rank_vars: Vec<String>, choice: Choice) -> Self {
+        Self { details, rank_vars, choice, chosen: HashSet::new(), files: HashSet::new(), missed: 0 }
+    }
+
+    /// Looks at what comes from the kernel side.
+    pub fn see(&mut self, event: &Event) {
+        match event {
+            Event::Exec { process, env, .. } => {
+                let rank = rank(&self.rank_vars, env);
+                let wanted = self.details.iter().any(|d| matches!(d, Detail::Rank(n) if Some(*n) == rank));
+                self.process(*process, wanted);
+            }
+            Event::Process { process, parent: Some(parent), .. } if self.chosen.contains(parent) => {
+                self.process(*process, true);
+            }
+            // Numbers are never used again.
+            Event::Exit { process, .. } => self.process(*process, false),
+            Event::File { key, seen, .. } | Event::Preopened { key, seen, .. } => {
+                let path = String::from_utf8_lossy(&seen.path);
+                let fits = |d: &Detail| matches!(d, Detail::File(pattern) if pattern.matches(&path));
+                if self.details.iter().any(fits) && self.files.insert(*key) {
+                    self.missed += i64::from(!self.choice.file(*key));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn process(&mut self, process: u32, wanted: bool) {
+        let changes = if wanted { self.chosen.insert(process) } else { self.chosen.remove(&process) };
+        if changes {
+            self.missed += i64::from(!self.choice.process(process, wanted));
+        }
+    }
+
+    /// How many processes and files could not be noted since the last time.
+    pub fn missed(&mut self) -> i64 {
+        std::mem::take(&mut self.missed)
+    }
+}
+
+/// The rank that an environment tells.
+fn rank(names: &[String], env: &[Vec<u8>]) -> Option<i32> {
+    let of = |name: &String| env.iter().find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    std::str::from_utf8(names.iter().find_map(of)?).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::words::Layer;
+    use std::time::Duration;
+
+    #[test]
+    fn a_plan_is_what_was_said() {
+        assert!(plan(&[]).is_none());
+        let details: Vec<Detail> = ["slow", "slow=hdf5:5ms", "rank=1"].iter().map(|t| t.parse().unwrap()).collect();
+        let plan = plan(&details).unwrap();
+        assert_eq!(plan.slow, [(None, Limit::Learned), (Some(Layer::Hdf5), Limit::Fixed(Duration::from_millis(5)))]);
+        assert_eq!((plan.processes, plan.files, plan.bits()), (true, false, 3));
+    }
+
+    #[test]
+    fn a_rank_is_what_the_first_variable_says() {
+        let env = [b"A=x".to_vec(), b"PMI_RANK=2".to_vec(), b"OMPI_RANK= 5 ".to_vec()];
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(rank(&names(&["OMPI_RANK", "PMI_RANK"]), &env), Some(5));
+        assert_eq!(rank(&names(&["PMI_RANK"]), &env), Some(2));
+        assert_eq!(rank(&names(&["PMI"]), &env), None);
+        assert_eq!(rank(&names(&["A"]), &env), None);
+    }
+}

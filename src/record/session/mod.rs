@@ -1,0 +1,13 @@
+//! A trace from its begin to its end.
+
+pub(crate) mod begin;
+pub mod control;
+pub mod detail;
+pub mod live;
+pub(crate) mod note;
+pub(crate) mod run;
+pub mod sampler;
+pub mod share;
+pub(crate) mod stacks;
+pub(crate) mod targets;
+pub(crate) mod worker;

@@ -1,0 +1,25 @@
+//! What the threads of a session send to the worker.
+
+use crate::event::{Event, Watched};
+use crate::export::Why;
+use crate::inflight::InFlight;
+use crate::rows::Row;
+use std::sync::Arc;
+
+/// What the session tells the worker.
+pub enum Note {
+    /// What it found out itself, about processes that were there before.
+    Events(Vec<Event>),
+    /// Rows that need no correlation: verdicts, losses, facts.
+    Rows(Vec<Row>),
+    /// A stack was taken in calls that are open, by `span_id`.
+    Stack(i32, Vec<i64>),
+    /// The frames of a stack have their names.
+    Frames(i32, Vec<String>),
+    /// Which hooks on the page cache and on requests are there.
+    Watched(Watched),
+    /// A new dataset begins.
+    Rotate,
+    /// A dataset of what is kept in memory is written now, with what was in flight.
+    Write(Why, Option<Arc<InFlight>>),
+}

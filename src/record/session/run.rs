@@ -1,0 +1,574 @@
+//! A trace that is going on: what it is told, what it does at each tick, and how it ends.
+
+use crate::catalog::Phase;
+use crate::cli::RecordArgs;
+use crate::event::Event;
+use crate::event::wire::Mapped;
+use crate::export::{self, Why};
+use crate::inflight::InFlight;
+use crate::loader::kernel;
+use crate::loader::kernel::counters::Counters;
+use crate::loader::kernel::rings::{Gauges, now};
+use crate::loader::kernel::sums::Taker;
+use crate::loader::processes::guardian::{Guard, Guards};
+use crate::loader::processes::launch::{self, Launched};
+use crate::loader::session::{EXCLUDED, Session, UNPLACED};
+use crate::record::flight::trigger::Stuck;
+use crate::record::flight::viewer::{Show, Viewer};
+use crate::record::flight::{By, Looked, SharedAlarm, Step};
+use crate::record::job::ranks::Ranks;
+use crate::record::output::rotation::Rotation;
+use crate::record::output::viewers::{self, Watching};
+use crate::record::session::control::Control;
+use crate::record::session::live::Watch;
+use crate::record::session::note::Note;
+use crate::record::session::sampler::Sampler;
+use crate::record::session::share::{Cpu, Share};
+use crate::record::session::stacks::Stacks;
+use crate::record::session::targets::Targets;
+use crate::record::{DUMP, TICK, WRITE, pass_on, wall};
+use crate::rows::{self, Coverage, Loss, Meta, Metric, Row};
+use crate::tui::status::Status;
+use crate::words::Layer;
+use crate::{notices, probes, text};
+use anyhow::{Result, anyhow};
+use nix::sys::signal::Signal;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, PipeWriter, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a command may take to end after it was told to, before the trace ends without it.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often a dashboard is told what is in flight.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What was counted so far.
+#[derive(Default)]
+pub struct Totals {
+    lost: u64,
+    /// Left out on purpose.
+    excluded: BTreeMap<&'static str, u64>,
+    attached: usize,
+    probes: usize,
+    libraries: usize,
+    share: Share,
+}
+
+/// A command that waits, and who holds it then.
+pub struct Started {
+    pub command: Launched,
+    /// Where there is no filter, what is missed is counted (`not_held`).
+    pub guard: Option<Guard>,
+    /// Of it and of what it begins. The first counter of a node takes the kernel 10 ms.
+    pub counters: Counters,
+}
+
+/// A trace that is going on.
+pub struct Run<'a, 'obj> {
+    pub args: &'a RecordArgs,
+    pub targets: &'a Targets,
+    /// Numbers of processes that are kept for those that there are already.
+    pub reserved: u32,
+    pub session: &'a mut Session<'obj>,
+    pub notes: Sender<Note>,
+    pub control: &'a Receiver<Control>,
+    pub drain: &'a JoinHandle<Result<()>>,
+    pub t0: u64,
+    pub gauges: Arc<Gauges>,
+    pub totals: Totals,
+    /// Looks at the node, until the trace ends.
+    pub sampler: Option<Sampler>,
+    /// Where calls that wait are told.
+    pub sender: Sender<Control>,
+    /// Let calls of the command, or of ranks, go on that wait.
+    pub guards: Guards,
+    /// The command while it is started.
+    pub starting: Option<JoinHandle<Result<Started>>>,
+    pub command: Option<Launched>,
+    /// The ranks of a job on this node, which start their programs themselves.
+    pub ranks: Option<Ranks<'a>>,
+    pub viewer: &'a Viewer,
+    /// A dump of what is in flight was asked for.
+    pub dump: bool,
+    /// When datasets end, if there is to be more than one.
+    pub rotation: Option<Rotation>,
+    /// When what is kept in memory is written, and what is stuck.
+    pub alarm: Option<SharedAlarm>,
+    pub stuck: Option<Stuck>,
+    /// Aggregate mode: who takes the sums.
+    pub sums: Option<Taker>,
+    /// What looks for slow calls and takes their stacks.
+    pub stacks: Stacks,
+    /// Where a dashboard finds what is in flight.
+    pub board: Option<Arc<Watch>>,
+    pub watching: &'a mut Watching,
+    /// What the dashboard needs to begin, until it has begun.
+    pub begin: Option<viewers::Begin<'a>>,
+    /// A signal, the time or the user ended the trace, and not its targets.
+    pub told: bool,
+    /// The command was told to end: with the next signal it is not waited for.
+    pub warned: bool,
+    /// How long it took until the programs were loaded.
+    pub loading: Duration,
+}
+
+/// Who ends a trace.
+enum End {
+    Signal(Signal),
+    /// The user has left the dashboard.
+    Left,
+}
+
+impl Run<'_, '_> {
+    fn relative(&self) -> i64 {
+        now().saturating_sub(self.t0) as i64
+    }
+
+    fn send(&self, rows: Vec<Row>) {
+        // A worker that failed has given the reason; the end of the trace reports it.
+        let _ = self.notes.send(Note::Rows(rows));
+    }
+
+    fn tell_events(&self, events: impl IntoIterator<Item = Event>) {
+        let events: Vec<Event> = events.into_iter().collect();
+        if !events.is_empty() {
+            let _ = self.notes.send(Note::Events(events));
+        }
+    }
+
+    fn meta(&self, facts: &[(&str, String)]) {
+        self.send(facts.iter().map(|(k, v)| Row::Meta(Meta { key: (*k).to_owned(), value: v.clone() })).collect());
+    }
+
+    pub fn tell_meta(&self, host: &str, caps: &kernel::Capabilities) {
+        let uname = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
+        let (command, mode) = self.targets.words();
+        self.meta(&[
+            ("schema", export::SCHEMA.to_owned()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("host", host.to_owned()),
+            ("kernel", uname),
+            ("command", command),
+            ("mode", mode.to_owned()),
+            ("clock", "CLOCK_MONOTONIC".to_owned()),
+            ("t0_ns", self.t0.to_string()),
+            ("t0_wall_ns", (wall().saturating_sub(now().saturating_sub(self.t0))).to_string()),
+            ("library_tier", caps.lib_tier().map_or("none", kernel::LibTier::name).to_owned()),
+            ("ring_bytes", self.args.ring_size.to_string()),
+            ("calibration", self.session.fixed().as_ref().map_or_else(|e| format!("none: {e:#}"), ToString::to_string)),
+        ]);
+        if let Some(config) = &self.args.config {
+            self.meta(&[("config", config.display().to_string())]);
+        }
+        if self.args.aggregates() {
+            self.meta(&[(rows::AGGREGATE, "yes".to_owned())]);
+        }
+        if !self.args.detail.is_empty() {
+            let asked: Vec<String> = self.args.detail.iter().map(ToString::to_string).collect();
+            self.meta(&[(rows::DETAIL, asked.join(","))]);
+        }
+        let added = &self.args.added;
+        let named = |p: &Phase| p.binary.as_ref().map_or(p.function.clone(), |file| format!("{}@{file}", p.function));
+        let phases: Vec<String> = added.phase.iter().map(named).collect();
+        let catalogs: Vec<String> = added.probes.iter().map(|p| p.display().to_string()).collect();
+        for (key, texts) in [("phases", phases), ("probes", catalogs)] {
+            if !texts.is_empty() {
+                self.meta(&[(key, texts.join(" "))]);
+            }
+        }
+        self.clock_pair();
+    }
+
+    /// Where the monotonic clock stands against the wall clock; several of them show a step.
+    fn clock_pair(&self) {
+        let (mono, wall) = (now(), wall());
+        self.meta(&[(&format!("clock_pair_{mono}"), wall.to_string())]);
+    }
+
+    /// Until the command ends, the targets end, the time is over or a signal says so.
+    pub fn trace(&mut self) -> Result<Option<u8>> {
+        self.session.attach_hooks()?;
+        self.stacks.start(self.session, &self.notes)?;
+        let _ = self.notes.send(Note::Watched(self.session.watched()));
+        if let Some(code) = self.begin_targets()? {
+            return Ok(Some(code));
+        }
+        self.tick();
+        self.tell_costs();
+        if let Some(begin) = self.begin.take() {
+            self.watching.begin(begin)?;
+        }
+        let result = self.wait();
+        if let Some(board) = &self.board {
+            // What has not returned yet is told as unfinished.
+            board.set_in_flight(Arc::new(InFlight { at_ns: self.relative(), operations: Vec::new() }));
+        }
+        self.tick();
+        self.tell_costs();
+        result
+    }
+
+    fn wait(&mut self) -> Result<Option<u8>> {
+        let begun = Instant::now();
+        let mut due = begun + TICK;
+        let mut shown = Instant::now();
+        let mut looked = begun;
+        let mut told: Option<Instant> = None;
+        let watching = self.command.is_none() && self.shows_status();
+        let mut last = 0;
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            let heard = match self.control.recv_timeout(left) {
+                Ok(heard) => self.hear(&heard),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            };
+            match heard {
+                // A command goes on when nobody looks any more.
+                Some(End::Left) if self.command.is_some() || self.ranks.is_some() => {}
+                Some(End::Left) => {
+                    self.told = true;
+                    return Ok(Some(0));
+                }
+                Some(End::Signal(s)) => {
+                    self.told = true;
+                    let Some(command) = &self.command else { return Ok(Some(0)) };
+                    if told.is_some() {
+                        return Ok(Some(128 + s as u8));
+                    }
+                    pass_on(command, s);
+                    told = Some(Instant::now());
+                    self.warned = true;
+                }
+                None => {}
+            }
+            if let Some(command) = &mut self.command
+                && let Some(status) = command.ended()?
+            {
+                return Ok(Some(launch::shell_code(status) as u8));
+            }
+            if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
+                self.told = true;
+                return Ok(self.command.is_none().then_some(0));
+            }
+            if told.is_some_and(|at| at.elapsed() > GRACE) {
+                return Ok(None);
+            }
+            if Instant::now() < due {
+                continue;
+            }
+            due = Instant::now() + TICK;
+            if self.drain.is_finished() {
+                // Nobody reads the rings any more.
+                self.guards.leave();
+                self.session.detach();
+                return Ok(None);
+            }
+            self.meet();
+            self.session.tidy();
+            let sampled = self.session.sample();
+            self.tell_events(sampled);
+            let calls = self.session.look_at_paused();
+            self.tell_events(calls);
+            self.tick();
+            self.tell_costs();
+            self.rotate();
+            self.write();
+            self.dump();
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look();
+            }
+            let nobody = || !self.targets.may_come() && !self.session.has_targets();
+            if self.ranks.as_ref().map_or_else(|| self.command.is_none() && nobody(), Ranks::are_over) {
+                return Ok(Some(0));
+            }
+            if watching && shown.elapsed() >= Duration::from_secs(1) {
+                shown = Instant::now();
+                let records = self.gauges.records.load(Ordering::Relaxed);
+                let status = self.status(begun.elapsed(), records, records - last);
+                last = records;
+                let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
+            }
+        }
+    }
+
+    /// Does what it was told; what ends a trace is the caller's.
+    fn hear(&mut self, heard: &Control) -> Option<End> {
+        match *heard {
+            Control::Mapped(ref m) => self.mapped(m),
+            Control::Busy(ref busy) => {
+                let told = self.session.relieve(busy, self.relative());
+                self.tell_events(told);
+            }
+            Control::Waits(ref notice, ref guard) => {
+                let next = self.session.prepare(notice);
+                guard.go_on(notice, next);
+            }
+            Control::Signal(Signal::SIGCHLD) => {}
+            Control::Signal(DUMP) => self.dump = true,
+            Control::Signal(WRITE) => {
+                self.ask(Why { text: "SIGUSR2".to_owned(), at_ns: self.relative(), span_id: None }, By::Hand);
+            }
+            Control::Signal(s) => return Some(End::Signal(s)),
+            Control::Left => return Some(End::Left),
+        }
+        None
+    }
+
+    /// A signal that came while the trace began, if one did.
+    pub fn asked_to_end(&mut self) -> Option<Signal> {
+        while let Ok(heard) = self.control.try_recv() {
+            if let Some(End::Signal(s)) = self.hear(&heard) {
+                return Some(s);
+            }
+        }
+        None
+    }
+
+    /// A target mapped a file that was not judged yet.
+    fn mapped(&mut self, m: &Mapped) {
+        if m.file.is_none() && !self.guards.is_empty() {
+            return; // the first call of a process that was forked waits by itself
+        }
+        let new = self.session.judge(m.pid, m.file, m.moved);
+        if self.guards.is_empty() {
+            // It went on while the probes were attached: its first calls may be missing.
+            let t_ns = self.relative();
+            let loss =
+                |layer| Loss { t_ns, layer: Some(layer), cpu: None, place: "not_held", process_ix: None, count: 1 };
+            let rows: Vec<Row> = new.into_iter().map(|layer| Row::Loss(loss(layer))).collect();
+            self.totals.lost += rows.len() as u64;
+            self.send(rows);
+        }
+    }
+
+    /// Prints what is in flight, if that was asked for; when the last dump is not finished yet, later.
+    fn dump(&mut self) {
+        if !self.dump {
+            return;
+        }
+        self.dump = match self.session.look() {
+            // On the dashboard's terminal the dump is its screen.
+            Ok(look) => !self.viewer.show(look, if self.watching.shows() { Show::Keep } else { Show::Print }),
+            Err(e) => {
+                let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
+                false
+            }
+        };
+    }
+
+    /// Tells who wants to know what the last look found, and looks again. Where the kernel refuses that, nothing is told.
+    fn look(&mut self) {
+        if self.board.is_none() && self.stuck.is_none() {
+            return;
+        }
+        if let Ok(look) = self.session.look() {
+            let last = self.viewer.last();
+            if let Some(why) = self.stuck.as_mut().and_then(|stuck| stuck.find(&last)) {
+                self.ask(why, By::Trigger);
+            }
+            if let Some(board) = &self.board {
+                board.set_in_flight(last);
+            }
+            self.viewer.show(look, Show::Keep);
+        }
+    }
+
+    fn since_t0(&self) -> Duration {
+        Duration::from_nanos(now().saturating_sub(self.t0))
+    }
+
+    /// A dataset of what is kept in memory is asked for.
+    fn ask(&self, why: Why, by: By) {
+        if let Some(alarm) = &self.alarm {
+            alarm.with(|alarm| alarm.ask(self.since_t0(), why, by));
+        }
+    }
+
+    /// Has a dataset of what is kept in memory written when it is time for it, and what is in flight was looked at, which takes
+    /// its time: never waited for here.
+    fn write(&mut self) {
+        let Some(alarm) = &self.alarm else { return };
+        match alarm.with(|alarm| alarm.step(self.since_t0(), &self.viewer.last())) {
+            Step::Nothing => {}
+            Step::Look => {
+                let looked = match self.session.look() {
+                    Ok(look) => {
+                        if self.viewer.show(look, Show::Keep) {
+                            Looked::Begun
+                        } else {
+                            Looked::Busy
+                        }
+                    }
+                    Err(_) => Looked::Refused,
+                };
+                alarm.with(|alarm| alarm.looked(looked));
+            }
+            Step::Write(why, in_flight) => {
+                self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
+                // A worker that failed has given the reason.
+                let _ = self.notes.send(Note::Write(why, in_flight));
+            }
+        }
+    }
+
+    /// Is there a terminal for a line that says how the trace goes on?
+    fn shows_status(&self) -> bool {
+        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.tell.quiet
+    }
+
+    fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
+        Status {
+            elapsed,
+            processes: self.session.targets(),
+            records,
+            per_second,
+            lost: self.totals.lost,
+            attached: self.totals.attached,
+            probes: self.totals.probes,
+        }
+    }
+
+    /// Not on a dashboard, which would be spoilt: that shows the verdicts.
+    fn warn(&self, verdicts: &[Coverage]) {
+        if !self.watching.shows() {
+            for warning in warnings(verdicts) {
+                notices::note(&warning);
+            }
+        }
+    }
+
+    fn with_reasons(&self, mut verdicts: Vec<Coverage>) -> Vec<Coverage> {
+        if let Some(of) = self.args.wide().filter(|_| self.args.layers.is_empty()) {
+            probes::say_default(&mut verdicts, of);
+        }
+        verdicts
+    }
+
+    /// Verdicts on what was not seen.
+    fn uncovered(&self) -> Vec<Coverage> {
+        self.with_reasons(self.session.uncovered())
+    }
+
+    /// Verdicts and losses since the last tick.
+    fn tick(&mut self) {
+        let t_ns = self.relative();
+        let verdicts = self.session.verdicts();
+        let verdicts = self.with_reasons(verdicts);
+        self.warn(&verdicts);
+        self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
+        self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
+        for library in self.session.libraries() {
+            self.totals.libraries += 1;
+            self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
+        }
+        let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
+            self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
+        self.totals.lost += losses.iter().filter(|l| l.place != rows::DETAIL).map(|l| l.count as u64).sum::<u64>();
+        let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
+        // They are in the sums: nothing is missing from these.
+        let refused = self.session.refused().into_iter().map(|(process, count)| Loss {
+            t_ns,
+            layer: None,
+            cpu: None,
+            place: rows::DETAIL,
+            process_ix: i32::try_from(process).ok(),
+            count: i64::try_from(count).unwrap_or(i64::MAX),
+        });
+        rows.extend(refused.map(Row::Loss));
+        rows.extend(losses.into_iter().map(Row::Loss));
+        for (name, layer, place) in [
+            ("excluded_calls", Layer::Syscall, EXCLUDED),
+            ("excluded_faults", Layer::Vfs, EXCLUDED),
+            ("unplaced_faults", Layer::Vfs, UNPLACED),
+            ("unplaced_calls", Layer::Syscall, UNPLACED),
+        ] {
+            let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
+            let new = of.map(|l| l.count as u64).sum::<u64>();
+            if new > 0 {
+                let total = self.totals.excluded.entry(name).or_default();
+                *total += new;
+                let (label, value) = (Some(layer.name().to_owned()), *total as f64);
+                rows.push(Row::Metric(Metric { t_ns, name, label, value }));
+            }
+        }
+        if !rows.is_empty() {
+            self.send(rows);
+        }
+    }
+
+    /// What hooks have cost so far.
+    fn tell_costs(&mut self) {
+        let t_ns = self.relative();
+        self.totals.share.add(self.session.hooked(), Cpu::now(), t_ns);
+        self.send(self.totals.share.rows().collect());
+    }
+
+    /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
+    fn rotate(&mut self) {
+        if self.rotation.as_mut().is_some_and(Rotation::due) {
+            self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
+            // A worker that failed has given the reason.
+            let _ = self.notes.send(Note::Rotate);
+        }
+    }
+
+    /// Detaches, lets the worker finish, waits for a command that goes on. Its exit status if it was waited for.
+    pub fn end(&mut self, stop: PipeWriter) -> Option<u8> {
+        let still = self.session.targets();
+        self.guards.leave();
+        let detaching = Instant::now();
+        let _ = self.notes.send(Note::Events(self.session.detach()));
+        self.sampler = None;
+        self.stacks.end();
+        for (key, took) in
+            [("load_ns", self.loading), ("attach_ns", self.session.attaching()), ("detach_ns", detaching.elapsed())]
+        {
+            self.meta(&[(key, took.as_nanos().to_string())]);
+        }
+        if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: sums are missing: {e:#}");
+            self.totals.lost += 1;
+            let loss =
+                Loss { t_ns: self.relative(), layer: None, cpu: None, place: "sums", process_ix: None, count: 1 };
+            self.send(vec![Row::Loss(loss)]);
+        }
+        self.tick();
+        let uncovered = self.uncovered();
+        self.warn(&uncovered);
+        self.send(uncovered.into_iter().map(Row::Coverage).collect());
+        self.clock_pair();
+        self.meta(&[("end_ns", self.relative().to_string())]);
+        drop(stop);
+        if self.command.is_none() && self.shows_status() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+        let Some(command) = &mut self.command else { return None };
+        if let Ok(Some(status)) = command.ended() {
+            if still > 0 && !self.targets.may_come() {
+                notices::note(&format!(
+                    "the command has ended; {still} of its processes go on and are no longer traced"
+                ));
+            }
+            return Some(launch::shell_code(status) as u8);
+        }
+        None
+    }
+}
+
+/// Why each phase that is not traced is not: someone waits for it.
+fn warnings(verdicts: &[Coverage]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
+        let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
+        let why = c.reason.as_deref().unwrap_or("for an unknown reason");
+        let symbol = text::escape(&c.symbol);
+        warnings.push(format!("warning: {symbol}{place} is not traced: {}", text::escape(why)));
+    }
+    warnings
+}

@@ -1,0 +1,388 @@
+//! The thread between the rings and the dataset: decodes, correlates, writes.
+
+use crate::cli::trigger::Trigger;
+use crate::correlate::{Config, Correlator, give_back};
+use crate::event::Event;
+use crate::event::wire::{Decoder, Record};
+use crate::export::{Forgotten, Moment};
+use crate::loader::kernel::rings::{Batch, Drained, Gauges, now};
+use crate::loader::processes::stripes::Stripes;
+use crate::loader::processes::{existing, limits, mounts};
+use crate::metrics::endpoint::Shared;
+use crate::notices::Notices;
+use crate::record::flight::trigger::{self, Found};
+use crate::record::flight::{Alarm, By, SharedAlarm};
+use crate::record::output::Output;
+use crate::record::output::memory::Memory;
+use crate::record::session::detail::Chooser;
+use crate::record::session::live::Watch;
+use crate::record::session::note::Note;
+use crate::record::wall;
+use crate::rows::{Loss, Mount, Row};
+use crate::summary::From;
+use anyhow::{Context as _, Error, Result};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the worker needs.
+pub struct Worker {
+    pub writer: Output,
+    pub config: Config,
+    pub mounts: Vec<Mount>,
+    pub gauges: Arc<Gauges>,
+    /// Where somebody watches.
+    pub watch: Option<Arc<Watch>>,
+    /// Totals for `--metrics`.
+    pub totals: Option<Arc<Shared>>,
+    /// What asks for a dataset of what is kept in memory, and whom it asks.
+    pub triggers: Vec<Trigger>,
+    /// What is to be told besides sums.
+    pub chooser: Option<Chooser>,
+    pub alarm: Option<SharedAlarm>,
+    /// Where it is told that the dataset cannot be written any more.
+    pub notices: Notices,
+    pub inbox: Receiver<Drained>,
+    /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
+    pub notes: Receiver<Note>,
+}
+
+/// How the work ended.
+pub struct Ended {
+    /// What could not be written.
+    pub written: Result<()>,
+    /// What was counted in memory since then.
+    pub counted: Option<String>,
+}
+
+/// Starts the worker; it ends after [`Drained::End`], or where nothing can be written and nobody goes on without.
+pub fn start(worker: Worker) -> Result<JoinHandle<Ended>> {
+    let alarm = worker.alarm.clone();
+    let work = move || {
+        let done = run(worker);
+        // Also when it has failed: nobody is told then that something is written.
+        drop(alarm.map(|alarm| alarm.with(Alarm::end)));
+        done
+    };
+    std::thread::Builder::new().name("worker".into()).spawn(work).context("worker thread")
+}
+
+struct State {
+    writer: Output,
+    correlator: Correlator,
+    decoder: Decoder,
+    /// Process index to pid, to look up what only /proc knows.
+    pids: HashMap<u32, u32>,
+    mounts: Vec<Mount>,
+    /// The tracer's own mount namespace.
+    host: i64,
+    /// Mounts that were looked for, by number and device, in the mount namespaces of the processes that use them.
+    sought: HashSet<(i32, i64)>,
+    /// Names of users, as the node has them.
+    users: HashMap<u32, Option<String>>,
+    /// Whether there are control groups of which the kernel side says nothing: those of version 1.
+    version_1: bool,
+    stripes: Stripes,
+    undecoded: i64,
+    rows: Vec<Row>,
+    watch: Option<Arc<Watch>>,
+    totals: Option<Arc<Shared>>,
+    triggers: Vec<Trigger>,
+    chooser: Option<Chooser>,
+    alarm: Option<SharedAlarm>,
+    notices: Notices,
+    /// Why the dataset could not be written any more, and what was counted since.
+    failed: Option<Error>,
+    memory: Memory,
+    t0: u64,
+}
+
+fn run(worker: Worker) -> Ended {
+    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, alarm, notices, inbox, notes } =
+        worker;
+    let t0 = config.t0;
+    let memory = Memory::new(if config.aggregate { From::Sums } else { From::Spans });
+    let mut correlator = Correlator::new(config);
+    let host = mounts::namespace(std::process::id()).unwrap_or(0);
+    correlator.set_mounts(mounts.clone(), host);
+    let mut s = State {
+        writer,
+        correlator,
+        decoder: Decoder::default(),
+        pids: HashMap::new(),
+        sought: mounts.iter().map(|m| (m.mount_id, m.dev)).collect(),
+        rows: mounts.iter().cloned().map(|m| Row::Mount(Box::new(m))).collect(),
+        mounts,
+        host,
+        users: HashMap::new(),
+        version_1: existing::has_version_1(),
+        stripes: Stripes::default(),
+        undecoded: 0,
+        watch,
+        totals,
+        triggers,
+        chooser,
+        alarm,
+        notices,
+        failed: None,
+        memory,
+        t0,
+    };
+    let written = s.work(&inbox, &notes, &gauges);
+    Ended { written: s.failed.map_or(written, Err), counted: s.memory.text() }
+}
+
+impl State {
+    fn work(&mut self, inbox: &Receiver<Drained>, notes: &Receiver<Note>, gauges: &Gauges) -> Result<()> {
+        while let Ok(drained) = inbox.recv() {
+            // Notes first: what was known before a batch was drained is there when it is worked off.
+            for note in notes.try_iter() {
+                self.note(note)?;
+            }
+            match drained {
+                Drained::Batch(batch) => {
+                    gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
+                    self.batch(&batch);
+                    for (key, striping) in self.stripes.told() {
+                        self.correlator.is_striped(key, striping);
+                    }
+                }
+                Drained::End => break,
+            }
+            self.write()?;
+        }
+        for note in notes.try_iter() {
+            self.note(note)?;
+        }
+        for (key, striping) in self.stripes.last() {
+            self.correlator.is_striped(key, striping);
+        }
+        self.correlator.finish(now(), &mut self.rows);
+        self.write()?;
+        // What was asked for and is not here yet, and what the last rows asked for.
+        if let (Some(why), Some(writer)) = (self.alarm.as_ref().and_then(|a| a.with(Alarm::end)), self.writer.flight())
+        {
+            writer.ask(why, None);
+        }
+        self.write_flight(true)?;
+        std::mem::replace(&mut self.writer, Output::None).finish()
+    }
+
+    fn note(&mut self, note: Note) -> Result<()> {
+        match note {
+            Note::Events(events) => {
+                for event in events {
+                    self.event(event);
+                }
+            }
+            Note::Stack(stack_id, calls) => self.correlator.stack_taken(stack_id, &calls),
+            Note::Frames(stack_id, frames) => self.correlator.stack_named(stack_id, frames, &mut self.rows),
+            Note::Watched(watched) => self.correlator.set_watched(watched),
+            Note::Rows(rows) => self.rows.extend(rows),
+            Note::Rotate => {
+                // Whole before and after: what is summed up goes with the calls.
+                self.correlator.sum_up(now(), &mut self.rows);
+                self.write()?;
+                let forgotten = self.writer.rotate(self.moment())?;
+                self.forgotten(&forgotten);
+            }
+            Note::Write(why, in_flight) => {
+                self.write()?;
+                if let Some(writer) = self.writer.flight() {
+                    writer.ask(why, in_flight);
+                }
+                self.write_flight(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn forgotten(&mut self, what: &Forgotten) {
+        self.correlator.forgotten(&what.files, &what.objects, &what.handles, &what.paths);
+    }
+
+    fn moment(&self) -> Moment {
+        let monotonic = now();
+        Moment { elapsed: Duration::from_nanos(monotonic.saturating_sub(self.t0)), monotonic, wall: wall() }
+    }
+
+    /// Writes what is kept in memory, if that was asked for: when there is room for its rows, and at the `end` in any case.
+    fn write_flight(&mut self, end: bool) -> Result<()> {
+        let at = self.moment();
+        if let Some(writer) = self.writer.flight().filter(|w| w.is_asked() && (end || w.has_room())) {
+            let forgotten = writer.write(at)?;
+            self.forgotten(&forgotten);
+        }
+        Ok(())
+    }
+
+    /// A row asks for a dataset.
+    fn found(&mut self, Found { mut why, file_id }: Found) {
+        let (Some(alarm), Some(writer)) = (&self.alarm, self.writer.flight()) else { return };
+        if let Some(path) = file_id.and_then(|id| writer.path(id)) {
+            why.text = format!("{}, {path}", why.text);
+        }
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        alarm.with(|alarm| alarm.ask(elapsed, why, By::Trigger));
+    }
+
+    fn batch(&mut self, batch: &Batch) {
+        for record in batch.records() {
+            match self.decoder.decode(record) {
+                Ok(Record::Event(event)) => self.event(event),
+                Ok(Record::Mapped(_) | Record::Busy(_) | Record::Partial) => {}
+                Err(_) => self.undecoded += 1,
+            }
+        }
+        let missed = self.chooser.as_mut().map_or(0, Chooser::missed);
+        for (place, count) in [("decode", std::mem::take(&mut self.undecoded)), ("choice", missed)] {
+            if count > 0 {
+                let t_ns = now().saturating_sub(self.t0) as i64;
+                self.rows.push(Row::Loss(Loss { t_ns, layer: None, cpu: None, place, count, process_ix: None }));
+            }
+        }
+        if batch.watermark > 0 {
+            self.correlator.advance(batch.watermark, &mut self.rows);
+        }
+    }
+
+    fn event(&mut self, mut event: Event) {
+        let mut details = Vec::new();
+        if let Some(chooser) = &mut self.chooser {
+            chooser.see(&event);
+        }
+        match &mut event {
+            Event::Process { time, process, pid, runs, .. } => {
+                self.pids.insert(*process, *pid);
+                if *runs {
+                    details = existing::details(*pid, *process, Some(*time));
+                }
+            }
+            Event::Thread { process, pid, .. } => {
+                self.pids.insert(*process, *pid);
+            }
+            Event::Belongs { process, uid, user, cgroup, .. } => {
+                user.clone_from(self.users.entry(*uid).or_insert_with(|| existing::user(*uid)));
+                // Of one that is gone the parent's holds.
+                if self.version_1 && cgroup.as_ref().is_none_or(|cgroup| cgroup.path == "/") {
+                    *cgroup = self.pids.get(process).and_then(|pid| existing::cgroup(*pid));
+                }
+            }
+            Event::File { key, pid, seen, .. } => {
+                self.stripes.opened(*key, &seen.fstype, *pid, &seen.path);
+                self.look_for((seen.mount, seen.fs_dev.into()), *pid);
+            }
+            Event::Preopened { process, seen, .. } => {
+                if let Some(pid) = self.pids.get(process) {
+                    self.look_for((seen.mount, seen.fs_dev.into()), *pid);
+                }
+            }
+            Event::Exit { process, .. } => {
+                self.pids.remove(process);
+            }
+            _ => {}
+        }
+        self.correlator.push(event);
+        for event in details {
+            self.event(event);
+        }
+    }
+
+    /// Reads the mounts of a process when it uses one that was made during the trace, or in another mount namespace.
+    fn look_for(&mut self, mount: (i32, i64), pid: u32) {
+        if mount.0 == 0 || !self.sought.insert(mount) {
+            return;
+        }
+        // A made-up one gives way to what is known of it.
+        let real = self.mounts.iter().filter(|m| m.mount_ns != 0);
+        let known = |m: &Mount| real.clone().any(|k| (k.mount_id, k.dev) == (m.mount_id, m.dev));
+        let mut new = mounts::of(pid);
+        // The host's view of it, if it has one.
+        if new.iter().all(|m| m.mount_ns != self.host) {
+            new.extend(mounts::of(std::process::id()));
+        }
+        new.retain(|m| !known(m));
+        if new.iter().chain(&self.mounts).all(|m| (m.mount_id, m.dev) != mount) {
+            // Its process has ended, or cannot reach it: only another mount of its file system can be looked at.
+            let like = new.iter().chain(&self.mounts).find(|m| m.dev == mount.1).cloned();
+            new.extend(like.map(|like| Mount {
+                mount_id: mount.0,
+                mount_ns: 0,
+                path: String::new(),
+                root: String::new(),
+                ..like
+            }));
+        }
+        if new.is_empty() {
+            return;
+        }
+        self.mounts.retain(|old| new.iter().all(|m| m.mount_id != old.mount_id));
+        self.sought.extend(new.iter().map(|m| (m.mount_id, m.dev)));
+        self.rows.extend(new.iter().cloned().map(|m| Row::Mount(Box::new(m))));
+        self.mounts.extend(new);
+        self.correlator.set_mounts(self.mounts.clone(), self.host);
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if let Some(watch) = &self.watch {
+            watch.push(&self.rows);
+        }
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.push(&self.rows));
+        }
+        let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
+        let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
+        let mut rows = std::mem::take(&mut self.rows);
+        let (many, counts) = (rows.len(), self.writer.may_give_up());
+        for row in rows.drain(..) {
+            if counts {
+                self.memory.push(&row);
+            }
+            if let Err(why) = self.writer.push(row) {
+                self.give_up(why)?;
+            }
+        }
+        give_back(&mut rows, many);
+        self.rows = rows;
+        // When its file is known.
+        if let Some(found) = found {
+            self.found(found);
+        }
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        match self.writer.tick(elapsed) {
+            Ok(forgotten) => self.forgotten(&forgotten),
+            Err(why) => self.give_up(why)?,
+        }
+        self.memory.tick(elapsed.as_nanos() as i64);
+        self.write_flight(false)
+    }
+
+    /// The dataset cannot be written any more: what comes is counted in memory, where that is for us to see to.
+    fn give_up(&mut self, why: Error) -> Result<()> {
+        let why = limits::explained(why);
+        let Some(written) = self.writer.give_up() else { return Err(why) };
+        let t_ns = now().saturating_sub(self.t0) as i64;
+        let lost = self.memory.begin(t_ns, written);
+        // How many calls sums are of that were not written is not known.
+        let what = if lost > 0 {
+            format!("{lost} calls that were not in closed parts are lost")
+        } else {
+            "what was not in closed parts is lost".to_owned()
+        };
+        self.notices.print(&format!("{why:#}; {what}; calls are only counted in memory from now on"));
+        self.failed = Some(why);
+        let count = i64::try_from(lost).unwrap_or(i64::MAX);
+        let loss = Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "unwritten", process_ix: None, count });
+        self.memory.push(&loss);
+        if let Some(watch) = &self.watch {
+            watch.push(std::slice::from_ref(&loss));
+        }
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.push(std::slice::from_ref(&loss)));
+        }
+        Ok(())
+    }
+}
