@@ -740,8 +740,6 @@ pub struct Row {
     pub note: Option<Note>,
     /// The function returns a field of its first argument's structure, which is read elsewhere instead.
     pub accessor: Option<Accessor>,
-    /// Its code says where it puts messages of an object header, which the probe reads there.
-    pub messages: Option<Messages>,
     /// Notes the call takes from calls inside it, the first three (of a kind: in their order); values for `Src::Note`.
     pub takes: [Option<Note>; 3],
     /// It takes the arrays of all such notes, and no values.
@@ -833,7 +831,6 @@ const fn row(family: Family, layer: Layer, symbol: &'static str, kind: Kind) -> 
         stat: None,
         note: None,
         accessor: None,
-        messages: None,
         takes: [None; 3],
         every: false,
         words: [None; 4],
@@ -954,10 +951,6 @@ impl Row {
         self.accessor = Some(what);
         self
     }
-    const fn messages(mut self, of: Messages) -> Self {
-        self.messages = Some(of);
-        self
-    }
     const fn takes(mut self, at: usize, note: Note) -> Self {
         self.takes[at] = Some(note);
         self
@@ -1076,6 +1069,12 @@ impl Row {
         });
         let first = self.jumps.then_some(0);
         sources.chain(whole).chain(words).chain([first]).flatten().fold(0, |bits, arg| bits | 1 << arg)
+    }
+
+    /// The messages of an object header that the function reads: its code says where it puts them, and the probe reads
+    /// them there.
+    pub fn messages(&self) -> Option<Messages> {
+        self.words.iter().flatten().any(|words| words.deref == STORAGE).then_some(hdf5::STORED)
     }
 
     /// Does it look at arguments beyond the six in registers?

@@ -461,222 +461,226 @@ fn reply(r: &t::iot_reply) -> Reply {
     }
 }
 
+fn kept(k: &t::iot_kept) -> Event {
+    let key = FileKey { dev: k.e.dev, generation: k.e.generation, ino: k.e.ino };
+    let known = |n: u64| (k.known != 0).then_some(n);
+    Event::Kept(Box::new(Kept {
+        call: call(&k.e.call, (k.e.call.flags & flags::FILE != 0).then_some(key)),
+        told: k.told,
+        inner: k.inner,
+        cached: Cached { miss: known(k.miss), ahead: known(k.ahead), throttled: k.throttled, locked: k.locked },
+    }))
+}
+
+fn enter(e: &t::iot_enter) -> Event {
+    Event::Enter(Enter {
+        spec: e.spec,
+        thread: e.thread,
+        seq: e.seq,
+        depth: e.depth,
+        start: e.start,
+        cpu: e.cpu as u16 & ((1 << CPU_BITS) - 1),
+    })
+}
+
+fn thread(h: &t::iot_thread) -> Event {
+    Event::Thread { time: h.time, thread: h.thread, process: h.process, pid: h.tgid, tid: h.tid, comm: h.comm }
+}
+
+fn forked(p: &t::iot_process) -> Event {
+    Event::Process {
+        time: p.time,
+        process: p.process,
+        parent: (p.parent != NOBODY).then_some(p.parent),
+        runs: p.status != 0,
+        pid: p.tgid,
+        ppid: p.ppid,
+        uid: p.uid,
+    }
+}
+
+fn bio_of(b: &t::iot_bio) -> Event {
+    let key = FileKey { dev: b.dev, generation: b.generation, ino: b.ino };
+    let has = |bit: u8| b.flags & bit != 0;
+    Event::Bio(
+        b.time,
+        Bio {
+            req: b.req,
+            file: has(bio::FILE).then_some(key),
+            off: b.off,
+            bytes: b.bytes,
+            queued: b.queued,
+            of: has(bio::OPERATION).then_some(b.of),
+            submitter: has(bio::TRACED).then(|| (b.thread, has(bio::IN_CALL).then_some(b.seq))),
+            journal: has(bio::JOURNAL).then_some(b.dev),
+            meta: has(bio::META),
+            kernel: has(bio::KERNEL),
+            cgroup: (b.cgroup != 0).then_some(b.cgroup),
+        },
+    )
+}
+
+fn operation(o: &t::iot_operation) -> Event {
+    let key = FileKey { dev: o.dev, generation: o.generation, ino: o.ino };
+    Event::Operation(Operation {
+        call: call(&o.call, (o.call.flags & flags::FILE != 0).then_some(key)),
+        told: o.told,
+        of: (o.in_call != 0).then_some(o.of),
+        found_by: (o.found != 0).then_some((o.by_thread, o.by_seq)),
+        summed: o.summed != 0,
+    })
+}
+
+fn cached(c: &t::iot_cache) -> Event {
+    let known = |n: u64| (c.known != 0).then_some(n);
+    let cached = Cached { miss: known(c.miss), ahead: known(c.ahead), throttled: c.throttled, locked: c.locked };
+    Event::Cached { time: c.time, thread: c.thread, seq: c.seq, cached }
+}
+
+fn dirtied(d: &t::iot_dirty) -> Event {
+    Event::Dirty(Dirtied {
+        time: d.time,
+        file: FileKey { dev: d.dev, generation: d.generation, ino: d.ino },
+        off: d.off,
+        bytes: d.bytes,
+        thread: d.thread,
+        seq: (d.in_call != 0).then_some(d.seq),
+    })
+}
+
+fn request(r: &t::iot_req) -> Event {
+    Event::Request(Request {
+        req: r.req,
+        dev: r.dev,
+        sector: r.sector,
+        bytes: r.bytes,
+        cmd_flags: r.cmd_flags,
+        status: r.status,
+        nr_bios: r.nr_bios,
+        splits: r.splits,
+        pid: r.pid,
+        queued: r.queued,
+        inserted: (r.inserted != 0).then_some(r.inserted),
+        issued: r.issued,
+        completed: (r.unseen == 0).then_some(r.completed),
+        unseen: (r.unseen != 0).then_some(r.completed),
+        upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
+    })
+}
+
+fn disk(d: &t::iot_disk) -> Event {
+    let name: Vec<u8> = d.name.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
+    Event::Disk { time: d.time, dev: d.dev, name: String::from_utf8_lossy(&name).into_owned() }
+}
+
+fn syscall(s: &t::iot_syscall) -> Event {
+    let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
+    Event::Call(call(&s.call, (s.call.flags & flags::FILE != 0).then_some(key)))
+}
+
+fn file(kind: u8, bytes: &[u8]) -> Result<Event, WireError> {
+    let f: &t::iot_file = get(kind, bytes)?;
+    let parts = tail::<t::iot_file>(kind, bytes, f.len.saturating_add(f.more))?;
+    let path = path_of(f, parts.get(..f.len as usize).unwrap_or_default());
+    let below = FileKey { dev: f.data_dev, generation: f.data_generation, ino: f.data_ino };
+    Ok(Event::File {
+        time: f.time,
+        key: FileKey { dev: f.dev, generation: f.generation, ino: f.ino },
+        pid: f.tgid,
+        seen: Sighting {
+            path,
+            root: f.root,
+            inside: inside(f, parts),
+            mount: f.mount as i32,
+            fs_dev: f.fs_dev,
+            size: f.size,
+            fstype: until_nul(&f.fstype),
+            block_size: 1u32.checked_shl(u32::from(f.blkbits)),
+            links: links(f),
+            data: (f.data_ino != 0).then_some(below),
+        },
+    })
+}
+
+fn belongs(kind: u8, bytes: &[u8]) -> Result<Event, WireError> {
+    let g: &t::iot_group = get(kind, bytes)?;
+    let path = join_path(tail::<t::iot_group>(kind, bytes, g.len)?, g.cut != 0);
+    let path = String::from_utf8_lossy(&path).into_owned();
+    // In the root of the hierarchy is what nobody put anywhere: its number tells nothing.
+    let id = (g.len > 0).then_some(g.id);
+    let cgroup = (g.known != 0).then_some(Cgroup { path, id });
+    Ok(Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup })
+}
+
+fn mapped(m: &t::iot_map) -> Record {
+    let key = FileKey { dev: m.dev, generation: m.generation, ino: m.ino };
+    Record::Mapped(Mapped {
+        pid: m.tgid,
+        file: (m.ino != 0).then_some((key, (m.sec as i64, i64::from(m.nsec)))),
+        moved: m.moved != 0,
+    })
+}
+
 impl Decoder {
     /// Decodes one record.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Record, WireError> {
         let kind = *bytes.first().ok_or(WireError::Short { kind: 0, len: 0 })?;
         let event = match t::iot_type(u32::from(kind & !marks::ALL)) {
             t::iot_type::IOT_T_CALL => Event::Call(call(get(kind, bytes)?, None)),
-            t::iot_type::IOT_T_SYSCALL => {
-                let s: &t::iot_syscall = get(kind, bytes)?;
-                let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
-                Event::Call(call(&s.call, (s.call.flags & flags::FILE != 0).then_some(key)))
-            }
-            t::iot_type::IOT_T_KEPT => {
-                let k: &t::iot_kept = get(kind, bytes)?;
-                let key = FileKey { dev: k.e.dev, generation: k.e.generation, ino: k.e.ino };
-                let known = |n: u64| (k.known != 0).then_some(n);
-                Event::Kept(Box::new(Kept {
-                    call: call(&k.e.call, (k.e.call.flags & flags::FILE != 0).then_some(key)),
-                    told: k.told,
-                    inner: k.inner,
-                    cached: Cached {
-                        miss: known(k.miss),
-                        ahead: known(k.ahead),
-                        throttled: k.throttled,
-                        locked: k.locked,
-                    },
-                }))
-            }
+            t::iot_type::IOT_T_SYSCALL => syscall(get(kind, bytes)?),
+            t::iot_type::IOT_T_KEPT => kept(get(kind, bytes)?),
             _ if kind & marks::ALL != 0 && !MARKED.contains(&u32::from(kind & !marks::ALL)) => {
                 return Err(WireError::Unknown(kind));
             }
-            t::iot_type::IOT_T_ENTER => {
-                let e: &t::iot_enter = get(kind, bytes)?;
-                Event::Enter(Enter {
-                    spec: e.spec,
-                    thread: e.thread,
-                    seq: e.seq,
-                    depth: e.depth,
-                    start: e.start,
-                    cpu: e.cpu as u16 & ((1 << CPU_BITS) - 1),
-                })
-            }
+            t::iot_type::IOT_T_ENTER => enter(get(kind, bytes)?),
             t::iot_type::IOT_T_TEXT => return self.text(kind, bytes),
-            t::iot_type::IOT_T_FILE => {
-                let f: &t::iot_file = get(kind, bytes)?;
-                let parts = tail::<t::iot_file>(kind, bytes, f.len.saturating_add(f.more))?;
-                let path = path_of(f, parts.get(..f.len as usize).unwrap_or_default());
-                let below = FileKey { dev: f.data_dev, generation: f.data_generation, ino: f.data_ino };
-                Event::File {
-                    time: f.time,
-                    key: FileKey { dev: f.dev, generation: f.generation, ino: f.ino },
-                    pid: f.tgid,
-                    seen: Sighting {
-                        path,
-                        root: f.root,
-                        inside: inside(f, parts),
-                        mount: f.mount as i32,
-                        fs_dev: f.fs_dev,
-                        size: f.size,
-                        fstype: until_nul(&f.fstype),
-                        block_size: 1u32.checked_shl(u32::from(f.blkbits)),
-                        links: links(f),
-                        data: (f.data_ino != 0).then_some(below),
-                    },
-                }
-            }
-            t::iot_type::IOT_T_THREAD => {
-                let h: &t::iot_thread = get(kind, bytes)?;
-                Event::Thread {
-                    time: h.time,
-                    thread: h.thread,
-                    process: h.process,
-                    pid: h.tgid,
-                    tid: h.tid,
-                    comm: h.comm,
-                }
-            }
-            t::iot_type::IOT_T_FORK => {
-                let p: &t::iot_process = get(kind, bytes)?;
-                Event::Process {
-                    time: p.time,
-                    process: p.process,
-                    parent: (p.parent != NOBODY).then_some(p.parent),
-                    runs: p.status != 0,
-                    pid: p.tgid,
-                    ppid: p.ppid,
-                    uid: p.uid,
-                }
-            }
-            t::iot_type::IOT_T_EXEC => {
-                let p: &t::iot_process = get(kind, bytes)?;
-                let texts = self.execs.remove(&p.thread).unwrap_or_default();
-                Event::Exec {
-                    time: p.time,
-                    process: p.process,
-                    program: p.status,
-                    exe: texts.exe,
-                    args: strings(&texts.args),
-                    env: strings(&texts.env),
-                }
-            }
-            t::iot_type::IOT_T_GROUP => {
-                let g: &t::iot_group = get(kind, bytes)?;
-                let path = join_path(tail::<t::iot_group>(kind, bytes, g.len)?, g.cut != 0);
-                let path = String::from_utf8_lossy(&path).into_owned();
-                // In the root of the hierarchy is what nobody put anywhere: its number tells nothing.
-                let id = (g.len > 0).then_some(g.id);
-                let cgroup = (g.known != 0).then_some(Cgroup { path, id });
-                Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup }
-            }
+            t::iot_type::IOT_T_FILE => file(kind, bytes)?,
+            t::iot_type::IOT_T_THREAD => thread(get(kind, bytes)?),
+            t::iot_type::IOT_T_FORK => forked(get(kind, bytes)?),
+            t::iot_type::IOT_T_EXEC => self.executed(get(kind, bytes)?),
+            t::iot_type::IOT_T_GROUP => belongs(kind, bytes)?,
             t::iot_type::IOT_T_EXIT => {
                 let p: &t::iot_process = get(kind, bytes)?;
                 Event::Exit { time: p.time, process: p.process, status: p.status }
             }
-            t::iot_type::IOT_T_MAP => {
-                let m: &t::iot_map = get(kind, bytes)?;
-                let key = FileKey { dev: m.dev, generation: m.generation, ino: m.ino };
-                return Ok(Record::Mapped(Mapped {
-                    pid: m.tgid,
-                    file: (m.ino != 0).then_some((key, (m.sec as i64, i64::from(m.nsec)))),
-                    moved: m.moved != 0,
-                }));
-            }
+            t::iot_type::IOT_T_MAP => return Ok(mapped(get(kind, bytes)?)),
             t::iot_type::IOT_T_BUSY => {
                 let b: &t::iot_busy = get(kind, bytes)?;
                 let spec = u16::try_from(b.spec).unwrap_or(u16::MAX);
                 return Ok(Record::Busy(Busy { spec, calls: b.calls, elapsed: b.elapsed, took: b.took }));
             }
-            t::iot_type::IOT_T_BIO => {
-                let b: &t::iot_bio = get(kind, bytes)?;
-                let key = FileKey { dev: b.dev, generation: b.generation, ino: b.ino };
-                let has = |bit: u8| b.flags & bit != 0;
-                Event::Bio(
-                    b.time,
-                    Bio {
-                        req: b.req,
-                        file: has(bio::FILE).then_some(key),
-                        off: b.off,
-                        bytes: b.bytes,
-                        queued: b.queued,
-                        of: has(bio::OPERATION).then_some(b.of),
-                        submitter: has(bio::TRACED).then(|| (b.thread, has(bio::IN_CALL).then_some(b.seq))),
-                        journal: has(bio::JOURNAL).then_some(b.dev),
-                        meta: has(bio::META),
-                        kernel: has(bio::KERNEL),
-                        cgroup: (b.cgroup != 0).then_some(b.cgroup),
-                    },
-                )
-            }
-            t::iot_type::IOT_T_OPERATION => {
-                let o: &t::iot_operation = get(kind, bytes)?;
-                let key = FileKey { dev: o.dev, generation: o.generation, ino: o.ino };
-                Event::Operation(Operation {
-                    call: call(&o.call, (o.call.flags & flags::FILE != 0).then_some(key)),
-                    told: o.told,
-                    of: (o.in_call != 0).then_some(o.of),
-                    found_by: (o.found != 0).then_some((o.by_thread, o.by_seq)),
-                    summed: o.summed != 0,
-                })
-            }
+            t::iot_type::IOT_T_BIO => bio_of(get(kind, bytes)?),
+            t::iot_type::IOT_T_OPERATION => operation(get(kind, bytes)?),
             t::iot_type::IOT_T_STREAM => {
                 let s: &t::iot_stream = get(kind, bytes)?;
                 let key = FileKey { dev: s.dev, generation: s.generation, ino: s.ino };
                 Event::Stream { time: s.time, thread: s.thread, stream: s.stream, fd: s.fd, key }
             }
-            t::iot_type::IOT_T_CACHE => {
-                let c: &t::iot_cache = get(kind, bytes)?;
-                let known = |n: u64| (c.known != 0).then_some(n);
-                let cached =
-                    Cached { miss: known(c.miss), ahead: known(c.ahead), throttled: c.throttled, locked: c.locked };
-                Event::Cached { time: c.time, thread: c.thread, seq: c.seq, cached }
-            }
-            t::iot_type::IOT_T_DIRTY => {
-                let d: &t::iot_dirty = get(kind, bytes)?;
-                Event::Dirty(Dirtied {
-                    time: d.time,
-                    file: FileKey { dev: d.dev, generation: d.generation, ino: d.ino },
-                    off: d.off,
-                    bytes: d.bytes,
-                    thread: d.thread,
-                    seq: (d.in_call != 0).then_some(d.seq),
-                })
-            }
-            t::iot_type::IOT_T_REQ => {
-                let r: &t::iot_req = get(kind, bytes)?;
-                Event::Request(Request {
-                    req: r.req,
-                    dev: r.dev,
-                    sector: r.sector,
-                    bytes: r.bytes,
-                    cmd_flags: r.cmd_flags,
-                    status: r.status,
-                    nr_bios: r.nr_bios,
-                    splits: r.splits,
-                    pid: r.pid,
-                    queued: r.queued,
-                    inserted: (r.inserted != 0).then_some(r.inserted),
-                    issued: r.issued,
-                    completed: (r.unseen == 0).then_some(r.completed),
-                    unseen: (r.unseen != 0).then_some(r.completed),
-                    upper: (r.upper_dev != 0).then_some((r.upper_dev, r.upper_sector)),
-                })
-            }
+            t::iot_type::IOT_T_CACHE => cached(get(kind, bytes)?),
+            t::iot_type::IOT_T_DIRTY => dirtied(get(kind, bytes)?),
+            t::iot_type::IOT_T_REQ => request(get(kind, bytes)?),
             t::iot_type::IOT_T_INNER => {
                 let i: &t::iot_inner = get(kind, bytes)?;
                 Event::Inner { time: i.time, thread: i.thread, seq: i.seq, inner: i.inner }
             }
             t::iot_type::IOT_T_RPC => Event::Message(message(get(kind, bytes)?)),
             t::iot_type::IOT_T_REPLY => Event::Reply(reply(get(kind, bytes)?)),
-            t::iot_type::IOT_T_DISK => {
-                let d: &t::iot_disk = get(kind, bytes)?;
-                let name: Vec<u8> = d.name.iter().map(|c| *c as u8).take_while(|b| *b != 0).collect();
-                Event::Disk { time: d.time, dev: d.dev, name: String::from_utf8_lossy(&name).into_owned() }
-            }
+            t::iot_type::IOT_T_DISK => disk(get(kind, bytes)?),
             _ => return Err(WireError::Unknown(kind)),
         };
         Ok(Record::Event(event))
+    }
+
+    fn executed(&mut self, p: &t::iot_process) -> Event {
+        let texts = self.execs.remove(&p.thread).unwrap_or_default();
+        Event::Exec {
+            time: p.time,
+            process: p.process,
+            program: p.status,
+            exe: texts.exe,
+            args: strings(&texts.args),
+            env: strings(&texts.env),
+        }
     }
 
     fn text(&mut self, kind: u8, bytes: &[u8]) -> Result<Record, WireError> {

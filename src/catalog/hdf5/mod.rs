@@ -219,7 +219,7 @@ pub struct Messages {
 
 /// What is read of an object header when a dataset is opened: its filters and its layout (`H5O_PLINE_ID` and
 /// `H5O_LAYOUT_ID`, H5Oprivate.h).
-const STORED: Messages = Messages { callee: "H5O_msg_read", ids: [0xb, 0x8] };
+pub const STORED: Messages = Messages { callee: "H5O_msg_read", ids: [0xb, 0x8] };
 
 /// `H5T_path_find(source, destination)`: each transfer asks how to convert one type into the other.
 const PATH_FIND: &str = "H5T_path_find";
@@ -235,10 +235,7 @@ const NOTES: &[Row] = &[
         .fails(Fails::NegativeInt)
         .words(0, dims(When::Return, 1, Count::Ret).rank()),
     // `herr_t f(dataset, access list, creation list)`.
-    note("H5D__layout_oh_read", Note::Storage, Arg(0))
-        .fails(Fails::NegativeInt)
-        .words(0, Words::storage(LAYOUT, 0))
-        .messages(STORED),
+    note("H5D__layout_oh_read", Note::Storage, Arg(0)).fails(Fails::NegativeInt).words(0, Words::storage(LAYOUT, 0)),
     block("H5F_block_read"),
     block("H5F_shared_block_read"),
 ];

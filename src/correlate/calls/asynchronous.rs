@@ -46,6 +46,8 @@ struct Job {
 pub struct Done {
     pub span: Box<Span>,
     pub spec: u16,
+    /// Aggregate mode: it is wanted by itself.
+    pub wanted: bool,
     /// The tree it is the root of in its own thread, which block requests still have to be told.
     pub tree: Option<Tree>,
 }

@@ -2,13 +2,18 @@
 //! that call, wherever and whenever they are over.
 
 use crate::HashMap;
-use crate::correlate::calls::stack::WANTED;
 use crate::correlate::resources::processes::Text;
 use crate::rows::Span;
 use crate::words::flag;
 
-/// A span, and its row of the catalog.
-pub type Over = (Box<Span>, u16);
+/// What is over and can be written.
+pub struct Over {
+    pub span: Box<Span>,
+    /// Row of the catalog.
+    pub spec: u16,
+    /// Aggregate mode: it is wanted by itself.
+    pub wanted: bool,
+}
 
 /// Operations that are over while the call that submitted them, or one around it, is still open.
 #[derive(Default)]
@@ -64,15 +69,15 @@ impl Operations {
     }
 
     /// A call is being written: so are the operations that it submitted.
-    pub fn release(&mut self, by: (u32, u32), parent: &Span, out: &mut Vec<Over>) {
+    pub fn release(&mut self, by: (u32, u32), parent: &Span, wanted: bool, out: &mut Vec<Over>) {
         if self.count == 0 {
             return;
         }
-        for (mut span, spec) in self.held.remove(&by).unwrap_or_default() {
+        for mut over in self.held.remove(&by).unwrap_or_default() {
             self.count -= 1;
-            below(&mut span, parent.span_id, parent.root_id);
-            span.flags |= parent.flags & WANTED;
-            out.push((span, spec));
+            below(&mut over.span, parent.span_id, parent.root_id);
+            over.wanted |= wanted;
+            out.push(over);
         }
     }
 
@@ -98,10 +103,10 @@ pub fn below(span: &mut Span, parent: i64, root: i64) {
 }
 
 /// The call that submitted it has no row.
-fn orphan((mut span, spec): Over) -> Over {
-    span.flags |= flag::INFERRED_PARENT;
-    span.depth = 0;
-    (span, spec)
+fn orphan(mut over: Over) -> Over {
+    over.span.flags |= flag::INFERRED_PARENT;
+    over.span.depth = 0;
+    over
 }
 
 #[cfg(test)]

@@ -7,9 +7,6 @@ use crate::words::{Layer, flag};
 const IO_LIBRARIES: u16 =
     1 << Layer::Netcdf as u16 | 1 << Layer::Pnetcdf as u16 | 1 << Layer::Hdf5 as u16 | 1 << Layer::Mpiio as u16;
 
-/// A bit of `flags` that is never written: aggregate mode, the call is wanted by itself.
-pub const WANTED: i32 = 1 << 30;
-
 /// A completed call, and how many completed calls it holds.
 #[derive(Debug)]
 pub struct Node {
@@ -27,11 +24,18 @@ pub struct Node {
     pub inside: bool,
     /// How long the calls right inside it took, where these are not told.
     pub inner: Option<i64>,
+    /// Aggregate mode: it is wanted by itself.
+    pub wanted: bool,
     /// Aggregate mode: it is wanted with all that ran inside it.
     pub whole: bool,
 }
 
 impl Node {
+    /// A call with its number, row of the catalog and depth, of which no more is known.
+    pub const fn new(span: Box<Span>, (seq, spec, depth): (u32, u16, u8)) -> Self {
+        Self { span, seq, spec, depth, size: 1, opened: false, inside: false, inner: None, wanted: false, whole: false }
+    }
+
     /// It ran inside this call.
     fn below(&mut self, parent: &Span, depth: u8) {
         self.span.parent_id = Some(parent.span_id);
@@ -178,9 +182,7 @@ impl Stack {
             }
             let layers = enclosing.last().map_or(above.layers, |e| e.1);
             let whole = node.whole || enclosing.last().is_some_and(|e| e.2);
-            if whole {
-                node.span.flags |= WANTED;
-            }
+            node.wanted |= whole;
             let layer = 1 << node.span.layer as u16;
             node.span.root_id = above.root.unwrap_or(tree.id);
             node.span.depth = (usize::from(above.depth) + enclosing.len()).min(i8::MAX as usize) as i8;

@@ -191,6 +191,14 @@ pub struct Processes {
 }
 
 impl Processes {
+    /// Puts into a span whose thread it is, where that became known since; false where it is not.
+    pub fn learnt(&self, thread: u32, span: &mut Span) -> bool {
+        let Some(known) = self.threads.get(&thread).filter(|t| t.owner != Owner::Thread(thread)) else { return false };
+        (span.process_ix, span.pid, span.tid) = (known.owner.process_ix(), known.pid, known.tid);
+        span.rank = known.rank;
+        true
+    }
+
     pub fn new(variables: Variables) -> Self {
         Self { variables, alive: HashMap::default(), threads: HashMap::default() }
     }

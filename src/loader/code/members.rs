@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self, insn: &Instruction, values: &mut Values) {
         let new = result(values, insn);
-        for used in self.info.info(insn).used_registers().iter().filter(writes) {
+        for used in self.info.info(insn).used_registers().iter().copied().filter(|used| writes(*used)) {
             values.remove(&used.register().full_register());
         }
         if let Some(value) = new {
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn writes(used: &&UsedRegister) -> bool {
+fn writes(used: UsedRegister) -> bool {
     matches!(used.access(), OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 

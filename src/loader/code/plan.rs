@@ -155,7 +155,7 @@ impl Planner {
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
         let fields = |row: &Row| row.accessor.into_iter().flat_map(Accessor::places).flat_map(|at| at.symbols());
-        let names = |row: &Row| [Some(row.symbol), variable(row), row.messages.map(|messages| messages.callee)];
+        let names = |row: &Row| [Some(row.symbol), variable(row), row.messages().map(|messages| messages.callee)];
         let needed = rows.flat_map(|row| names(row).into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
         let longest = exact.iter().map(|name| name.len()).max().unwrap_or(0);
@@ -230,7 +230,7 @@ impl Planner {
                         None
                     };
                     let breakpoint = symbol.vaddr.wrapping_add(probe.skip.into());
-                    let messages = row.messages.map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
+                    let messages = row.messages().map(|of| messages(of, symbol, elf, bytes, offset)).transpose()?;
                     Ok(PlannedProbe {
                         spec,
                         copy: 0,

@@ -172,6 +172,52 @@ fn call(row: &Row) -> u8 {
         | set(operation, bits::OPERATION)
 }
 
+/// `IOT_S_`.
+fn bits(row: &Row) -> u8 {
+    let mut bits = 0;
+    if row.role != Role::Use && row.role != Role::None {
+        bits |= bits::LIFE;
+    }
+    if row.is_phase() {
+        bits |= bits::LIFE;
+    }
+    if row.family == Family::Syscall {
+        bits |= match row.role {
+            Role::Use | Role::Close | Role::Dup | Role::Inherit => bits::FD,
+            Role::Open => bits::FD_RET,
+            _ => 0,
+        };
+    }
+    if let Some((_, extended)) = row.stat {
+        bits |= if extended { bits::STATX } else { bits::STAT };
+    }
+    for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
+        bits |= if on { bit } else { 0 };
+    }
+    bits
+}
+
+/// `IOT_M_`.
+fn more(row: &Row, layers: &[Layer]) -> u8 {
+    let uses = matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None;
+    let stream = row.layer == Layer::Stdio && uses && !row.descriptor;
+    let at = |when| row.words.iter().flatten().any(|w| w.when == when);
+    let mut more = 0;
+    for (bit, on) in [
+        (bits::STACK, row.stack_arguments()),
+        (bits::ENTRY, at(When::Entry)),
+        (bits::RETURN, at(When::Return)),
+        (bits::OUTER, row.outermost),
+        (bits::ALL, row.asynchronous == Async::Wait),
+        (bits::STREAM, stream),
+        (bits::PHASE, row.is_phase()),
+        (bits::AWAIT, !layers.contains(&row.layer)),
+    ] {
+        more |= if on { bit } else { 0 };
+    }
+    more
+}
+
 /// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,
 /// where arrays go with them, and where they wait for each other.
 fn sums(row: &Row) -> t::iot_sums_how {
@@ -204,42 +250,7 @@ pub fn is_summed(row: &Row) -> bool {
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
     let syscall = row.family == Family::Syscall;
-    let mut bits = 0;
-    if row.role != Role::Use && row.role != Role::None {
-        bits |= bits::LIFE;
-    }
-    if row.is_phase() {
-        bits |= bits::LIFE;
-    }
-    if syscall {
-        bits |= match row.role {
-            Role::Use | Role::Close | Role::Dup | Role::Inherit => bits::FD,
-            Role::Open => bits::FD_RET,
-            _ => 0,
-        };
-    }
-    if let Some((_, extended)) = row.stat {
-        bits |= if extended { bits::STATX } else { bits::STAT };
-    }
-    for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
-        bits |= if on { bit } else { 0 };
-    }
-    let uses = matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None;
-    let stream = row.layer == Layer::Stdio && uses && !row.descriptor;
-    let at = |when| row.words.iter().flatten().any(|w| w.when == when);
-    let mut more = 0;
-    for (bit, on) in [
-        (bits::STACK, row.stack_arguments()),
-        (bits::ENTRY, at(When::Entry)),
-        (bits::RETURN, at(When::Return)),
-        (bits::OUTER, row.outermost),
-        (bits::ALL, row.asynchronous == Async::Wait),
-        (bits::STREAM, stream),
-        (bits::PHASE, row.is_phase()),
-        (bits::AWAIT, !layers.contains(&row.layer)),
-    ] {
-        more |= if on { bit } else { 0 };
-    }
+    let (mut bits, more) = (bits(row), more(row, layers));
     let (only_arg, only) = row.only.map_or((0, [0, 0]), |(arg, a, b)| {
         bits |= bits::ONLY;
         (u32::from(arg), [a, b])

@@ -268,17 +268,7 @@ impl Run<'_, '_> {
                 self.session.detach();
                 return Ok(None);
             }
-            self.meet();
-            self.session.tidy();
-            let sampled = self.session.sample();
-            self.tell_events(sampled);
-            let calls = self.session.look_at_paused();
-            self.tell_events(calls);
-            self.tick();
-            self.tell_costs();
-            self.rotate();
-            self.write();
-            self.dump();
+            self.regularly();
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
                 self.look();
@@ -295,6 +285,21 @@ impl Run<'_, '_> {
                 let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
             }
         }
+    }
+
+    /// What there is to do at each tick.
+    fn regularly(&mut self) {
+        self.meet();
+        self.session.tidy();
+        let sampled = self.session.sample();
+        self.tell_events(sampled);
+        let calls = self.session.look_at_paused();
+        self.tell_events(calls);
+        self.tick();
+        self.tell_costs();
+        self.rotate();
+        self.write();
+        self.dump();
     }
 
     /// Does what it was told; what ends a trace is the caller's.
