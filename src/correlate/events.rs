@@ -3,7 +3,7 @@
 use super::{Correlator, relative};
 use crate::catalog;
 use crate::correlate::resources::processes::{Owner, Program, Text, ThreadState};
-use crate::event::{Event, Request, TextKind};
+use crate::event::{Dirtied, Event, Request, TextKind};
 use crate::rows::{BlockBytes, Row, span_id};
 
 impl Correlator {
@@ -45,10 +45,7 @@ impl Correlator {
                 self.unrecorded(unrecorded);
             }
             Event::Process { process, parent, pid, ppid, uid, .. } => {
-                self.processes.process(t_ns, process, parent, [pid, ppid, uid], out);
-                if let Some(parent) = parent {
-                    self.things.handles.fork(Owner::Process(parent), Owner::Process(process));
-                }
+                self.process_begins(t_ns, process, parent, [pid, ppid, uid], out);
             }
             Event::Thread { thread, process, pid, tid, comm, .. } => {
                 self.thread_begins(t_ns, (thread, process), [pid, tid], comm, out);
@@ -80,11 +77,7 @@ impl Correlator {
                 file.inspect(|id| self.things.files.used(*id));
                 self.blocks.bio(time, bio, file);
             }
-            Event::Dirty(dirty) => {
-                let known = self.things.files.of_data(dirty.file);
-                let file = known.unwrap_or_else(|| self.things.files.intern(dirty.file));
-                self.blocks.dirtied(file, &dirty);
-            }
+            Event::Dirty(dirty) => self.dirtied(&dirty),
             Event::Message(message) => self.rpcs.message(t_ns, &message, &self.processes, &mut self.losses, out),
             Event::Reply(reply) => {
                 let dur_ns = i64::try_from(reply.time.saturating_sub(reply.received)).unwrap_or(i64::MAX);
@@ -111,6 +104,21 @@ impl Correlator {
         if !kept {
             self.losses.add("text", None, 1);
         }
+    }
+
+    /// A process is a target.
+    fn process_begins(&mut self, t_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
+        self.processes.process(t_ns, process, parent, ids, out);
+        if let Some(parent) = parent {
+            self.things.handles.fork(Owner::Process(parent), Owner::Process(process));
+        }
+    }
+
+    /// Pages of a file became dirty otherwise than by a write that says where.
+    fn dirtied(&mut self, dirty: &Dirtied) {
+        let known = self.things.files.of_data(dirty.file);
+        let file = known.unwrap_or_else(|| self.things.files.intern(dirty.file));
+        self.blocks.dirtied(file, dirty);
     }
 
     /// A thread of a target was first seen.

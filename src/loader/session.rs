@@ -164,6 +164,16 @@ fn probes<'a, 'obj>(first: &'a IotraceSkel<'obj>, second: Option<&'a IotraceSkel
     &second.unwrap_or(first).progs
 }
 
+/// The groups of hooks that serve the layers: those that this kernel does not have, those that sums do not need, and the
+/// others.
+fn groups(options: &Options, libraries: bool) -> [BTreeSet<Group>; 3] {
+    let all = GROUPS.into_iter().filter(|group| group.serves(&options.layers, libraries));
+    let (absent, there): (BTreeSet<Group>, BTreeSet<Group>) = all.partition(|group| group.absent().is_some());
+    let unneeded = |group: &Group| options.aggregate && group.unused_in_sums().is_some();
+    let (unused, wanted) = there.into_iter().partition(unneeded);
+    [absent, unused, wanted]
+}
+
 impl<'obj> Session<'obj> {
     /// Loads the programs and makes the rings; nothing is attached yet. `stores` outlive the session.
     pub fn load(
@@ -178,11 +188,7 @@ impl<'obj> Session<'obj> {
         let layout = Layout::new(options.ring_bytes, cpus);
         let rings = rings::create(layout)?;
         let libraries = catalog.serves(&options.layers);
-        let wanted: BTreeSet<Group> = GROUPS.into_iter().filter(|g| g.serves(&options.layers, libraries)).collect();
-        let (absent, wanted): (BTreeSet<Group>, BTreeSet<Group>) =
-            wanted.into_iter().partition(|g| g.absent().is_some());
-        let (unused, wanted): (BTreeSet<Group>, _) =
-            wanted.into_iter().partition(|g| options.aggregate && g.unused_in_sums().is_some());
+        let [absent, unused, wanted] = groups(options, libraries);
         let Loaded { first: skel, second, refused } = programs::load(stores, wanted, trial, rows, options, layout)?;
         let tier = trial.found()?.lib_tier();
         let progs = probes(&skel, second.as_ref());

@@ -50,6 +50,7 @@ pub use tracing::Tracing;
 pub use union::{Union, datasets};
 pub use waiting::WaitRow;
 
+use crate::rows::{Block, FileRollup, Span};
 use crate::words::flag;
 use crate::{HashMap, text};
 use header::Quality;
@@ -99,6 +100,82 @@ pub struct NodeRow {
     pub clock: Clock,
 }
 
+/// What rows come to, section by section.
+struct Collected {
+    layers: layers::Layers,
+    waits: waiting::Waits,
+    chains: amplification::Chains,
+    files: files::Files,
+    slowest: slowest::Slowest,
+    works: ranks::Works,
+    phases: phases::Phases,
+    lookups: lookups::Lookups,
+    stacks: stacks::Stacks,
+    composition: composition::Composition,
+    places: own::Places,
+    meetings: clocks::Meetings,
+    /// The end of the last row, in ns.
+    last: i64,
+}
+
+impl Collected {
+    fn new(source: &mut dyn Source) -> Result<Self> {
+        Ok(Self {
+            layers: layers::Layers::default(),
+            waits: waiting::Waits::default(),
+            chains: amplification::Chains::default(),
+            files: files::Files::new(source)?,
+            slowest: slowest::Slowest::default(),
+            works: ranks::Works::default(),
+            phases: phases::Phases::default(),
+            lookups: lookups::Lookups::default(),
+            stacks: stacks::Stacks::default(),
+            composition: composition::Composition::default(),
+            places: own::Places::default(),
+            meetings: clocks::Meetings::default(),
+            last: 0,
+        })
+    }
+
+    fn span(&mut self, span: &Span) {
+        let place = self.places.of(span);
+        // No sums are by path, or by stack.
+        self.lookups.span(span);
+        self.stacks.span(span);
+        self.slowest.span(span, &place);
+        if span.flags & flag::SUMMED != 0 {
+            // What it comes to is in the sums.
+            return;
+        }
+        self.layers.span(span);
+        self.waits.span(span);
+        self.chains.span(span, &place);
+        self.files.span(span);
+        self.works.span(span, &place);
+        self.phases.span(span, &place);
+        self.composition.span(span, &place);
+        self.meetings.span(span);
+        self.last = self.last.max(span.end_ns());
+    }
+
+    fn sums(&mut self, row: &FileRollup) {
+        self.layers.sums(row);
+        self.waits.sums(row);
+        self.chains.sums(row);
+        self.files.sums(row);
+        self.works.sums(row);
+        self.last = self.last.max(row.last_ns.unwrap_or(0));
+    }
+
+    fn block(&mut self, block: &Block, aggregate: bool) {
+        if !aggregate {
+            self.layers.block(block);
+            self.chains.block(block);
+        }
+        self.last = self.last.max(block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0)));
+    }
+}
+
 /// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files for one time. Memory
 /// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
@@ -106,87 +183,48 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let losses = header::losses(source)?;
     let (coverage, opaque) = header::coverage(source)?;
     let quality = Quality::new(&losses);
-    let mut layers = layers::Layers::default();
-    let mut waits = waiting::Waits::default();
-    let mut chains = amplification::Chains::default();
-    let mut files = files::Files::new(source)?;
-    let mut slowest = slowest::Slowest::default();
-    let mut works = ranks::Works::default();
-    let mut phases = phases::Phases::default();
-    let mut lookups = lookups::Lookups::default();
-    let mut stacks = stacks::Stacks::default();
-    let mut composition = composition::Composition::default();
-    let mut places = own::Places::default();
-    let mut meetings = clocks::Meetings::default();
-    let mut last = 0;
+    let mut all = Collected::new(source)?;
     source.spans(&mut |span| {
-        let place = places.of(span);
-        // No sums are by path, or by stack.
-        lookups.span(span);
-        stacks.span(span);
-        if span.flags & flag::SUMMED != 0 {
-            // What it comes to is in the sums.
-            slowest.span(span, &place);
-            return Ok(());
-        }
-        layers.span(span);
-        waits.span(span);
-        chains.span(span, &place);
-        files.span(span);
-        slowest.span(span, &place);
-        works.span(span, &place);
-        phases.span(span, &place);
-        composition.span(span, &place);
-        meetings.span(span);
-        last = last.max(span.end_ns());
+        all.span(span);
         Ok(())
     })?;
     source.sums(&mut |row| {
-        layers.sums(row);
-        waits.sums(row);
-        chains.sums(row);
-        files.sums(row);
-        works.sums(row);
-        last = last.max(row.last_ns.unwrap_or(0));
+        all.sums(row);
         Ok(())
     })?;
     if header.aggregate {
         source.hists(&mut |row| {
-            layers.hist(row);
+            all.layers.hist(row);
             Ok(())
         })?;
     }
-    let mut trees = slowest::Trees::read(source, &slowest.calls())?;
+    let mut trees = slowest::Trees::read(source, &std::mem::take(&mut all.slowest).calls())?;
     source.blocks(&mut |block| {
-        if !header.aggregate {
-            layers.block(block);
-            chains.block(block);
-        }
+        all.block(block, header.aggregate);
         trees.block(block);
-        last = last.max(block.issue_ns.saturating_add(block.dur_ns.unwrap_or(0)));
         Ok(())
     })?;
-    chains.resolve(source, &mut |span| works.ask(span))?;
+    all.chains.resolve(source, &mut |span| all.works.ask(span))?;
     if !header.end_recorded {
-        header.duration_ns = last;
+        header.duration_ns = all.last;
     }
-    let (mut files, library_files) = files.finish(source, &quality, &mut header)?;
+    let (mut files, library_files) = all.files.finish(source, &quality, &mut header)?;
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
-    let failed_lookups = lookups.finish(source, &quality)?;
-    let slow_stacks = stacks.finish(source, &quality)?;
-    let ranks = works.finish(source, &quality, &mut header)?;
-    let nodes = nodes(source, meetings);
+    let failed_lookups = all.lookups.finish(source, &quality)?;
+    let slow_stacks = all.stacks.finish(source, &quality)?;
+    let ranks = all.works.finish(source, &quality, &mut header)?;
+    let nodes = nodes(source, all.meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
-    let layers = layers.rows(&quality);
+    let layers = all.layers.rows(&quality);
     Ok(Report {
         complete: quality.all(),
         tracing: tracing::read(source, &layers)?,
         layers,
-        waiting: waits.rows(&quality),
-        phases: phases.rows(&quality),
-        amplification: chains.finish(&coverage, &quality),
-        composition: composition.rows(&quality),
+        waiting: all.waits.rows(&quality),
+        phases: all.phases.rows(&quality),
+        amplification: all.chains.finish(&coverage, &quality),
+        composition: all.composition.rows(&quality),
         warnings: source.warnings(),
         header,
         nodes,

@@ -11,7 +11,7 @@ use crate::loader::kernel::{self, LibTier, btf};
 use crate::loader::processes::namespace::{self, PidNamespace};
 
 use crate::loader::kernel::sums;
-use crate::skel::types::{iot_cost_row, iot_scope};
+use crate::skel::types::{iot_cost_row, iot_scope, rodata};
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::words::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -107,30 +107,8 @@ pub fn open<'obj>(
         ro.iot_cfg.room_less = layout.bytes[0].min(layout.bytes[2]) / 5 * 4;
     }
     if options.layers.contains(&Layer::Syscall) {
-        let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
-        for (i, row) in calls.filter(|(_, r)| options.sockets || !r.sockets) {
-            let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
-            let long = long_numbers(row.op).map(|nr| (nr, spec, false));
-            let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
-            for (nr, entry, short) in long.chain(short) {
-                let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
-                let slot = table.get_mut(nr as usize);
-                let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
-                // Of several rows the first one says which of them it is.
-                if *slot == 0 {
-                    *slot = entry;
-                }
-            }
-        }
-        for (i, row) in rows.iter().enumerate() {
-            let table = match row.family {
-                Family::Uring => &mut ro.iot_uring_rows,
-                Family::Aio => &mut ro.iot_aio_rows,
-                _ => continue,
-            };
-            let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
-            *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
-        }
+        number_calls(ro, rows, options.sockets)?;
+        number_operations(ro, rows)?;
     }
     if options.layers.contains(&Layer::Vfs) {
         let faults = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Fault);
@@ -142,6 +120,40 @@ pub fn open<'obj>(
     data.iot_next_process = options.reserved + 1;
     size_tables(&mut open, rows, options, layout)?;
     Ok(open)
+}
+
+/// Which row of the catalog a system call is, by its number.
+fn number_calls(ro: &mut rodata, rows: &[Row], sockets: bool) -> Result<()> {
+    let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
+    for (i, row) in calls.filter(|(_, r)| sockets || !r.sockets) {
+        let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
+        let long = long_numbers(row.op).map(|nr| (nr, spec, false));
+        let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
+        for (nr, entry, short) in long.chain(short) {
+            let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
+            let slot = table.get_mut(nr as usize);
+            let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
+            // Of several rows the first one says which of them it is.
+            if *slot == 0 {
+                *slot = entry;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which row an operation of the kernel is, by its opcode.
+fn number_operations(ro: &mut rodata, rows: &[Row]) -> Result<()> {
+    for (i, row) in rows.iter().enumerate() {
+        let table = match row.family {
+            Family::Uring => &mut ro.iot_uring_rows,
+            Family::Aio => &mut ro.iot_aio_rows,
+            _ => continue,
+        };
+        let slot = opcode(row.symbol).and_then(|code| table.get_mut(usize::from(code)));
+        *slot.with_context(|| format!("operation {} has no opcode", row.symbol))? = i as u16 + 1;
+    }
+    Ok(())
 }
 
 /// How rarely, in ns, a thread may call functions whose probes can go, so that these take no more than their share; 0:

@@ -58,25 +58,9 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
             let op = snapshot.latency.ops.get(nth?)?;
             calls(&function(op.layer.name(), op.op))
         }
-        TableId::Flights => {
-            let flight = snapshot.inflight.as_ref()?;
-            let operation = flight.operations.iter().find(|o| o.id == id)?;
-            if operation.what == What::Request {
-                format!("FROM block WHERE req_id = {id};")
-            } else {
-                let ids: Vec<String> = operation.calls.iter().map(|c| c.id.to_string()).collect();
-                format!("FROM spans WHERE span_id IN ({})\nORDER BY depth;", ids.join(", "))
-            }
-        }
+        TableId::Flights => in_flight(snapshot, id)?,
         TableId::Devices => format!("FROM block WHERE dev = {id}\nORDER BY issue_ns;"),
-        TableId::Users => {
-            let device = asked.selected(TableId::Devices)?;
-            let device_row = snapshot.devices.rows.iter().find(|d| i64::from(d.dev) == device)?;
-            let who = device_row.users.get(nth?)?.process_ix.map_or_else(|| "NULL".to_owned(), |ix| ix.to_string());
-            format!(
-                "SELECT b.*, w.bytes AS of_it, w.file_id, w.span_id FROM block b JOIN block_bytes w USING (req_id)\nWHERE b.dev = {device} AND w.process_ix IS NOT DISTINCT FROM {who}\nORDER BY b.issue_ns;"
-            )
-        }
+        TableId::Users => of_user(&asked, snapshot, nth?)?,
         TableId::Mounts => {
             let path = quoted(&snapshot.devices.mounts.get(nth?)?.path);
             calls(&format!(
@@ -88,12 +72,7 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
             let (layer, target) = (quoted(group.layer.name()), quoted(&group.target));
             format!("FROM coverage WHERE layer = {layer} AND target = {target};")
         }
-        TableId::Losses => {
-            let loss = snapshot.coverage.losses.get(nth?)?;
-            let layer = loss.layer.map_or_else(|| "NULL".to_owned(), |l| quoted(l.name()));
-            let place = quoted(loss.place);
-            format!("FROM losses WHERE layer IS NOT DISTINCT FROM {layer} AND place = {place}\nORDER BY t_ns;")
-        }
+        TableId::Losses => lost(snapshot, nth?)?,
         TableId::Refused => {
             let probe = snapshot.coverage.refused.get(nth?)?;
             let (layer, target) = (quoted(probe.layer.name()), quoted(&probe.target));
@@ -101,6 +80,35 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
         }
     };
     Some(format!("{text}\n"))
+}
+
+/// What is in flight: a request, or the calls that it is.
+fn in_flight(snapshot: &Snapshot, id: i64) -> Option<String> {
+    let flight = snapshot.inflight.as_ref()?;
+    let operation = flight.operations.iter().find(|o| o.id == id)?;
+    Some(if operation.what == What::Request {
+        format!("FROM block WHERE req_id = {id};")
+    } else {
+        let ids: Vec<String> = operation.calls.iter().map(|c| c.id.to_string()).collect();
+        format!("FROM spans WHERE span_id IN ({})\nORDER BY depth;", ids.join(", "))
+    })
+}
+
+/// The requests of one process to the device that is selected.
+fn of_user(asked: &Asked<'_>, snapshot: &Snapshot, nth: usize) -> Option<String> {
+    let device = asked.selected(TableId::Devices)?;
+    let device_row = snapshot.devices.rows.iter().find(|d| i64::from(d.dev) == device)?;
+    let who = device_row.users.get(nth)?.process_ix.map_or_else(|| "NULL".to_owned(), |ix| ix.to_string());
+    Some(format!(
+        "SELECT b.*, w.bytes AS of_it, w.file_id, w.span_id FROM block b JOIN block_bytes w USING (req_id)\nWHERE b.dev = {device} AND w.process_ix IS NOT DISTINCT FROM {who}\nORDER BY b.issue_ns;"
+    ))
+}
+
+fn lost(snapshot: &Snapshot, nth: usize) -> Option<String> {
+    let loss = snapshot.coverage.losses.get(nth)?;
+    let layer = loss.layer.map_or_else(|| "NULL".to_owned(), |l| quoted(l.name()));
+    let place = quoted(loss.place);
+    Some(format!("FROM losses WHERE layer IS NOT DISTINCT FROM {layer} AND place = {place}\nORDER BY t_ns;"))
 }
 
 /// What the calls of a row of the processes screen have in common.

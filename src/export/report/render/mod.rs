@@ -183,6 +183,15 @@ impl Report {
             line(format!("MPI-IO by {}", escape(by.collect::<Vec<_>>().join(", "))));
         }
         line(format!("tracer    iotrace-bpf {}", word(&h.version)));
+        self.reservations(out);
+    }
+
+    /// What figures are not to be trusted, and why.
+    fn reservations(&self, out: &mut String) {
+        let mut line = |text: String| {
+            *out += &text;
+            out.push('\n');
+        };
         if !self.complete {
             let total = self.losses.iter().fold(0i64, |sum, row| sum.saturating_add(row.count));
             line(String::new());
