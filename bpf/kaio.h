@@ -220,7 +220,7 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	if (err)
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
 	else
-		iot_pending_begins(&k->op);
+		iot_pending_begins(&k->op, s);
 	return 0;
 }
 

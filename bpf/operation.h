@@ -72,7 +72,7 @@ struct iot_end {
 	u32 unfinished; /* nobody will tell */
 };
 
-/* Aggregate mode: operations that a thread has submitted and that are not complete. */
+/* Aggregate mode: operations that a thread has submitted, that are summed up and that are not complete. */
 struct iot_pending {
 	u64 mark; /* up to then their time is in the sums */
 	u32 open;
@@ -88,12 +88,12 @@ struct {
 } iot_pendings SEC(".maps");
 
 /* An operation begins, and is in iot_ops. */
-static __always_inline void iot_pending_begins(struct iot_op *op)
+static __always_inline void iot_pending_begins(struct iot_op *op, struct iot_spec *s)
 {
 	struct iot_pending none = {}, *pending;
 	u32 thread = op->thread;
 
-	if (!iot_cfg.aggregate)
+	if (!iot_cfg.aggregate || !s->sums)
 		return;
 	pending = bpf_map_lookup_elem(&iot_pendings, &thread);
 	if (!pending) {
@@ -124,13 +124,14 @@ static __always_inline u64 iot_pending_ends(u32 thread, u64 from, u64 at)
 static __always_inline void iot_op_drop(struct iot_op_key *key)
 {
 	struct iot_op *op = bpf_map_lookup_elem(&iot_ops, key);
+	struct iot_spec *s = op ? iot_spec_of(op->spec) : NULL;
 	struct iot_pending *pending;
 	u32 thread;
 
-	if (!op)
+	if (!s)
 		return;
 	thread = op->thread;
-	pending = iot_cfg.aggregate ? bpf_map_lookup_elem(&iot_pendings, &thread) : NULL;
+	pending = iot_cfg.aggregate && s->sums ? bpf_map_lookup_elem(&iot_pendings, &thread) : NULL;
 	if (pending && pending->open)
 		__sync_fetch_and_add(&pending->open, -1);
 	bpf_map_delete_elem(&iot_ops, key);
@@ -283,7 +284,8 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 
 	if (!out) {
 		iot_lost(IOT_P_STORAGE, s->layer);
-		return bpf_map_delete_elem(&iot_ops, key);
+		iot_op_drop(key);
+		return 0;
 	}
 	iot_op_record(&out->made, op, s, end);
 	/* no thread of the program spends it */

@@ -173,7 +173,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	if (bpf_map_update_elem(&iot_ops, &key, &op, BPF_ANY))
 		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
 	else
-		iot_pending_begins(&op);
+		iot_pending_begins(&op, s);
 	return 0;
 }
 
