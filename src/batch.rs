@@ -5,7 +5,7 @@ use crate::node::figures::{LEVELS, TOTALS};
 use crate::summary::filter::Filter;
 use crate::summary::view::{Focus, Percentiles, Snapshot, Source, Sums};
 use crate::text::{self, Column, Set, bytes, escape, percent, table, time};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::Write;

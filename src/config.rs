@@ -72,7 +72,7 @@ fn parse_with(args: Vec<OsString>, name: &str, text: &str) -> Result<Cli, Wrong>
     let mut command = Cli::command();
     command.build();
     let line = given(&args).map_err(Wrong::Usage)?;
-    let options = Options { file: Place { name, text }, command: &command, line: &line };
+    let options = Options { file: Source { name, text }, command: &command, line: &line };
     let given = options.read().map_err(Wrong::File)?;
     let mut args = args.into_iter();
     let program = args.next();
@@ -80,13 +80,13 @@ fn parse_with(args: Vec<OsString>, name: &str, text: &str) -> Result<Cli, Wrong>
     Cli::try_parse_from(all).map_err(|e| options.explain(e, &given))
 }
 
-/// The text that is read, for messages.
-struct Place<'a> {
+/// The text of the file and its name for messages.
+struct Source<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-impl Place<'_> {
+impl Source<'_> {
     fn error(&self, at: Option<Range<usize>>, what: impl Display) -> String {
         let line = at.and_then(|at| self.text.get(..at.start)).map(|before| before.matches('\n').count() + 1);
         line.map_or_else(|| format!("{}: {what}", self.name), |line| format!("{}:{line}: {what}", self.name))
@@ -102,7 +102,7 @@ struct Given {
 }
 
 struct Options<'a> {
-    file: Place<'a>,
+    file: Source<'a>,
     /// All options there are.
     command: &'a Command,
     /// What the command line gives.
@@ -214,7 +214,7 @@ impl Options<'_> {
 mod tests {
     use super::*;
     use crate::cli::LayerChoice;
-    use crate::words::Layer;
+    use crate::vocabulary::Layer;
     use proptest::prelude::*;
     use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What has entered and not returned: plain values, and the text of a dump.
 
 use crate::text::{escape, time};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// What is open at one moment, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

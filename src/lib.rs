@@ -26,7 +26,7 @@ pub mod sudo;
 pub mod summary;
 pub mod text;
 pub mod tui;
-pub mod words;
+pub mod vocabulary;
 
 /// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: nobody chooses them so that they collide.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;

@@ -35,7 +35,7 @@ use crate::record::session::run::{Run, Totals};
 use crate::record::session::sampler::{Board, Sampler};
 use crate::record::session::stacks::Stacks;
 use crate::record::session::targets::Targets;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use crate::{doctor, export, notices, probes, sudo, text};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal, kill};

@@ -4,7 +4,7 @@
 //! `None` means that a thing has no value or that the value is not known.
 
 use crate::catalog::COPIES;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// The key among a run's facts that says that its calls were summed up, and not recorded one by one.
 pub const AGGREGATE: &str = "aggregate";

@@ -5,7 +5,7 @@ use iotrace_bpf::catalog::{self, Role};
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::loader::kernel::rings::Batch;
 use iotrace_bpf::rows::{Block, BlockBytes, BlockLink, File, Handle, Object, SEQ_BITS, Span, Thread};
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use crate::catalog::Src::{Arg, Field, FieldInt, Ret};
 use crate::catalog::{
     Async, Count, Fails, Family, JOB_LIST, JOB_READ, JOB_SYNC, JOB_WRITE, Role, Row, When, Words, row,
 };
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const FILDES: u32 = 0;
 const NBYTES: u32 = 24;

@@ -1,7 +1,7 @@
 //! Page faults on mapped files, as rows: what a program does to a file that it has mapped.
 
 use crate::catalog::{Fails, Family, Row, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const fn fault(symbol: &'static str, kind: Kind) -> Row {
     row(Family::Fault, Layer::Vfs, symbol, kind).fails(Fails::Never)

@@ -2,7 +2,7 @@
 //! kernel side learns from them which of its return probes will not be hit any more (`bpf/stack.h`).
 
 use crate::catalog::{Fails, Family, Role, Row, Src, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// The new stack pointer stands so far behind where the first argument points.
 const fn jump(symbol: &'static str, at: u32) -> Row {

@@ -2,7 +2,7 @@
 
 use crate::catalog::phase::Phase;
 use crate::catalog::{Family, Role, Row, Src, row, rows};
-use crate::words::{self, Kind, Layer};
+use crate::vocabulary::{self, Kind, Layer};
 use anyhow::{Context as _, Result, bail};
 
 /// Rows of a catalog: `IOT_MAX_SPECS` of `bpf/spec.h`.
@@ -170,7 +170,7 @@ impl Catalog {
                 file,
             })?,
         };
-        let function = words::intern(&phase.function)?;
+        let function = vocabulary::intern(&phase.function)?;
         if self.rows.iter().any(|r| r.family == family && r.symbol == function) {
             return Ok(());
         }

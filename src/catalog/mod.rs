@@ -33,7 +33,7 @@ pub use user::LIBRARY_LAYERS;
 use crate::catalog::hdf5::{Accessor, Messages, Tells};
 pub use crate::catalog::number::Layout;
 use crate::catalog::variables::Meaning;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Which set of symbols a row belongs to; a library is recognised by the symbols it exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

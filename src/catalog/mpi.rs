@@ -1,7 +1,7 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
 use crate::catalog::{Argument, Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

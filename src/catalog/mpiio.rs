@@ -8,7 +8,7 @@ use crate::catalog::mpi::{ABIS, Abi};
 use crate::catalog::{
     Async, Count, Fails, Family, Hints, Note, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Role, Row, When, Words, row,
 };
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// What the arguments of a function that moves data are.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 use crate::catalog::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::catalog::{Count, Fails, Family, Note, Role, Row, When, Words, row};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 const fn nc(symbol: &'static str, kind: Kind) -> Row {
     row(Family::Netcdf, Layer::Netcdf, symbol, kind).handle(Int(0)).fails(Fails::NonZero)

@@ -3,7 +3,7 @@
 
 use crate::catalog::Src::{Arg, Int, Iov, Ret};
 use crate::catalog::{Copies, Family, Role, Row, row};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {
     row(family, Layer::Syscall, symbol, kind).flags(flag::ASYNC | flag::NONBLOCKING)

@@ -4,7 +4,7 @@
 use crate::catalog::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::catalog::{Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 const fn ncmpi(symbol: &'static str, kind: Kind) -> Row {
     row(Family::Pnetcdf, Layer::Pnetcdf, symbol, kind).handle(Int(0)).fails(Fails::NonZero)

@@ -7,7 +7,7 @@ use crate::catalog::Src::{
     self, Arg, Asked, Const, Global, Int, Line, Mul, Ret, RetTimes, StreamEnd, StreamMoved, StreamPos, Strlen,
 };
 use crate::catalog::{Fails, Family, Role, Row, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const STDIN: Src = Global("stdin");
 const STDOUT: Src = Global("stdout");

@@ -2,7 +2,7 @@
 
 use crate::catalog::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
 use crate::catalog::{Argument, Copies, Family, Role, Row, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const fn sys(symbol: &'static str, kind: Kind) -> Row {
     row(Family::Syscall, Layer::Syscall, symbol, kind)

@@ -3,7 +3,7 @@
 use crate::catalog::library::{Catalog, Library, Pattern};
 use crate::catalog::value::{position, source};
 use crate::catalog::{Fails, Family, Role, Row, Src};
-use crate::words::{self, KINDS, Kind, Layer, flag};
+use crate::vocabulary::{self, KINDS, Kind, Layer, flag};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -145,7 +145,7 @@ impl Place<'_> {
         if text.get_ref().is_empty() {
             return Err(self.error(Some(text.span()), format!("{what}: empty")));
         }
-        words::intern(text.get_ref())
+        vocabulary::intern(text.get_ref())
     }
 
     fn row(&self, family: Family, layer: Layer, f: &FunctionTable) -> Result<Row> {

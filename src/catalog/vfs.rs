@@ -4,7 +4,7 @@
 
 use crate::catalog::Src::{Arg, Ret};
 use crate::catalog::{About, Fails, Family, Role, Row, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// It returns a number of bytes.
 const fn bytes(layer: Layer, symbol: &'static str, kind: Kind, about: About) -> Row {

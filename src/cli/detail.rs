@@ -1,6 +1,6 @@
 //! `--detail`: which calls are recorded one by one although they are summed up.
 
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use glob::Pattern;
 use std::fmt::{self, Display};
 use std::str::FromStr;

@@ -9,7 +9,7 @@ use crate::cli::detail::Detail;
 use crate::cli::trigger::Trigger;
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! `--trigger`: what asks the flight recorder for a dataset.
 
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use nix::errno::Errno;
 use std::str::FromStr;
 use std::time::Duration;

@@ -61,20 +61,20 @@ impl Correlator {
             }
             Event::Exit { time, process, status } => self.process_ends(time, process, status, out),
             Event::File { key, seen, .. } => {
-                self.things.files.seen(t_ns, key, &seen);
+                self.resources.files.seen(t_ns, key, &seen);
             }
             Event::Preopened { process, fd, flags, key, seen, .. } => {
                 let pid = self.processes.pid(process);
-                self.things.preopened(t_ns, (Owner::Process(process), pid), (fd, flags), (key, &seen));
+                self.resources.preopened(t_ns, (Owner::Process(process), pid), (fd, flags), (key, &seen));
             }
             Event::Stream { thread, stream, fd, key, .. } => {
                 let thread = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
-                self.things.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
+                self.resources.stream(t_ns, (thread.owner, thread.pid), stream, fd, key);
             }
             Event::Bio(time, bio) => {
-                let file = bio.file.and_then(|key| self.things.files.of_data(key));
+                let file = bio.file.and_then(|key| self.resources.files.of_data(key));
                 // Also one that no call is on: what overlayfs copies to its upper directory.
-                file.inspect(|id| self.things.files.used(*id));
+                file.inspect(|id| self.resources.files.used(*id));
                 self.blocks.bio(time, bio, file);
             }
             Event::Dirty(dirty) => self.dirtied(&dirty),
@@ -110,14 +110,14 @@ impl Correlator {
     fn process_begins(&mut self, t_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
         self.processes.process(t_ns, process, parent, ids, out);
         if let Some(parent) = parent {
-            self.things.handles.fork(Owner::Process(parent), Owner::Process(process));
+            self.resources.handles.fork(Owner::Process(parent), Owner::Process(process));
         }
     }
 
     /// Pages of a file became dirty otherwise than by a write that says where.
     fn dirtied(&mut self, dirty: &Dirtied) {
-        let known = self.things.files.of_data(dirty.file);
-        let file = known.unwrap_or_else(|| self.things.files.intern(dirty.file));
+        let known = self.resources.files.of_data(dirty.file);
+        let file = known.unwrap_or_else(|| self.resources.files.intern(dirty.file));
         self.blocks.dirtied(file, dirty);
     }
 
@@ -134,7 +134,7 @@ impl Correlator {
         self.rpcs.thread_begins(thread, tid);
         let before = self.processes.thread(t_ns, thread, process, [pid, tid], comm, out);
         if let Some(before) = before {
-            self.things.handles.belong(before, Owner::Process(process));
+            self.resources.handles.belong(before, Owner::Process(process));
         }
     }
 
@@ -145,7 +145,7 @@ impl Correlator {
         self.asynchronous.gone(Owner::Process(process), &mut self.written);
         self.write(out);
         self.forget(Owner::Process(process), time);
-        self.things.gone(Owner::Process(process), t_ns, true);
+        self.resources.gone(Owner::Process(process), t_ns, true);
     }
 
     /// A process is gone.
@@ -163,8 +163,8 @@ impl Correlator {
         self.asynchronous.gone(Owner::Process(process), &mut self.written);
         self.write(out);
         self.forget(Owner::Process(process), time);
-        self.things.gone(Owner::Process(process), t_ns, false);
-        self.things.write(out);
+        self.resources.gone(Owner::Process(process), t_ns, false);
+        self.resources.write(out);
     }
 
     /// A request of a device is over.
@@ -174,10 +174,10 @@ impl Correlator {
         // Their rows may be those of a dataset that has ended since.
         for row in &out[before..] {
             if let Row::BlockBytes(BlockBytes { file_id: Some(file), .. }) = row {
-                self.things.files.used(*file);
+                self.resources.files.used(*file);
             }
         }
-        self.things.files.write(out);
+        self.resources.files.write(out);
     }
 
     /// A process is gone, or executes another program.
@@ -185,7 +185,7 @@ impl Correlator {
         self.demoted.gone(owner.process_ix());
         let unrecorded = self.paused.gone(owner.process_ix(), time);
         self.unrecorded(unrecorded);
-        self.things.hints.gone(owner);
-        self.collectives.gone(owner, &self.things.handles);
+        self.resources.hints.gone(owner);
+        self.collectives.gone(owner, &self.resources.handles);
     }
 }

@@ -11,7 +11,7 @@ use crate::correlate::calls::stack::{Above, Node, Tree};
 use crate::correlate::resources::processes::ThreadState;
 use crate::event::Enter;
 use crate::rows::{self, Row, span_id};
-use crate::words::{Layer, flag};
+use crate::vocabulary::{Layer, flag};
 
 impl Correlator {
     /// A phase began. Where only phases enclose it, what runs inside it need not wait for its end.
@@ -150,10 +150,10 @@ impl Correlator {
             if span.process_ix < 0 && !self.processes.learnt(thread, &mut span) {
                 self.losses.add("thread_unknown", Some(span.layer), 1);
             }
-            self.things.complete(&mut span, row.role == Role::Close);
+            self.resources.complete(&mut span, row.role == Role::Close);
             if complete && root && span.layer == Layer::Syscall && self.asynchronous.awaits_help() {
                 let owner = self.processes.threads.get(&thread).map(|t| t.owner);
-                let fd = span.handle_id.and_then(|id| self.things.handles.row(id)).map(|h| h.raw);
+                let fd = span.handle_id.and_then(|id| self.resources.handles.row(id)).map(|h| h.raw);
                 if let Some(owner) = owner {
                     match self.asynchronous.helped(
                         Done { span, spec, wanted, tree: Some(tree) },
@@ -178,13 +178,13 @@ impl Correlator {
         }
         self.leaving = leaving;
         self.write(out);
-        self.things.write(out);
+        self.resources.write(out);
     }
 
     /// Writes spans whose operations are complete.
     pub(super) fn write(&mut self, out: &mut Vec<Row>) {
         for Over { mut span, spec, wanted } in self.over.drain(..) {
-            self.things.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
+            self.resources.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
             self.slow.ended(&mut span, out);
             put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, Over { span, spec, wanted }, out);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rows::{Loss, Row};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Losses since the last report.
 #[derive(Default)]

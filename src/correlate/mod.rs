@@ -11,7 +11,7 @@ mod pipeline;
 mod resources;
 mod seen;
 mod summing;
-mod things;
+mod tracker;
 
 #[cfg(test)]
 mod properties;
@@ -39,10 +39,10 @@ use crate::correlate::devices::rpc::Rpcs;
 use crate::correlate::libraries::collectives::Collectives;
 use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, Variables};
-use crate::correlate::things::Things;
+use crate::correlate::tracker::ResourceTracker;
 use crate::event::{Event, FileKey, Striping, Watched};
 use crate::rows::{Mount, Row};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// What the correlator needs to know of the run.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ pub struct Correlator {
     max_pending: usize,
     order: Order,
     processes: Processes,
-    things: Things,
+    resources: ResourceTracker,
     blocks: Blocks,
     asynchronous: Asynchronous,
     operations: Operations,
@@ -156,7 +156,7 @@ impl Correlator {
             max_pending: config.max_pending,
             order: Order::default(),
             processes: Processes::new(variables),
-            things: Things::default(),
+            resources: ResourceTracker::default(),
             blocks: Blocks::default(),
             asynchronous: Asynchronous::default(),
             operations: Operations::default(),
@@ -192,12 +192,12 @@ impl Correlator {
 
     /// A file system has said how a file is spread.
     pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
-        self.things.files.is_striped(key, striping);
+        self.resources.files.is_striped(key, striping);
     }
 
     /// The mounts that files are looked up in, and the mount namespace that is the host's; may be called again when they change.
     pub fn set_mounts(&mut self, mounts: Vec<Mount>, namespace: i64) {
-        self.things.files.set_mounts(mounts, namespace);
+        self.resources.files.set_mounts(mounts, namespace);
     }
 
     /// What of the page cache and of requests is watched.
@@ -216,13 +216,13 @@ impl Correlator {
         self.settle_estimates(false);
         if let Some(sums) = &mut self.sums {
             sums.write(relative(watermark, self.t0), false, self.t0, out);
-            self.things.write(out);
+            self.resources.write(out);
         }
         self.estimates.write(relative(watermark, self.t0), false, self.t0, out);
         self.rollups.write(Some(self.since_t0(watermark)), out);
         self.losses.report(self.since_t0(watermark), out);
         self.unknown.report(self.since_t0(watermark), out);
-        for file in self.things.files.gone() {
+        for file in self.resources.files.gone() {
             self.blocks.forget(file);
         }
     }
@@ -243,7 +243,7 @@ impl Correlator {
         self.rpcs.finish(out);
         self.blocks.finish(self.since_t0(now), out);
         self.write_sums(now, out);
-        self.things.finish(out);
+        self.resources.finish(out);
         self.rollups.write(None, out);
         self.losses.report(self.since_t0(now), out);
         self.unknown.report(self.since_t0(now), out);
@@ -260,7 +260,7 @@ impl Correlator {
     /// Whoever gets the rows has forgotten those of these files, objects, handles and paths: they are told again when a
     /// call is about them.
     pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
-        self.things.forgotten(files, objects, handles, paths);
+        self.resources.forgotten(files, objects, handles, paths);
     }
 
     fn since_t0(&self, time: u64) -> i64 {

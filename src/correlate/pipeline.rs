@@ -9,7 +9,7 @@ use crate::correlate::aggregate::paused::Paused;
 use crate::correlate::aggregate::sums::{Opened, Subject, Sums};
 use crate::correlate::calls::asynchronous::Effect;
 use crate::correlate::calls::cache;
-use crate::correlate::calls::call::{self, Facts};
+use crate::correlate::calls::call::{self, CallColumns};
 use crate::correlate::calls::operations::{self, Over};
 use crate::correlate::calls::phases::Open;
 use crate::correlate::calls::stack::{Above, Node, Stack};
@@ -21,10 +21,10 @@ use crate::correlate::libraries::hdf5;
 use crate::correlate::resources::files::Files;
 use crate::correlate::resources::processes::{Owned, Owner, ThreadState};
 use crate::correlate::seen::{Found, Seen};
-use crate::correlate::things::Things;
+use crate::correlate::tracker::ResourceTracker;
 use crate::event::{Cached, Call, Kept, Operation, Wanted, Watched};
 use crate::rows::{Row, Span, span_id};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// System calls that submit operations of the kernel.
 const SUBMIT: [&str; 2] = ["io_uring_enter", "io_submit"];
@@ -69,7 +69,7 @@ impl Correlator {
             self.losses.add("spec_unknown", None, 1);
             return;
         };
-        // The end of a phase is in time when it comes late: what its thread does next is told after it.
+        // The end of a phase is in time when it comes late: the events that follow on its thread are sent after it.
         let late = late && !self.processes.threads.get(&call.thread).is_some_and(|t| t.phases.contains(call.seq));
         if late {
             // What is not a call serves as well when it is late.
@@ -91,7 +91,7 @@ impl Correlator {
         let spec = &self.specs[row];
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
         let from = if late { thread.stack.len() } else { thread.stack.inside(call.seq, start_ns) };
-        let mut facts = call::facts(spec, call);
+        let mut columns = call::columns(spec, call);
         let asks = asked(spec, taken);
         let (seen_row, seen_call) = asks.as_ref().map_or((spec, call), |(row, call)| (row, call));
         let phase = thread.phases.innermost().filter(|open| open.enter.seq == call.seq);
@@ -108,47 +108,47 @@ impl Correlator {
             below: thread.stack.below(from),
             phase_file: phase.and_then(Open::file),
         };
-        let found = self.things.call(&seen);
-        handle_changed(self.sums.as_mut(), &self.things, &seen, &found, spec.role);
-        if let Some(told) = found.told {
-            facts.told(spec, call, told.asked, told.collective);
+        let found = self.resources.call(&seen);
+        handle_changed(self.sums.as_mut(), &self.resources, &seen, &found, spec.role);
+        if let Some(access) = found.access {
+            columns.apply_access(spec, call, access.requested, access.collective);
         }
-        if let Some(reason) = unknown(spec, call, &facts, &found) {
+        if let Some(reason) = unknown(spec, call, &columns, &found) {
             self.unknown.add(spec.layer, reason);
         }
         let caller = Caller { rank: thread.rank, run: &thread.run };
-        // They are told apart by their order, which is not known where some are only summed up.
+        // Their order distinguishes them, and it is not known where some are only summed up.
         let coll_id = match kept {
-            None => self.collectives.call(&seen, found.handle, &self.things.handles, &caller),
+            None => self.collectives.call(&seen, found.handle, &self.resources.handles, &caller),
             Some(_) => None,
         };
         communicated(&mut self.paused, spec, taken, owned(thread));
         let on =
-            Stream { spec, number: row as u16, call, process: owned(thread), bytes: facts.bytes, past: taken.past() };
-        if let Some((subject, estimates)) = on.moved(&mut self.demoted, &self.things, &seen, &found) {
+            Stream { spec, number: row as u16, call, process: owned(thread), bytes: columns.bytes, past: taken.past() };
+        if let Some((subject, estimates)) = on.moved(&mut self.demoted, &self.resources, &seen, &found) {
             let sums = self.sums.as_mut().unwrap_or(&mut self.estimates);
             add_estimates(&mut self.rollups, sums, &self.specs, self.t0, (call.start, &subject), &estimates);
         }
-        let effect = self.asynchronous.call(&seen, facts.req_bytes, &mut self.written);
+        let effect = self.asynchronous.call(&seen, columns.req_bytes, &mut self.written);
         let first = self.operations.first((call.thread, call.seq)).filter(|_| spec.kind == Kind::Wait);
         self.losses.add("asynchronous", Some(spec.layer), usize::from(effect.lost));
         if effect.submitted || SUBMIT.contains(&spec.symbol) {
             self.cover.begins(call.thread, spec.layer);
         }
         if matches!(spec.layer, Layer::Syscall | Layer::Vfs) && !taken.past() {
-            wrote(&mut self.blocks, &self.things.files, (spec, call), (found.file, facts.bytes), call.seq);
+            wrote(&mut self.blocks, &self.resources.files, (spec, call), (found.file, columns.bytes), call.seq);
         }
-        let told = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
-        let told = kept.map(|k| k.cached).or(told);
-        let cached = cache::facts(self.cache, spec, call, facts.bytes, told);
-        let on = (&mut self.blocks, &self.things.files, self.cache);
-        let waits = waited(on, (spec, taken), found.file, told, out);
+        let cached = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
+        let cached = kept.map(|k| k.cached).or(cached);
+        let cache = cache::columns(self.cache, spec, call, columns.bytes, cached);
+        let on = (&mut self.blocks, &self.resources.files, self.cache);
+        let waits = waited(on, (spec, taken), found.file, cached, out);
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let mut span = Box::new(thread.span(spec, taken.id(), call.cpu, (start_ns, dur_ns)));
-        fill(&mut span, &facts, &found, &waits);
+        fill(&mut span, &columns, &found, &waits);
         // Waiting for file I/O is file I/O.
         span.layer = effect.layer.unwrap_or(spec.layer);
-        (span.miss_bytes, span.ahead_bytes) = (cached.miss, cached.ahead);
+        (span.miss_bytes, span.ahead_bytes) = (cache.miss, cache.ahead);
         (span.async_id, span.coll_id) = (effect.id.or(first), coll_id);
         span.probe_ns = Some(i64::try_from(call.probe).unwrap_or(i64::MAX).min(dur_ns));
         span.flags |= flags(&span, cut, kept.is_some(), &effect);
@@ -177,7 +177,7 @@ impl Correlator {
             span: taken.id(),
             start_ns,
             end_ns: taken.end_ns(),
-            devs: node.span.file_id.filter(|_| single).map(|file| self.things.files.devs(file)),
+            devs: node.span.file_id.filter(|_| single).map(|file| self.resources.files.devs(file)),
             outermost: call.depth == 0,
         };
         self.rpcs.called(&ended, out);
@@ -229,10 +229,10 @@ impl Correlator {
         let start_ns = relative(call.start, self.t0);
         let dur_ns = i64::try_from(call.dur).unwrap_or(i64::MAX);
         let thread = self.processes.threads.entry(call.thread).or_insert_with(|| ThreadState::unknown(call.thread));
-        let facts = call::facts(spec, call);
+        let columns = call::columns(spec, call);
         let id = span_id(call.thread, call.seq);
         let texts = self.operations.named((call.thread, call.seq));
-        let found = self.things.call(&Seen {
+        let found = self.resources.call(&Seen {
             row: spec,
             copy,
             call,
@@ -246,9 +246,9 @@ impl Correlator {
             phase_file: None,
         });
         let by = operation.of.unwrap_or(call.seq);
-        wrote(&mut self.blocks, &self.things.files, (spec, call), (found.file, facts.bytes), by);
+        wrote(&mut self.blocks, &self.resources.files, (spec, call), (found.file, columns.bytes), by);
         let by_itself = found.file.filter(|_| self.cache.requests).map(|file| {
-            let [_, journal] = self.things.files.devices(file);
+            let [_, journal] = self.resources.files.devices(file);
             self.blocks.by_itself(file, journal, during(call))
         });
         let [writeback, journal] = by_itself.unwrap_or_default();
@@ -258,7 +258,7 @@ impl Correlator {
         let cut = texts.iter().any(|t| t.cut);
         let waits = Parts { writeback, journal, ..Parts::default() };
         let mut span = Box::new(thread.span(spec, id, call.cpu, (start_ns, dur_ns)));
-        fill(&mut span, &facts, &found, &waits);
+        fill(&mut span, &columns, &found, &waits);
         span.depth = call.depth.min(i8::MAX as u8) as i8;
         // No thread of the program spends it.
         span.self_ns = 0;
@@ -280,17 +280,17 @@ impl Correlator {
 }
 
 /// What is known of every call and operation.
-fn fill(span: &mut Span, facts: &Facts, found: &Found, waits: &Parts) {
+fn fill(span: &mut Span, columns: &CallColumns, found: &Found, waits: &Parts) {
     span.file_id = found.file;
     span.handle_id = found.handle;
     span.object_id = found.object;
     span.path_id = found.paths[0];
     span.path2_id = found.paths[1];
-    span.cmd = facts.cmd;
-    span.arg = facts.arg;
-    span.offset = facts.offset;
-    span.bytes = facts.bytes;
-    span.req_bytes = facts.req_bytes;
+    span.cmd = columns.cmd;
+    span.arg = columns.arg;
+    span.offset = columns.offset;
+    span.bytes = columns.bytes;
+    span.req_bytes = columns.req_bytes;
     span.cpu_ns = waits.cpu;
     span.runq_ns = waits.runq;
     span.throttle_ns = waits.throttle;
@@ -301,9 +301,9 @@ fn fill(span: &mut Span, facts: &Facts, found: &Found, waits: &Parts) {
     span.devqueue_ns = waits.devqueue;
     span.device_ns = waits.device;
     span.remote_ns = waits.remote;
-    span.ret = facts.ret;
-    span.errno = facts.errno;
-    span.flags = facts.flags | found.flags;
+    span.ret = columns.ret;
+    span.errno = columns.errno;
+    span.flags = columns.flags | found.flags;
 }
 
 /// Flags of how a call was recorded, and of what came of it.
@@ -321,10 +321,10 @@ const fn during(call: &Call) -> [u64; 2] {
 }
 
 /// Why it is not known how much a call moved that moves something.
-fn unknown(spec: &catalog::Row, call: &Call, facts: &Facts, found: &Found) -> Option<&'static str> {
+fn unknown(spec: &catalog::Row, call: &Call, columns: &CallColumns, found: &Found) -> Option<&'static str> {
     let moves = spec.layer == Layer::Hdf5 && matches!(spec.kind, Kind::Read | Kind::Write);
-    let told = found.told.as_ref().and_then(|told| told.unknown);
-    told.or_else(|| (moves && facts.bytes.is_none() && call::succeeded(call)).then(|| hdf5::unknown(spec)))
+    let unknown = found.access.as_ref().and_then(|access| access.unknown_bytes);
+    unknown.or_else(|| (moves && columns.bytes.is_none() && call::succeeded(call)).then(|| hdf5::unknown(spec)))
 }
 
 /// What the time of a call went to. Flushes that it waited for are put to it.
@@ -332,11 +332,11 @@ fn waited(
     (blocks, files, watched): (&mut Blocks, &Files, Watched),
     (spec, taken): (&catalog::Row, &Taken<'_>),
     file: Option<i32>,
-    told: Option<Cached>,
+    cached: Option<Cached>,
     out: &mut Vec<Row>,
 ) -> Parts {
     let call = taken.call;
-    let (waits, flushes) = waiting::of(spec, call, told, &Surroundings { blocks, files, watched, file });
+    let (waits, flushes) = waiting::of(spec, call, cached, &Surroundings { blocks, files, watched, file });
     if let Some(dev) = flushes {
         blocks.waited_for_flushes(dev, (call.thread, call.seq), taken.during(), out);
     }
@@ -351,12 +351,12 @@ fn asked(spec: &catalog::Row, taken: &Taken<'_>) -> Option<(catalog::Row, Call)>
 }
 
 /// With sums: a handle that a call made or closed, for sums that come later.
-fn handle_changed(sums: Option<&mut Sums>, things: &Things, seen: &Seen<'_>, found: &Found, role: Role) {
+fn handle_changed(sums: Option<&mut Sums>, resources: &ResourceTracker, seen: &Seen<'_>, found: &Found, role: Role) {
     let (Some(sums), Some(handle), Owner::Process(process)) = (sums, found.handle, seen.owner) else { return };
     if found.opened {
         sums.opened(process, seen.span, Opened { handle, file: found.file, object: found.object });
     } else if role == Role::Close {
-        sums.closed(seen.end_ns, process, handle, |o| current(things, o));
+        sums.closed(seen.end_ns, process, handle, |o| current(resources, o));
     }
 }
 
@@ -398,12 +398,12 @@ impl Stream<'_> {
     fn moved(
         &self,
         demoted: &mut Demoted,
-        things: &Things,
+        resources: &ResourceTracker,
         seen: &Seen<'_>,
         found: &Found,
     ) -> Option<(Subject, Vec<Estimate>)> {
         let handle = found.handle.filter(|_| self.spec.layer == Layer::Stdio && !self.past)?;
-        let opened = found.opened.then(|| opened_at(things, seen, found.file));
+        let opened = found.opened.then(|| opened_at(resources, seen, found.file));
         let on = OnStream {
             row: self.spec,
             number: self.number,
@@ -420,12 +420,12 @@ impl Stream<'_> {
 }
 
 /// How a call opened a stream that it has made.
-fn opened_at(things: &Things, seen: &Seen<'_>, file: Option<i32>) -> demoted::Opened {
+fn opened_at(resources: &ResourceTracker, seen: &Seen<'_>, file: Option<i32>) -> demoted::Opened {
     let inner = seen.below.iter().find(|node| node.opened && node.span.layer == Layer::Syscall);
-    let Some(mode) = inner.and_then(|node| things.handles.row(node.span.handle_id?)?.mode) else {
+    let Some(mode) = inner.and_then(|node| resources.handles.row(node.span.handle_id?)?.mode) else {
         return demoted::Opened::default();
     };
-    let size = || file.and_then(|id| things.files.size(id)).and_then(|size| u64::try_from(size).ok());
+    let size = || file.and_then(|id| resources.files.size(id)).and_then(|size| u64::try_from(size).ok());
     demoted::Opened {
         stands: if mode & O_APPEND == 0 { Some(0) } else { size() },
         writes: match mode & O_ACCMODE {

@@ -9,7 +9,7 @@ use crate::correlate::testing::{call, key, spec};
 use crate::correlate::{Config, Correlator};
 use crate::event::{Cached, Call, Enter, Event, Kept, Wanted};
 use crate::rows::{Row, SEQ_BITS, Span, span_id};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 use std::sync::LazyLock;
 
 const PHASES: u16 = 10;

@@ -4,7 +4,7 @@
 use crate::correlate::testing::{Run, call, key};
 use crate::event::{Call, Event, TextKind};
 use crate::rows::{Row, span_id};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// `H5Fcreate` over `MPI_File_open` over `openat`, a dataset, a write down to `pwrite64`, and the closes.
 #[test]

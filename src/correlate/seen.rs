@@ -7,7 +7,7 @@ use crate::correlate::resources::handles::{Name, New};
 use crate::correlate::resources::processes::{Owner, Text};
 use crate::event::{Call, TextKind};
 use crate::paths::absolute;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 pub(super) const O_CLOEXEC: u64 = 0o2_000_000;
 
@@ -140,17 +140,17 @@ pub struct Found {
     pub paths: [Option<i32>; 2],
     /// Flags of its span.
     pub flags: i32,
-    /// What a call of NetCDF-C or `PnetCDF` told besides.
-    pub told: Option<Told>,
+    /// What a call of NetCDF-C or `PnetCDF` accesses of a variable.
+    pub access: Option<VariableAccess>,
 }
 
-/// What a call told of itself.
+/// How a call accesses a variable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Bytes in the program's memory that it was asked to move.
-    pub asked: Option<i64>,
-    /// Why a call that moved data does not tell.
-    pub unknown: Option<&'static str>,
-    /// The file and its variable are such that what can be collective is.
+pub struct VariableAccess {
+    /// Bytes in the memory of the program that it was asked to move.
+    pub requested: Option<i64>,
+    /// Why the bytes of a call that moved data are not known.
+    pub unknown_bytes: Option<&'static str>,
+    /// The file is open in parallel and the variable in collective mode.
     pub collective: bool,
 }

@@ -8,10 +8,10 @@ use crate::correlate::aggregate::rollup::Rollups;
 use crate::correlate::aggregate::sums::{Opened, Subject, Sums};
 use crate::correlate::devices::class;
 use crate::correlate::resources::processes::{Owned, Owner, ThreadState};
-use crate::correlate::things::Things;
+use crate::correlate::tracker::ResourceTracker;
 use crate::event::{About, Sum};
 use crate::rows::{Row, span_id};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 impl Correlator {
     pub(super) fn settle_estimates(&mut self, last: bool) {
@@ -41,9 +41,9 @@ impl Correlator {
 
     /// What is known of a process that ends is remembered for the sums that still come.
     pub(super) fn sums_of_gone(&mut self, t_ns: i64, process: u32) {
-        let Self { sums: Some(sums), things, processes, .. } = self else { return };
+        let Self { sums: Some(sums), resources, processes, .. } = self else { return };
         let was = (processes.owned(process, None), processes.ranks(process));
-        sums.gone(t_ns, process, was, |o| current(things, o));
+        sums.gone(t_ns, process, was, |o| current(resources, o));
     }
 
     /// Layer, operation and kind of a row that is summed up.
@@ -77,15 +77,15 @@ impl Correlator {
             About::Nothing => {}
             About::File(key) => {
                 let mapped = self.specs.get(sum.row as usize).is_some_and(|row| row.family == catalog::Family::Fault);
-                let below = if mapped { self.things.files.of_data(key) } else { None };
-                subject.file = Some(below.unwrap_or_else(|| self.things.files.intern(key)));
+                let below = if mapped { self.resources.files.of_data(key) } else { None };
+                subject.file = Some(below.unwrap_or_else(|| self.resources.files.intern(key)));
             }
             About::Handle { raw, opened } => {
                 let owner = sum.process.map(|(process, _)| Owner::Process(process));
                 let known = opened.and_then(|(thread, seq)| sums.handle(sum.process?.0, span_id(thread, seq)));
-                let found = known.map(|o| current(&self.things, &o)).or_else(|| {
-                    let handle = self.things.handles.find(owner?, (op.0, 0, raw))?;
-                    Some(current(&self.things, &Opened { handle, file: None, object: None }))
+                let found = known.map(|o| current(&self.resources, &o)).or_else(|| {
+                    let handle = self.resources.handles.find(owner?, (op.0, 0, raw))?;
+                    Some(current(&self.resources, &Opened { handle, file: None, object: None }))
                 });
                 (subject.file, subject.object) = found.map_or((None, None), |o| (o.file, o.object));
             }
@@ -94,8 +94,8 @@ impl Correlator {
                     Some(self.blocks.name(dev).unwrap_or_else(|| format!("{}:{}", dev >> 20, dev & 0xf_ffff)));
             }
         }
-        subject.file.inspect(|id| self.things.files.used(*id));
-        subject.object.inspect(|id| self.things.objects.used(*id));
+        subject.file.inspect(|id| self.resources.files.used(*id));
+        subject.object.inspect(|id| self.resources.objects.used(*id));
         // Requests have a table of their own, with or without sums.
         if op.0 != Layer::Block {
             self.rollups.sum(relative(sum.from, self.t0), op, sum.row, subject.process, &sum.figures);
@@ -105,8 +105,8 @@ impl Correlator {
 }
 
 /// A handle with what is known of it now.
-pub(super) fn current(things: &Things, opened: &Opened) -> Opened {
-    things.handles.row(opened.handle).map_or(*opened, |row| Opened {
+pub(super) fn current(resources: &ResourceTracker, opened: &Opened) -> Opened {
+    resources.handles.row(opened.handle).map_or(*opened, |row| Opened {
         handle: opened.handle,
         file: row.file_id.or(opened.file),
         object: row.object_id.or(opened.object),

@@ -28,7 +28,7 @@ use crate::loader::stacks::inflight::{self, Look};
 use crate::rows::{Coverage, Loss};
 use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_lib_state, iot_place};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::skel::Skel as _;
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Program, ProgramInput};

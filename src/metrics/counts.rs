@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// Buckets with an upper bound.
 pub const BUCKETS: usize = 28;

@@ -4,7 +4,7 @@ use crate::metrics::counts::Counts;
 use crate::metrics::families::{self as f, Family};
 use crate::metrics::text::{Format, Seconds, Text};
 use crate::node::figures::{FIGURES, Figure, Reading};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// What the tracer knows of itself.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use crate::metrics::text::Format;
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
 use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {

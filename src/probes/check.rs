@@ -143,12 +143,12 @@ impl Function {
             offset: Some(probe.offset as i64),
             instruction: Some(probe.text.clone()),
             cost: Some(probe.class.name()),
-            returns: Some(match (&probe.field, &probe.places) {
+            returns: Some(match (&probe.field, &probe.exit_points) {
                 (Some(_), _) => "none",
                 (None, Some(_)) => "place",
                 (None, None) => "probe",
             }),
-            places: probe.places.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
+            places: probe.exit_points.as_ref().filter(|_| probe.field.is_none()).map(Vec::len),
             reason: probe.slow_path.then(|| SLOW_PATH.to_owned()),
             ..Self::without(probe.layer.name(), probe.symbol.to_owned(), "attach", String::new())
         }

@@ -8,7 +8,7 @@ use crate::cli::{AddedArgs, LayerChoice, ProbesAction, TRACEABLE, USUAL};
 use crate::loader::code::plan::NOT_SELECTED;
 use crate::rows::Coverage;
 use crate::text::{Column, Set, escape, table};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use std::io::Write;

@@ -16,7 +16,7 @@ use crate::summary::spread::Ops;
 use crate::summary::sums::{moved, of_layer, of_rollup};
 use crate::summary::tree::CallTree;
 use crate::summary::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
-use crate::words::{Kind, LAYERS, Layer, flag};
+use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.
 pub const BIN_NS: i64 = 100_000_000;

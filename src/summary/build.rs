@@ -15,7 +15,7 @@ use crate::summary::view::{
     Latency, LayerRow, Measure, MountRow, NodeDetail, NodeId, OpRow, Others, Overview, ProcessRow, Processes, Screen,
     Snapshot, Status, Sums, Tree, TreeNode, Window,
 };
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// Rows of a table at most; the rest is summed up.
 const MAX_ROWS: usize = 1000;

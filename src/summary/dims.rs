@@ -10,7 +10,7 @@ use crate::summary::bins::{Bins, Merge as _};
 use crate::summary::view::{
     Coverage as CoverageView, CoverageGroup, CoverageRow, HandleRow, LossRow, ObjectRow, RunFacts, Sums,
 };
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Things of each kind that are known at most.
 const MAX: usize = 65_536;

@@ -8,7 +8,7 @@ use crate::summary::bins::{Merge as _, Rate};
 use crate::summary::spread::Counts;
 use crate::summary::sums::{moved, of_call};
 use crate::summary::view::{OpRow, Others, Point, Sums};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Files told apart at most; the calls on others are summed up.
 const MAX_FILES: usize = 4096;

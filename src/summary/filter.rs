@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 pub use parse::FIELDS;
 pub use sql::quoted;
 
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// A condition on calls.
 #[derive(Debug, Clone, PartialEq)]

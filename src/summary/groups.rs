@@ -144,7 +144,7 @@ fn merge(group: &mut ProcessRow, row: &ProcessRow) {
 mod tests {
     use super::*;
     use crate::summary::view::Sums;
-    use crate::words::Layer;
+    use crate::vocabulary::Layer;
 
     fn rows() -> Vec<ProcessRow> {
         let row = |ix: i32, rank, cgroup: &str, end_ns| ProcessRow {

@@ -7,7 +7,7 @@ use crate::rows::{FileRollup, Rollup, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
 use crate::summary::sums::{moved, of_call};
 use crate::summary::view::{Others, Sums, Window};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// Processes and threads told apart at most.
 const MAX: usize = 4096;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::rows::{Block, BlockLink, Span};
 use crate::summary::dims::Dims;
 use crate::summary::view::{Bar, BarOf, EventRow, Waterfall, Window};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// How many are kept.
 const SPANS: usize = 65_536;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::rows::PARTS;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// From, and up to but not including.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use crate::summary::imbalance::imbalance;
 use crate::summary::view::{
     ChainStep, FileRow, Files, LayerRow, Others, Overview, ProcessRow, Processes, Snapshot, Sums,
 };
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// The figures at some time, to be taken from later ones.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::hist::{bucket_bounds, bucket_of};
 use crate::summary::bins::{Bins, Merge};
 use crate::summary::view::{Measure, Percentiles, Sums, Window};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Length of a column of the heat map to begin with, and columns at most.
 pub const COLUMN_NS: i64 = 1_000_000_000;

@@ -2,7 +2,7 @@
 
 use crate::rows::{FileRollup, Span};
 use crate::summary::view::Sums;
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 /// Bytes read and written: of reads and writes only.
 pub fn moved(span: &Span) -> [i64; 2] {

@@ -4,7 +4,7 @@ use crate::rows::{Block, BlockBytes, BlockLink, FileRollup, Row, Span, span_id};
 use crate::summary::filter::Filter;
 use crate::summary::view::{DeviceRow, Focus, Screen, Snapshot, Sums, Window};
 use crate::summary::{From, Summary, facts};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

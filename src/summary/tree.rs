@@ -7,7 +7,7 @@ use crate::summary::bins::Merge as _;
 use crate::summary::spread::Counts;
 use crate::summary::sums::of_call;
 use crate::summary::view::{NodeId, Others, Sums};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Nodes at most; calls that would need more count as other.
 const MAX_NODES: usize = 4096;

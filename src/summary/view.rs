@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::inflight::InFlight;
 use crate::node::Recent;
 use crate::summary::filter::Filter;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// The screens, in the order of their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

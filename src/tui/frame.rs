@@ -13,7 +13,7 @@ use crate::tui::state::{Popup, SCREENS, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::{Pen, put, title};
 use crate::tui::{screens, sql, text};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Below this nothing can be read.
 const LEAST: (u16, u16) = (40, 10);

@@ -23,7 +23,7 @@ use crate::tui::times::Times;
 use crate::tui::widgets::Pen;
 use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::TableState;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// The screens in the order of their keys.
 pub const SCREENS: [Screen; 9] = [

@@ -9,7 +9,7 @@ use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::summary::view::*;
 use crate::tui::frame;
 use crate::tui::state::State;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Two ranks that write a file through HDF5; one of them is slow. Names are hostile.
 pub fn snapshot() -> Snapshot {

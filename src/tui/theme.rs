@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// What a piece of text means; colours follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use super::trace::{Trace, meta, sums};
 use iotrace_bpf::rows::{Block, FileRollup, Hist, Loss, Rollup, Row, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 
 /// Rows with numbers as bytes that are not theirs may have them.
 pub fn rows(aggregate: bool) -> Vec<Row> {

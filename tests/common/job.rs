@@ -4,7 +4,7 @@
 use super::live::{self, Data};
 use super::programs;
 use iotrace_bpf::rows::Process;
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -5,7 +5,7 @@ use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Object, Process, SEQ_BITS,
     Span, Thread,
 };
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs;

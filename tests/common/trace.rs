@@ -7,7 +7,7 @@ use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Row, Rpc, SEQ_BITS, Span, Stack, Thread, span_id,
 };
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 
 /// A trace in the making.
 #[derive(Default)]

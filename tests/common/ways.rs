@@ -3,7 +3,7 @@
 use super::live::{self, Data, Running, Total};
 use super::strace;
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;

@@ -10,7 +10,7 @@ use iotrace_bpf::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Row, Rpc, Span, Stack, Thread, span_id,
 };
-use iotrace_bpf::words::{KINDS, Kind, LAYERS, Layer, flag};
+use iotrace_bpf::vocabulary::{KINDS, Kind, LAYERS, Layer, flag};
 use tempfile::TempDir;
 
 /// Rows of every table; each nullable field is once null and once not.

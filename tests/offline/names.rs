@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::trace::{Trace, file, handle, meta, process, rest};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Mount, Object, Process, Row, Thread};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 
 /// Title, colour, clear screen, lines, delete, a control character beyond ASCII, right-to-left override, an invisible space.
 const HOSTILE: &str = "a\x1b]0;owned\x07\x1b[31m\x1b[2J\r\nb\x7f\u{9b}31m\u{202e}c\u{200b}";

@@ -3,7 +3,7 @@
 use crate::common::trace::{Trace, file, handle, meta, process};
 use iotrace_bpf::export::report::{Bytes, Chain, LayerRow, OpRow, PhaseRow, Report, WIDTH, build};
 use iotrace_bpf::rows::{Coverage, File, Loss, Metric, Object, Row};
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 
 const H5: (Layer, &str, Kind) = (Layer::Hdf5, "H5Dwrite", Kind::Write);
 const MPI: (Layer, &str, Kind) = (Layer::Mpiio, "MPI_File_write_at", Kind::Write);

@@ -11,7 +11,7 @@ use iotrace_bpf::export::{DatasetWriter, Moment, Options, Progress, RotatingWrit
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::rows::{CallPath, Row, Stack};
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 
 type Op = (Layer, &'static str, Kind);
 

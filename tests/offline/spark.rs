@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::common::trace::{Trace, demoted, file, hooks, meta, process, rest, rpc, sums};
 use iotrace_bpf::export::{Dataset, DatasetWriter, Options, VIEWS, VIEWS_SPARK};
 use iotrace_bpf::rows::{Row, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 
 fn common(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common").join(name)

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Top-level modules from below to the top. Each uses those of rows before its own.
 const ROWS: &[&[&str]] = &[
-    &["words", "text", "hist", "paths", "sudo", "skel"],
+    &["vocabulary", "text", "hist", "paths", "sudo", "skel"],
     &["catalog", "node", "notices"],
     &["rows"],
     &["event", "inflight"],
@@ -222,12 +222,15 @@ mod tests {
 
     #[test]
     fn an_arrow_that_points_back_is_found() {
-        let up =
-            all(&[("correlate/call", "use crate::export::X;"), ("export", "use crate::words::Layer;"), ("words", "")]);
+        let up = all(&[
+            ("correlate/call", "use crate::export::X;"),
+            ("export", "use crate::vocabulary::Layer;"),
+            ("vocabulary", ""),
+        ]);
         assert_eq!(upward(&up), ["correlate/call uses export"]);
         let beside = all(&[("correlate", "use crate::loader;"), ("loader", "")]);
         assert_eq!(upward(&beside), ["correlate uses loader"]);
-        assert_eq!(upward(&all(&[("new", "use crate::words;"), ("words", "")])), ["new is in no row"]);
+        assert_eq!(upward(&all(&[("new", "use crate::vocabulary;"), ("vocabulary", "")])), ["new is in no row"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::catalog::hdf5::{
     DATASETS, List, Space, Tells, about, answer, close, dims, h5, inside, list, long_answer, nameless, on, plain,
 };
 use crate::catalog::{Count, Fails, Note, Role, Row, When, Words};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 /// `hid_t f(name, flags, ...)`: opens a file.
 const fn file(symbol: &'static str) -> Row {

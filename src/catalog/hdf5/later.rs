@@ -2,7 +2,7 @@
 //! another thread; without one, in the call.
 
 use crate::catalog::{Row, Src};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// Each has the arguments of the function beside it, after `(app_file, app_func, app_line)`.
 const PAIRS: &[(&str, &str)] = &[

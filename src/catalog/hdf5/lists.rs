@@ -5,7 +5,7 @@ use crate::catalog::hdf5::{
     DEFLATE, FLETCHER32, List, NBIT, NUMBERS, SCALEOFFSET, SHUFFLE, SZIP, Space, Tells, dims, plain,
 };
 use crate::catalog::{Count, Fails, Row, When, Words};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 /// `herr_t f(list, ...)`: decides I/O, and says nothing of shapes.
 const fn set(symbol: &'static str) -> Row {

@@ -10,7 +10,7 @@ mod names;
 
 use crate::catalog::Src::{Arg, Ret, RetInt};
 use crate::catalog::{Count, Fails, Family, FieldAt, Note, Role, Row, When, Words, row};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// What a call says of property lists, dataspaces and the shapes of objects (`correlate/hdf5.rs` listens).
 ///

@@ -6,7 +6,7 @@ use crate::catalog::hdf5::{
     ANY_CLASS, Tells, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain,
 };
 use crate::catalog::{Fails, Role, Row};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 const fn sync(symbol: &'static str) -> Row {
     on(symbol, Kind::Sync)

@@ -8,7 +8,7 @@ use crate::HashMap;
 use crate::catalog::{Role, Row, Src};
 use crate::correlate::aggregate::sums::Subject;
 use crate::event::{Call, Figures, size_class};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 /// What calls of one demoted function came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::correlate::resources::processes::Owned;
 use crate::event::{self, Figures};
 use crate::hist::{BUCKETS, bucket_of};
 use crate::rows::{Hist, Rollup, Row, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use crate::{HashMap, catalog};
 
 const BIN_NS: i64 = 100_000_000;

@@ -6,7 +6,7 @@ use crate::HashMap;
 use crate::correlate::resources::processes::{Owned, Ranks};
 use crate::event::{Figures, size_class, time_bin};
 use crate::rows::{FileRollup, Row, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// How long rows collect before they are written, and how long the handles of what has ended are remembered: longer than sums
 /// of the kernel side are on their way.
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
     use crate::correlate::testing::{Run, call, key, spec};
     use crate::event::{About, Cached, Call, Event, Kept, Sum, Wanted};
-    use crate::words::flag;
+    use crate::vocabulary::flag;
 
     fn sum(time: u64, symbol: &str, about: About, calls: u64) -> Event {
         let mut figures = Figures { calls, bytes: 10 * calls, time: 5 * calls, own: 4 * calls, ..Figures::default() };

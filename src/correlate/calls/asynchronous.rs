@@ -11,7 +11,7 @@ use crate::correlate::calls::stack::Tree;
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::Seen;
 use crate::rows::Span;
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// How a library names an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -493,7 +493,7 @@ mod tests {
     use crate::correlate::{Config, Correlator};
     use crate::event::{Call, Event, TextKind};
     use crate::rows::{Row, Span, span_id};
-    use crate::words::{Layer, flag};
+    use crate::vocabulary::{Layer, flag};
 
     /// A run whose catalog has an operation of each kind, in place of rows that these tests do not use otherwise.
     fn run() -> Run {

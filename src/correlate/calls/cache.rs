@@ -2,27 +2,27 @@
 
 use crate::catalog::Row;
 use crate::event::{Cached, Call, Watched};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 use crate::correlate::calls::call;
 
 /// The columns of a span that follow.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct CacheColumns {
     pub miss: Option<i64>,
     pub ahead: Option<i64>,
 }
 
-/// Of a call of which nothing was told, everything is 0.
-pub fn facts(watched: Watched, row: &Row, call: &Call, bytes: Option<i64>, told: Option<Cached>) -> Facts {
-    let told = told.unwrap_or(Cached { miss: Some(0), ahead: Some(0), throttled: 0, locked: 0 });
+/// A call without counts missed nothing.
+pub fn columns(watched: Watched, row: &Row, call: &Call, bytes: Option<i64>, cached: Option<Cached>) -> CacheColumns {
+    let cached = cached.unwrap_or(Cached { miss: Some(0), ahead: Some(0), throttled: 0, locked: 0 });
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let of = |kind: Kind| row.layer == Layer::Syscall && row.kind == kind && call.file.is_some();
     let reads = of(Kind::Read) && watched.pages && !call.direct && call::succeeded(call);
-    Facts {
+    CacheColumns {
         // What was added and then not delivered was not missed.
-        miss: told.miss.filter(|_| reads).map(count).zip(bytes).map(|(miss, bytes)| miss.min(bytes)),
-        ahead: told.ahead.filter(|_| reads).map(count),
+        miss: cached.miss.filter(|_| reads).map(count).zip(bytes).map(|(miss, bytes)| miss.min(bytes)),
+        ahead: cached.ahead.filter(|_| reads).map(count),
     }
 }
 
@@ -34,14 +34,14 @@ mod tests {
 
     const ALL: Watched = Watched { pages: true, throttling: true, locks: true, requests: true, system_calls: true };
 
-    fn of(watched: Watched, symbol: &str, call: Call, told: Option<Cached>) -> [Option<i64>; 2] {
+    fn of(watched: Watched, symbol: &str, call: Call, cached: Option<Cached>) -> [Option<i64>; 2] {
         let row = catalog::rows()[usize::from(spec(symbol))];
-        let Facts { miss, ahead } = facts(watched, &row, &call, Some(100), told);
+        let CacheColumns { miss, ahead } = columns(watched, &row, &call, Some(100), cached);
         [miss, ahead]
     }
 
     #[test]
-    fn nothing_told_is_nothing_missed_where_it_is_watched() {
+    fn a_call_without_counts_missed_nothing_where_it_is_watched() {
         let on = Call { file: Some(key(1)), ..call(0, 1, 0, 0, 1) };
         assert_eq!(of(ALL, "read", on, None), [Some(0), Some(0)]);
         assert_eq!(of(ALL, "write", on, None), [None; 2]);

@@ -4,11 +4,11 @@ use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{Argument, Async, Copies, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// The columns of a span that follow from its record and its catalog row alone.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct CallColumns {
     pub offset: Option<i64>,
     pub bytes: Option<i64>,
     pub req_bytes: Option<i64>,
@@ -24,40 +24,40 @@ pub fn succeeded(call: &Call) -> bool {
     call.status >= 0 && !call.unfinished
 }
 
-pub fn facts(row: &Row, call: &Call) -> Facts {
+pub fn columns(row: &Row, call: &Call) -> CallColumns {
     let plain = matches!(row.role, Role::Use | Role::None);
     let ok = succeeded(call);
     let (cmd, arg) = argument(row, call);
     let seeks = row.argument == Argument::Seek;
     let len = call.len.map(count).filter(|_| !seeks && row.argument != Argument::Command);
     let asynchronous = row.asynchronous != Async::No;
-    // What an operation moves is told when it is complete; what waits for it moves nothing itself.
+    // The bytes of an operation are known when it completes; the call that waits for it moves none itself.
     let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     // Where a stream stood is no number of bytes.
     let counts = row.hints != Hints::Len && row.len != Src::StreamPos;
     let len = len.filter(|_| (submits || !asynchronous) && counts);
-    let told = call.got.map(count).filter(|_| ok && plain && !seeks);
-    let got = told.filter(|_| !asynchronous);
-    // What is said of shapes and variables is no offset and no number of bytes.
-    let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
+    let returned = call.got.map(count).filter(|_| ok && plain && !seeks);
+    let got = returned.filter(|_| !asynchronous);
+    // Calls about shapes and variables have no offset and no number of bytes.
+    let describes = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
     let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
-    let off = call.off.filter(|_| plain && !says && !matches!(row.hints, Hints::Off | Hints::Dup));
+    let off = call.off.filter(|_| plain && !describes && !matches!(row.hints, Hints::Off | Hints::Dup));
     let off = off.filter(|_| row.argument != Argument::Outcome);
-    let bytes = match got.filter(|_| !says) {
+    let bytes = match got.filter(|_| !describes) {
         _ if moves => len.filter(|_| ok),
         // MPI has no short write without an error.
         None if ok && !asynchronous && row.layer == Layer::Mpiio && row.kind == Kind::Write => len,
         other => other,
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
-    Facts {
+    CallColumns {
         offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
-        // A copy asks for as much as there is: `cp` says 2^63 bytes.
-        req_bytes: if row.copies == Copies::Nothing { len.filter(|_| plain && (moves || !says)) } else { bytes },
+        // A copy asks for as much as there is: `cp` passes 2^63 bytes.
+        req_bytes: if row.copies == Copies::Nothing { len.filter(|_| plain && (moves || !describes)) } else { bytes },
         cmd,
         arg,
-        ret: result(row, call, if row.got == Src::Ret { told } else { got }),
+        ret: result(row, call, if row.got == Src::Ret { returned } else { got }),
         errno: errno(row, call),
         flags: row.flags
             | set(call.direct, flag::DIRECT)
@@ -67,12 +67,12 @@ pub fn facts(row: &Row, call: &Call) -> Facts {
     }
 }
 
-impl Facts {
-    /// What follows from what is known of the variable that the call is about.
-    pub fn told(&mut self, row: &Row, call: &Call, asked: Option<i64>, collective: bool) {
-        self.req_bytes = asked;
+impl CallColumns {
+    /// Fills in what the shape and mode of the variable of the call determine.
+    pub fn apply_access(&mut self, row: &Row, call: &Call, requested: Option<i64>, collective: bool) {
+        self.req_bytes = requested;
         // There are no short reads or writes without an error; what moves nothing is done at once.
-        self.bytes = asked.filter(|n| succeeded(call) && (row.asynchronous == Async::No || *n == 0));
+        self.bytes = requested.filter(|n| succeeded(call) && (row.asynchronous == Async::No || *n == 0));
         if row.layer == Layer::Netcdf && !collective {
             self.flags &= !flag::COLLECTIVE;
         }
@@ -97,10 +97,10 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     }
     // lseek: the new position.
     let position = call.off.filter(|_| row.off == Src::Ret && call.status >= 0);
-    // A function that returns a code says nothing of bytes.
+    // The code that a function returns is no number of bytes.
     let result = matches!(row.got, Src::Ret | Src::RetInt);
-    let told = got.filter(|_| result || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
-    told.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
+    let returned = got.filter(|_| result || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
+    returned.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
 }
 
 /// What a call was given, or found: its variant by name, and a number.
@@ -197,8 +197,8 @@ mod tests {
     use crate::catalog;
     use crate::correlate::testing::{call, spec};
 
-    fn of(symbol: &str, call: Call) -> Facts {
-        facts(&catalog::rows()[usize::from(spec(symbol))], &call)
+    fn of(symbol: &str, call: Call) -> CallColumns {
+        columns(&catalog::rows()[usize::from(spec(symbol))], &call)
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let flags = flag::DIRECT;
         assert_eq!(
             got,
-            Facts {
+            CallColumns {
                 offset: Some(7),
                 bytes: Some(40),
                 req_bytes: Some(100),
@@ -234,13 +234,13 @@ mod tests {
         for call in ["copy_file_range", "sendfile", "splice", "tee"] {
             let half = format!("{call}.read");
             for row in [row(call, Kind::Write), row(call, Kind::Read), row(&half, Kind::Read)] {
-                let f = facts(&row, &all);
+                let f = columns(&row, &all);
                 assert_eq!((f.req_bytes, f.bytes, f.ret), (Some(4096), Some(4096), Some(4096)), "{}", row.symbol);
             }
-            let failed = facts(&row(call, Kind::Write), &Call { status: -28, ..all });
+            let failed = columns(&row(call, Kind::Write), &Call { status: -28, ..all });
             assert_eq!((failed.req_bytes, failed.bytes), (None, None));
         }
-        assert_eq!(facts(&row("io_uring.splice", Kind::Write), &all).req_bytes, Some(4096));
+        assert_eq!(columns(&row("io_uring.splice", Kind::Write), &all).req_bytes, Some(4096));
     }
 
     #[test]

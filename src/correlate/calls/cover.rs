@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::HashMap;
 use crate::rows::{SEQ_BITS, Span};
-use crate::words::{Layer, flag};
+use crate::vocabulary::{Layer, flag};
 
 /// Times that do not touch are remembered of a thread and layer; the oldest go first.
 const MAX_TIMES: usize = 1 << 14;
@@ -69,7 +69,7 @@ fn insert(times: &mut BTreeMap<i64, i64>, from: i64, to: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::rows::span_id;
-    use crate::words::Kind;
+    use crate::vocabulary::Kind;
     use proptest::prelude::*;
 
     fn span(thread: u32, flags: i32, [from, to]: [i64; 2]) -> Span {

@@ -4,7 +4,7 @@
 use crate::HashMap;
 use crate::correlate::resources::processes::Text;
 use crate::rows::Span;
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// What is over and can be written.
 pub struct Over {
@@ -116,7 +116,7 @@ mod tests {
     use crate::correlate::{Config, Correlator};
     use crate::event::{Call, Event, Operation};
     use crate::rows::{Row, Span, span_id};
-    use crate::words::flag;
+    use crate::vocabulary::flag;
 
     fn operation(seq: u32, of: Option<u32>, start: u64, end: u64, found_by: Option<(u32, u32)>) -> Event {
         let row = rows().iter().position(|r| r.family == Family::Uring && r.symbol == "io_uring.read").unwrap();

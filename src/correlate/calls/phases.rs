@@ -4,7 +4,7 @@
 use crate::correlate::calls::stack::{Above, Node, Tree};
 use crate::event::Enter;
 use crate::rows::{Span, span_id};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// A phase that was entered and has not returned.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use crate::HashMap;
 use crate::rows::{Row, Span, Stack};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use std::collections::BTreeMap;
 
 /// Stacks of calls that have not ended, at most. Of some no end is ever seen: calls that were lost, or only summed up.

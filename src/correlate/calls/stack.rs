@@ -1,7 +1,7 @@
 //! Links the calls of one thread into trees: a completed call adopts those that ran inside it.
 
 use crate::rows::Span;
-use crate::words::{Layer, flag};
+use crate::vocabulary::{Layer, flag};
 
 /// Layers whose calls are I/O by themselves.
 const IO_LIBRARIES: u16 =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rows::{Metric, Row};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// The metric's name.
 const NAME: &str = "unknown_bytes";

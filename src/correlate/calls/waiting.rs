@@ -6,7 +6,7 @@ use crate::correlate::devices::busy::{Busy, For};
 use crate::correlate::resources::files::Files;
 use crate::event::{Cached, Call, OffCpu, Watched};
 use crate::rows::{Mount, PARTS, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Waits for all files of a file system.
 const SYNCFS: &str = "syncfs";

@@ -10,7 +10,7 @@ use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, ThreadState};
 use crate::event::{Asked, Message, Replied, Reply, Said};
 use crate::rows::{Row, Rpc, span_id};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Requests that wait for their reply, or for the end of the call that they may be part of.
 const MAX_WAITING: usize = 1 << 18;

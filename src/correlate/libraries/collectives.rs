@@ -11,7 +11,7 @@ use crate::correlate::resources::handles::Handles;
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::Seen;
 use crate::event::TextKind;
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// Who calls, as all processes of a run know it.
 pub struct Caller<'a> {

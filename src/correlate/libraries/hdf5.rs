@@ -8,7 +8,7 @@ use crate::correlate::calls::call::succeeded;
 use crate::correlate::resources::objects::{Objects, Shape};
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::{Found, Seen};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 mod storage;
 

@@ -1,8 +1,8 @@
-//! What the name of a control group says of a process: its container, its systemd unit, its job.
+//! What the path of a control group tells about a process: its container, its systemd unit, its job.
 
-/// Where a process belongs, as far as its control group says.
+/// The container, unit and job that the path of a control group names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct CgroupIds {
     /// `RUNTIME://ID`, as Kubernetes writes it.
     pub container: Option<String>,
     pub unit: Option<String>,
@@ -24,13 +24,13 @@ const LXC: &[&str] = &["lxc.payload.", "lxc.payload/", "lxc/"];
 /// Suffixes of systemd's units that processes are in; slices only group them.
 const UNITS: &[&str] = &[".service", ".scope", ".socket", ".mount", ".swap"];
 
-/// What the path of a control group says, from the root of its hierarchy.
-pub fn of(path: &str) -> Place {
+/// The ids in the path of a control group, from the root of its hierarchy.
+pub fn of(path: &str) -> CgroupIds {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (job, step) = slurm(&parts).or_else(|| pbs(&parts)).unwrap_or_default();
     // The innermost one: a container may run systemd, or other containers.
     let unit = parts.iter().rev().find(|part| UNITS.iter().any(|suffix| part.ends_with(suffix)));
-    Place { container: container(path, &parts), unit: unit.map(|unit| (*unit).to_owned()), job, step }
+    CgroupIds { container: container(path, &parts), unit: unit.map(|unit| (*unit).to_owned()), job, step }
 }
 
 /// Ids of containers are 64 hexadecimal digits.

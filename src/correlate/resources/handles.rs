@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::HashMap;
 use crate::correlate::resources::processes::Owner;
 use crate::rows::{Handle, Row};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Hints: keys and values.
 pub type Set = BTreeMap<String, String>;

@@ -14,7 +14,7 @@ pub enum Scope {
 }
 
 /// A name, as seen from an object (none: the file itself).
-pub struct Place<'a> {
+pub struct ObjectPath<'a> {
     pub scope: Scope,
     pub location: Option<i32>,
     pub name: &'a [u8],
@@ -55,18 +55,18 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The object at a place; `made`: by this process and this call.
+    /// The object of that path; `made`: by this process and this call.
     ///
     /// Nothing can be made where something is. So what a process makes where it knew something is another object; what
     /// it makes where only others made something is the one that all of them make together.
-    pub fn open(&mut self, place: &Place, handle: i32, by: Owner, made: bool) -> i32 {
-        let base = place.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
-        let name = absolute(base, place.name);
-        let key = (place.scope, place.class, name);
+    pub fn open(&mut self, path: &ObjectPath, handle: i32, by: Owner, made: bool) -> i32 {
+        let base = path.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, path.name);
+        let key = (path.scope, path.class, name);
         let known = self.ids.get(&key).copied();
         let known = known.filter(|id| !(made && self.state(*id).is_some_and(|o| o.known_to.contains(&by))));
         let id = known.unwrap_or_else(|| {
-            let id = self.add(place.scope, place.class, key.2.clone(), handle);
+            let id = self.add(path.scope, path.class, key.2.clone(), handle);
             self.ids.insert(key, id);
             id
         });
@@ -107,16 +107,16 @@ impl Objects {
     }
 
     /// An object has another name from now on.
-    pub fn rename(&mut self, id: i32, place: &Place) {
-        let base = place.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
-        let name = absolute(base, place.name);
+    pub fn rename(&mut self, id: i32, path: &ObjectPath) {
+        let base = path.location.and_then(|id| self.state(id)).map_or(&b""[..], |o| o.name.as_slice());
+        let name = absolute(base, path.name);
         let Some(state) = self.state_mut(id).filter(|o| o.name != name) else { return };
         let before = std::mem::replace(&mut state.name, name.clone());
         if !std::mem::replace(&mut state.queued, true) {
             self.changed.push(id);
         }
-        self.ids.remove(&(place.scope, place.class, before));
-        self.ids.insert((place.scope, place.class, name), id);
+        self.ids.remove(&(path.scope, path.class, before));
+        self.ids.insert((path.scope, path.class, name), id);
     }
 
     fn state(&self, id: i32) -> Option<&State> {

@@ -2,7 +2,7 @@
 
 use crate::event::FileKey;
 use crate::rows::{File, Process, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 impl File {
     /// One of which no more is known than that it is there.

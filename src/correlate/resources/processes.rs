@@ -51,7 +51,7 @@ pub struct ThreadState {
     pub phases: Phases,
     pub stack: Stack,
     pub texts: Vec<Text>,
-    /// What was told of the page cache for the call of this number, which comes next.
+    /// Page cache counts for the call of this number, which comes next.
     pub cached: Option<(u32, Cached)>,
     /// How long calls inside the call of this number took, which comes next; ns.
     pub inner: Option<(u32, i64)>,
@@ -145,27 +145,27 @@ struct ProcessState {
     ranks: Ranks,
     threads: Vec<u32>,
     run: Run,
-    told: Told,
+    environment: EnvironmentIds,
 }
 
-/// What the environment of a process tells of where it belongs.
+/// Container, job and step as the environment of a process gives them.
 #[derive(Clone, Default)]
-struct Told {
+struct EnvironmentIds {
     container: Option<String>,
     job: Option<String>,
     step: Option<String>,
 }
 
 impl ProcessState {
-    /// Where the process belongs: what its program was told, else what its control group says. Of containers the group is to
+    /// Fills in container, unit and job: the environment first, else the control group. For containers the group is to
     /// be trusted more.
-    fn place(&mut self) {
-        let place = self.row.cgroup.as_deref().map(cgroup::of).unwrap_or_default();
-        let told = self.told.clone();
-        self.row.container = place.container.or(told.container);
-        self.row.unit = place.unit;
-        self.row.job_id = told.job.or(place.job);
-        self.row.step_id = told.step.or(place.step);
+    fn assign_membership(&mut self) {
+        let cgroup = self.row.cgroup.as_deref().map(cgroup::of).unwrap_or_default();
+        let environment = self.environment.clone();
+        self.row.container = cgroup.container.or(environment.container);
+        self.row.unit = cgroup.unit;
+        self.row.job_id = environment.job.or(cgroup.job);
+        self.row.step_id = environment.step.or(cgroup.step);
     }
 }
 
@@ -210,17 +210,17 @@ impl Processes {
             ranks: Ranks::default(),
             threads: Vec::new(),
             run: Run::default(),
-            told: Told::default(),
+            environment: EnvironmentIds::default(),
         })
     }
 
     pub fn process(&mut self, start_ns: i64, process: u32, parent: Option<u32>, ids: [u32; 3], out: &mut Vec<Row>) {
         let forked_by = parent.and_then(|p| self.alive.get(&p));
-        let forked_by = forked_by.map(|p| (p.row.clone(), Arc::clone(&p.run), p.told.clone()));
-        let ProcessState { row, ranks, run, told, .. } = self.known(process, start_ns);
+        let forked_by = forked_by.map(|p| (p.row.clone(), Arc::clone(&p.run), p.environment.clone()));
+        let ProcessState { row, ranks, run, environment, .. } = self.known(process, start_ns);
         let inherited = match forked_by {
             Some((inherited, same_run, same)) => {
-                (*run, *told) = (same_run, same);
+                (*run, *environment) = (same_run, same);
                 inherited
             }
             None => row.clone(),
@@ -298,15 +298,15 @@ impl Processes {
         let job_id = value(&self.variables.job);
         let run: Run = std::iter::once(job_id.clone()).chain(RUN.map(of)).map(Option::unwrap_or_default).collect();
         let container = IMAGE.into_iter().find_map(of).map(|image| format!("apptainer://{image}"));
-        let told = Told { container, job: job_id, step: of(STEP) };
+        let environment = EnvironmentIds { container, job: job_id, step: of(STEP) };
         let state = self.known(process, t_ns);
         state.run = Arc::clone(&run);
-        state.told = told;
+        state.environment = environment;
         state.row.exe = Some(lossy_path(&program.exe));
         state.row.cmdline = program.args.iter().map(|a| lossy_path(a)).collect();
         (state.row.rank, state.row.world_size) = (rank, world_size);
         state.ranks.executes(program.number, rank);
-        state.place();
+        state.assign_membership();
         out.push(Row::Process(Box::new(state.row.clone())));
         let threads = state.threads.clone();
         for thread in &threads {
@@ -331,7 +331,7 @@ impl Processes {
         let before = state.row.clone();
         (state.row.uid, state.row.user) = (uid as i32, user);
         state.row.cgroup = cgroup.or(state.row.cgroup.take());
-        state.place();
+        state.assign_membership();
         if state.row != before {
             out.push(Row::Process(Box::new(state.row.clone())));
         }

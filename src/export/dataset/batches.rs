@@ -7,7 +7,7 @@ use anyhow::Result;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use crate::export::dataset::cells::same_word;
+use crate::export::dataset::cells::constant_dictionary;
 use crate::export::dataset::table::{GROUP_ROWS, Table};
 
 /// Rows that wait as they came until their columns take them: few enough for the cache.
@@ -36,7 +36,7 @@ impl<T: Table, R: Borrow<T>> Rows<T, R> {
     }
 
     fn take(&mut self) {
-        T::keep(&self.recent, &mut self.columns);
+        T::append(&self.recent, &mut self.columns);
         self.count += self.recent.len();
         self.recent.clear();
     }
@@ -54,9 +54,9 @@ impl<T: Table, R: Borrow<T>> Rows<T, R> {
         mut each: impl FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         self.take();
-        for places in T::order(&self.columns, self.count as u32).chunks(GROUP_ROWS) {
-            let mut arrays = vec![same_word(host, places.len())?];
-            arrays.extend(T::arrays(&self.columns, places)?);
+        for rows in T::order(&self.columns, self.count as u32).chunks(GROUP_ROWS) {
+            let mut arrays = vec![constant_dictionary(host, rows.len())?];
+            arrays.extend(T::arrays(&self.columns, rows)?);
             each(RecordBatch::try_new(Arc::clone(schema), arrays)?)?;
         }
         T::clear(&mut self.columns);

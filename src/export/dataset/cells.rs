@@ -13,21 +13,21 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
 use crate::export::dataset::interned::Interned;
-use crate::words::{Kind, Layer, intern};
+use crate::vocabulary::{Kind, Layer, intern};
 
 /// A type that a column can hold.
 pub trait Value: Sized + Clone {
     /// Many of them, until they become an array.
-    type Kept: Default;
+    type Buffer: Default;
     /// The column's array, looked at once per batch so that reading a cell is an index.
     type View;
     fn data_type() -> DataType;
-    fn keep<'a>(kept: &mut Self::Kept, values: impl Iterator<Item = Option<&'a Self>>)
+    fn append<'a>(buffer: &mut Self::Buffer, values: impl Iterator<Item = Option<&'a Self>>)
     where
         Self: 'a;
-    fn clear(kept: &mut Self::Kept);
-    /// Those with these places. `nulls`: which of them are missing, where some are.
-    fn array(kept: &Self::Kept, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef>;
+    fn clear(buffer: &mut Self::Buffer);
+    /// The values of these rows. `nulls`: which of them are missing, where some are.
+    fn array(buffer: &Self::Buffer, rows: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef>;
     fn view(array: &ArrayRef) -> Result<Self::View>;
     /// The value of a cell that is not null.
     fn get(view: &Self::View, row: usize) -> Result<Self>;
@@ -92,19 +92,19 @@ impl<C: Cell> Reading<C> {
 macro_rules! primitives {
     ($($type:ty: $arrow:ty),+) => {$(
         impl Value for $type {
-            type Kept = Vec<Self>;
+            type Buffer = Vec<Self>;
             type View = PrimitiveArray<$arrow>;
             fn data_type() -> DataType {
                 <$arrow as arrow_array::types::ArrowPrimitiveType>::DATA_TYPE
             }
-            fn keep<'a>(kept: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
-                kept.extend(values.map(|value| value.copied().unwrap_or_default()));
+            fn append<'a>(buffer: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
+                buffer.extend(values.map(|value| value.copied().unwrap_or_default()));
             }
-            fn clear(kept: &mut Vec<Self>) {
-                kept.clear();
+            fn clear(buffer: &mut Vec<Self>) {
+                buffer.clear();
             }
-            fn array(kept: &Vec<Self>, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-                let values = places.iter().map(|at| kept.get(*at as usize).copied().unwrap_or_default());
+            fn array(buffer: &Vec<Self>, rows: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                let values = rows.iter().map(|at| buffer.get(*at as usize).copied().unwrap_or_default());
                 Ok(Arc::new(PrimitiveArray::<$arrow>::from_iter_values_with_nulls(values, nulls)))
             }
             fn view(array: &ArrayRef) -> Result<Self::View> {
@@ -120,20 +120,20 @@ macro_rules! primitives {
 primitives!(i8: Int8Type, i16: Int16Type, i32: Int32Type, i64: Int64Type, f64: Float64Type);
 
 impl Value for bool {
-    type Kept = Vec<Self>;
+    type Buffer = Vec<Self>;
     type View = BooleanArray;
     fn data_type() -> DataType {
         DataType::Boolean
     }
-    fn keep<'a>(kept: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
-        kept.extend(values.map(|value| value.copied().unwrap_or_default()));
+    fn append<'a>(buffer: &mut Vec<Self>, values: impl Iterator<Item = Option<&'a Self>>) {
+        buffer.extend(values.map(|value| value.copied().unwrap_or_default()));
     }
-    fn clear(kept: &mut Vec<Self>) {
-        kept.clear();
+    fn clear(buffer: &mut Vec<Self>) {
+        buffer.clear();
     }
-    fn array(kept: &Vec<Self>, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let value = |at: usize| places.get(at).and_then(|at| kept.get(*at as usize)).copied().unwrap_or_default();
-        Ok(Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(places.len(), value), nulls)))
+    fn array(buffer: &Vec<Self>, rows: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let value = |at: usize| rows.get(at).and_then(|at| buffer.get(*at as usize)).copied().unwrap_or_default();
+        Ok(Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), value), nulls)))
     }
     fn view(array: &ArrayRef) -> Result<Self::View> {
         array.as_boolean_opt().cloned().with_context(|| wrong_type::<Self>(array))
@@ -144,19 +144,19 @@ impl Value for bool {
 }
 
 impl Value for String {
-    type Kept = Vec<Option<Self>>;
+    type Buffer = Vec<Option<Self>>;
     type View = StringArray;
     fn data_type() -> DataType {
         DataType::Utf8
     }
-    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
-        kept.extend(values.map(Option::<&Self>::cloned));
+    fn append<'a>(buffer: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        buffer.extend(values.map(Option::<&Self>::cloned));
     }
-    fn clear(kept: &mut Vec<Option<Self>>) {
-        kept.clear();
+    fn clear(buffer: &mut Vec<Option<Self>>) {
+        buffer.clear();
     }
-    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
-        Ok(Arc::new(at(kept, places).collect::<StringArray>()))
+    fn array(buffer: &Vec<Option<Self>>, rows: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
+        Ok(Arc::new(at(buffer, rows).collect::<StringArray>()))
     }
     fn view(array: &ArrayRef) -> Result<Self::View> {
         array.as_string_opt::<i32>().cloned().with_context(|| wrong_type::<Self>(array))
@@ -166,9 +166,9 @@ impl Value for String {
     }
 }
 
-/// The values with these places.
-fn at<'a, T>(kept: &'a [Option<T>], places: &'a [u32]) -> impl Iterator<Item = Option<&'a T>> {
-    places.iter().map(|at| kept.get(*at as usize)?.as_ref())
+/// The values with these rows.
+fn at<'a, T>(buffer: &'a [Option<T>], rows: &'a [u32]) -> impl Iterator<Item = Option<&'a T>> {
+    rows.iter().map(|at| buffer.get(*at as usize)?.as_ref())
 }
 
 fn list_of(item: DataType) -> DataType {
@@ -182,20 +182,20 @@ fn items(view: &ListArray, row: usize) -> Result<ArrayRef> {
 }
 
 impl Value for Vec<String> {
-    type Kept = Vec<Option<Self>>;
+    type Buffer = Vec<Option<Self>>;
     type View = ListArray;
     fn data_type() -> DataType {
         list_of(DataType::Utf8)
     }
-    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
-        kept.extend(values.map(Option::<&Self>::cloned));
+    fn append<'a>(buffer: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        buffer.extend(values.map(Option::<&Self>::cloned));
     }
-    fn clear(kept: &mut Vec<Option<Self>>) {
-        kept.clear();
+    fn clear(buffer: &mut Vec<Option<Self>>) {
+        buffer.clear();
     }
-    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn array(buffer: &Vec<Option<Self>>, rows: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = ListBuilder::new(StringBuilder::new());
-        for value in at(kept, places) {
+        for value in at(buffer, rows) {
             builder.append_option(value.map(|list| list.iter().map(Some)));
         }
         Ok(Arc::new(builder.finish()))
@@ -211,20 +211,20 @@ impl Value for Vec<String> {
 }
 
 impl Value for Vec<i64> {
-    type Kept = Vec<Option<Self>>;
+    type Buffer = Vec<Option<Self>>;
     type View = ListArray;
     fn data_type() -> DataType {
         list_of(DataType::Int64)
     }
-    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
-        kept.extend(values.map(Option::<&Self>::cloned));
+    fn append<'a>(buffer: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        buffer.extend(values.map(Option::<&Self>::cloned));
     }
-    fn clear(kept: &mut Vec<Option<Self>>) {
-        kept.clear();
+    fn clear(buffer: &mut Vec<Option<Self>>) {
+        buffer.clear();
     }
-    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn array(buffer: &Vec<Option<Self>>, rows: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = ListBuilder::new(Int64Builder::new());
-        for value in at(kept, places) {
+        for value in at(buffer, rows) {
             builder.append_option(value.map(|list| list.iter().copied().map(Some)));
         }
         Ok(Arc::new(builder.finish()))
@@ -240,20 +240,20 @@ impl Value for Vec<i64> {
 }
 
 impl Value for Vec<(String, String)> {
-    type Kept = Vec<Option<Self>>;
+    type Buffer = Vec<Option<Self>>;
     type View = MapArray;
     fn data_type() -> DataType {
         MapBuilder::new(None, StringBuilder::new(), StringBuilder::new()).finish().data_type().clone()
     }
-    fn keep<'a>(kept: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
-        kept.extend(values.map(Option::<&Self>::cloned));
+    fn append<'a>(buffer: &mut Vec<Option<Self>>, values: impl Iterator<Item = Option<&'a Self>>) {
+        buffer.extend(values.map(Option::<&Self>::cloned));
     }
-    fn clear(kept: &mut Vec<Option<Self>>) {
-        kept.clear();
+    fn clear(buffer: &mut Vec<Option<Self>>) {
+        buffer.clear();
     }
-    fn array(kept: &Vec<Option<Self>>, places: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn array(buffer: &Vec<Option<Self>>, rows: &[u32], _: Option<NullBuffer>) -> Result<ArrayRef> {
         let mut builder = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
-        for value in at(kept, places) {
+        for value in at(buffer, rows) {
             for (key, value) in value.into_iter().flatten() {
                 builder.keys().append_value(key);
                 builder.values().append_value(value);
@@ -275,13 +275,13 @@ impl Value for Vec<(String, String)> {
     }
 }
 
-/// A word of a small vocabulary: a string to every reader, a number on disk.
-trait Word: Copy + 'static {
+/// A value of a small vocabulary: a string to every reader, a number on disk.
+trait DictionaryValue: Copy + 'static {
     fn name(self) -> &'static str;
     fn parse(name: &str) -> Result<Self>;
 }
 
-impl Word for &'static str {
+impl DictionaryValue for &'static str {
     fn name(self) -> &'static str {
         self
     }
@@ -290,7 +290,7 @@ impl Word for &'static str {
     }
 }
 
-impl Word for Layer {
+impl DictionaryValue for Layer {
     fn name(self) -> &'static str {
         Self::name(self)
     }
@@ -299,7 +299,7 @@ impl Word for Layer {
     }
 }
 
-impl Word for Kind {
+impl DictionaryValue for Kind {
     fn name(self) -> &'static str {
         Self::name(self)
     }
@@ -308,56 +308,56 @@ impl Word for Kind {
     }
 }
 
-/// A dictionary column with its words already understood.
-pub struct Words<W> {
+/// A dictionary column with its values parsed once.
+pub struct DecodedDictionary<W> {
     keys: Int32Array,
-    words: Vec<Option<W>>,
+    values: Vec<Option<W>>,
 }
 
-macro_rules! words {
+macro_rules! dictionaries {
     ($($type:ty),+) => {$(
         impl Value for $type {
-            type Kept = Interned;
-            type View = Words<Self>;
+            type Buffer = Interned;
+            type View = DecodedDictionary<Self>;
             fn data_type() -> DataType {
-                word_type()
+                dictionary_type()
             }
-            fn keep<'a>(kept: &mut Interned, values: impl Iterator<Item = Option<&'a Self>>) {
-                kept.extend(values.map(|value| value.map(|word| Word::name(*word))));
+            fn append<'a>(buffer: &mut Interned, values: impl Iterator<Item = Option<&'a Self>>) {
+                buffer.extend(values.map(|value| value.map(|value| DictionaryValue::name(*value))));
             }
-            fn clear(kept: &mut Interned) {
-                kept.clear();
+            fn clear(buffer: &mut Interned) {
+                buffer.clear();
             }
-            fn array(kept: &Interned, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-                kept.array(places, nulls)
+            fn array(buffer: &Interned, rows: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+                buffer.array(rows, nulls)
             }
             fn view(array: &ArrayRef) -> Result<Self::View> {
                 let dictionary = array.as_dictionary_opt::<Int32Type>();
                 let names = dictionary.and_then(|d| d.values().as_string_opt::<i32>());
                 let (dictionary, names) = dictionary.zip(names).with_context(|| wrong_type::<Self>(array))?;
-                // A column of nothing but nulls has one word, which nothing refers to.
-                let words = names.iter().map(|name| name.and_then(|n| Word::parse(n).ok())).collect();
-                Ok(Words { keys: dictionary.keys().clone(), words })
+                // A column of nothing but nulls has one value, which nothing refers to.
+                let values = names.iter().map(|name| name.and_then(|n| DictionaryValue::parse(n).ok())).collect();
+                Ok(DecodedDictionary { keys: dictionary.keys().clone(), values })
             }
             fn get(view: &Self::View, row: usize) -> Result<Self> {
                 let key = usize::try_from(view.keys.value(row))?;
-                view.words.get(key).copied().flatten().context("a word that this version does not know")
+                view.values.get(key).copied().flatten().context("a value that this version does not know")
             }
         }
     )+};
 }
 
-words!(&'static str, Layer, Kind);
+dictionaries!(&'static str, Layer, Kind);
 
-/// The type of every column of words.
-pub fn word_type() -> DataType {
+/// The type of every dictionary column.
+pub fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// A column that is the same word in every row.
-pub fn same_word(word: &str, rows: usize) -> Result<ArrayRef> {
-    let words = Arc::new(StringArray::from(vec![word]));
-    Ok(Arc::new(DictionaryArray::try_new(Int32Array::from_value(0, rows), words)?))
+/// A column with the same value in every row.
+pub fn constant_dictionary(value: &str, rows: usize) -> Result<ArrayRef> {
+    let values = Arc::new(StringArray::from(vec![value]));
+    Ok(Arc::new(DictionaryArray::try_new(Int32Array::from_value(0, rows), values)?))
 }
 
 fn wrong_type<V: Value>(array: &ArrayRef) -> String {

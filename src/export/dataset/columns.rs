@@ -10,7 +10,7 @@ use crate::export::dataset::cells::{Cell, Value};
 
 /// The cells of a column.
 pub struct Cells<C: Cell> {
-    kept: <C::Value as Value>::Kept,
+    buffer: <C::Value as Value>::Buffer,
     /// Which are not null, where some may be; and how many are null.
     valid: Vec<bool>,
     nulls: usize,
@@ -18,7 +18,7 @@ pub struct Cells<C: Cell> {
 
 impl<C: Cell> Default for Cells<C> {
     fn default() -> Self {
-        Self { kept: Default::default(), valid: Vec::new(), nulls: 0 }
+        Self { buffer: Default::default(), valid: Vec::new(), nulls: 0 }
     }
 }
 
@@ -32,36 +32,35 @@ impl<C: Cell> Cells<C> {
             self.valid.extend(cells.clone().map(|cell| cell.value().is_some()));
             self.nulls += self.valid.iter().skip(before).filter(|valid| !**valid).count();
         }
-        C::Value::keep(&mut self.kept, cells.map(C::value));
+        C::Value::append(&mut self.buffer, cells.map(C::value));
     }
 
     pub fn clear(&mut self) {
-        C::Value::clear(&mut self.kept);
+        C::Value::clear(&mut self.buffer);
         self.valid.clear();
         self.nulls = 0;
     }
 
-    /// Those with these places.
-    pub fn array(&self, places: &[u32]) -> Result<ArrayRef> {
-        let is_valid =
-            |at: usize| places.get(at).and_then(|at| self.valid.get(*at as usize)).is_some_and(|valid| *valid);
+    /// The cells of these rows.
+    pub fn array(&self, rows: &[u32]) -> Result<ArrayRef> {
+        let is_valid = |at: usize| rows.get(at).and_then(|at| self.valid.get(*at as usize)).is_some_and(|valid| *valid);
         let nulls = match self.nulls {
             0 => None,
-            all if all == self.valid.len() => Some(NullBuffer::new_null(places.len())),
-            _ => Some(NullBuffer::new(BooleanBuffer::collect_bool(places.len(), is_valid))),
+            all if all == self.valid.len() => Some(NullBuffer::new_null(rows.len())),
+            _ => Some(NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), is_valid))),
         };
-        C::Value::array(&self.kept, places, nulls.filter(|nulls| nulls.null_count() > 0))
+        C::Value::array(&self.buffer, rows, nulls.filter(|nulls| nulls.null_count() > 0))
     }
 }
 
-impl<T: Cell<Value = T> + Value<Kept = Vec<T>> + Copy> Cells<T> {
+impl<T: Cell<Value = T> + Value<Buffer = Vec<T>> + Copy> Cells<T> {
     /// What rows are sorted by.
-    pub fn at(&self, place: u32) -> Option<T> {
-        self.kept.get(place as usize).copied()
+    pub fn at(&self, row: u32) -> Option<T> {
+        self.buffer.get(row as usize).copied()
     }
 }
 
-/// The places of rows, sorted by what the rows are `of` and then by their `key`. The rows of one come mostly in the order
+/// The rows of rows, sorted by what the rows are `of` and then by their `key`. The rows of one come mostly in the order
 /// of their keys, which a stable sort finds.
 pub fn order<O: Ord, K: Ord>(rows: u32, of: impl Fn(u32) -> O, key: impl Fn(u32) -> K) -> Vec<u32> {
     let mut all: BTreeMap<O, Vec<u32>> = BTreeMap::new();

@@ -18,23 +18,23 @@ pub struct Interned {
 }
 
 impl Interned {
-    pub fn extend(&mut self, words: impl Iterator<Item = Option<&'static str>>) {
+    pub fn extend(&mut self, values: impl Iterator<Item = Option<&'static str>>) {
         let Self { numbers, all, known } = self;
-        // Most words are those of the row before.
+        // Most values are that of the row before.
         let mut last: Option<(&str, i32)> = None;
-        let mut number = |word: &'static str| {
-            if let Some((_, number)) = last.filter(|(before, _)| std::ptr::eq(*before, word)) {
+        let mut number = |value: &'static str| {
+            if let Some((_, number)) = last.filter(|(before, _)| std::ptr::eq(*before, value)) {
                 return number;
             }
             let new = all.len() as i32;
-            let number = *known.entry((word.as_ptr().addr(), word.len())).or_insert(new);
+            let number = *known.entry((value.as_ptr().addr(), value.len())).or_insert(new);
             if number == new {
-                all.push(word);
+                all.push(value);
             }
-            last = Some((word, number));
+            last = Some((value, number));
             number
         };
-        numbers.extend(words.map(|word| word.map_or(0, &mut number)));
+        numbers.extend(values.map(|value| value.map_or(0, &mut number)));
     }
 
     pub fn clear(&mut self) {
@@ -43,8 +43,8 @@ impl Interned {
         self.known.clear();
     }
 
-    pub fn array(&self, places: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        let numbers = places.iter().map(|at| self.numbers.get(*at as usize).copied().unwrap_or_default());
+    pub fn array(&self, rows: &[u32], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let numbers = rows.iter().map(|at| self.numbers.get(*at as usize).copied().unwrap_or_default());
         let numbers = Int32Array::from_iter_values_with_nulls(numbers, nulls);
         Ok(Arc::new(DictionaryArray::try_new(numbers, Arc::new(StringArray::from_iter_values(&self.all)))?))
     }

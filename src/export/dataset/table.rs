@@ -11,7 +11,7 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use crate::export::dataset::cells::{Cell, Reading, Value, word_type};
+use crate::export::dataset::cells::{Cell, Reading, Value, dictionary_type};
 
 /// Rows per row group. As many calls wait in memory until they are sorted, and as many more while those before them are
 /// written: 15 MB each.
@@ -67,12 +67,12 @@ pub trait Table: Sized + 'static {
     /// All columns but `host`.
     fn columns() -> Vec<Column>;
     /// Adds rows to others.
-    fn keep<R: Borrow<Self>>(rows: &[R], columns: &mut Self::Columns);
+    fn append<R: Borrow<Self>>(rows: &[R], columns: &mut Self::Columns);
     fn clear(columns: &mut Self::Columns);
-    /// The places of so many rows in the order of `SORTED_BY`.
+    /// The indices of so many rows in the order of `SORTED_BY`.
     fn order(columns: &Self::Columns, rows: u32) -> Vec<u32>;
-    /// One array per column of `columns`, of the rows with these places.
-    fn arrays(columns: &Self::Columns, places: &[u32]) -> Result<Vec<ArrayRef>>;
+    /// One array per column of `columns`, of these rows.
+    fn arrays(columns: &Self::Columns, rows: &[u32]) -> Result<Vec<ArrayRef>>;
     /// The rows of a batch, whatever the order of its columns.
     fn decode(batch: &RecordBatch) -> Result<Vec<Self>>;
 }
@@ -105,7 +105,7 @@ macro_rules! table {
                 vec![$(Column::of::<$type>(table!(@name $field $($name)?), Encoding::$encoding)),+]
             }
 
-            fn keep<R: std::borrow::Borrow<Self>>(rows: &[R], columns: &mut Columns) {
+            fn append<R: std::borrow::Borrow<Self>>(rows: &[R], columns: &mut Columns) {
                 let rows = || rows.iter().map(std::borrow::Borrow::<Self>::borrow);
                 $(columns.$field.extend(rows().map(|row| &row.$field));)+
             }
@@ -119,8 +119,8 @@ macro_rules! table {
                 table!(@order columns, rows $(, $($of),+; $($key),+)?)
             }
 
-            fn arrays(columns: &Columns, places: &[u32]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
-                Ok(vec![$(columns.$field.array(places)?),+])
+            fn arrays(columns: &Columns, rows: &[u32]) -> anyhow::Result<Vec<arrow_array::ArrayRef>> {
+                Ok(vec![$(columns.$field.array(rows)?),+])
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> anyhow::Result<Vec<Self>> {
@@ -153,7 +153,7 @@ pub fn cell<C: Cell>(column: &Reading<C>, row: usize, name: &str) -> Result<C> {
 
 /// The Arrow schema of a table, `host` first.
 pub fn schema<T: Table>() -> SchemaRef {
-    let host = Field::new(HOST, word_type(), false);
+    let host = Field::new(HOST, dictionary_type(), false);
     let fields = T::columns().into_iter().map(|c| Field::new(c.name, c.data_type, c.nullable));
     Arc::new(Schema::new(std::iter::once(host).chain(fields).collect::<Vec<_>>()))
 }

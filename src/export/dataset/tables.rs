@@ -7,7 +7,7 @@ use crate::rows::{
     Block, BlockBytes, BlockLink, CallPath, Coverage, File, FilePath, FileRollup, Handle, Hist, Loss, Meta, Metric,
     Mount, Object, Process, Rollup, Rpc, Span, Stack, Thread,
 };
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     span_id: i64 => Delta,

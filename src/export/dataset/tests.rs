@@ -20,7 +20,7 @@ use crate::export::dataset::table::properties;
 use crate::export::files::directory::Directory;
 use crate::export::{Dataset, DatasetWriter, Options, TABLES, Table, schema};
 use crate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
 

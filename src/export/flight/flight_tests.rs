@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::event::FileKey;
 use crate::export::dataset::table::GROUP_ROWS;
-use crate::export::flight::window::{Kept, Window};
+use crate::export::flight::window::{Window, WindowSnapshot};
 use crate::export::flight::{FlightWriter, Length, Why};
 use crate::export::rotating::rotation_tests::{
     at, bytes_of, call, datasets, facts, file, handle, meta, named, names, object, process, rows, thread,
@@ -22,7 +22,7 @@ use crate::rows::{
     BlockBytes, CallPath, Coverage, File, FilePath, Handle, Hist, Loss, Metric, Object, Process, Rollup, Row, Span,
     Thread, span_id,
 };
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 const MEMORY: u64 = 1 << 20;
 const HOUR: Duration = Duration::from_hours(1);
@@ -33,17 +33,18 @@ fn millis(n: u64) -> Duration {
 }
 
 /// What would be written: calls by number, and what was lost.
-fn written(kept: Kept) -> (Vec<u32>, i64) {
+fn written(snapshot: WindowSnapshot) -> (Vec<u32>, i64) {
     let (mut calls, mut lost) = (Vec::new(), 0);
-    kept.rows(Vec::new(), |row| {
-        match row {
-            Row::Span(span) => calls.push(span.span_id as u32),
-            Row::Loss(loss) => lost += loss.count,
-            _ => {}
-        }
-        Ok(())
-    })
-    .unwrap();
+    snapshot
+        .rows(Vec::new(), |row| {
+            match row {
+                Row::Span(span) => calls.push(span.span_id as u32),
+                Row::Loss(loss) => lost += loss.count,
+                _ => {}
+            }
+            Ok(())
+        })
+        .unwrap();
     calls.sort_unstable();
     (calls, lost)
 }
@@ -73,9 +74,9 @@ proptest! {
             prop_assert!(ceiling > 1 << 20 || window.bytes() <= ceiling, "{} of {ceiling}", window.bytes());
         }
         window.seal(millis(now)).unwrap();
-        let kept = window.kept();
-        let from = kept.from;
-        let (calls, lost) = written(kept);
+        let snapshot = window.snapshot();
+        let from = snapshot.from;
+        let (calls, lost) = written(snapshot);
         // What came at the very moment at which a chunk ended is in that.
         let since: Vec<u32> = came.iter().filter(|(at, _)| millis(*at) > from).map(|(_, seq)| *seq).collect();
         let before = came.iter().filter(|(at, _)| millis(*at) <= from).count();
@@ -109,7 +110,7 @@ fn the_oldest_goes_first_when_the_memory_is_used_up() {
         assert!(window.bytes() <= 100_000);
     }
     window.seal(millis(100_000)).unwrap();
-    let (calls, lost) = written(window.kept());
+    let (calls, lost) = written(window.snapshot());
     assert!(!calls.is_empty() && calls.len() < 50_000, "{}", calls.len());
     let expected: Vec<u32> = (100_001 - calls.len() as u32..=100_000).collect();
     assert_eq!(calls, expected);
@@ -143,7 +144,7 @@ fn figures_of_the_node_and_totals_are_those_of_what_is_kept() {
     window.seal(millis(16_000)).unwrap();
     let mut seen = Vec::new();
     window
-        .kept()
+        .snapshot()
         .rows(Vec::new(), |row| {
             if let Row::Metric(m) = row {
                 seen.push((m.t_ns, m.name, m.value as i64));
@@ -158,22 +159,22 @@ fn figures_of_the_node_and_totals_are_those_of_what_is_kept() {
     );
 }
 
-/// What was said.
-type Said = Arc<Mutex<Vec<String>>>;
+/// Messages that the writer gave.
+type Messages = Arc<Mutex<Vec<String>>>;
 
-fn create(path: &Path, time: Duration) -> (FlightWriter, Said) {
+fn create(path: &Path, time: Duration) -> (FlightWriter, Messages) {
     create_with(path, time, None, "SELECT 1;\n")
 }
 
-fn create_with(path: &Path, time: Duration, keep: Option<u64>, views: &str) -> (FlightWriter, Said) {
+fn create_with(path: &Path, time: Duration, keep: Option<u64>, views: &str) -> (FlightWriter, Messages) {
     let options = Options { path, host: "node1", force: false, owner: None, views };
-    let said = Said::default();
-    let to = Arc::clone(&said);
+    let messages = Messages::default();
+    let to = Arc::clone(&messages);
     let tell = move |what: &str| to.lock().unwrap().push(what.to_owned());
     let mut writer = FlightWriter::create(options, Length { time, memory: MEMORY }, keep, tell).unwrap();
     writer.push(meta("t0_ns", "5000000000000"));
     writer.push(meta("command", "-p 1"));
-    (writer, said)
+    (writer, messages)
 }
 
 fn why(text: &str, millis: i64) -> Why {
@@ -219,7 +220,7 @@ fn operation(id: i64, op: &str, file: &str) -> Operation {
 fn each_dataset_is_whole_and_has_what_came_last() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
-    let (mut writer, said) = create(&path, Duration::from_secs(10));
+    let (mut writer, messages) = create(&path, Duration::from_secs(10));
     let things = [process(1, None), thread(1, 1), process(2, None), thread(2, 2), file(1), file(2), file(3)];
     let more = [
         handle(1, None, 1, None, None),
@@ -247,8 +248,8 @@ fn each_dataset_is_whole_and_has_what_came_last() {
     writer.finish().unwrap();
 
     assert_eq!(names(&path), ["2026-11-22T10-30-20Z", "2026-11-22T10-30-22Z"]);
-    let said = said.lock().unwrap().join("\n");
-    assert!(said.contains("SIGUSR2: 2 calls of the last ") && said.contains("T10-30-20Z"), "{said}");
+    let messages = messages.lock().unwrap().join("\n");
+    assert!(messages.contains("SIGUSR2: 2 calls of the last ") && messages.contains("T10-30-20Z"), "{messages}");
     let [first, second] = datasets(&path).try_into().unwrap();
     let (first, second) = (Dataset::open(&first).unwrap(), Dataset::open(&second).unwrap());
     let numbers = |d: &Dataset| rows::<Span>(d).iter().map(|s| s.span_id as u32).collect::<BTreeSet<_>>();
@@ -405,7 +406,7 @@ fn calls(dataset: &Dataset) -> Vec<u32> {
 fn a_directory_that_cannot_be_written_to_costs_one_dataset() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
-    let (mut writer, said) = create(&path, Duration::from_secs(10));
+    let (mut writer, messages) = create(&path, Duration::from_secs(10));
     writer.push(process(1, None));
     writer.push(thread(1, 1));
     writer.push(call(1, 5, None, None, None));
@@ -427,9 +428,9 @@ fn a_directory_that_cannot_be_written_to_costs_one_dataset() {
         failure.contains("1 of 3 datasets could not be written") && failure.contains("is not a directory"),
         "{failure}"
     );
-    let said = said.lock().unwrap();
-    assert!(said[1].contains("second: warning: no dataset could be written to"), "{said:?}");
-    assert_eq!(said.len(), 3);
+    let messages = messages.lock().unwrap();
+    assert!(messages[1].contains("second: warning: no dataset could be written to"), "{messages:?}");
+    assert_eq!(messages.len(), 3);
 }
 
 #[test]
@@ -439,7 +440,7 @@ fn the_oldest_datasets_go_when_all_are_too_large() {
     // Most of a dataset, which is no part of it.
     let views = format!("-- {}\n", "x".repeat(1 << 20));
     let keep = 5 << 19;
-    let (mut writer, said) = create_with(&path, Duration::from_secs(30), Some(keep), &views);
+    let (mut writer, messages) = create_with(&path, Duration::from_secs(30), Some(keep), &views);
     writer.push(call(1, 5, None, None, None));
     for second in 1..=4 {
         write(&mut writer, at(second * 1000), "SIGUSR2", None);
@@ -452,18 +453,18 @@ fn the_oldest_datasets_go_when_all_are_too_large() {
         .map(|f| f.unwrap().metadata().unwrap().len())
         .sum();
     assert!(all > 1 << 21 && all <= keep, "{all}");
-    assert!(said.lock().unwrap().iter().all(|line| !line.contains("warning")), "{said:?}");
+    assert!(messages.lock().unwrap().iter().all(|line| !line.contains("warning")), "{messages:?}");
 
-    // One that is too large by itself stays, and that is said, and no more.
-    let (mut writer, said) = create_with(&path, Duration::from_secs(30), Some(1 << 20), &views);
+    // One that is too large by itself stays, with one warning.
+    let (mut writer, messages) = create_with(&path, Duration::from_secs(30), Some(1 << 20), &views);
     for second in 5..=6 {
         write(&mut writer, at(second * 1000), "SIGUSR2", None);
     }
     writer.finish().unwrap();
     assert_eq!(names(&path), ["2026-11-22T10-30-06Z"]);
-    let said = said.lock().unwrap();
-    let warnings: Vec<_> = said.iter().filter(|line| line.starts_with("warning: ")).collect();
-    let [first, second] = warnings.as_slice() else { panic!("{said:?}") };
+    let messages = messages.lock().unwrap();
+    let warnings: Vec<_> = messages.iter().filter(|line| line.starts_with("warning: ")).collect();
+    let [first, second] = warnings.as_slice() else { panic!("{messages:?}") };
     assert!(first.contains("all/2026-11-22T10-30-05Z alone has 1."), "{first}");
     assert!(second.contains("T10-30-06Z alone has "), "{second}");
 }
@@ -472,10 +473,10 @@ fn the_oldest_datasets_go_when_all_are_too_large() {
 fn nothing_is_written_when_nothing_asks() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
-    let (mut writer, said) = create(&path, Duration::from_secs(1));
+    let (mut writer, messages) = create(&path, Duration::from_secs(1));
     writer.push(call(1, 5, None, None, None));
     writer.tick(Duration::from_secs(9)).unwrap();
     writer.finish().unwrap();
     assert_eq!(names(&path), <[&str; 0]>::default());
-    assert_eq!(*said.lock().unwrap(), ["no dataset was written: nothing asked for one"]);
+    assert_eq!(*messages.lock().unwrap(), ["no dataset was written: nothing asked for one"]);
 }

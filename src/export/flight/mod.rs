@@ -22,14 +22,14 @@ use crate::export::dataset::described::{Described, Forgotten, RUN};
 use crate::export::dataset::stream::Limits;
 use crate::export::dataset::{DatasetWriter, Options};
 use crate::export::files::directory::Directory;
-use crate::export::flight::window::{Kept, Window};
+use crate::export::flight::window::{Window, WindowSnapshot};
 use crate::export::reading::shift::{END, shift};
-use crate::export::rotating::periods::{Kept as Datasets, Tell};
+use crate::export::rotating::periods::{Retention, Tell};
 use crate::export::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
 use crate::inflight::{InFlight, Operation, What};
 use crate::rows::{Coverage, Meta, Row, SEQ_BITS, Span};
 use crate::text;
-use crate::words::{flag, intern};
+use crate::vocabulary::{flag, intern};
 
 /// How long what is over is remembered at least: a device may be asked to write long after the process that wrote is gone.
 const REMEMBERED: Duration = Duration::from_mins(2);
@@ -77,7 +77,7 @@ struct Job {
     at: Moment,
     why: Why,
     time: Duration,
-    kept: Kept,
+    snapshot: WindowSnapshot,
     /// What holds for all of it.
     run: Vec<Row>,
     open: Vec<Span>,
@@ -105,7 +105,7 @@ pub struct FlightWriter {
 
 impl FlightWriter {
     /// Makes or takes over the directory that datasets will be in. `keep`: so many bytes at most in all together. `tell` is
-    /// given what is to be said, by another thread.
+    /// given its messages by another thread.
     ///
     /// # Errors
     /// When the directory cannot be used.
@@ -122,7 +122,7 @@ impl FlightWriter {
         let (to, jobs) = mpsc::channel();
         let tell: Tell = Arc::new(tell);
         let writer = Writer {
-            datasets: Datasets::new(Arc::clone(&directory), keep, Arc::clone(&tell)),
+            datasets: Retention::new(Arc::clone(&directory), keep, Arc::clone(&tell)),
             directory,
             keep,
             path: options.path.to_owned(),
@@ -241,7 +241,7 @@ impl FlightWriter {
             let operations = now.operations.iter().take(TOLD).cloned().collect();
             InFlight { at_ns: now.at_ns, operations }
         });
-        let job = Job { at, why, time: self.length.time, kept: self.window.kept(), run, open, in_flight };
+        let job = Job { at, why, time: self.length.time, snapshot: self.window.snapshot(), run, open, in_flight };
         self.queued.fetch_add(1, Ordering::AcqRel);
         let sent = self.to.as_ref().is_some_and(|to| to.send(job).is_ok());
         if sent { Ok(forgotten) } else { Err(anyhow!("the thread for datasets has failed")) }
@@ -310,7 +310,7 @@ impl FlightWriter {
 /// The thread that writes.
 struct Writer {
     directory: Arc<Directory>,
-    datasets: Datasets,
+    datasets: Retention,
     keep: Option<u64>,
     path: PathBuf,
     owner: Option<(u32, u32)>,
@@ -359,9 +359,9 @@ impl Writer {
     fn write(&mut self, job: Job) -> Result<(String, Duration, usize)> {
         if !self.directory.is_there() {
             self.directory = Arc::new(Directory::take(&self.path, self.owner, self.privileged)?);
-            self.datasets = Datasets::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.tell));
+            self.datasets = Retention::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.tell));
         }
-        let since = job.at.elapsed.saturating_sub(job.kept.from);
+        let since = job.at.elapsed.saturating_sub(job.snapshot.from);
         let name = next_name(&self.directory, job.at.wall)?;
         let directory = self.directory.create_within(&name)?;
         let writer = DatasetWriter::create_in(directory, &self.host, &self.views, Limits::default());
@@ -386,10 +386,10 @@ impl Writer {
 
 /// The rows of a dataset, whose times count from a whole second, so that bins of time stay what they are.
 fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
-    let Job { at, why, time, kept, run, open, in_flight } = job;
-    let began = Duration::from_secs(kept.from.as_secs());
+    let Job { at, why, time, snapshot, run, open, in_flight } = job;
+    let began = Duration::from_secs(snapshot.from.as_secs());
     let shifted = nanoseconds(began);
-    let from = nanoseconds(kept.from) - shifted;
+    let from = nanoseconds(snapshot.from) - shifted;
     let mut facts = at.facts(began).to_vec();
     facts.extend([
         fact(END, nanoseconds(at.elapsed).to_string()),
@@ -402,7 +402,7 @@ fn fill(mut writer: DatasetWriter, job: Job) -> Result<usize> {
     facts.extend(in_flight.map(|now| fact("in_flight", now.shifted(shifted).text())));
     let mut push = |row| writer.push(shift(row, shifted));
     run.into_iter().chain(facts).try_for_each(&mut push)?;
-    let calls = kept.rows(open, push)?;
+    let calls = snapshot.rows(open, push)?;
     writer.finish()?;
     Ok(calls)
 }

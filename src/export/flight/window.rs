@@ -167,8 +167,8 @@ impl Window {
     }
 
     /// All that is there and sealed.
-    pub fn kept(&self) -> Kept {
-        Kept {
+    pub fn snapshot(&self) -> WindowSnapshot {
+        WindowSnapshot {
             from: self.from,
             node: self.node.values().cloned().collect(),
             chunks: self.chunks.iter().cloned().collect(),
@@ -178,7 +178,7 @@ impl Window {
 }
 
 /// What was there at one moment. It shares its memory with the window.
-pub struct Kept {
+pub struct WindowSnapshot {
     /// Whatever came from then on is there.
     pub from: Duration,
     /// Calls that would be there with more memory.
@@ -187,7 +187,7 @@ pub struct Kept {
     chunks: Vec<Arc<Chunk>>,
 }
 
-impl Kept {
+impl WindowSnapshot {
     /// The rows of a dataset, with these calls that had not returned: one that has is told as it was. Returns the number
     /// of calls.
     ///

@@ -296,7 +296,7 @@ impl Dataset {
     }
 
     /// Reads a part's footer.
-    fn check(&self, part: &Part) -> Result<Facts> {
+    fn check(&self, part: &Part) -> Result<PartMetadata> {
         let path = self.path.join(&part.name);
         // Opening a pipe would wait for ever.
         ensure!(path.metadata()?.is_file(), "not a file");
@@ -305,7 +305,7 @@ impl Dataset {
         let fact = |key| fact(builder.metadata(), key);
         let schema = fact(SCHEMA_KEY).context("not written by iotrace-bpf")?;
         let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
-        Ok(Facts { schema, host: fact(HOST_KEY), rows })
+        Ok(PartMetadata { schema, host: fact(HOST_KEY), rows })
     }
 
     /// Whether the part is gone because the dataset has ended since, and what it said is in a later part.
@@ -325,8 +325,8 @@ impl Dataset {
     }
 }
 
-/// What a part says about itself.
-struct Facts {
+/// What the footer of a part gives.
+struct PartMetadata {
     schema: String,
     host: Option<String>,
     rows: u64,

@@ -88,7 +88,7 @@ mod tests {
     use arrow_schema::DataType;
 
     use super::*;
-    use crate::export::dataset::cells::same_word;
+    use crate::export::dataset::cells::constant_dictionary;
     use crate::export::dataset::table::{Column, schema};
     use crate::export::dataset::tests::batch;
     use crate::export::{TABLES, Table};
@@ -129,7 +129,7 @@ mod tests {
             DataType::Float64 => Arc::new(Float64Array::from(vec![1000.0])),
             DataType::Boolean => Arc::new(BooleanArray::from(vec![true])),
             DataType::Utf8 => Arc::new(StringArray::from(vec!["x"])),
-            DataType::Dictionary(..) => same_word(word, 1).unwrap(),
+            DataType::Dictionary(..) => constant_dictionary(word, 1).unwrap(),
             DataType::List(_) if !column.nullable => {
                 let mut list = ListBuilder::new(StringBuilder::new());
                 list.append(true);
@@ -142,7 +142,7 @@ mod tests {
     /// The columns that a shift by 10 takes 10 away from; no other changes.
     fn moved<T: Table>(wrap: fn(T) -> Row, unwrap: fn(Row) -> Option<T>) -> Vec<&'static str> {
         let columns = T::columns();
-        let host = same_word("h", 1).unwrap();
+        let host = constant_dictionary("h", 1).unwrap();
         let arrays = std::iter::once(host).chain(columns.iter().map(value)).collect();
         let one = RecordBatch::try_new(schema::<T>(), arrays).unwrap();
         let row = unwrap(shift(wrap(T::decode(&one).unwrap().pop().unwrap()), 10)).unwrap();

@@ -12,7 +12,7 @@ use crate::export::report::layers::{Bytes, is_data};
 use crate::export::report::own::{Place, Places, is_phase};
 use crate::export::report::source::Source;
 use crate::rows::{Block, FileRollup, Span};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// Both directions, apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]

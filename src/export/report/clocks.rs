@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::rows::Span;
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// The collective calls that synchronise in every implementation: an open duplicates its communicator, for which all
 /// processes have to agree. The others may let a process go on when its own part is done.

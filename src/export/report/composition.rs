@@ -11,7 +11,7 @@ use crate::export::report::header::Quality;
 use crate::export::report::layers::is_data;
 use crate::export::report::own::Place;
 use crate::rows::{SEQ_BITS, Span};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// Calls of a thread that are remembered: rows of operations that end late come after those of the next calls.
 const CALLS: usize = 8;

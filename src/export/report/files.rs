@@ -12,7 +12,7 @@ use crate::export::report::heavy::Heavy;
 use crate::export::report::layers::{Bytes, is_data};
 use crate::export::report::source::Source;
 use crate::rows::{File, FileRollup, Handle, Span};
-use crate::words::{KINDS, Kind, Layer, flag};
+use crate::vocabulary::{KINDS, Kind, Layer, flag};
 
 /// Files in the report.
 const TOP: usize = 20;

@@ -10,7 +10,7 @@ use crate::node::counters::MAJOR;
 use crate::node::figures::Figure;
 use crate::rows::{Coverage, Loss};
 use crate::text;
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// What was traced, where and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use crate::HashMap;
 use crate::export::report::header::Quality;
 use crate::hist::{Histogram, REPORT_BITS, bucket_bounds};
 use crate::rows::{Block, FileRollup, Hist, Span};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// A sum of bytes that says for how many calls it is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -185,7 +185,7 @@ impl Layers {
         op.kind = Some(span.kind);
         op.duration(span.net_ns());
         op.exclusive = op.exclusive.saturating_add(span.self_ns);
-        op.unfinished += i64::from(span.flags & crate::words::flag::UNFINISHED != 0);
+        op.unfinished += i64::from(span.flags & crate::vocabulary::flag::UNFINISHED != 0);
         let failed = span.errno != 0;
         op.errors += i64::from(failed);
         if !span.layer_top {

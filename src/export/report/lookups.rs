@@ -11,7 +11,7 @@ use crate::HashMap;
 use crate::export::report::header::Quality;
 use crate::export::report::source::{Source, Thing};
 use crate::rows::Span;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Rows in the report.
 const TOP: usize = 20;

@@ -51,7 +51,7 @@ pub use union::{Union, datasets};
 pub use waiting::WaitRow;
 
 use crate::rows::{Block, FileRollup, Span};
-use crate::words::flag;
+use crate::vocabulary::flag;
 use crate::{HashMap, text};
 use header::Quality;
 

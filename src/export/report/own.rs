@@ -3,7 +3,7 @@
 
 use crate::HashMap;
 use crate::rows::{SEQ_BITS, Span};
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 
 /// A function that is known for what runs inside it.
 pub fn is_phase(span: &Span) -> bool {

@@ -9,7 +9,7 @@ use crate::export::report::header::Quality;
 use crate::export::report::layers::{Bytes, is_data};
 use crate::export::report::own::{Place, is_phase};
 use crate::rows::Span;
-use crate::words::{Kind, LAYERS, Layer, flag};
+use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 
 /// All calls of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -12,7 +12,7 @@ use crate::export::report::layers::is_data;
 use crate::export::report::own::Place;
 use crate::export::report::source::{Source, Thing};
 use crate::rows::{FileRollup, Process, Span};
-use crate::words::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer};
 
 /// Ranks and processes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

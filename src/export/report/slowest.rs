@@ -10,7 +10,7 @@ use crate::HashMap;
 use crate::export::report::own::Place;
 use crate::export::report::source::Source;
 use crate::rows::{Block, BlockLink, SEQ_BITS, Span};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// Calls in the report, and how many of them may be of one function.
 const TOP: usize = 10;

@@ -7,7 +7,7 @@ use crate::analysis::share::{self, TRUSTED_SHARE};
 use crate::export::report::layers::LayerRow;
 use crate::export::report::source::Source;
 use crate::text::{percent, time};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// By how much tracing lengthened the run, as the hooks measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

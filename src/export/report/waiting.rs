@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::HashMap;
 use crate::export::report::header::Quality;
 use crate::rows::{FileRollup, PARTS, Span};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// A part of the time of outermost system calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]

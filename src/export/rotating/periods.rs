@@ -51,7 +51,7 @@ impl Keeper {
     /// `keep`: so many bytes at most in all datasets together.
     pub fn start(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Result<Self> {
         let (to, inbox) = mpsc::channel();
-        let run = move || Kept::new(directory, keep, tell).run(&inbox);
+        let run = move || Retention::new(directory, keep, tell).run(&inbox);
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(run).context("thread for datasets")?;
         Ok(Self { to: Some(to), thread: Some(thread) })
     }
@@ -85,7 +85,7 @@ impl Keeper {
 }
 
 /// Removes datasets when all together are too large.
-pub struct Kept {
+pub struct Retention {
     directory: Arc<Directory>,
     keep: Option<u64>,
     /// What is written.
@@ -99,7 +99,7 @@ pub struct Kept {
     tell: Tell,
 }
 
-impl Kept {
+impl Retention {
     pub const fn new(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Self {
         Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false, tell }
     }

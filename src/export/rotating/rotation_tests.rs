@@ -19,7 +19,7 @@ use crate::rows::{
     BlockBytes, CallPath, Coverage, File, FilePath, Handle, Loss, Meta, Metric, Object, Process, Row, SEQ_BITS, Span,
     Thread,
 };
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
 /// 2026-11-22 10:30:00 UTC.

@@ -1,7 +1,7 @@
 //! Sets the probes of one file: as links of many, or one by one.
 
 use crate::loader::code::plan::PlannedProbe;
-use crate::loader::code::returns::Place;
+use crate::loader::code::returns::ExitPoint;
 use crate::loader::kernel::LibTier;
 use crate::skel::IotraceProgs;
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
@@ -18,16 +18,15 @@ mod cookie {
     pub const JUMP: u64 = 1 << 27;
 }
 
-/// The breakpoints of a probe, each with its cookie: the entry, and the places that a function without return probe
-/// has.
+/// The breakpoints of a probe, each with its cookie: the entry, and the exit points of a function without return probe.
 fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
     let whole = probe.cookie();
     let mut points = BTreeMap::from([(probe.offset, whole)]);
-    if let Some(places) = &probe.places {
+    if let Some(exits) = &probe.exit_points {
         *points.entry(probe.offset).or_default() |= cookie::PLACES;
-        for place in places {
-            let (Place::Leave(at) | Place::Jump(at)) = place;
-            let bit = if matches!(place, Place::Leave(_)) { cookie::LEAVE } else { cookie::JUMP };
+        for exit in exits {
+            let (ExitPoint::Return(at) | ExitPoint::Jump(at)) = exit;
+            let bit = if matches!(exit, ExitPoint::Return(_)) { cookie::LEAVE } else { cookie::JUMP };
             *points.entry(*at).or_insert(whole) |= bit;
         }
     }
@@ -52,7 +51,7 @@ pub fn many(
     };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
     let points = |with_return: bool| -> Vec<(u64, u64)> {
-        probes.iter().filter(|p| p.places.is_none() == with_return).flat_map(breakpoints).collect()
+        probes.iter().filter(|p| p.exit_points.is_none() == with_return).flat_map(breakpoints).collect()
     };
     let mut links = Vec::new();
     if tier == LibTier::Session {
@@ -74,7 +73,7 @@ pub fn many(
         return Ok(links);
     }
     // The return first: an entry without its return would leave its frame open.
-    let with_return = probes.iter().filter(|p| p.places.is_none());
+    let with_return = probes.iter().filter(|p| p.exit_points.is_none());
     let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
     if !returns.is_empty() {
         let opts = opts(returns, true, false);
@@ -90,7 +89,7 @@ pub fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Re
     let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
     let say = |e: libbpf_rs::Error| format!("{e:#}");
     let mut links = Vec::new();
-    if probe.places.is_none() {
+    if probe.exit_points.is_none() {
         let (at, opts) = (probe.offset as usize, opts(probe.cookie(), true));
         links.push(progs.iot_uretprobe.attach_uprobe_with_opts(ALL, path, at, opts).map_err(say)?);
     }

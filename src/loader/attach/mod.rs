@@ -25,7 +25,7 @@ use crate::loader::kernel::LibTier;
 use crate::loader::processes::{existing, maps, real};
 use crate::rows::Coverage;
 use crate::skel::IotraceProgs;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use libbpf_rs::Link;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;

@@ -6,7 +6,7 @@ use crate::loader::code::outline::{self, Outline, Unread};
 use crate::loader::code::plan::{Plan, Planner};
 use crate::loader::code::remembered::{Inode, Version};
 use crate::loader::processes::maps::{self, Mapping};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

@@ -10,9 +10,9 @@ use crate::loader::code::bounds;
 use crate::loader::code::elf::{self, Binding, Elf, Symbol, Target};
 use crate::loader::code::members::Members;
 use crate::loader::code::prologue::{self, InsnClass};
-use crate::loader::code::returns::{self, Place};
+use crate::loader::code::returns::{self, ExitPoint};
 use crate::rows::Coverage;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// The reason in verdicts on a layer that is not traced.
 pub const NOT_SELECTED: &str = "layer not selected";
@@ -35,7 +35,7 @@ pub struct PlannedProbe {
     /// The probed instruction.
     pub text: String,
     /// Where its end is seen, when it must not have a return probe.
-    pub places: Option<Vec<Place>>,
+    pub exit_points: Option<Vec<ExitPoint>>,
     /// It is no call: the field is read there.
     pub field: Option<FieldProbe>,
     /// Where the function puts what it reads.
@@ -222,7 +222,7 @@ impl Planner {
             for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
                 let planned = place(symbol, bytes, row, &mut taken, &mut code).and_then(|(offset, probe)| {
                     let cold = cold.get(name).map(Vec::as_slice).unwrap_or_default();
-                    let places = if row.jumps {
+                    let exit_points = if row.jumps {
                         Some(Vec::new())
                     } else if users && elf.unwinds {
                         Some(in_place(symbol, cold, bytes, &mut code)?)
@@ -240,7 +240,7 @@ impl Planner {
                         variable: variable(row).and_then(|name| locate(elf, name, breakpoint)),
                         class: probe.class,
                         text: probe.text,
-                        places,
+                        exit_points,
                         field: None,
                         messages,
                         slow_path: row.slow_path.is_some(),
@@ -312,7 +312,7 @@ fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedPr
         variable: None,
         class: InsnClass::Emulated,
         text,
-        places: Some(Vec::new()),
+        exit_points: Some(Vec::new()),
         field: Some(FieldProbe { field, both }),
         messages: None,
         slow_path: false,
@@ -371,14 +371,14 @@ fn cold_parts(elf: &Elf) -> HashMap<&str, Vec<&Symbol>> {
 }
 
 /// Where a function that exceptions may pass through is left.
-fn in_place(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<Place>, No> {
+fn in_place(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<ExitPoint>, No> {
     let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
     let parts: Vec<_> = std::iter::once(symbol).chain(cold.iter().copied()).filter_map(part).collect();
     let offset = parts.first().map(|(offset, _)| *offset);
     // Each jump is compared with each part.
     let size = parts.iter().fold(0, |sum: u64, (_, size)| sum.saturating_add(*size));
     code.take(size.saturating_mul(parts.len() as u64), offset.unwrap_or(0))?;
-    returns::places(bytes, &parts).map_err(|why| No {
+    returns::exit_points(bytes, &parts).map_err(|why| No {
         status: "refused",
         reason: format!("exceptions may pass through it, so it must not have a return probe, and {why}"),
         offset,

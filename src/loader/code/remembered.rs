@@ -3,7 +3,7 @@
 
 use crate::event::{FileKey, Written};
 use crate::loader::cache::Cache;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -6,20 +6,20 @@
 
 use iced_x86::{Decoder, DecoderError, DecoderOptions, FlowControl, OpKind};
 
-/// A place in a function, by its offset in the file.
+/// A point in a function, by its offset in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum ExitPoint {
     /// A return instruction.
-    Leave(u64),
+    Return(u64),
     /// A jump out of it: the function may go on in another one, which then returns for it.
     Jump(u64),
 }
 
 /// More than this is no function that someone wrote.
-const MAX_PLACES: usize = 4096;
+const MAX_EXIT_POINTS: usize = 4096;
 
-/// The places where a function can be left. Its code lies in `parts` of the file: offset and size.
-pub fn places(bytes: &[u8], parts: &[(u64, u64)]) -> Result<Vec<Place>, String> {
+/// The points where a function can be left. Its code lies in `parts` of the file: offset and size.
+pub fn exit_points(bytes: &[u8], parts: &[(u64, u64)]) -> Result<Vec<ExitPoint>, String> {
     let within = |at: u64| parts.iter().any(|(from, size)| (*from..from.saturating_add(*size)).contains(&at));
     let mut found = Vec::new();
     for (from, size) in parts {
@@ -34,18 +34,18 @@ pub fn places(bytes: &[u8], parts: &[(u64, u64)]) -> Result<Vec<Place>, String> 
                 return Err(format!("the bytes at offset {:#x} are no instruction", insn.ip()));
             }
             match insn.flow_control() {
-                FlowControl::Return => found.push(Place::Leave(insn.ip())),
+                FlowControl::Return => found.push(ExitPoint::Return(insn.ip())),
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
                     if insn.op0_kind() == OpKind::NearBranch64 && within(insn.near_branch_target()) => {}
                 FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::IndirectBranch => {
-                    found.push(Place::Jump(insn.ip()));
+                    found.push(ExitPoint::Jump(insn.ip()));
                 }
                 _ => {}
             }
         }
     }
-    if found.len() > MAX_PLACES {
-        return Err(format!("it can be left in more than {MAX_PLACES} places"));
+    if found.len() > MAX_EXIT_POINTS {
+        return Err(format!("it can be left at more than {MAX_EXIT_POINTS} points"));
     }
     found.sort_unstable();
     Ok(found)
@@ -53,7 +53,7 @@ pub fn places(bytes: &[u8], parts: &[(u64, u64)]) -> Result<Vec<Place>, String> 
 
 #[cfg(test)]
 mod tests {
-    use super::Place::{Jump, Leave};
+    use super::ExitPoint::{Jump, Return};
     use super::*;
     use proptest::prelude::*;
 
@@ -61,29 +61,29 @@ mod tests {
     fn returns_and_jumps_out_are_found_and_jumps_within_are_not() {
         // je 5; ret; nop; nop; jmp 0; je 32; jmp *%rax; ret
         let code = [0x74, 0x03, 0xc3, 0x90, 0x90, 0xeb, 0xf9, 0x74, 0x17, 0xff, 0xe0, 0xc3];
-        assert_eq!(places(&code, &[(0, 12)]), Ok(vec![Leave(2), Leave(11), Jump(7), Jump(9)]));
+        assert_eq!(exit_points(&code, &[(0, 12)]), Ok(vec![Return(2), Return(11), Jump(7), Jump(9)]));
         // The rarely executed part belongs to it.
         let mut file = vec![0x90; 64];
         file[8..10].copy_from_slice(&[0x74, 0x16]); // je 32
         file[10] = 0xc3;
         file[32..35].copy_from_slice(&[0xeb, 0xe8, 0xc3]); // jmp 10; ret
-        assert_eq!(places(&file, &[(8, 3), (32, 3)]), Ok(vec![Leave(10), Leave(34)]));
-        assert_eq!(places(&file, &[(8, 3)]), Ok(vec![Leave(10), Jump(8)]));
+        assert_eq!(exit_points(&file, &[(8, 3), (32, 3)]), Ok(vec![Return(10), Return(34)]));
+        assert_eq!(exit_points(&file, &[(8, 3)]), Ok(vec![Return(10), Jump(8)]));
     }
 
     #[test]
     fn code_that_cannot_be_read_is_refused() {
-        assert!(places(&[0xc3], &[(0, 0)]).unwrap_err().contains("size"));
-        assert!(places(&[0xc3], &[(0, 2)]).unwrap_err().contains("size"));
-        assert!(places(&[0x90, 0x06, 0xc3], &[(0, 3)]).unwrap_err().contains("at offset 0x1"));
-        assert!(places(&[0xc3; 5000], &[(0, 5000)]).unwrap_err().contains("4096"));
+        assert!(exit_points(&[0xc3], &[(0, 0)]).unwrap_err().contains("size"));
+        assert!(exit_points(&[0xc3], &[(0, 2)]).unwrap_err().contains("size"));
+        assert!(exit_points(&[0x90, 0x06, 0xc3], &[(0, 3)]).unwrap_err().contains("at offset 0x1"));
+        assert!(exit_points(&[0xc3; 5000], &[(0, 5000)]).unwrap_err().contains("4096"));
     }
 
     proptest! {
         #[test]
-        fn any_bytes_give_places_within_them(code in prop::collection::vec(any::<u8>(), 1..200)) {
-            if let Ok(found) = places(&code, &[(0, code.len() as u64)]) {
-                let at = |p: &Place| match p { Leave(at) | Jump(at) => *at };
+        fn any_bytes_give_exit_points_within_them(code in prop::collection::vec(any::<u8>(), 1..200)) {
+            if let Ok(found) = exit_points(&code, &[(0, code.len() as u64)]) {
+                let at = |p: &ExitPoint| match p { Return(at) | Jump(at) => *at };
                 prop_assert!(found.iter().all(|p| at(p) < code.len() as u64));
             }
         }

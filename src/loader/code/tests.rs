@@ -12,7 +12,7 @@ use crate::loader::code::elf::{Binding, Elf, ElfError, Symbol, Target};
 use crate::loader::code::outline::Outline;
 use crate::loader::code::plan::{Plan, Planner};
 use crate::loader::code::prologue::InsnClass;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 const LIBMPI: &str = "/lib/x86_64-linux-gnu/libmpi.so.40";

@@ -5,7 +5,7 @@ use crate::event::FileKey;
 use crate::hist::{BUCKETS, bucket_bounds};
 use crate::loader::kernel::spec::{self, BLOCK_OPS};
 use crate::skel::IotraceMaps;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -3,7 +3,7 @@
 use crate::catalog::{Family, Row};
 use crate::rows::Coverage;
 use crate::skel::IotraceProgs;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use libbpf_rs::{KprobeMultiOpts, KprobeOpts, Link};
 use std::collections::HashSet;
 

@@ -2,7 +2,7 @@
 
 use crate::loader::kernel::{self, LibTier, functions, perf};
 use crate::rows::Coverage;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use std::path::Path;
 use std::sync::LazyLock;
 

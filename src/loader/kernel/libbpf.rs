@@ -12,15 +12,15 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 /// The maps of an object by name.
 pub type Maps = Vec<(OsString, OwnedFd)>;
 
-/// Empty places for objects, on their way to the thread that opens them.
-pub struct Places<'obj, const N: usize>([&'obj mut MaybeUninit<OpenObject>; N]);
+/// Uninitialised slots for objects, on their way to the thread that opens them.
+pub struct ObjectSlots<'obj, const N: usize>([&'obj mut MaybeUninit<OpenObject>; N]);
 
 // SAFETY: nothing is in them yet, and no other thread has them.
-unsafe impl<const N: usize> Send for Places<'_, N> {}
+unsafe impl<const N: usize> Send for ObjectSlots<'_, N> {}
 
-impl<'obj, const N: usize> Places<'obj, N> {
-    pub const fn new(places: [&'obj mut MaybeUninit<OpenObject>; N]) -> Self {
-        Self(places)
+impl<'obj, const N: usize> ObjectSlots<'obj, N> {
+    pub const fn new(slots: [&'obj mut MaybeUninit<OpenObject>; N]) -> Self {
+        Self(slots)
     }
 
     pub fn take(self) -> [&'obj mut MaybeUninit<OpenObject>; N] {

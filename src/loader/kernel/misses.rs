@@ -1,7 +1,7 @@
 //! Events that no program saw, because the kernel does not run one inside itself.
 
 use crate::rows::Loss;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use libbpf_rs::query::ProgInfoIter;
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::kernel::detail::{self, Plan};
 use crate::loader::kernel::hooks::{GROUPS, Group, USERS_ENTRY};
-use crate::loader::kernel::libbpf::{self, Object, Places};
+use crate::loader::kernel::libbpf::{self, Object, ObjectSlots};
 use crate::loader::kernel::rings::Layout;
 use crate::loader::kernel::spec::BLOCK_OPS;
 use crate::loader::kernel::trial::Trial;
@@ -13,7 +13,7 @@ use crate::loader::processes::namespace::{self, PidNamespace};
 use crate::loader::kernel::sums;
 use crate::skel::types::{iot_cost_row, iot_scope, rodata};
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
 use libbpf_rs::OpenObject;
 use libbpf_rs::libbpf_sys::bpf_object_open_opts;
@@ -265,10 +265,10 @@ pub struct Store {
     second: [MaybeUninit<OpenObject>; ATTEMPTS],
 }
 
-/// As many places for them as there may be attempts.
+/// As many slots for them as there may be attempts.
 pub type Stores = [Store; GROUPS.len()];
 
-/// Places for [`load`].
+/// Slots for [`load`].
 pub const fn stores() -> Stores {
     [const { Store { first: MaybeUninit::uninit(), second: [const { MaybeUninit::uninit() }; ATTEMPTS] } }; _]
 }
@@ -320,10 +320,10 @@ pub fn load<'obj>(
             }
         };
         let tier = trial.found()?.lib_tier();
-        let places = Places::new(store.second.each_mut());
+        let slots = ObjectSlots::new(store.second.each_mut());
         let (loaded, second) = std::thread::scope(|scope| {
             let (maps, beside) = (&maps, beside.clone());
-            let load = move || load_beside(places.take(), beside, maps, tier, rows, options, layout);
+            let load = move || load_beside(slots.take(), beside, maps, tier, rows, options, layout);
             let thread = std::thread::Builder::new().name("load".into()).spawn_scoped(scope, load);
             let loaded = open.load();
             let second = thread.context("thread to load programs").and_then(|thread| {

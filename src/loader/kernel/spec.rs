@@ -4,7 +4,7 @@ use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{About, Argument, Async, Copies, Count, Fails, Family, Hints, Role, Row, Src, When, Words};
 use crate::skel::types as t;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
@@ -308,7 +308,7 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
 mod tests {
     use super::*;
     use crate::catalog::rows;
-    use crate::words::LAYERS;
+    use crate::vocabulary::LAYERS;
 
     #[test]
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {

@@ -7,7 +7,7 @@ use crate::loader::kernel::rings;
 use crate::loader::session::{Session, WINDOW, probes};
 use crate::rows::Coverage;
 use crate::skel::types::iot_brief_state;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use std::time::Instant;
 
 impl Session<'_> {

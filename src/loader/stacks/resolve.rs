@@ -10,7 +10,7 @@ use crate::loader::stacks::symbols::Symbols;
 use crate::loader::stacks::unwind::{Registers, Space, Unwinder, waits_at};
 use crate::rows::span_id;
 use crate::skel::types::{iot_inflight, iot_op, iot_open, iot_stopped};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use blazesym::Pid;
 use blazesym::symbolize::source::{Process, Source};
 use std::collections::HashMap;

@@ -9,7 +9,7 @@ use crate::loader::stacks::symbols::Symbols;
 use crate::loader::stacks::unwind::{Registers, Unwinder, waits_at};
 use crate::rows::span_id;
 use crate::skel::types::iot_stopped;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use anyhow::{Context as _, Result};
 use libbpf_rs::{Iter, Link};
 use std::collections::{HashMap, HashSet};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::probes::generate::signature::{Param, Shape, Signature, Type};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 
 /// A function of a library.
 #[derive(Debug, Clone)]

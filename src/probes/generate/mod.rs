@@ -19,7 +19,7 @@ use crate::catalog::Catalog;
 use crate::catalog::symbol::{is_of_the_language, plain_name};
 use crate::loader::code::elf::Elf;
 use crate::text::escape;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 use dwarf::Symbol;
 use guess::{Function, Guess};
 

@@ -5,7 +5,7 @@ use crate::export::Why;
 use crate::inflight::{InFlight, Open, Operation, What};
 use crate::rows::{Process, Row, Span};
 use crate::text;
-use crate::words::{Kind, Layer, flag};
+use crate::vocabulary::{Kind, Layer, flag};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use std::collections::{HashMap, HashSet};

@@ -8,7 +8,7 @@ use crate::loader::processes::{guardian, limits};
 use crate::record::job::launcher::{self, Job};
 use crate::record::job::rank_protocol::{self, Answer};
 use crate::record::job::ranks::{NODE, UNKNOWN};
-use crate::record::job::rendezvous::Place;
+use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::control::{self, Control};
 use crate::record::{TICK, TOOL_FAILED, pass_on};
 use crate::{notices, sudo};
@@ -52,7 +52,7 @@ pub fn meet(command: &[OsString]) -> Result<Option<u8>> {
     let Some(job) = launcher::of(var, maker, (host(), sudo::invoking_user())) else { return Ok(None) };
     let why = match come(&job) {
         Ok(Met::Traced) => None,
-        Ok(Met::First(place, lock)) => match First::start(&place, &lock, &job, command) {
+        Ok(Met::First(rendezvous, lock)) => match First::start(&rendezvous, &lock, &job, command) {
             Ok(first) => {
                 drop(lock);
                 return first.run(command).map(Some);
@@ -76,7 +76,7 @@ pub fn meet(command: &[OsString]) -> Result<Option<u8>> {
 /// What comes of a meeting.
 enum Met {
     /// There is no tracer yet: this is the first rank. The lock is that of the tracer.
-    First(Place, File),
+    First(Rendezvous, File),
     Traced,
     /// The tracer cannot begin.
     Failed(String),
@@ -87,14 +87,14 @@ fn come(job: &Job) -> Result<Met> {
     let until = Instant::now() + PATIENCE;
     let mut guard = None;
     loop {
-        let place = Place::of(&job.name)?;
-        if let Some(lock) = place.lock()? {
-            return Ok(Met::First(place, lock));
+        let rendezvous = Rendezvous::of(&job.name)?;
+        if let Some(lock) = rendezvous.lock()? {
+            return Ok(Met::First(rendezvous, lock));
         }
         if Instant::now() > until {
             bail!("another trace of this rank goes on, or none begins");
         }
-        if let Some(mut tracer) = place.connect()? {
+        if let Some(mut tracer) = rendezvous.connect()? {
             // Once: a filter stays.
             if guard.is_none() {
                 guard = Some(guardian::hold_ourselves().ok());
@@ -137,8 +137,8 @@ struct First {
 
 impl First {
     /// Starts both, and waits for the tracer's answer.
-    fn start(place: &Place, lock: &File, job: &Job, command: &[OsString]) -> Result<Self> {
-        let listener = place.listen()?;
+    fn start(rendezvous: &Rendezvous, lock: &File, job: &Job, command: &[OsString]) -> Result<Self> {
+        let listener = rendezvous.listen()?;
         // The last three the launcher sends to all processes of a rank, and only the program knows what they are for.
         let signals = SigSet::from_iter([
             Signal::SIGINT,
@@ -156,7 +156,7 @@ impl First {
         let guard =
             program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener, &[])).transpose()?;
         // Before there is a tracer, so that it has somebody to tell when it cannot begin.
-        let mut asked = place.connect()?.context("the socket of the ranks of this node")?;
+        let mut asked = rendezvous.connect()?.context("the socket of the ranks of this node")?;
         rank_protocol::ask(&mut asked, job.rank, Some(program.pid()), guard.as_ref().map(AsRawFd::as_raw_fd));
         fcntl(lock, FcntlArg::F_SETFD(FdFlag::empty())).context("the lock of the ranks of this node")?;
         let mut tracer = Command::new("/proc/self/exe")

@@ -6,7 +6,7 @@ use crate::loader::processes::guardian::Guard;
 use crate::loader::processes::launch;
 use crate::loader::session::Session;
 use crate::record::job::rank_protocol::{self, Answer, Asked};
-use crate::record::job::rendezvous::Place;
+use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::note::Note;
 use crate::record::session::targets::Targets;
 use crate::{notices, sudo};
@@ -55,7 +55,7 @@ enum State {
 /// The tracer's side of the place where ranks meet. It has the lock until this process ends.
 pub struct Meeting {
     listener: UnixListener,
-    place: Place,
+    rendezvous: Rendezvous,
     expected: Option<u32>,
     state: Cell<State>,
     _lock: OwnedFd,
@@ -90,7 +90,7 @@ impl Meeting {
         let listener = std::io::stdin().as_fd().try_clone_to_owned().context("the socket of the ranks")?;
         let meeting = Self {
             listener: listener.into(),
-            place: Place::of(&text(job)?)?,
+            rendezvous: Rendezvous::of(&text(job)?)?,
             expected: text(expected)?.parse().ok(),
             state: Cell::new(State::Beginning),
             _lock: lock,
@@ -103,11 +103,11 @@ impl Meeting {
     /// # Errors
     /// When it had.
     pub fn claim(&self, dataset: &Path) -> Result<()> {
-        if self.place.had(dataset) {
+        if self.rendezvous.had(dataset) {
             self.state.set(State::Late);
             bail!("the trace of this job on this node is over: {}", dataset.display());
         }
-        self.place.note(dataset);
+        self.rendezvous.note(dataset);
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Meeting {
         {
             rank_protocol::answer(&mut rank, answer);
         }
-        self.place.leave(matches!(self.state.get(), State::Beginning | State::Over));
+        self.rendezvous.leave(matches!(self.state.get(), State::Beginning | State::Over));
         outcome.unwrap_or(crate::record::TOOL_FAILED)
     }
 }

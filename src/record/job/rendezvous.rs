@@ -24,12 +24,12 @@ const SOCKET: &str = "sock";
 const OLD: Duration = Duration::from_hours(24);
 
 /// A directory that is nobody else's.
-pub struct Place {
+pub struct Rendezvous {
     directory: File,
     job: String,
 }
 
-impl Place {
+impl Rendezvous {
     /// That of a job.
     ///
     /// # Errors
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use std::time::SystemTime;
 
-    fn place(directory: &Path, job: &str) -> Place {
-        Place { directory: File::open(directory).unwrap(), job: job.to_owned() }
+    fn rendezvous(directory: &Path, job: &str) -> Rendezvous {
+        Rendezvous { directory: File::open(directory).unwrap(), job: job.to_owned() }
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn one_has_the_lock_and_it_is_free_when_that_ends() {
         let work = tempfile::tempdir().unwrap();
-        let (one, other) = (place(work.path(), "1"), place(work.path(), "2"));
+        let (one, other) = (rendezvous(work.path(), "1"), rendezvous(work.path(), "2"));
         let lock = one.lock().unwrap().unwrap();
         assert!(one.lock().unwrap().is_none());
         assert!(other.lock().unwrap().is_some());
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn nobody_is_there_without_a_tracer() {
         let work = tempfile::tempdir().unwrap();
-        let one = place(work.path(), "1");
+        let one = rendezvous(work.path(), "1");
         assert!(one.connect().unwrap().is_none());
         let listener = one.listen().unwrap();
         assert!(one.connect().unwrap().is_some());
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_was_begun_is_noted_until_the_job_is_over() {
         let work = tempfile::tempdir().unwrap();
-        let one = place(work.path(), "1");
+        let one = rendezvous(work.path(), "1");
         drop(one.lock().unwrap());
         let (run, other) = (Path::new("/scratch/run\n/node1"), Path::new("/scratch/run"));
         assert!(!one.had(run));
@@ -237,13 +237,13 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         let ages = [("new", 0), ("old", 2), ("used", 2)];
         let locks = ages.map(|(job, days)| {
-            let lock = place(work.path(), job).lock().unwrap().unwrap();
-            place(work.path(), job).listen().unwrap();
+            let lock = rendezvous(work.path(), job).lock().unwrap().unwrap();
+            rendezvous(work.path(), job).listen().unwrap();
             lock.set_modified(SystemTime::now() - OLD * days).unwrap();
             (job == "used").then_some(lock)
         });
         fs::write(work.path().join("iotrace-bpf-others"), "").unwrap();
-        place(work.path(), "1").leave(true);
+        rendezvous(work.path(), "1").leave(true);
         let left = ["new.lock", "new.sock", "others", "used.lock", "used.sock"].map(|name| format!("{OURS}{name}"));
         assert_eq!(names(work.path()), left);
         drop(locks);

@@ -9,7 +9,7 @@ use crate::metrics::server::Server;
 use crate::notices;
 use crate::record::session::live::{own_cpu, own_memory};
 use crate::record::session::sampler::Board;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use anyhow::Result;
 use std::net::TcpListener;
 use std::sync::Arc;

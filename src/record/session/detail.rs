@@ -81,7 +81,7 @@ fn rank(names: &[String], env: &[Vec<u8>]) -> Option<i32> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::words::Layer;
+    use crate::vocabulary::Layer;
     use std::time::Duration;
 
     #[test]

@@ -29,7 +29,7 @@ use crate::record::session::targets::Targets;
 use crate::record::{DUMP, TICK, WRITE, pass_on, wall};
 use crate::rows::{self, Coverage, Loss, Meta, Metric, Row};
 use crate::tui::status::Status;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 use crate::{notices, probes, text};
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts, Wrong};
-use crate::words::{KINDS, Kind, LAYERS, Layer};
+use crate::vocabulary::{KINDS, Kind, LAYERS, Layer};
 
 /// Fields, what they mean, and an example of each: for help texts.
 pub const FIELDS: [(&str, &str, &str); 12] = [

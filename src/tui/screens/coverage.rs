@@ -105,7 +105,7 @@ fn group_columns() -> Vec<Column<(usize, CoverageGroup)>> {
 fn loss_columns() -> Vec<Column<(usize, LossRow)>> {
     type Of = Column<(usize, LossRow)>;
     vec![
-        Of::wide("layer", 8, |(_, l): &(usize, LossRow), _, _| l.layer.map_or("-", crate::words::Layer::name)),
+        Of::wide("layer", 8, |(_, l): &(usize, LossRow), _, _| l.layer.map_or("-", crate::vocabulary::Layer::name)),
         Of::wide("place", 18, |(_, l), _, _| l.place),
         Of::new("lost", 8, |(_, l), _| Cell::new(count(l.count), Tone::Bad)).sort(|(_, l)| number(l.count)),
         Of::new("last at", 10, |(_, l), _| text::seconds(l.last_ns)).sort(|(_, l)| number(l.last_ns)),

@@ -10,7 +10,7 @@ use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, line, split};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;

@@ -10,7 +10,7 @@ use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::Pen;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let events = &snapshot.events;

@@ -12,7 +12,7 @@ use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::plot::Plot;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, halves, line, put, split, title};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     match (state.file, &snapshot.file) {

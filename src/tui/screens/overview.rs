@@ -11,7 +11,7 @@ use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, halves, line, split};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// A layer and its course.
 struct Line {

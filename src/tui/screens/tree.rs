@@ -12,7 +12,7 @@ use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, halves, line, put, split, title};
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Nodes that are open by themselves are at most this deep.
 const OPEN: usize = 3;

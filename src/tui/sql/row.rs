@@ -5,7 +5,7 @@ use crate::summary::filter::quoted;
 use crate::summary::view::{BarOf, Grouping, Snapshot, grouped};
 use crate::tui::sql::{Asked, TREE};
 use crate::tui::state::{State, TableId};
-use crate::words::LAYERS;
+use crate::vocabulary::LAYERS;
 
 /// What it is called, and its SQL; `None` where nothing is selected, or nothing of it is in a dataset.
 pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {

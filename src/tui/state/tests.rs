@@ -4,7 +4,7 @@ use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Record
 use crate::tui::input::{Key, MouseDid};
 use crate::tui::state::*;
 use crate::tui::{frame, testing};
-use crate::words::Kind;
+use crate::vocabulary::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 

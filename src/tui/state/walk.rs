@@ -3,7 +3,7 @@
 use crate::summary::filter::Filter;
 use crate::summary::view::{Grouping, NodeId, ProcessRow, Screen, Snapshot, grouped};
 use crate::tui::state::{Effect, Popup, State, TableId};
-use crate::words::LAYERS;
+use crate::vocabulary::LAYERS;
 
 impl State {
     pub(super) fn next_pane(&mut self, step: isize) {

@@ -2,7 +2,7 @@
 
 use crate::common::live::{self, Data};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::flag;
+use iotrace_bpf::vocabulary::flag;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -204,7 +204,7 @@ fn direct_reads_and_files_without_a_cache_have_no_misses_to_tell() {
     let direct: Vec<&Span> = reads(&data, &file).filter(|s| s.flags & flag::DIRECT != 0).collect();
     assert_eq!(direct.len(), 17);
     assert!(direct.iter().all(|s| (s.miss_bytes, s.ahead_bytes) == (None, None)), "{direct:?}");
-    let others = data.spans.iter().filter(|s| s.kind != iotrace_bpf::words::Kind::Read);
+    let others = data.spans.iter().filter(|s| s.kind != iotrace_bpf::vocabulary::Kind::Read);
     assert!(others.clone().count() > 0 && others.into_iter().all(|s| s.miss_bytes.is_none()));
 }
 

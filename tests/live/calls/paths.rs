@@ -4,7 +4,7 @@ use crate::common::live::{self, Data};
 use crate::common::{programs, sql, strace, ways};
 use iotrace_bpf::catalog::{self, Family, Row};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use nix::errno::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

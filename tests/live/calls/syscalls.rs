@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Total};
 use crate::common::{programs, strace};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use nix::errno::Errno;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql, strace};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

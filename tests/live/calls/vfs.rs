@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data, Running};
 use crate::common::{job, programs};
-use iotrace_bpf::words::Kind;
+use iotrace_bpf::vocabulary::Kind;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::fs;

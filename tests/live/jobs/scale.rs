@@ -5,7 +5,7 @@ use crate::common::programs;
 use crate::common::ways::Attached;
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{FileRollup, Loss, Span};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use std::collections::{BTreeMap, BTreeSet};

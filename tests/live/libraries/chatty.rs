@@ -5,7 +5,7 @@ use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::FileRollup;
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use crate::common::live::{self, Data};
 use crate::common::{programs, sql, ways};
 use iotrace_bpf::catalog::{self, Family};
 use iotrace_bpf::rows::{Object, Span};
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -4,7 +4,7 @@
 use crate::common::live::{self, Data};
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::{Handle, Span};
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data};
 use crate::common::programs;
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

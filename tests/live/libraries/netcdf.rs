@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Traced};
 use crate::common::{ncdump, programs, sql};
 use iotrace_bpf::rows::{Object, Span};
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use crate::common::live::{self, Data, Traced};
 use crate::common::{ncdump, programs};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{FileRollup, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

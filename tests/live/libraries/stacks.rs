@@ -4,7 +4,7 @@
 use crate::common::live::{self, Data};
 use crate::common::{programs, ways};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use std::path::Path;
 use std::process::{Command, Stdio};
 

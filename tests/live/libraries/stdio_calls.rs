@@ -4,7 +4,7 @@ use crate::common::live::{self, Data};
 use crate::common::programs;
 use iotrace_bpf::catalog::{self, Family};
 use iotrace_bpf::rows::{Coverage, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

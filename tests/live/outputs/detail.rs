@@ -4,7 +4,7 @@
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::flag;
+use iotrace_bpf::vocabulary::flag;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

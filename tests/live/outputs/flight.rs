@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Running, datasets};
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::flag;
+use iotrace_bpf::vocabulary::flag;
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

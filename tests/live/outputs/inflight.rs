@@ -5,7 +5,7 @@ use crate::common::live::{self, Data, Running};
 use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::Metric;
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::fs;

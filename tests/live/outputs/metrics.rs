@@ -7,7 +7,7 @@ use crate::common::programs;
 use crate::common::prometheus::{Prometheus, Samples, get};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Metric, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

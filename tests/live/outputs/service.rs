@@ -4,7 +4,7 @@
 use crate::common::live::{self, Data, Running, datasets};
 use crate::common::{programs, sql};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer, flag};
+use iotrace_bpf::vocabulary::{Kind, Layer, flag};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -4,7 +4,7 @@ use crate::common::live::{self, Data};
 use crate::common::{programs, sql};
 use iotrace_bpf::export::Dataset;
 use iotrace_bpf::rows::{Span, Stack};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

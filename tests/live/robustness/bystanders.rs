@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data, Running};
 use crate::common::{programs, ways};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::fs;
 use std::process::{Command, Stdio};
 

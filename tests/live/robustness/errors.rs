@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Traced};
 use crate::common::tmpfs::Mounted;
 use crate::common::{sql, ways};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -4,7 +4,7 @@ use crate::common::live::{self, Data, Running};
 use crate::common::{job, programs};
 use iotrace_bpf::export::report;
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use std::fs;

@@ -4,7 +4,7 @@
 use crate::common::device::Device;
 use crate::common::live::{self, Data, Running};
 use crate::common::programs;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use nix::sys::signal::Signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,7 +1,7 @@
 //! The tracer's own share is taken off what it reports, and shown.
 
 use crate::common::{live, programs};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

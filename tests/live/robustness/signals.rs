@@ -28,13 +28,13 @@ fn plan(step: u64, count: u64) -> Vec<Signals> {
     (0..count).map(|n| (n * step, one(n), second(n))).collect()
 }
 
-/// A tracer that is told to end, itself and without a guard around it.
-struct Told {
+/// A tracer that gets signals, itself and without a guard around it.
+struct Tracer {
     work: tempfile::TempDir,
     running: Running,
 }
 
-impl Told {
+impl Tracer {
     fn start(work: tempfile::TempDir, args: &[&str], command: &[&Path]) -> Self {
         let mut tracer = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
         tracer.args(args).arg("-o").arg(work.path().join("run.iotrace"));
@@ -49,7 +49,7 @@ impl Told {
     }
 
     /// Sends the signals; `all`: to all of its group, as a terminal does. Returns when it has ended.
-    fn tell(&mut self, (delay, signal, second): Signals, all: bool) -> ExitStatus {
+    fn signal(&mut self, (delay, signal, second): Signals, all: bool) -> ExitStatus {
         let pid = self.running.pid();
         let send = |signal| {
             let pid = Pid::from_raw(pid as i32);
@@ -67,12 +67,12 @@ impl Told {
             if let Some(status) = self.running.0.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < limit, "it does not end: {}", self.said());
+            assert!(Instant::now() < limit, "it does not end: {}", self.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn said(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.work.path().join("stderr")).unwrap()
     }
 
@@ -82,8 +82,8 @@ impl Told {
 
     /// There is none, or it is complete. True: it is there.
     fn check_dataset(&self, when: &str) -> bool {
-        let said = self.said();
-        assert!(!said.contains("panicked"), "{when}: {said}");
+        let stderr = self.stderr();
+        assert!(!stderr.contains("panicked"), "{when}: {stderr}");
         if !self.dataset().exists() {
             return false;
         }
@@ -100,7 +100,7 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 /// Runs each of the plan's traces, some at a time; `DuckDB` reads one of the datasets.
-fn each(plan: &[Signals], run: impl Fn(Signals) -> Option<Told> + Sync) {
+fn each(plan: &[Signals], run: impl Fn(Signals) -> Option<Tracer> + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
@@ -109,7 +109,7 @@ fn each(plan: &[Signals], run: impl Fn(Signals) -> Option<Told> + Sync) {
         }
         done
     };
-    let done: Vec<Told> = std::thread::scope(|scope| {
+    let done: Vec<Tracer> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..3).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
@@ -130,16 +130,16 @@ fn a_command_and_its_tracer() {
         let work = live::scratch();
         let truth = work.path().join("truth");
         let dir = work.path().to_owned();
-        let mut told = Told::start(work, &[], &[&looper, &dir, &truth, Path::new("300")]);
-        let status = told.tell(signals, true);
+        let mut tracer = Tracer::start(work, &[], &[&looper, &dir, &truth, Path::new("300")]);
+        let status = tracer.signal(signals, true);
         let (_, first, second) = signals;
         let allowed = [Some(first), second.map(|(_, signal)| signal)].map(|s| s.map(|s| 128 + s as i32));
-        assert!(allowed.contains(&Some(code(status))), "{when}: {status:?}, {}", told.said());
+        assert!(allowed.contains(&Some(code(status))), "{when}: {status:?}, {}", tracer.stderr());
         let pid = live::truth(&truth).pid;
         if pid != 0 {
             live::until("the command to end", || is_over(pid));
         }
-        told.check_dataset(&when).then_some(told)
+        tracer.check_dataset(&when).then_some(tracer)
     });
 }
 
@@ -153,15 +153,15 @@ fn a_tracer_of_a_process_that_runs() {
         let truth = work.path().join("truth");
         let target = Running::spawn(Command::new(&looper).args([work.path(), &truth, Path::new("300")]));
         live::until("looper", || live::truth(&truth).pwrites > 0);
-        let mut told = Told::start(work, &["-p", &target.pid().to_string()], &[]);
-        let status = told.tell(signals, false);
+        let mut tracer = Tracer::start(work, &["-p", &target.pid().to_string()], &[]);
+        let status = tracer.signal(signals, false);
         // Before it has begun it ends as any program does.
-        let early = !told.dataset().exists() && status.signal() == Some(signals.1 as i32);
-        assert!(status.code() == Some(0) || early, "{when}: {status:?}, {}", told.said());
+        let early = !tracer.dataset().exists() && status.signal() == Some(signals.1 as i32);
+        assert!(status.code() == Some(0) || early, "{when}: {status:?}, {}", tracer.stderr());
         assert_ne!(live::state(target.pid()), Some('T'), "{when}");
         let before = live::truth(&truth).pwrites;
         live::until("looper to go on", || live::truth(&truth).pwrites > before + 2);
-        told.check_dataset(&when).then_some(told)
+        tracer.check_dataset(&when).then_some(tracer)
     });
 }
 
@@ -176,14 +176,14 @@ fn a_tracer_whose_command_goes_on_untraced() {
         let work = live::scratch();
         let truth = work.path().join("truth");
         let dir = work.path().to_owned();
-        let mut told = Told::start(work, &["--duration", "100ms"], &[&looper, &dir, &truth, Path::new("300")]);
-        let status = told.tell(signals, false);
-        assert_eq!(code(status), 128 + Signal::SIGTERM as i32, "{when}: {status:?}, {}", told.said());
+        let mut tracer = Tracer::start(work, &["--duration", "100ms"], &[&looper, &dir, &truth, Path::new("300")]);
+        let status = tracer.signal(signals, false);
+        assert_eq!(code(status), 128 + Signal::SIGTERM as i32, "{when}: {status:?}, {}", tracer.stderr());
         let pid = live::truth(&truth).pid;
         if pid != 0 {
             live::until("the command to end", || is_over(pid));
         }
-        told.check_dataset(&when).then_some(told)
+        tracer.check_dataset(&when).then_some(tracer)
     });
 }
 
@@ -194,18 +194,18 @@ fn a_second_ctrl_c_ends_the_waiting_for_a_command_that_ignores_it() {
     let ready = work.path().join("ready");
     let script = "trap '' INT; echo $$ > \"$0\"; while :; do sleep 0.1; done";
     let command = [Path::new("sh"), Path::new("-c"), Path::new(script), &ready];
-    let mut told = Told::start(work, &[], &command);
+    let mut tracer = Tracer::start(work, &[], &command);
     let pid = || fs::read_to_string(&ready).ok()?.trim().parse::<u32>().ok();
     live::until("the command", || pid().is_some());
     let command = Killed(pid().unwrap());
-    // The trace has ended, and what there is of it is said.
-    killpg(Pid::from_raw(told.running.pid() as i32), Signal::SIGINT).unwrap();
-    live::until("the end of the trace", || told.said().contains("dataset in"));
-    assert!(told.running.0.try_wait().unwrap().is_none());
-    let status = told.tell((0, Signal::SIGINT, None), true);
+    // The trace has ended, and its summary is printed.
+    killpg(Pid::from_raw(tracer.running.pid() as i32), Signal::SIGINT).unwrap();
+    live::until("the end of the trace", || tracer.stderr().contains("dataset in"));
+    assert!(tracer.running.0.try_wait().unwrap().is_none());
+    let status = tracer.signal((0, Signal::SIGINT, None), true);
     assert_eq!(status.code(), Some(128 + Signal::SIGINT as i32));
     assert!(!is_over(command.0), "it goes on");
-    assert!(told.check_dataset("after 5 s"));
+    assert!(tracer.check_dataset("after 5 s"));
 }
 
 /// A process that is killed at the end of its test.

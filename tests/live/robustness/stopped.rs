@@ -3,7 +3,7 @@
 
 use crate::common::live::{self, Data, Running};
 use crate::common::programs;
-use iotrace_bpf::words::flag;
+use iotrace_bpf::vocabulary::flag;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::common::{live, programs};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

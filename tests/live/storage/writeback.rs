@@ -4,7 +4,7 @@ use crate::common::device::Device;
 use crate::common::live::{self, Data};
 use crate::common::programs;
 use iotrace_bpf::rows::{Block, Span};
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

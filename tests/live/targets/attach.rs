@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data, Running, Truth};
 use crate::common::programs;
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use crate::common::live::{self, Data, Running};
 use crate::common::{programs, sql};
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use nix::sys::signal::Signal;
 use std::fs;
 use std::io::Write as _;

@@ -4,7 +4,7 @@ use crate::common::group::{self, Group};
 use crate::common::live::{self, Data, Running};
 use crate::common::programs;
 use iotrace_bpf::rows::{Coverage, Process, Span};
-use iotrace_bpf::words::{Layer, flag};
+use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -5,7 +5,7 @@ use crate::common::live::{self, Data, Running};
 use crate::common::programs;
 use crate::common::ways::{self, Attached};
 use iotrace_bpf::rows::{Process, Span};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

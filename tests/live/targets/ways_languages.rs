@@ -3,7 +3,7 @@
 use crate::common::live::{self, Data};
 use crate::common::programs;
 use crate::common::ways::{self, Counts};
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use crate::common::live::{self, Data, Running};
 use crate::common::programs;
 use crate::common::ways::{self, Attached, Counts};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::Layer;
+use iotrace_bpf::vocabulary::Layer;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -298,8 +298,8 @@ fn the_c_library_in_a_static_program_is_traced() {
     let calls: i64 = truth["calls"].as_object().unwrap().values().map(|n| n.as_i64().unwrap()).sum();
     assert_eq!(data.layer(Layer::Stdio).filter(|s| s.layer_top).count() as i64, calls);
     let moved = |kind| data.layer(Layer::Stdio).filter(|s| s.kind == kind).filter_map(|s| s.bytes).sum::<i64>();
-    assert_eq!(Some(moved(iotrace_bpf::words::Kind::Read)), truth["read"].as_i64());
-    assert_eq!(Some(moved(iotrace_bpf::words::Kind::Write)), truth["written"].as_i64());
+    assert_eq!(Some(moved(iotrace_bpf::vocabulary::Kind::Read)), truth["read"].as_i64());
+    assert_eq!(Some(moved(iotrace_bpf::vocabulary::Kind::Write)), truth["written"].as_i64());
 }
 
 #[test]

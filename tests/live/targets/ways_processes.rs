@@ -4,7 +4,7 @@ use crate::common::live::{self, Data};
 use crate::common::programs;
 use crate::common::ways::{self, Counts};
 use iotrace_bpf::rows::Span;
-use iotrace_bpf::words::{Kind, Layer};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;

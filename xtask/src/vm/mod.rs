@@ -19,7 +19,7 @@ use crate::setup::{self, Package, Sign, package};
 use crate::{Tree, programs, shell, venv};
 use kernels::Kernel;
 use qemu::End;
-use suite::{Built, Said, Verdict};
+use suite::{Built, ConsoleLine, Verdict};
 
 /// What this needs besides the packages of `cargo xtask setup`.
 const PACKAGES: &[Package] = &[
@@ -67,8 +67,8 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
         print!("{}", outcome.report(&kernel.release));
         let problems = outcome.problems();
         if problems.is_empty() {
-            let place = "Debian's, in QEMU with 2 emulated processors; ext4 and xfs on virtio disks, ext4 on null_blk";
-            doc::write(kernel.version, &doc::section(place, &outcome.notes, &outcome.left_out())?)?;
+            let volume = "Debian's, in QEMU with 2 emulated processors; ext4 and xfs on virtio disks, ext4 on null_blk";
+            doc::write(kernel.version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
         }
         bad.extend(problems.into_iter().map(|p| format!("Linux {}: {p}", kernel.version)));
     }
@@ -115,9 +115,9 @@ struct Outcome {
     took: Duration,
     /// The script came to its end.
     done: bool,
-    /// Place, file of tests, how long, verdicts.
+    /// Volume, file of tests, how long, verdicts.
     ran: Vec<Ran>,
-    /// Place, test, reason.
+    /// Volume, test, reason.
     not_run: Vec<[String; 3]>,
     notes: Vec<doc::Note>,
     /// The last lines of the console.
@@ -125,7 +125,7 @@ struct Outcome {
 }
 
 struct Ran {
-    place: String,
+    volume: String,
     name: String,
     took: Option<Duration>,
     verdicts: BTreeMap<String, Verdict>,
@@ -172,27 +172,27 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         if outcome.tail.len() > 60 {
             outcome.tail.remove(0);
         }
-        match suite::said(line) {
-            Some(Said::Kernel(release)) => tell(&format!("kernel {release} is up")),
-            Some(Said::Begin { place, name }) => {
+        match suite::parse_line(line) {
+            Some(ConsoleLine::Kernel(release)) => tell(&format!("kernel {release} is up")),
+            Some(ConsoleLine::Begin { volume, name }) => {
                 began = Instant::now();
-                tell(&format!("{name} on {place}"));
-                let log = job.join(format!("{place}.{name}.log"));
-                let (place, name) = (place.to_owned(), name.to_owned());
-                outcome.ran.push(Ran { place, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
+                tell(&format!("{name} on {volume}"));
+                let log = job.join(format!("{volume}.{name}.log"));
+                let (volume, name) = (volume.to_owned(), name.to_owned());
+                outcome.ran.push(Ran { volume, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
             }
-            Some(Said::Again { place, name }) => tell(&format!("{name} on {place}: again what failed")),
-            Some(Said::End { .. }) => {
+            Some(ConsoleLine::Again { volume, name }) => tell(&format!("{name} on {volume}: again what failed")),
+            Some(ConsoleLine::End { .. }) => {
                 if let Some(ran) = outcome.ran.last_mut() {
                     ran.took = Some(began.elapsed());
                 }
             }
-            Some(Said::LeftOut { place, name, why }) => {
-                tell(&format!("{name} on {place}: not run: {why}"));
-                outcome.not_run.push([place, name, why].map(str::to_owned));
+            Some(ConsoleLine::LeftOut { volume, name, why }) => {
+                tell(&format!("{name} on {volume}: not run: {why}"));
+                outcome.not_run.push([volume, name, why].map(str::to_owned));
             }
-            Some(Said::Done) => outcome.done = true,
-            Some(Said::Test(text)) => tell(&format!("  {text}")),
+            Some(ConsoleLine::Done) => outcome.done = true,
+            Some(ConsoleLine::Test(text)) => tell(&format!("  {text}")),
             None => {}
         }
     })?;
@@ -201,39 +201,39 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
     for ran in &mut outcome.ran {
         let asked = built.iter().find(|b| b.file.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
         let skipped =
-            |test: &String| outcome.not_run.iter().any(|[place, name, _]| *place == ran.place && name == test);
+            |test: &String| outcome.not_run.iter().any(|[volume, name, _]| *volume == ran.volume && name == test);
         let asked: Vec<String> = asked.iter().filter(|test| !skipped(test)).cloned().collect();
         ran.verdicts = suite::verdicts(&fs::read_to_string(&ran.log).unwrap_or_default(), &asked);
         if let Ok(again) = fs::read_to_string(ran.log.with_extension("again.log")) {
             ran.second_try(&again);
         }
     }
-    for place in suite::PLACES {
-        let text = fs::read_to_string(job.join(format!("{place}.tiers"))).unwrap_or_default();
+    for volume in suite::VOLUMES {
+        let text = fs::read_to_string(job.join(format!("{volume}.tiers"))).unwrap_or_default();
         outcome.notes.extend(doc::notes(&text)?);
     }
     Ok(outcome)
 }
 
 impl Outcome {
-    /// The table of what ran, by place and file, and how each layer was probed.
+    /// The table of what ran, by volume and file, and how each layer was probed.
     fn report(&self, release: &str) -> String {
         let mut text = format!("\nLinux {release}: {} s\n", self.took.as_secs());
-        text += "  place     tests                 passed  failed  unfinished    took\n";
+        text += "  volume     tests                 passed  failed  unfinished    took\n";
         for ran in &self.ran {
             let count = |verdict: Verdict| ran.verdicts.values().filter(|v| **v == verdict).count();
             let took = ran.took.map_or_else(|| "-".to_owned(), |t| format!("{} s", t.as_secs()));
             let [passed, failed, unfinished] = [Verdict::Passed, Verdict::Failed, Verdict::Unfinished].map(count);
-            text += &format!("  {:9} {:21} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.place, ran.name);
+            text += &format!("  {:9} {:21} {passed:6}  {failed:6}  {unfinished:10}  {took:>6}\n", ran.volume, ran.name);
         }
         for ran in &self.ran {
             for test in ran.second.iter().filter(|test| ran.verdicts.get(*test) == Some(&Verdict::Passed)) {
                 let log = ran.log.display();
-                text += &format!("  {:9} {test}: failed, and passed when it ran again: {log}\n", ran.place);
+                text += &format!("  {:9} {test}: failed, and passed when it ran again: {log}\n", ran.volume);
             }
         }
-        for [place, name, why] in &self.not_run {
-            text += &format!("  {place:9} {name}: not run: {why}\n");
+        for [volume, name, why] in &self.not_run {
+            text += &format!("  {volume:9} {name}: not run: {why}\n");
         }
         let mut tiers: BTreeMap<(&str, &str), (u64, usize)> = BTreeMap::new();
         for note in self.notes.iter().filter(|n| n.attached > 0) {
@@ -261,7 +261,7 @@ impl Outcome {
         for ran in &self.ran {
             for (test, verdict) in ran.verdicts.iter().filter(|(_, v)| **v != Verdict::Passed) {
                 let what = if *verdict == Verdict::Failed { "failed" } else { "did not come to its end" };
-                problems.push(format!("{test} {what} on {}: {}", ran.place, ran.log.display()));
+                problems.push(format!("{test} {what} on {}: {}", ran.volume, ran.log.display()));
             }
         }
         problems
@@ -269,7 +269,7 @@ impl Outcome {
 
     /// Tests that ran nowhere, with the reason.
     fn left_out(&self) -> BTreeMap<String, String> {
-        self.not_run.iter().map(|[place, name, why]| (format!("{name} on {place}"), why.clone())).collect()
+        self.not_run.iter().map(|[volume, name, why]| (format!("{name} on {volume}"), why.clone())).collect()
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
 
     fn outcome(end: End, done: bool, verdict: Verdict) -> Outcome {
         let ran = Ran {
-            place: "ext4".into(),
+            volume: "ext4".into(),
             name: "room::a".into(),
             took: None,
             verdicts: BTreeMap::from([("room::a::one".to_owned(), verdict)]),

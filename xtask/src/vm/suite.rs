@@ -23,8 +23,8 @@ const TOO_SLOW: &str = "takes long in emulation";
 /// A file of tests.
 pub struct File {
     pub name: &'static str,
-    /// Where it runs; the first place first.
-    pub places: &'static [&'static str],
+    /// Where it runs; the first one first.
+    pub volumes: &'static [&'static str],
     pub needs: Needs,
     /// Tests in it that need more than the others.
     pub need_many_probes: &'static [&'static str],
@@ -41,12 +41,12 @@ const LAST: &[&str] = &["xfs"];
 
 /// A file of tests of which nothing more is to be said than its name.
 const PLAIN: File =
-    File { name: "", places: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[], modules: "" };
+    File { name: "", volumes: ONE, needs: Needs::Nothing, need_many_probes: &[], too_slow: &[], modules: "" };
 
 /// In the order in which they run. Emulation is slow, so this is not all of them: one of each mechanism.
 pub const SUITE: &[File] = &[
     File { name: "calls::syscalls", too_slow: &["ordinary_programs_do_what_strace_says"], ..PLAIN },
-    File { name: "storage::block", places: ALL, ..PLAIN },
+    File { name: "storage::block", volumes: ALL, ..PLAIN },
     File { name: "calls::async_kernel", ..PLAIN },
     File { name: "calls::cache", ..PLAIN },
     File { name: "calls::vfs", ..PLAIN },
@@ -80,14 +80,14 @@ pub const SUITE: &[File] = &[
         ],
         ..PLAIN
     },
-    File { name: "storage::levels", places: LAST, modules: "raid0", ..PLAIN },
-    File { name: "storage::writeback", places: LAST, modules: "btrfs", ..PLAIN },
-    File { name: "storage::rpc", places: LAST, modules: "fuse", ..PLAIN },
-    File { name: "storage::nfs", places: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
+    File { name: "storage::levels", volumes: LAST, modules: "raid0", ..PLAIN },
+    File { name: "storage::writeback", volumes: LAST, modules: "btrfs", ..PLAIN },
+    File { name: "storage::rpc", volumes: LAST, modules: "fuse", ..PLAIN },
+    File { name: "storage::nfs", volumes: LAST, modules: "nfsd nfsv3 nfsv4", ..PLAIN },
 ];
 
 /// The file systems that tests work on.
-pub const PLACES: &[&str] = ALL;
+pub const VOLUMES: &[&str] = ALL;
 
 /// A file of tests as it was built. The names of its tests begin with its own.
 pub struct Built {
@@ -113,47 +113,47 @@ fi
 echo \"@kernel $(uname -r)\"
 '{tracer}' doctor >'{job}/doctor' 2>&1
 many=no; grep -Eq '{MANY_PROBES}' '{job}/doctor' && many=yes
-run() {{ # place, name, modules, file, options
-	local place=$1 name=$2 modules=$3 file=$4; shift 4
-	if ! mountpoint -q /mnt/$place && [ $place = null_blk ]; then
-		echo \"@left-out $place $name this kernel has no null_blk\"
+run() {{ # volume, name, modules, file, options
+	local volume=$1 name=$2 modules=$3 file=$4; shift 4
+	if ! mountpoint -q /mnt/$volume && [ $volume = null_blk ]; then
+		echo \"@left-out $volume $name this kernel has no null_blk\"
 		return
 	fi
-	echo \"@begin $place $name\"
-	mountpoint /mnt/$place || return
+	echo \"@begin $volume $name\"
+	mountpoint /mnt/$volume || return
 	[ -z \"$modules\" ] || modprobe -d '{modules}' -a $modules || return
-	export IOTRACE_TEST_DIR=/mnt/$place/work IOTRACE_TEST_TIERS='{job}'/$place.tiers
+	export IOTRACE_TEST_DIR=/mnt/$volume/work IOTRACE_TEST_TIERS='{job}'/$volume.tiers
 	mkdir -p $IOTRACE_TEST_DIR
-	timeout {seconds} $file --test-threads=1 --include-ignored --exact \"$@\" 2>&1 | tee '{job}'/$place.$name.log
-	local failed; failed=$(sed -nE '/^failures:$/,$s/^    ([a-z0-9_:]+)$/\\1/p' '{job}'/$place.$name.log | sort -u)
+	timeout {seconds} $file --test-threads=1 --include-ignored --exact \"$@\" 2>&1 | tee '{job}'/$volume.$name.log
+	local failed; failed=$(sed -nE '/^failures:$/,$s/^    ([a-z0-9_:]+)$/\\1/p' '{job}'/$volume.$name.log | sort -u)
 	if [ -n \"$failed\" ]; then
-		echo \"@again $place $name\"
-		timeout {seconds} $file --test-threads=1 --include-ignored --exact $failed 2>&1 | tee '{job}'/$place.$name.again.log
+		echo \"@again $volume $name\"
+		timeout {seconds} $file --test-threads=1 --include-ignored --exact $failed 2>&1 | tee '{job}'/$volume.$name.again.log
 	fi
-	echo \"@end $place $name\"
+	echo \"@end $volume $name\"
 	rm -rf $IOTRACE_TEST_DIR
 }}
 ",
         root = root.display(),
     );
-    for place in PLACES {
-        for Built { file, path, tests } in built.iter().filter(|b| b.file.places.contains(place)) {
+    for volume in VOLUMES {
+        for Built { file, path, tests } in built.iter().filter(|b| b.file.volumes.contains(volume)) {
             let name = file.name;
             let each = |tests: &[&str], text: &dyn Fn(&str) -> String| -> String {
                 tests.iter().map(|test| text(test)).collect::<Vec<_>>().concat()
             };
             let left_out =
-                |tests, why| each(tests, &|test| format!("echo '@left-out {place} {name}::{test} {why}'\n\t"));
+                |tests, why| each(tests, &|test| format!("echo '@left-out {volume} {name}::{test} {why}'\n\t"));
             let run = |left_out: &[&[&str]]| {
                 let is_left_out =
                     |test: &str| left_out.iter().any(|l| l.iter().any(|l| test == format!("{name}::{l}")));
                 let tests: Vec<&str> = tests.iter().map(String::as_str).filter(|test| !is_left_out(test)).collect();
-                format!("run {place} {name} '{}' '{path}' {}", file.modules, tests.join(" "))
+                format!("run {volume} {name} '{}' '{path}' {}", file.modules, tests.join(" "))
             };
             let slow = left_out(file.too_slow, TOO_SLOW);
             let all = format!("{slow}{}", run(&[file.too_slow]));
             let few = match file.needs {
-                Needs::ManyProbes => format!("echo '@left-out {place} {name} {TOO_FEW}'"),
+                Needs::ManyProbes => format!("echo '@left-out {volume} {name} {TOO_FEW}'"),
                 Needs::Nothing => {
                     let few = left_out(file.need_many_probes, TOO_FEW);
                     format!("{few}{slow}{}", run(&[file.too_slow, file.need_many_probes]))
@@ -197,25 +197,25 @@ pub fn verdicts(log: &str, tests: &[String]) -> BTreeMap<String, Verdict> {
     tests.iter().map(|test| (test.clone(), verdict(test))).collect()
 }
 
-/// What a line of the console says of the run.
+/// A line of the console about the run.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum ConsoleLine<'a> {
     Kernel(&'a str),
     Begin {
-        place: &'a str,
+        volume: &'a str,
         name: &'a str,
     },
     /// What failed runs a second time.
     Again {
-        place: &'a str,
+        volume: &'a str,
         name: &'a str,
     },
     End {
-        place: &'a str,
+        volume: &'a str,
         name: &'a str,
     },
     LeftOut {
-        place: &'a str,
+        volume: &'a str,
         name: &'a str,
         why: &'a str,
     },
@@ -225,19 +225,19 @@ pub enum Said<'a> {
 }
 
 /// Reads a line of the console.
-pub fn said(line: &str) -> Option<Said<'_>> {
+pub fn parse_line(line: &str) -> Option<ConsoleLine<'_>> {
     if line.starts_with("test ") && line.contains(" ... ") {
-        return Some(Said::Test(line));
+        return Some(ConsoleLine::Test(line));
     }
     let mut words = line.strip_prefix('@')?.splitn(4, ' ');
     let mut next = || words.next().unwrap_or_default();
     match next() {
-        "kernel" => Some(Said::Kernel(next())),
-        "begin" => Some(Said::Begin { place: next(), name: next() }),
-        "again" => Some(Said::Again { place: next(), name: next() }),
-        "end" => Some(Said::End { place: next(), name: next() }),
-        "left-out" => Some(Said::LeftOut { place: next(), name: next(), why: next() }),
-        "done" => Some(Said::Done),
+        "kernel" => Some(ConsoleLine::Kernel(next())),
+        "begin" => Some(ConsoleLine::Begin { volume: next(), name: next() }),
+        "again" => Some(ConsoleLine::Again { volume: next(), name: next() }),
+        "end" => Some(ConsoleLine::End { volume: next(), name: next() }),
+        "left-out" => Some(ConsoleLine::LeftOut { volume: next(), name: next(), why: next() }),
+        "done" => Some(ConsoleLine::Done),
         _ => None,
     }
 }
@@ -269,14 +269,26 @@ mod tests {
 
     #[test]
     fn the_console_s_lines_are_read() {
-        assert_eq!(said("@kernel 6.1.0"), Some(Said::Kernel("6.1.0")));
-        assert_eq!(said("@begin xfs storage::block"), Some(Said::Begin { place: "xfs", name: "storage::block" }));
-        assert_eq!(said("@end xfs storage::block"), Some(Said::End { place: "xfs", name: "storage::block" }));
-        assert_eq!(said("@again xfs storage::block"), Some(Said::Again { place: "xfs", name: "storage::block" }));
-        let left_out = Said::LeftOut { place: "xfs", name: "libraries::stdio", why: "needs more probes" };
-        assert_eq!(said("@left-out xfs libraries::stdio needs more probes"), Some(left_out));
-        assert_eq!(said("test a ... ok"), Some(Said::Test("test a ... ok")));
-        assert_eq!((said("@done"), said("[ 1.0] EXT4-fs"), said("test of it")), (Some(Said::Done), None, None));
+        assert_eq!(parse_line("@kernel 6.1.0"), Some(ConsoleLine::Kernel("6.1.0")));
+        assert_eq!(
+            parse_line("@begin xfs storage::block"),
+            Some(ConsoleLine::Begin { volume: "xfs", name: "storage::block" })
+        );
+        assert_eq!(
+            parse_line("@end xfs storage::block"),
+            Some(ConsoleLine::End { volume: "xfs", name: "storage::block" })
+        );
+        assert_eq!(
+            parse_line("@again xfs storage::block"),
+            Some(ConsoleLine::Again { volume: "xfs", name: "storage::block" })
+        );
+        let left_out = ConsoleLine::LeftOut { volume: "xfs", name: "libraries::stdio", why: "needs more probes" };
+        assert_eq!(parse_line("@left-out xfs libraries::stdio needs more probes"), Some(left_out));
+        assert_eq!(parse_line("test a ... ok"), Some(ConsoleLine::Test("test a ... ok")));
+        assert_eq!(
+            (parse_line("@done"), parse_line("[ 1.0] EXT4-fs"), parse_line("test of it")),
+            (Some(ConsoleLine::Done), None, None)
+        );
     }
 
     #[test]
@@ -284,7 +296,7 @@ mod tests {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/live");
         for file in SUITE {
             let text = std::fs::read_to_string(tests.join(format!("{}.rs", file.name.replace("::", "/")))).unwrap();
-            assert!(!file.places.is_empty() && file.places.iter().all(|p| PLACES.contains(p)), "{}", file.name);
+            assert!(!file.volumes.is_empty() && file.volumes.iter().all(|p| VOLUMES.contains(p)), "{}", file.name);
             for test in file.need_many_probes.iter().chain(file.too_slow) {
                 assert!(text.contains(&format!("fn {test}()")), "{test} is not in {}", file.name);
             }
@@ -301,11 +313,11 @@ mod tests {
         let built: Vec<Built> = SUITE.iter().map(built).collect();
         let script = script(Path::new("/r"), Path::new("/j"), Path::new("/k"), "/t/iotrace-bpf", 60, &built);
         for file in SUITE {
-            for place in file.places {
-                let run = format!("run {place} {0} '{1}' '/t/live' ", file.name, file.modules);
+            for volume in file.volumes {
+                let run = format!("run {volume} {0} '{1}' '/t/live' ", file.name, file.modules);
                 assert!(script.contains(&run), "{run}");
                 assert!(script.contains(&format!("{run}{}::one\n", file.name)) || !file.need_many_probes.is_empty());
-                let left_out = script.contains(&format!("@left-out {place} {} ", file.name));
+                let left_out = script.contains(&format!("@left-out {volume} {} ", file.name));
                 assert_eq!(left_out, file.needs == Needs::ManyProbes, "{}", file.name);
             }
         }

@@ -4,7 +4,7 @@ use crate::catalog;
 use crate::correlate::testing::{Rows, Run, call, spec};
 use crate::event::{Call, Event, TextKind};
 use crate::rows::{Object, Row, Span};
-use crate::words::flag;
+use crate::vocabulary::flag;
 
 /// Identifiers as the library makes them: the type above bit 56.
 const FILE: u64 = 1 << 56;

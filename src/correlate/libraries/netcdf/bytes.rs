@@ -5,7 +5,7 @@ use crate::catalog::variables::{Element, Meaning, Region, slot};
 use crate::correlate::libraries::netcdf::On;
 use crate::correlate::libraries::netcdf::file::{CHAR, File, Key, STRING, Variable};
 use crate::correlate::seen::Seen;
-use crate::words::Layer;
+use crate::vocabulary::Layer;
 
 /// Reasons for bytes that are not known.
 pub const RANK: &str = "nothing told how many dimensions the variable has";

@@ -15,10 +15,10 @@ use crate::correlate::calls::call::succeeded;
 use crate::correlate::libraries::hdf5;
 use crate::correlate::libraries::netcdf::file::{Attribute, File, Key, Variable};
 use crate::correlate::resources::handles::{Closing, Handles, New};
-use crate::correlate::resources::objects::{Objects, Place, Scope};
-use crate::correlate::seen::{Found, Seen, Told};
+use crate::correlate::resources::objects::{ObjectPath, Objects, Scope};
+use crate::correlate::seen::{Found, Seen, VariableAccess};
 use crate::event::TextKind;
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 /// `NC_GLOBAL`: the file (or group) instead of a variable.
 const GLOBAL: i32 = -1;
@@ -65,9 +65,15 @@ impl On<'_> {
         Some((self.group, self.id()?))
     }
     /// A name in an object, or in the file.
-    fn place<'a>(&self, handles: &Handles, location: Option<i32>, name: &'a [u8], class: &'static str) -> Place<'a> {
+    fn object_path<'a>(
+        &self,
+        handles: &Handles,
+        location: Option<i32>,
+        name: &'a [u8],
+        class: &'static str,
+    ) -> ObjectPath<'a> {
         let scope = handles.file(self.root).map_or(Scope::Handle(self.root), Scope::File);
-        Place { scope, location, name, class }
+        ObjectPath { scope, location, name, class }
     }
 }
 
@@ -94,20 +100,28 @@ impl NetCdf {
     }
 
     /// A call ended.
-    pub fn call(&mut self, seen: &Seen, found: &mut Found, handles: &mut Handles, objects: &mut Objects) -> Told {
+    pub fn call(
+        &mut self,
+        seen: &Seen,
+        found: &mut Found,
+        handles: &mut Handles,
+        objects: &mut Objects,
+    ) -> VariableAccess {
         let ok = succeeded(seen.call);
         let meaning = seen.row.meaning;
         if let (Meaning::File { parallel }, Some(id)) = (meaning, found.handle) {
             self.files.entry(id).or_default().parallel |= parallel;
-            return Told { collective: parallel, ..Told::default() };
+            return VariableAccess { collective: parallel, ..VariableAccess::default() };
         }
-        let Some(raw) = seen.call.handle else { return Told::default() };
+        let Some(raw) = seen.call.handle else { return VariableAccess::default() };
         let known = handles.find(seen.owner, seen.name(file_of(seen.row.layer, raw)));
-        let Some(root) = known.or(found.handle.filter(|_| meaning == Meaning::End)) else { return Told::default() };
+        let Some(root) = known.or(found.handle.filter(|_| meaning == Meaning::End)) else {
+            return VariableAccess::default();
+        };
         let on = On { seen, root, group: found.handle.unwrap_or(root), ok };
         let file = self.files.entry(root).or_default();
         let parallel = file.parallel;
-        let asked = match meaning {
+        let requested = match meaning {
             Meaning::Data(region, element) => Some(data(&on, file, found, region, element)),
             Meaning::AttributeData(element) => Some(attribute_data(&on, file, found, element, handles, objects)),
             Meaning::Inner => Some(bytes::inside(seen)),
@@ -129,9 +143,9 @@ impl NetCdf {
             }
             _ => true,
         };
-        Told {
-            asked: asked.and_then(Result::ok),
-            unknown: asked.and_then(Result::err).filter(|_| ok),
+        VariableAccess {
+            requested: requested.and_then(Result::ok),
+            unknown_bytes: requested.and_then(Result::err).filter(|_| ok),
             collective: parallel && everyone,
         }
     }
@@ -148,7 +162,7 @@ impl NetCdf {
         }
     }
 
-    /// Groups that a call names get handles, places and names.
+    /// Groups that a call names get handles, locations and names.
     fn groups(&mut self, on: &On, found: &mut Found, handles: &mut Handles, objects: &mut Objects) {
         let seen = on.seen;
         let file = self.files.entry(on.root).or_default();
@@ -183,10 +197,10 @@ impl NetCdf {
             }
             let (Some(name), None) = (on.name(), object(id, handles)) else { continue };
             let inside = parent(id, handles).filter(|_| !by_path);
-            let place = inside.and_then(|inside| object(inside, handles));
+            let location = inside.and_then(|inside| object(inside, handles));
             // The name of what it is in must be known, unless that is the file.
-            if by_path || place.is_some() || inside == Some(on.root) {
-                let object = objects.open(&on.place(handles, place, name, "group"), id, seen.owner, false);
+            if by_path || location.is_some() || inside == Some(on.root) {
+                let object = objects.open(&on.object_path(handles, location, name, "group"), id, seen.owner, false);
                 handles.set_object(id, object);
             }
         }
@@ -289,13 +303,13 @@ fn variable(on: &On, file: &mut File, found: &mut Found, new: bool, handles: &Ha
     if variable.rank == Some(0) {
         variable.dims = Some(Vec::new());
     }
-    let place = object(on.group, handles);
+    let location = object(on.group, handles);
     // The name of the group must be known.
-    if let Some(name) = on.name().filter(|_| place.is_some() || on.group == on.root) {
-        let place = on.place(handles, place, name, "variable");
+    if let Some(name) = on.name().filter(|_| location.is_some() || on.group == on.root) {
+        let path = on.object_path(handles, location, name, "variable");
         match variable.object {
-            Some(known) => objects.rename(known, &place),
-            None => variable.object = Some(objects.open(&place, on.group, on.seen.owner, new)),
+            Some(known) => objects.rename(known, &path),
+            None => variable.object = Some(objects.open(&path, on.group, on.seen.owner, new)),
         }
     }
     found.object = variable.object;
@@ -357,11 +371,11 @@ fn attribute_data(
     objects: &mut Objects,
 ) -> Result<i64, &'static str> {
     let (Some(key), Some(name)) = (on.key(), on.name()) else { return Err(bytes::LENGTH) };
-    let place =
+    let location =
         if key.1 == GLOBAL { object(on.group, handles) } else { file.variables.get(&key).and_then(|v| v.object) };
-    if place.is_some() || key.1 == GLOBAL && on.group == on.root {
-        let place = on.place(handles, place, name, "attribute");
-        found.object = Some(objects.open(&place, on.group, on.seen.owner, false));
+    if location.is_some() || key.1 == GLOBAL && on.group == on.root {
+        let path = on.object_path(handles, location, name, "attribute");
+        found.object = Some(objects.open(&path, on.group, on.seen.owner, false));
     }
     let known = file.attributes.get(&(key, name.to_vec())).copied().unwrap_or_default();
     let now = Attribute {

@@ -5,7 +5,7 @@ use crate::catalog::variables::slot;
 use crate::correlate::testing::{Rows, Run, call};
 use crate::event::{Call, TextKind};
 use crate::rows::{Handle, Object, Row, Span};
-use crate::words::{Layer, flag};
+use crate::vocabulary::{Layer, flag};
 
 /// A file, and a group in it, as NetCDF-C numbers them.
 const FILE: u64 = 1 << 16;

@@ -4,7 +4,7 @@ use crate::export::report::render::{known, mark};
 use crate::export::report::{Bytes, Called, Chain, ClassBytes};
 use crate::text::Set::{Name, Right};
 use crate::text::{Column, bytes, escape, ratio, table};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// One direction: a line for each layer that the program called, the sums, and the requests by class.
 pub fn text(name: &str, chain: &Chain, out: &mut String, width: usize) {

@@ -4,7 +4,7 @@ use crate::export::report::render::{count, known, mark};
 use crate::export::report::{FileLayer, HandleNode, Report};
 use crate::text::Set::{Name, Right};
 use crate::text::{Column, cut_start, escape, table, time};
-use crate::words::KINDS;
+use crate::vocabulary::KINDS;
 
 /// Files shown; JSON has more.
 const FILES: usize = 10;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::export::report::{Bytes, LayerCoverage, LayerRow, OpRow, RankRow, Report, Tracing};
 use crate::text::Set::{Name, Right};
 use crate::text::{Column, bytes, cut_end, escape, percent, ratio, table, time};
-use crate::words::{LAYERS, Layer};
+use crate::vocabulary::{LAYERS, Layer};
 
 /// Columns of the text of a finished run.
 pub const WIDTH: usize = 120;

@@ -1,4 +1,4 @@
-//! The words every part of the program shares: layers, kinds of operation, span flags.
+//! What every part of the program shares: layers, kinds of operation, span flags.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -11,13 +11,13 @@ use crate::correlate::libraries::netcdf::NetCdf;
 use crate::correlate::resources::call_paths::Named;
 use crate::correlate::resources::files::Files;
 use crate::correlate::resources::handles::{Closing, Handles, Name, New};
-use crate::correlate::resources::objects::{Objects, Place, Scope};
+use crate::correlate::resources::objects::{ObjectPath, Objects, Scope};
 use crate::correlate::resources::processes::Owner;
 use crate::correlate::seen::{Found, O_CLOEXEC, Seen};
 use crate::event::{Call, FileKey, Sighting, TextKind};
 use crate::paths::{Rooted, absolute, last_component, lossy_path};
 use crate::rows::{Row as Out, Span};
-use crate::words::{Kind, Layer};
+use crate::vocabulary::{Kind, Layer};
 
 const EBADF: i32 = 9;
 /// `include/uapi/linux/close_range.h`.
@@ -25,7 +25,7 @@ const CLOSE_RANGE_CLOEXEC: u64 = 4;
 
 /// Files, handles and objects, which refer to each other.
 #[derive(Default)]
-pub struct Things {
+pub struct ResourceTracker {
     pub files: Files,
     /// Paths that calls name, whatever is there.
     pub named: Named,
@@ -44,7 +44,7 @@ fn rooted((root, path): &(u64, Vec<u8>)) -> Rooted<'_> {
     (*root, path)
 }
 
-impl Things {
+impl ResourceTracker {
     pub fn call(&mut self, seen: &Seen) -> Found {
         // What is mapped of a file of layers is the file below.
         let below = seen.row.family == Family::Fault;
@@ -81,7 +81,7 @@ impl Things {
             self.sizes(seen, file);
         }
         if netcdf {
-            found.told = Some(self.netcdf.call(seen, &mut found, &mut self.handles, &mut self.objects));
+            found.access = Some(self.netcdf.call(seen, &mut found, &mut self.handles, &mut self.objects));
         }
         found
     }
@@ -286,8 +286,8 @@ impl Things {
         let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute);
         let scope = self.handles.file(handle).map_or(Scope::Handle(location), Scope::File);
         let object = if let Some(path) = seen.object_path() {
-            let place = Place { scope, location: self.object(location), name: &path, class };
-            self.objects.open(&place, handle, seen.owner, made)
+            let path = ObjectPath { scope, location: self.object(location), name: &path, class };
+            self.objects.open(&path, handle, seen.owner, made)
         } else if made {
             self.objects.nameless(scope, class, handle, seen.owner)
         } else {
