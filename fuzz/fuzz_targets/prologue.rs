@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     // In one part, and with what is rarely executed moved elsewhere.
     let half = size / 2;
     for parts in [&[(0, size)][..], &[(half, size - half), (0, half)]] {
-        let Ok(exit_points) = returns::places(code, parts) else { continue };
-        assert!(places.is_sorted(), "{places:?}");
+        let Ok(exit_points) = returns::exit_points(code, parts) else { continue };
+        assert!(exit_points.is_sorted(), "{exit_points:?}");
     }
 });
