@@ -68,9 +68,9 @@ pub fn section(place: &str, notes: &[Note], left_out: &BTreeMap<String, String>)
         text += &format!("| {layer} | {tiers} | {most} | {} |\n", or(tests.join(", "), "-"));
     }
     if !left_out.is_empty() {
-        text += "\nNot run there:\n\n";
+        text += "\n| not run there | why |\n|---|---|\n";
         for (test, why) in left_out {
-            text += &format!("- {test}: {why}\n");
+            text += &format!("| {test} | {why} |\n");
         }
     }
     Ok(text)
@@ -134,7 +134,7 @@ mod tests {
         assert!(section.contains("| stdio | uprobe | 20 of 147 | room::b (1) |\n"), "{section}");
         assert!(section.contains("| hdf5 | not tested | refused: full | - |\n"), "{section}");
         assert!(section.contains("| block | not tested | - | - |\n"), "{section}");
-        assert!(section.ends_with("- room::c: too much\n"), "{section}");
+        assert!(section.ends_with("| room::c | too much |\n"), "{section}");
     }
 
     #[test]
