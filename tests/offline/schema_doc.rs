@@ -23,7 +23,7 @@ fn type_name(data_type: &DataType) -> String {
         DataType::Float64 => "double".into(),
         DataType::Boolean => "bool".into(),
         DataType::Utf8 => "string".into(),
-        DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => "word".into(),
+        DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => "category".into(),
         DataType::List(item) => format!("list of {}", type_name(item.data_type())),
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(sides) if sides.len() == 2 => {
@@ -132,9 +132,9 @@ fn the_text_describes_every_column_of_the_code_and_no_other() {
 #[test]
 fn a_column_that_the_text_lacks_is_noticed() {
     let text = "### `meta`\n\n| column | type | null | encoding | meaning |\n|---|---|---|---|---|\n\
-                | `host` | word | no | dict | of \\| and |\n\nx\n";
+                | `host` | category | no | dict | of \\| and |\n\nx\n";
     let tables = of_the_text(text);
-    assert_eq!(tables["meta"], [["host", "word", "no", "dict"].map(str::to_owned)]);
+    assert_eq!(tables["meta"], [["host", "category", "no", "dict"].map(str::to_owned)]);
     assert_ne!(tables["meta"], of_the_code()["meta"]);
 }
 
