@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{arrows, setup, shell};
+use crate::{arrows, prose, setup, shell};
 
 /// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
 const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs"];
@@ -19,6 +19,8 @@ pub fn run() -> Result<()> {
     shell::run(Command::new("clang-format").args(["--dry-run", "-Werror"]).args(c_files(C_DIRECTORIES)?))?;
     step("directions of imports");
     arrows::check(Path::new("src"))?;
+    step("documents");
+    prose::check(Path::new("."))?;
     step("clippy");
     shell::run(Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("documentation");

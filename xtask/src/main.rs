@@ -10,6 +10,7 @@ mod lint;
 #[path = "../../tests/common/programs.rs"]
 #[allow(dead_code, reason = "tests need more of it")]
 mod programs;
+mod prose;
 mod setup;
 mod shell;
 mod soak;
