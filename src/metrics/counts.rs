@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::analysis::calls::{Figures, Sums, is_data};
+use crate::analysis::losses::Losses;
 use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
 use crate::vocabulary::{Kind, Layer, flag};
@@ -12,8 +14,8 @@ use crate::vocabulary::{Kind, Layer, flag};
 pub const BUCKETS: usize = 28;
 /// The first one's, in ns; each has twice that of the one before.
 const FIRST_NS: u64 = 1000;
-/// Kinds of file systems, and devices, that are told apart at most; the rest is `other`.
-const MAX_PLACES: usize = 64;
+/// Kinds of file systems, and devices, with totals of their own at most; the rest is `other`.
+const MAX_FS_KINDS: usize = 64;
 const MAX_DEVICES: usize = 256;
 const OTHER: &str = "other";
 
@@ -59,7 +61,7 @@ impl Durations {
 
 /// The kind of file system that a call was on, and where that is; both empty where they are not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place {
+pub struct FsKind {
     pub fs: String,
     pub scope: &'static str,
 }
@@ -85,28 +87,33 @@ pub struct Requests {
     pub queue_ns: u128,
 }
 
-/// A number that a place has in keys.
-type PlaceIx = u8;
+/// 0 of what is less.
+fn unsigned(n: i64) -> u64 {
+    u64::try_from(n).unwrap_or(0)
+}
+
+/// A number that stands for a [`FsKind`] in keys.
+type FsIx = u8;
 
 /// All totals.
 #[derive(Debug, Default)]
 pub struct Counts {
-    ops: HashMap<(Layer, &'static str, PlaceIx), Op>,
+    ops: HashMap<(Layer, &'static str, FsIx), Op>,
     /// Bytes read and written by outermost calls.
-    bytes: BTreeMap<(Layer, PlaceIx), [u64; 2]>,
+    bytes: BTreeMap<(Layer, FsIx), [u64; 2]>,
     /// By name and operation.
     requests: BTreeMap<(String, &'static str), Requests>,
     /// Bytes read and written, by name.
     device_bytes: BTreeMap<String, [u64; 2]>,
     devices: HashMap<i32, String>,
-    lost: BTreeMap<(Option<Layer>, &'static str), u64>,
+    lost: Losses,
     left_out: BTreeMap<&'static str, u64>,
     probes: BTreeMap<(Layer, &'static str), u64>,
     processes: HashSet<i32>,
     /// The first one is that of what is not known.
-    places: Vec<Place>,
+    fs_kinds: Vec<FsKind>,
     /// By file id. Ids are dense.
-    files: Vec<PlaceIx>,
+    files: Vec<FsIx>,
     scopes: HashMap<i32, &'static str>,
     /// Requests come in sums.
     summed: bool,
@@ -116,9 +123,9 @@ pub struct Counts {
 impl Counts {
     /// Of a trace of these layers: that nothing was lost is a figure, too.
     pub fn new(layers: &[Layer]) -> Self {
-        let mut counts = Self { places: vec![Place::default()], ..Self::default() };
+        let mut counts = Self { fs_kinds: vec![FsKind::default()], ..Self::default() };
         for layer in layers {
-            counts.lost.insert((Some(*layer), "ring"), 0);
+            counts.lost.expect(*layer, "ring");
             counts.probes.insert((*layer, "attached"), 0);
             counts.probes.insert((*layer, "refused"), 0);
         }
@@ -147,9 +154,7 @@ impl Counts {
                 Row::Span(span) if span.flags & flag::SUMMED == 0 => self.span(span),
                 Row::FileRollup(row) => self.sums(row),
                 Row::Block(block) if !self.summed => self.block(block),
-                Row::Loss(loss) => {
-                    *self.lost.entry((loss.layer, loss.place)).or_default() += u64::try_from(loss.count).unwrap_or(0);
-                }
+                Row::Loss(loss) => self.lost.add(loss),
                 Row::Coverage(verdict) if !verdict.symbol.is_empty() => {
                     *self.probes.entry((verdict.layer, verdict.status)).or_default() += 1;
                 }
@@ -172,76 +177,73 @@ impl Counts {
             self.files.resize(at + 1, 0);
         }
         let scope = file.mount_id.and_then(|id| self.scopes.get(&id)).copied().unwrap_or_default();
-        let place = Place { fs: file.fstype.clone().unwrap_or_default(), scope };
-        let known = self.places.iter().position(|p| *p == place);
+        let fs = FsKind { fs: file.fstype.clone().unwrap_or_default(), scope };
+        let known = self.fs_kinds.iter().position(|p| *p == fs);
         let ix = known.unwrap_or_else(|| {
-            if self.places.len() < MAX_PLACES {
-                self.places.push(place);
-                return self.places.len() - 1;
+            if self.fs_kinds.len() < MAX_FS_KINDS {
+                self.fs_kinds.push(fs);
+                return self.fs_kinds.len() - 1;
             }
             // The last one, for all that found no room.
-            if self.places.len() == MAX_PLACES {
-                self.places.push(Place { fs: OTHER.to_owned(), scope: "" });
+            if self.fs_kinds.len() == MAX_FS_KINDS {
+                self.fs_kinds.push(FsKind { fs: OTHER.to_owned(), scope: "" });
             }
-            MAX_PLACES
+            MAX_FS_KINDS
         });
-        self.files[at] = ix as PlaceIx;
+        self.files[at] = ix as FsIx;
     }
 
     fn span(&mut self, span: &Span) {
         let file = span.file_id.and_then(|id| usize::try_from(id).ok());
-        let place = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
-        let op = self.ops.entry((span.layer, span.op, place)).or_default();
-        op.self_ns += u128::try_from(span.self_ns).unwrap_or(0);
-        if !span.layer_top {
-            return;
+        let fs = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let sums = Figures::of(span).sums();
+        if span.layer_top {
+            let op = self.ops.entry((span.layer, span.op, fs)).or_default();
+            op.durations.add(span.net_ns());
         }
-        op.durations.add(span.net_ns());
-        op.failed += u64::from(span.errno != 0);
-        let at = match span.kind {
-            Kind::Read => 0,
-            Kind::Write => 1,
-            _ => return,
-        };
-        let bytes = span.bytes.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-        self.bytes.entry((span.layer, place)).or_default()[at] += bytes;
+        self.add(span.layer, span.op, span.kind, fs, &sums);
+    }
+
+    /// Adds all but durations.
+    fn add(&mut self, layer: Layer, op: &'static str, kind: Kind, fs: FsIx, sums: &Sums) {
+        let of = self.ops.entry((layer, op, fs)).or_default();
+        of.self_ns += u128::from(unsigned(sums.self_ns));
+        of.failed += unsigned(sums.errors);
+        if is_data(kind) && sums.calls > 0 {
+            let bytes = self.bytes.entry((layer, fs)).or_default();
+            bytes[0] += unsigned(sums.bytes_read);
+            bytes[1] += unsigned(sums.bytes_written);
+        }
     }
 
     /// Calls or requests that were summed up.
     fn sums(&mut self, row: &FileRollup) {
-        let number = |n: i64| u64::try_from(n).unwrap_or(0);
-        let at = match row.kind {
-            Kind::Read => Some(0),
-            Kind::Write => Some(1),
-            _ => None,
-        };
+        let sums = Figures::of_sum(row).sums();
         if let Some(device) = &row.device {
             let known = self.requests.keys().any(|(name, _)| name == device);
             let names = self.requests.keys().map(|(name, _)| name).collect::<HashSet<_>>().len();
             let name = if known || names < MAX_DEVICES { device.clone() } else { OTHER.to_owned() };
-            if let Some(at) = at {
-                self.device_bytes.entry(name.clone()).or_default()[at] += number(row.bytes);
+            if is_data(row.kind) {
+                let bytes = self.device_bytes.entry(name.clone()).or_default();
+                bytes[0] += unsigned(sums.bytes_read);
+                bytes[1] += unsigned(sums.bytes_written);
             }
             let requests = self.requests.entry((name, row.op)).or_default();
             requests.durations.add_bins(row.durations.as_deref().unwrap_or_default(), row.calls, row.dur_ns);
-            requests.failed += number(row.errors);
-            requests.queue_ns += u128::from(number(row.wait_ns));
+            requests.failed += unsigned(row.errors);
+            requests.queue_ns += u128::from(unsigned(row.wait_ns));
             return;
         }
         let file = row.file_id.and_then(|id| usize::try_from(id).ok());
-        let place = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
-        let op = self.ops.entry((row.layer, row.op, place)).or_default();
-        op.self_ns += u128::from(number(row.self_ns));
+        let fs = file.and_then(|at| self.files.get(at)).copied().unwrap_or(0);
+        let op = self.ops.entry((row.layer, row.op, fs)).or_default();
         op.durations.add_bins(row.durations.as_deref().unwrap_or_default(), row.calls, row.dur_ns);
-        op.failed += number(row.errors);
-        if let Some(at) = at {
-            self.bytes.entry((row.layer, place)).or_default()[at] += number(row.bytes);
-        }
+        self.add(row.layer, row.op, row.kind, fs, &sums);
     }
 
     fn block(&mut self, block: &Block) {
         // Not over when the trace ended.
-        let Some(dur_ns) = block.dur_ns else { return };
+        let Some((kind, figures)) = Figures::of_request(block) else { return };
         // What it is called first: its totals must not be cut in two.
         if !self.devices.contains_key(&block.dev) {
             let numbers = || format!("{}:{}", block.dev >> 20, block.dev & 0xf_ffff);
@@ -251,19 +253,15 @@ impl Counts {
             self.devices.insert(block.dev, name);
         }
         let name = self.devices.get(&block.dev).cloned().unwrap_or_default();
-        let at = match block.op {
-            "read" => Some(0),
-            "write" => Some(1),
-            _ => None,
-        };
-        if let Some(at) = at {
-            let bytes = u64::try_from(block.bytes).unwrap_or(0);
-            self.device_bytes.entry(name.clone()).or_default()[at] += bytes;
+        // The kernel counts what a failed one asked for, too (/sys/block/*/stat).
+        if is_data(kind) {
+            let at = usize::from(kind == Kind::Write);
+            self.device_bytes.entry(name.clone()).or_default()[at] += u64::try_from(block.bytes).unwrap_or(0);
         }
         let requests = self.requests.entry((name, block.op)).or_default();
-        requests.durations.add(dur_ns);
-        requests.failed += u64::from(block.status.is_some_and(|status| status != 0));
-        requests.queue_ns += u128::try_from(block.issue_ns.saturating_sub(block.queue_ns)).unwrap_or(0);
+        requests.durations.add(figures.inclusive_ns);
+        requests.failed += unsigned(figures.errors);
+        requests.queue_ns += u128::from(unsigned(block.issue_ns.saturating_sub(block.queue_ns)));
     }
 
     /// These are totals already.
@@ -278,24 +276,24 @@ impl Counts {
         }
     }
 
-    fn place(&self, ix: PlaceIx) -> &Place {
-        &self.places[usize::from(ix)]
+    fn fs(&self, ix: FsIx) -> &FsKind {
+        &self.fs_kinds[usize::from(ix)]
     }
 
-    /// Layer, operation and place, in this order.
-    pub fn ops(&self) -> Vec<(Layer, &'static str, &Place, &Op)> {
+    /// By layer, operation and kind of file system, in this order.
+    pub fn ops(&self) -> Vec<(Layer, &'static str, &FsKind, &Op)> {
         let of = |(key, op)| {
-            let (layer, name, place): &(Layer, &'static str, PlaceIx) = key;
-            (*layer, *name, self.place(*place), op)
+            let (layer, name, fs): &(Layer, &'static str, FsIx) = key;
+            (*layer, *name, self.fs(*fs), op)
         };
         let mut ops: Vec<_> = self.ops.iter().map(of).collect();
-        ops.sort_by_key(|(layer, name, place, _)| (*layer, *name, *place));
+        ops.sort_by_key(|(layer, name, fs, _)| (*layer, *name, *fs));
         ops
     }
 
     /// Bytes read and written.
-    pub fn bytes(&self) -> impl Iterator<Item = (Layer, &Place, [u64; 2])> {
-        self.bytes.iter().map(|((layer, place), bytes)| (*layer, self.place(*place), *bytes))
+    pub fn bytes(&self) -> impl Iterator<Item = (Layer, &FsKind, [u64; 2])> {
+        self.bytes.iter().map(|((layer, fs), bytes)| (*layer, self.fs(*fs), *bytes))
     }
 
     pub fn requests(&self) -> impl Iterator<Item = (&str, &'static str, &Requests)> {
@@ -308,7 +306,7 @@ impl Counts {
     }
 
     pub fn lost(&self) -> impl Iterator<Item = (Option<Layer>, &'static str, u64)> {
-        self.lost.iter().map(|((layer, place), n)| (*layer, *place, *n))
+        self.lost.iter().map(|(layer, place, lost)| (layer, place, u64::try_from(lost.count).unwrap_or(0)))
     }
 
     pub fn left_out_calls(&self) -> impl Iterator<Item = (&'static str, u64)> {

@@ -1,7 +1,7 @@
 //! The address of `--metrics`, and what is served there.
 
 use crate::metrics::counts::Counts;
-use crate::metrics::page::{Node, Own, page};
+use crate::metrics::page::{Node, Own, Page, page};
 use crate::metrics::server::{Answer, Server};
 use crate::metrics::text::Format;
 use anyhow::{Context as _, Result, anyhow};
@@ -18,7 +18,7 @@ impl Shared {
         Self(Mutex::new(counts))
     }
 
-    /// Works on the totals, while nobody else does.
+    /// Works on the totals, which no other thread uses meanwhile.
     pub fn with<T>(&self, work: impl FnOnce(&mut Counts) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -44,7 +44,7 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Begins to serve; ends when the server is dropped. `now` tells what is neither row nor total.
+/// Begins to serve; ends when the server is dropped. `now` returns what is neither row nor total.
 ///
 /// # Errors
 /// When a thread cannot be started.
@@ -58,7 +58,7 @@ pub fn serve(
         "/metrics" => {
             let format = Format::accepted(accept);
             let (own, node) = now();
-            let text = totals.with(|counts| page(format, counts, &own, &node));
+            let text = totals.with(|counts| page(format, &Page { counts, own: &own, node: &node }));
             Some(Answer { content_type: format.content_type(), text })
         }
         "/" => Some(Answer { content_type: "text/plain; charset=utf-8", text: LANDING.to_owned() }),

@@ -1,242 +1,291 @@
-//! Every metric there is: name, type, unit, labels and what it counts. docs/metrics.md has the same table.
+//! Every metric there is: name, type, unit, labels, what it counts and its samples. docs/metrics.md has the same table.
 
-/// Types of metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-}
+pub use crate::metrics::family::{Family, Type};
 
-/// One metric. Samples of counters have `_total` after the name, those of infos `_info`.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Family {
-    pub name: &'static str,
-    pub kind: Type,
-    /// Empty when it just counts. A unit ends the name.
-    pub unit: &'static str,
-    /// Those that a sample may have.
-    pub labels: &'static str,
-    pub help: &'static str,
-}
+use crate::metrics::family::family;
+use crate::metrics::samples::{self, Page};
+use crate::metrics::text::{Seconds, Text};
+use crate::node::figures::Figure;
+use crate::vocabulary::Layer;
 
-const fn family(
-    name: &'static str,
-    kind: Type,
-    unit: &'static str,
-    labels: &'static str,
-    help: &'static str,
-) -> Family {
-    Family { name, kind, unit, labels, help }
-}
-
-pub static BUILD: Family = family("iotrace_build", Type::Info, "", "version", "The tracer");
-pub static OP_DURATION: Family = family(
-    "iotrace_op_duration_seconds",
-    Type::Histogram,
-    "seconds",
-    "layer, op, fs, scope, device",
-    "Calls that are over, by duration: the outermost calls of their layer, as layer_top in the dataset. Layer block: requests, from \
-     issue to completion, on each level of stacked devices",
-);
-pub static OP_FAILED: Family =
-    family("iotrace_op_failed", Type::Counter, "", "layer, op, fs, scope, device", "Those of them that failed");
-pub static OP_SELF: Family = family(
-    "iotrace_op_self_seconds",
-    Type::Counter,
-    "seconds",
-    "layer, op, fs, scope",
-    "Exclusive time of all calls, outermost or not: their durations less what traced calls inside them cover. Adds up over layers",
-);
-pub static BYTES: Family = family(
-    "iotrace_bytes",
-    Type::Counter,
-    "bytes",
-    "layer, direction, fs, scope, device",
-    "Bytes moved by outermost calls of the layer that read or write. Each layer moves the same bytes again: do not add up layers, nor \
-     devices that are stacked",
-);
-pub static QUEUE: Family = family(
-    "iotrace_device_queue_seconds",
-    Type::Counter,
-    "seconds",
-    "device, op",
-    "Time of the requests of layer block from queue to issue",
-);
-pub static LOST: Family = family(
-    "iotrace_lost_events",
-    Type::Counter,
-    "",
-    "layer, reason",
-    "What a hook saw and what is in no other figure; the reasons are the places of table losses",
-);
-pub static LEFT_OUT: Family = family(
-    "iotrace_left_out_calls",
-    Type::Counter,
-    "",
-    "what",
-    "Calls that were left out on purpose, as in table metrics",
-);
-pub static HOOKS: Family = family(
-    "iotrace_hooks_seconds",
-    Type::Counter,
-    "seconds",
-    "",
-    "Time that the tracer's hooks took in all traced threads together",
-);
-pub static TRACING: Family = family(
-    "iotrace_tracing_seconds",
-    Type::Counter,
-    "seconds",
-    "",
-    "By how much the hooks have lengthened what is traced: threads that run side by side count once",
-);
-pub static TRACING_RATIO: Family = family(
-    "iotrace_tracing_ratio",
-    Type::Gauge,
-    "ratio",
-    "",
-    "The same as a part of the run so far. Above 0.2 durations are not to be trusted",
-);
-pub static PROBES: Family = family(
-    "iotrace_probes",
-    Type::Gauge,
-    "",
-    "layer, status",
-    "Verdicts on probes since the start: attached, refused, absent, skipped. A layer without an attached probe is not covered",
-);
-pub static PROCESSES: Family =
-    family("iotrace_traced_processes", Type::Gauge, "", "", "Processes that are traced and have not ended");
-pub static RECORDS: Family =
-    family("iotrace_records", Type::Counter, "", "", "Records that came out of the kernel's ring buffers");
-pub static RING_FILL: Family = family(
-    "iotrace_ring_fill_ratio",
-    Type::Gauge,
-    "ratio",
-    "",
-    "How full the fullest ring buffer was at most in the last minute; at 1 events are lost",
-);
-pub static RING: Family =
-    family("iotrace_ring_bytes", Type::Gauge, "bytes", "", "Budget of all ring buffers together: --ring-size");
-pub static OWN_CPU: Family =
-    family("process_cpu_seconds", Type::Counter, "seconds", "", "CPU time of the tracer's own process");
-pub static OWN_MEMORY: Family =
-    family("process_resident_memory_bytes", Type::Gauge, "bytes", "", "Memory of the tracer's own process");
-pub static OWN_START: Family =
-    family("process_start_time_seconds", Type::Gauge, "seconds", "", "Start of the trace, seconds since 1970");
-pub static NODE_SOURCE: Family = family(
-    "iotrace_node_source",
-    Type::Gauge,
-    "",
-    "source",
-    "1 when the figures of the node could be read there, 0 when the kernel does not have that",
-);
-pub static NODE_CPU: Family =
-    family("iotrace_node_cpu_seconds", Type::Counter, "seconds", "mode", "CPU time of all CPUs since boot: /proc/stat");
-pub static NODE_MEMORY: Family =
-    family("iotrace_node_memory_bytes", Type::Gauge, "bytes", "kind", "Memory of the node: /proc/meminfo");
-pub static NODE_PRESSURE: Family = family(
-    "iotrace_node_pressure_seconds",
-    Type::Counter,
-    "seconds",
-    "resource, kind",
-    "Time in which some tasks, or all (full), waited for the resource since boot: /proc/pressure",
-);
-pub static NODE_NETWORK: Family = family(
-    "iotrace_node_network_bytes",
-    Type::Counter,
-    "bytes",
-    "interface, direction",
-    "Bytes of each network interface: /proc/net/dev",
-);
-pub static NODE_DEVICE_REQUESTS: Family = family(
-    "iotrace_node_device_requests",
-    Type::Counter,
-    "",
-    "device, op",
-    "Requests that are complete, as the kernel counts them: /proc/diskstats, without partitions",
-);
-pub static NODE_DEVICE_BYTES: Family =
-    family("iotrace_node_device_bytes", Type::Counter, "bytes", "device, op", "Bytes of these requests");
-pub static NODE_DEVICE_TIME: Family =
-    family("iotrace_node_device_time_seconds", Type::Counter, "seconds", "device, op", "Time of these requests");
-pub static NODE_DEVICE_BUSY: Family = family(
-    "iotrace_node_device_busy_seconds",
-    Type::Counter,
-    "seconds",
-    "device",
-    "Time in which the device had a request",
-);
-pub static NODE_DEVICE_IN_FLIGHT: Family =
-    family("iotrace_node_device_in_flight", Type::Gauge, "", "device", "Requests that the device has now");
-pub static TARGET_CPU: Family =
-    family("iotrace_target_cpu_seconds", Type::Counter, "seconds", "", "CPU time of the traced processes");
-pub static TARGET_FAULTS: Family = family(
-    "iotrace_target_page_faults",
-    Type::Counter,
-    "",
-    "kind",
-    "Page faults of the traced processes, on files or not",
-);
-pub static TARGET_SWITCHES: Family = family(
-    "iotrace_target_context_switches",
-    Type::Counter,
-    "",
-    "",
-    "How often threads of the traced processes left a CPU",
-);
-pub static TARGET_MIGRATIONS: Family = family(
-    "iotrace_target_cpu_migrations",
-    Type::Counter,
-    "",
-    "",
-    "How often threads of the traced processes went on on another CPU",
-);
-pub static TARGET_HARDWARE: Family = family(
-    "iotrace_target_hardware_events",
-    Type::Counter,
-    "",
-    "event",
-    "What the CPUs count of the traced processes: cycles, instructions, misses",
-);
+/// Writes the samples of a metric.
+type Samples = fn(&mut Text, &Page);
 
 /// All of them, in the order in which they are served.
-pub static ALL: [&Family; 34] = [
-    &BUILD,
-    &OP_DURATION,
-    &OP_FAILED,
-    &OP_SELF,
-    &BYTES,
-    &QUEUE,
-    &LOST,
-    &LEFT_OUT,
-    &HOOKS,
-    &TRACING,
-    &TRACING_RATIO,
-    &PROBES,
-    &PROCESSES,
-    &RECORDS,
-    &RING_FILL,
-    &RING,
-    &OWN_CPU,
-    &OWN_MEMORY,
-    &OWN_START,
-    &NODE_SOURCE,
-    &NODE_CPU,
-    &NODE_MEMORY,
-    &NODE_PRESSURE,
-    &NODE_NETWORK,
-    &NODE_DEVICE_REQUESTS,
-    &NODE_DEVICE_BYTES,
-    &NODE_DEVICE_TIME,
-    &NODE_DEVICE_BUSY,
-    &NODE_DEVICE_IN_FLIGHT,
-    &TARGET_CPU,
-    &TARGET_FAULTS,
-    &TARGET_SWITCHES,
-    &TARGET_MIGRATIONS,
-    &TARGET_HARDWARE,
+pub static ALL: [(Family, Samples); 34] = [
+    (family("iotrace_build", Type::Info, "", "version", "The tracer"), |t, _| {
+        t.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    }),
+    (
+        family(
+            "iotrace_op_duration_seconds",
+            Type::Histogram,
+            "seconds",
+            "layer, op, fs, scope, device",
+            "Calls that are over, by duration: the outermost calls of their layer, as layer_top in the dataset. Layer block: requests, from \
+     issue to completion, on each level of stacked devices",
+        ),
+        samples::op_duration,
+    ),
+    (
+        family("iotrace_op_failed", Type::Counter, "", "layer, op, fs, scope, device", "Those of them that failed"),
+        samples::op_failed,
+    ),
+    (
+        family(
+            "iotrace_op_self_seconds",
+            Type::Counter,
+            "seconds",
+            "layer, op, fs, scope",
+            "Exclusive time of all calls, outermost or not: their durations less what traced calls inside them cover. Adds up over layers",
+        ),
+        samples::op_self,
+    ),
+    (
+        family(
+            "iotrace_bytes",
+            Type::Counter,
+            "bytes",
+            "layer, direction, fs, scope, device",
+            "Bytes moved by outermost calls of the layer that read or write. Each layer moves the same bytes again: do not add up layers, nor \
+     devices that are stacked",
+        ),
+        samples::bytes,
+    ),
+    (
+        family(
+            "iotrace_device_queue_seconds",
+            Type::Counter,
+            "seconds",
+            "device, op",
+            "Time of the requests of layer block from queue to issue",
+        ),
+        |t, p| {
+            for (device, op, requests) in p.counts.requests() {
+                t.sample(&[("device", device), ("op", op)], Seconds(requests.queue_ns));
+            }
+        },
+    ),
+    (
+        family(
+            "iotrace_lost_events",
+            Type::Counter,
+            "",
+            "layer, reason",
+            "What a hook saw and what is in no other figure; the reasons are the places of table losses",
+        ),
+        |t, p| {
+            for (layer, reason, n) in p.counts.lost() {
+                t.sample(&[("layer", layer.map_or("unknown", Layer::name)), ("reason", reason)], n);
+            }
+        },
+    ),
+    (
+        family(
+            "iotrace_left_out_calls",
+            Type::Counter,
+            "",
+            "what",
+            "Calls that were left out on purpose, as in table metrics",
+        ),
+        |t, p| p.counts.left_out_calls().for_each(|(what, n)| t.sample(&[("what", what)], n)),
+    ),
+    (
+        family(
+            "iotrace_hooks_seconds",
+            Type::Counter,
+            "seconds",
+            "",
+            "Time that the tracer's hooks took in all traced threads together",
+        ),
+        |t, p| t.sample(&[], Seconds(p.counts.tracing.hooks_ns as u128)),
+    ),
+    (
+        family(
+            "iotrace_tracing_seconds",
+            Type::Counter,
+            "seconds",
+            "",
+            "By how much the hooks have lengthened what is traced: threads that run side by side count once",
+        ),
+        |t, p| t.sample(&[], Seconds(p.counts.tracing.tracing_ns() as u128)),
+    ),
+    (
+        family(
+            "iotrace_tracing_ratio",
+            Type::Gauge,
+            "ratio",
+            "",
+            "The same as a part of the run so far. Above 0.2 durations are not to be trusted",
+        ),
+        |t, p| p.counts.tracing.share().into_iter().for_each(|share| t.sample(&[], share)),
+    ),
+    (
+        family(
+            "iotrace_probes",
+            Type::Gauge,
+            "",
+            "layer, status",
+            "Verdicts on probes since the start: attached, refused, absent, skipped. A layer without an attached probe is not covered",
+        ),
+        |t, p| {
+            for (layer, status, n) in p.counts.probes() {
+                t.sample(&[("layer", layer.name()), ("status", status)], n);
+            }
+        },
+    ),
+    (
+        family("iotrace_traced_processes", Type::Gauge, "", "", "Processes that are traced and have not ended"),
+        |t, p| t.sample(&[], p.counts.processes()),
+    ),
+    (family("iotrace_records", Type::Counter, "", "", "Records that came out of the kernel's ring buffers"), |t, p| {
+        t.sample(&[], p.own.records);
+    }),
+    (
+        family(
+            "iotrace_ring_fill_ratio",
+            Type::Gauge,
+            "ratio",
+            "",
+            "How full the fullest ring buffer was at most in the last minute; at 1 events are lost",
+        ),
+        |t, p| t.sample(&[], p.own.ring_fill),
+    ),
+    (
+        family("iotrace_ring_bytes", Type::Gauge, "bytes", "", "Budget of all ring buffers together: --ring-size"),
+        |t, p| t.sample(&[], p.own.ring_bytes),
+    ),
+    (family("process_cpu_seconds", Type::Counter, "seconds", "", "CPU time of the tracer's own process"), |t, p| {
+        t.sample(&[], Seconds(p.own.cpu_ns));
+    }),
+    (
+        family("process_resident_memory_bytes", Type::Gauge, "bytes", "", "Memory of the tracer's own process"),
+        |t, p| p.own.memory_bytes.into_iter().for_each(|bytes| t.sample(&[], bytes)),
+    ),
+    (
+        family("process_start_time_seconds", Type::Gauge, "seconds", "", "Start of the trace, seconds since 1970"),
+        |t, p| t.sample(&[], Seconds(p.own.started_ns)),
+    ),
+    (
+        family(
+            "iotrace_node_source",
+            Type::Gauge,
+            "",
+            "source",
+            "1 when the figures of the node could be read there, 0 when the kernel does not have that",
+        ),
+        |t, p| {
+            for (source, there) in &p.node.sources {
+                t.sample(&[("source", source)], u8::from(*there));
+            }
+        },
+    ),
+    (
+        family(
+            "iotrace_node_cpu_seconds",
+            Type::Counter,
+            "seconds",
+            "mode",
+            "CPU time of all CPUs since boot: /proc/stat",
+        ),
+        |t, p| samples::figure(t, p, Figure::Cpu, "", "mode"),
+    ),
+    (family("iotrace_node_memory_bytes", Type::Gauge, "bytes", "kind", "Memory of the node: /proc/meminfo"), |t, p| {
+        samples::figure(t, p, Figure::Memory, "", "kind");
+    }),
+    (
+        family(
+            "iotrace_node_pressure_seconds",
+            Type::Counter,
+            "seconds",
+            "resource, kind",
+            "Time in which some tasks, or all (full), waited for the resource since boot: /proc/pressure",
+        ),
+        |t, p| samples::figure(t, p, Figure::Pressure, "resource", "kind"),
+    ),
+    (
+        family(
+            "iotrace_node_network_bytes",
+            Type::Counter,
+            "bytes",
+            "interface, direction",
+            "Bytes of each network interface: /proc/net/dev",
+        ),
+        |t, p| samples::figure(t, p, Figure::Network, "interface", "direction"),
+    ),
+    (
+        family(
+            "iotrace_node_device_requests",
+            Type::Counter,
+            "",
+            "device, op",
+            "Requests that are complete, as the kernel counts them: /proc/diskstats, without partitions",
+        ),
+        |t, p| samples::figure(t, p, Figure::DeviceRequests, "device", "op"),
+    ),
+    (family("iotrace_node_device_bytes", Type::Counter, "bytes", "device, op", "Bytes of these requests"), |t, p| {
+        samples::figure(t, p, Figure::DeviceBytes, "device", "op");
+    }),
+    (
+        family("iotrace_node_device_time_seconds", Type::Counter, "seconds", "device, op", "Time of these requests"),
+        |t, p| samples::figure(t, p, Figure::DeviceTime, "device", "op"),
+    ),
+    (
+        family(
+            "iotrace_node_device_busy_seconds",
+            Type::Counter,
+            "seconds",
+            "device",
+            "Time in which the device had a request",
+        ),
+        |t, p| samples::figure(t, p, Figure::DeviceBusy, "device", ""),
+    ),
+    (family("iotrace_node_device_in_flight", Type::Gauge, "", "device", "Requests that the device has now"), |t, p| {
+        samples::figure(t, p, Figure::DeviceInFlight, "device", "");
+    }),
+    (family("iotrace_target_cpu_seconds", Type::Counter, "seconds", "", "CPU time of the traced processes"), |t, p| {
+        samples::figure(t, p, Figure::TargetCpu, "", "");
+    }),
+    (
+        family(
+            "iotrace_target_page_faults",
+            Type::Counter,
+            "",
+            "kind",
+            "Page faults of the traced processes, on files or not",
+        ),
+        |t, p| samples::figure(t, p, Figure::TargetFaults, "", "kind"),
+    ),
+    (
+        family(
+            "iotrace_target_context_switches",
+            Type::Counter,
+            "",
+            "",
+            "How often threads of the traced processes left a CPU",
+        ),
+        |t, p| samples::figure(t, p, Figure::TargetSwitches, "", ""),
+    ),
+    (
+        family(
+            "iotrace_target_cpu_migrations",
+            Type::Counter,
+            "",
+            "",
+            "How often threads of the traced processes went on on another CPU",
+        ),
+        |t, p| samples::figure(t, p, Figure::TargetMigrations, "", ""),
+    ),
+    (
+        family(
+            "iotrace_target_hardware_events",
+            Type::Counter,
+            "",
+            "event",
+            "What the CPUs count of the traced processes: cycles, instructions, misses",
+        ),
+        |t, p| samples::figure(t, p, Figure::TargetHardware, "", "event"),
+    ),
 ];
 
 #[cfg(test)]
@@ -246,9 +295,9 @@ mod tests {
 
     #[test]
     fn names_are_as_openmetrics_wants_them() {
-        let names: BTreeSet<&str> = ALL.iter().map(|f| f.name).collect();
+        let names: BTreeSet<&str> = ALL.iter().map(|(f, _)| f.name).collect();
         assert_eq!(names.len(), ALL.len());
-        for f in ALL {
+        for (f, _) in &ALL {
             let name = f.name;
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
             assert!(!name.ends_with("_total") && !name.ends_with("_info"), "{name}: samples get that");

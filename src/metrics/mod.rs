@@ -3,7 +3,9 @@
 pub mod counts;
 pub mod endpoint;
 pub mod families;
+mod family;
 pub mod page;
+mod samples;
 pub mod server;
 pub mod text;
 

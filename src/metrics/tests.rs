@@ -5,13 +5,17 @@ use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
 use crate::metrics::counts::Counts;
 use crate::metrics::families::{ALL, Type};
-use crate::metrics::page::{Node, Own, page};
+use crate::metrics::page::{Node, Own, Page, page};
 use crate::metrics::text::Format;
 use crate::node::counters::{self, COUNTERS, Count};
 use crate::node::figures;
 use crate::rows::{Block, Coverage, File, FileRollup, Loss, Metric, Mount, Process, Row, Span};
 use crate::vocabulary::{Kind, Layer};
 use std::collections::{BTreeMap, BTreeSet};
+
+fn whole(counts: &Counts, node: &Node) -> String {
+    page(Format::OpenMetrics, &Page { counts, own: &own(), node })
+}
 
 fn span(layer: Layer, op: &'static str, kind: Kind, dur_ns: i64) -> Span {
     Span { layer, op, kind, dur_ns, self_ns: dur_ns / 2, ..crate::export::dataset::tests::span(1, 1, 0) }
@@ -185,7 +189,7 @@ fn samples(text: &str) -> BTreeMap<&str, &str> {
 
 #[test]
 fn every_call_request_loss_and_verdict_counts_once() {
-    let text = page(Format::OpenMetrics, &counts(), &own(), &node());
+    let text = whole(&counts(), &node());
     let samples = samples(&text);
     let is = |name: &str, value: &str| assert_eq!(samples.get(name), Some(&value), "{name} in\n{text}");
     let ext4 = "fs=\"ext4\",scope=\"local\"";
@@ -236,14 +240,14 @@ fn every_call_request_loss_and_verdict_counts_once() {
 
 #[test]
 fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented() {
-    let text = page(Format::OpenMetrics, &counts(), &own(), &node());
+    let text = whole(&counts(), &node());
     let types: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    assert_eq!(types, ALL.map(|f| f.name));
+    assert_eq!(types, ALL.iter().map(|(f, _)| f.name).collect::<Vec<_>>());
     let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for name in samples(&text).keys() {
         let (name, labels) = name.split_once('{').unwrap_or((name, ""));
         let of = |suffixes: &[&str]| suffixes.iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
-        let family = ALL.into_iter().find(|f| match f.kind {
+        let family = ALL.iter().map(|(f, _)| f).find(|f| match f.kind {
             Type::Counter => of(&["_total"]) == f.name,
             Type::Info => of(&["_info"]) == f.name,
             Type::Histogram => of(&["_bucket", "_count", "_sum"]) == f.name,
@@ -253,7 +257,7 @@ fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented(
         let labels = labels.trim_end_matches('}').split("\",").filter_map(|l| Some(l.split_once('=')?.0));
         seen.entry(family.name).or_default().extend(labels.filter(|l| *l != "le"));
     }
-    for f in ALL {
+    for (f, _) in &ALL {
         let documented: BTreeSet<&str> = f.labels.split(", ").filter(|l| !l.is_empty()).collect();
         assert_eq!(seen.get(f.name), Some(&documented), "{}", f.name);
     }
@@ -290,7 +294,7 @@ fn totals_never_go_back_whatever_comes() {
         process(1, Some(1)),
     ];
     let totals = |counts: &Counts| -> Vec<f64> {
-        let text = page(Format::OpenMetrics, counts, &own(), &Node::default());
+        let text = whole(counts, &Node::default());
         let total =
             |(name, value): (&&str, &&str)| (!name.starts_with("iotrace_probes")).then(|| value.parse().unwrap());
         samples(&text).iter().filter_map(total).collect()

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::metrics::counts::{BUCKETS, Durations};
-use crate::metrics::families::{Family, Type};
+use crate::metrics::family::{Family, Type};
 
 /// The two ways of saying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,7 +172,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::families::{BUILD, BYTES, OP_DURATION, PROBES};
+    use crate::metrics::family::family;
+
+    const BUILD: Family = family("iotrace_build", Type::Info, "", "version", "The tracer");
+    const BYTES: Family = family("iotrace_bytes", Type::Counter, "bytes", "layer, fs", "Bytes moved");
+    const PROBES: Family = family("iotrace_probes", Type::Gauge, "", "layer", "Verdicts on probes");
+    const OP_DURATION: Family =
+        family("iotrace_op_duration_seconds", Type::Histogram, "seconds", "op", "Calls by duration");
 
     fn text(format: Format) -> String {
         let mut text = Text::new(format);
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_the_same_in_both_formats_and_what_is_said_of_them_is_not() {
+    fn samples_are_the_same_in_both_formats_and_their_comments_differ() {
         let (open, old) = (text(Format::OpenMetrics), text(Format::Prometheus));
         let expected = [
             "iotrace_build_info{version=\"1\"} 1",
@@ -201,7 +207,7 @@ mod tests {
         ];
         assert_eq!(samples(&open), expected);
         assert_eq!(samples(&old), expected);
-        let said = |text: &str| -> Vec<String> {
+        let comments = |text: &str| -> Vec<String> {
             text.lines().filter(|l| l.starts_with('#') && !l.contains("HELP")).map(str::to_owned).collect()
         };
         let of_open = [
@@ -211,11 +217,11 @@ mod tests {
             "# TYPE iotrace_probes gauge",
             "# EOF",
         ];
-        assert_eq!(said(&open), of_open);
+        assert_eq!(comments(&open), of_open);
         assert!(open.ends_with("# EOF\n"));
         let of_old =
             ["# TYPE iotrace_build_info gauge", "# TYPE iotrace_bytes_total counter", "# TYPE iotrace_probes gauge"];
-        assert_eq!(said(&old), of_old);
+        assert_eq!(comments(&old), of_old);
     }
 
     #[test]
@@ -247,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_know_openmetrics_and_asks_for_text_gets_text() {
+    fn a_client_that_asks_for_text_and_not_for_openmetrics_gets_text() {
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         for accept in [prometheus, "", "*/*", "application/OpenMetrics-text"] {
             assert_eq!(Format::accepted(accept), Format::OpenMetrics, "{accept}");
