@@ -1,4 +1,24 @@
-//! What the figures of a trace are: each is defined here once, over rows, and report, dashboard, metrics and the flight
-//! recorder read it. `views.sql` says the same in SQL; tests compare them.
+//! What the figures of a trace are: each is defined here once, over rows, and report, dashboard, `--batch` and metrics read
+//! it. `views.sql` says the same in SQL; tests compare every figure of both on recorded and on random datasets.
+//!
+//! What a row adds to any figure is in [`calls`]; which call a span is part of, and what the program asked for, in [`nesting`].
 
+pub mod amplification;
+pub mod calls;
+pub mod clocks;
+pub mod composition;
+pub mod coverage;
+pub mod files;
+mod heavy;
+pub mod layers;
+pub mod lookups;
+pub mod losses;
+pub mod nesting;
+pub mod pattern;
+pub mod phases;
+pub mod ranks;
 pub mod share;
+pub mod slow_stacks;
+pub mod slowest;
+pub mod source;
+pub mod waiting;

@@ -15,7 +15,7 @@ pub struct Tracing {
     /// Time of hooks in all traced threads together.
     pub hooks_ns: f64,
     greatest: Option<Run>,
-    /// That of the node whose rows come now.
+    /// The run on the node whose rows come now.
     run: Option<Run>,
 }
 

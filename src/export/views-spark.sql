@@ -109,9 +109,9 @@ WITH facts AS (
     ROW_NUMBER() OVER (
       PARTITION BY REGEXP_REPLACE(filename, '[^/]*$', ''), key
       ORDER BY filename DESC, file_row_number DESC
-    ) AS place
+    ) AS nth
   FROM parts_meta
-), told AS (
+), numbers AS (
   SELECT
     dir,
     MAX(host) AS host,
@@ -120,14 +120,14 @@ WITH facts AS (
     MAX(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
   FROM facts
   WHERE
-    place = 1
+    nth = 1
   GROUP BY
     dir
 ), runs AS (
   SELECT
     *,
     COALESCE(run_ns, t0_ns) AS run_t0_ns
-  FROM told
+  FROM numbers
 ), firsts AS (
   SELECT
     *,
@@ -575,7 +575,7 @@ WHERE
   layer <> 'mpi';
 
 CREATE OR REPLACE TEMPORARY VIEW v_layers AS
-WITH told AS (
+WITH recorded AS (
   SELECT
     layer,
     COUNT(*) FILTER(WHERE
@@ -620,14 +620,14 @@ SELECT
   CASE WHEN m.moved IS NULL THEN t.moved ELSE COALESCE(t.moved, 0) + m.moved END AS moved,
   t.moved_unknown_calls,
   t.errors
-FROM told AS t
+FROM recorded AS t
 LEFT JOIN more AS m
   ON m.layer = t.layer
 ORDER BY
   ARRAY_POSITION(ARRAY('app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'), t.layer) NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_ops AS
-WITH told AS (
+WITH recorded AS (
   SELECT
     layer,
     op,
@@ -687,7 +687,7 @@ SELECT
   t.p50_ns,
   t.p99_ns,
   t.max_ns
-FROM told AS t
+FROM recorded AS t
 LEFT JOIN more AS m
   ON m.layer = t.layer AND m.op = t.op
 ORDER BY
@@ -1208,7 +1208,7 @@ WITH owned AS (
   GROUP BY
     host,
     req_id
-), told AS (
+), requests AS (
   SELECT
     *,
     CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what
@@ -1246,7 +1246,7 @@ SELECT
     status <> 0) AS errors,
   COUNT(*) FILTER(WHERE
     what = 'unfinished') AS unfinished
-FROM told
+FROM requests
 LEFT JOIN owned
   USING (host, req_id)
 GROUP BY
@@ -1257,7 +1257,7 @@ ORDER BY
   dev NULLS LAST;
 
 CREATE OR REPLACE TEMPORARY VIEW v_files AS
-WITH told AS (
+WITH recorded AS (
   SELECT
     s.host,
     s.file_id,
@@ -1343,7 +1343,7 @@ SELECT
   t.syncs,
   t.errors,
   t.p99_ns
-FROM told AS t
+FROM recorded AS t
 LEFT JOIN more AS m
   ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
 ORDER BY
@@ -1868,7 +1868,7 @@ WITH opens AS (
   SELECT
     s.host,
     s.coll_id,
-    COALESCE(s.rank, -1 - s.process_ix) AS who,
+    COALESCE(s.rank, -1 - s.process_ix) AS member,
     s.start_ns + d.t0_wall_ns AS came,
     s.start_ns + s.dur_ns + d.t0_wall_ns AS went
   FROM (
@@ -1884,8 +1884,8 @@ WITH opens AS (
 ), runs AS (
   SELECT
     *,
-    ROW_NUMBER() OVER (PARTITION BY host, coll_id, who ORDER BY came NULLS LAST) AS run,
-    COUNT(*) OVER (PARTITION BY host, coll_id, who) AS times
+    ROW_NUMBER() OVER (PARTITION BY host, coll_id, member ORDER BY came NULLS LAST) AS run,
+    COUNT(*) OVER (PARTITION BY host, coll_id, member) AS times
   FROM opens
 ), even AS (
   SELECT
@@ -2776,13 +2776,18 @@ WITH steps AS (
     file_id,
     kind,
     start_ns - LAG(start_ns) OVER w AS gap,
-    `offset` - LAG(`offset` + bytes) OVER w AS jump
+    `offset`,
+    COALESCE(LAG(`offset` + bytes - 1) OVER w, 0) AS last
   FROM spans
   WHERE
-    layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
+    layer = 'syscall'
+    AND layer_top
+    AND kind IN ('read', 'write')
+    AND bytes > 0
+    AND NOT `offset` IS NULL
   WINDOW w AS (
-    PARTITION BY host, pid, tid, file_id, kind
-    ORDER BY start_ns NULLS LAST, span_id NULLS LAST
+    PARTITION BY host, process_ix, file_id, kind
+    ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
   )
 )
 SELECT
@@ -2793,10 +2798,10 @@ SELECT
   COUNT(*) AS accesses,
   MEDIAN(gap) AS median_gap_ns,
   AVG(CAST((
-    jump >= 0
+    `offset` > last
   ) AS INT)) AS sequential,
   AVG(CAST((
-    jump = 0
+    `offset` = last + 1
   ) AS INT)) AS consecutive
 FROM steps AS s
 LEFT JOIN files AS f
@@ -2850,7 +2855,7 @@ WITH viewed AS (
     kind,
     jump AS stride,
     COUNT(*) AS n,
-    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, jump NULLS LAST) AS place
+    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, jump NULLS LAST) AS nth
   FROM accesses
   WHERE
     jump > 0
@@ -2865,23 +2870,23 @@ WITH viewed AS (
     handle_id,
     kind,
     SUM(n) FILTER(WHERE
-      place <= 4 AND n > 1) AS strided,
+      nth <= 4 AND n > 1) AS strided,
     MAX(stride) FILTER(WHERE
-      place = 1) AS stride1,
+      nth = 1) AS stride1,
     MAX(n) FILTER(WHERE
-      place = 1) AS stride1_calls,
+      nth = 1) AS stride1_calls,
     MAX(stride) FILTER(WHERE
-      place = 2) AS stride2,
+      nth = 2) AS stride2,
     MAX(n) FILTER(WHERE
-      place = 2) AS stride2_calls,
+      nth = 2) AS stride2_calls,
     MAX(stride) FILTER(WHERE
-      place = 3) AS stride3,
+      nth = 3) AS stride3,
     MAX(n) FILTER(WHERE
-      place = 3) AS stride3_calls,
+      nth = 3) AS stride3_calls,
     MAX(stride) FILTER(WHERE
-      place = 4) AS stride4,
+      nth = 4) AS stride4,
     MAX(n) FILTER(WHERE
-      place = 4) AS stride4_calls
+      nth = 4) AS stride4_calls
   FROM strides
   GROUP BY
     host,
@@ -2894,7 +2899,7 @@ WITH viewed AS (
     kind,
     bytes AS size,
     COUNT(*) AS n,
-    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, bytes NULLS LAST) AS place
+    ROW_NUMBER() OVER (PARTITION BY host, handle_id, kind ORDER BY COUNT(*) DESC, bytes NULLS LAST) AS nth
   FROM accesses
   GROUP BY
     host,
@@ -2907,21 +2912,21 @@ WITH viewed AS (
     handle_id,
     kind,
     MAX(size) FILTER(WHERE
-      place = 1) AS size1,
+      nth = 1) AS size1,
     MAX(n) FILTER(WHERE
-      place = 1) AS size1_calls,
+      nth = 1) AS size1_calls,
     MAX(size) FILTER(WHERE
-      place = 2) AS size2,
+      nth = 2) AS size2,
     MAX(n) FILTER(WHERE
-      place = 2) AS size2_calls,
+      nth = 2) AS size2_calls,
     MAX(size) FILTER(WHERE
-      place = 3) AS size3,
+      nth = 3) AS size3,
     MAX(n) FILTER(WHERE
-      place = 3) AS size3_calls,
+      nth = 3) AS size3_calls,
     MAX(size) FILTER(WHERE
-      place = 4) AS size4,
+      nth = 4) AS size4,
     MAX(n) FILTER(WHERE
-      place = 4) AS size4_calls
+      nth = 4) AS size4_calls
   FROM sizes
   GROUP BY
     host,
@@ -3204,7 +3209,7 @@ WITH calls AS (
   SELECT
     *,
     layer_top AND kind IN ('read', 'write') AND NOT `offset` IS NULL AND bytes > 0 AS placed,
-    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS subject
   FROM spans
   WHERE
     flags & 512 = 0
@@ -3215,7 +3220,7 @@ WITH calls AS (
       WHEN placed
       THEN COALESCE(
         LAG(`offset` + bytes - 1) OVER (
-          PARTITION BY host, process_ix, layer, thing, placed, kind
+          PARTITION BY host, process_ix, layer, subject, placed, kind
           ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
         ),
         0
@@ -3224,7 +3229,7 @@ WITH calls AS (
     CASE
       WHEN placed
       THEN LAG(kind) OVER (
-        PARTITION BY host, process_ix, layer, thing, placed
+        PARTITION BY host, process_ix, layer, subject, placed
         ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
       )
     END AS last_kind
@@ -3335,7 +3340,7 @@ CREATE OR REPLACE TEMPORARY VIEW frequent AS
 WITH calls AS (
   SELECT
     *,
-    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+    CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS subject
   FROM spans
   WHERE
     layer_top
@@ -3347,7 +3352,7 @@ WITH calls AS (
   SELECT
     *,
     LAG(`offset` + bytes - 1) OVER (
-      PARTITION BY host, process_ix, layer, thing, kind
+      PARTITION BY host, process_ix, layer, subject, kind
       ORDER BY start_ns + dur_ns NULLS LAST, span_id NULLS LAST
     ) AS last
   FROM calls
@@ -3377,7 +3382,7 @@ WITH calls AS (
     common_strides,
     common_stride_calls
   FROM file_rollup
-), places AS (
+), numbered AS (
   SELECT
     *,
     EXPLODE(
@@ -3386,7 +3391,7 @@ WITH calls AS (
       ) < 1, ARRAY(), SEQUENCE(1, (
         SIZE(those) + 1 - 1
       )))
-    ) AS place
+    ) AS nth
   FROM lists
 ), all_values AS (
   SELECT
@@ -3397,9 +3402,9 @@ WITH calls AS (
     file_id,
     object_id,
     what,
-    ELEMENT_AT(those, place) AS value,
-    ELEMENT_AT(counts, place) AS calls
-  FROM places
+    ELEMENT_AT(those, nth) AS value,
+    ELEMENT_AT(counts, nth) AS calls
+  FROM numbered
   UNION ALL
   SELECT
     host,
@@ -3648,9 +3653,9 @@ WITH modules AS (
         '100M_1G',
         '1G_PLUS'
       ),
-      place
+      nth
     ) AS name,
-    CAST(SUM(ELEMENT_AT(sizes, place)) AS DOUBLE) AS value
+    CAST(SUM(ELEMENT_AT(sizes, nth)) AS DOUBLE) AS value
   FROM (
     SELECT
       *,
@@ -3660,7 +3665,7 @@ WITH modules AS (
         ) < 1, ARRAY(), SEQUENCE(1, (
           SIZE(sizes) + 1 - 1
         )))
-      ) AS place
+      ) AS nth
     FROM modules
     WHERE
       kind IN ('read', 'write')
@@ -3672,7 +3677,7 @@ WITH modules AS (
     file_id,
     object_id,
     kind,
-    place
+    nth
 ), ranked AS (
   SELECT
     *,

@@ -17,14 +17,14 @@
 --   db.sql("FROM v_ops").df()
 --
 -- Several nodes at once: put the datasets side by side, and run the views of any of them in the directory that holds them
--- (duckdb -init node1/views.sql). Ids are those of one host: join on host as well, and say host with an id. Spark reads
+-- (duckdb -init node1/views.sql). Ids are those of one host: join on host as well, and give the host with an id. Spark reads
 -- the same with views-spark.sql.
 -- Times are ns since the start of the trace on each node (of its first dataset that is there); v_spans has them on one clock. Null means "has none" or "not
 -- known", never 0.
 -- Datasets of --flight of one trace have rows in common: look at one at a time.
 -- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
 
--- Views lead to the same parts again and again: what their ends say of them is read once, and again when they have changed.
+-- Views lead to the same parts again and again: their footers are read once, and again when they have changed.
 SET parquet_metadata_cache = true;
 
 -- The parts of a table in the datasets below the variable iotrace_dir, or the working directory.
@@ -39,21 +39,21 @@ SET VARIABLE iotrace_some = (
   FROM (SELECT regexp_extract(file, '([a-z_]+)-[0-9]+[.]parquet$', 1) AS name, min(file) AS first, max(file) AS last
         FROM glob(coalesce(getvariable('iotrace_dir') || '/', '') || '**/*-*.parquet') GROUP BY 1));
 
--- Joins say IS NOT DISTINCT FROM of hosts: by '=' DuckDB concludes that all rows of a host fit each other, and begins there.
+-- Joins compare hosts by IS NOT DISTINCT FROM: from '=' DuckDB concludes that all rows of a host fit each other, and begins there.
 
 -- The datasets, by their directory: whose they are, of which run (the beginning of its trace), and when they began on the two
 -- clocks of the node. Within a run later_ns is how much later than the first one that is there, and t0_wall_ns goes by the
--- clock that nobody sets.
+-- clock that is never set (CLOCK_MONOTONIC).
 CREATE OR REPLACE VIEW datasets AS
   WITH facts AS (SELECT host, key, value, regexp_replace(filename, '[^/]*$', '') AS dir,
                         row_number() OVER (PARTITION BY regexp_replace(filename, '[^/]*$', ''), key
-                                           ORDER BY filename DESC, file_row_number DESC) AS place
+                                           ORDER BY filename DESC, file_row_number DESC) AS nth
                  FROM read_parquet(parts('meta'), union_by_name = true, filename = true, file_row_number = true)),
-       told AS (SELECT dir, max(host) AS host, max(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
+       numbers AS (SELECT dir, max(host) AS host, max(CASE WHEN key = 'run_t0_ns' THEN TRY_CAST(value AS BIGINT) END) AS run_ns,
                        max(CASE WHEN key = 't0_ns' THEN TRY_CAST(value AS BIGINT) END) AS t0_ns,
                        max(CASE WHEN key = 't0_wall_ns' THEN TRY_CAST(value AS BIGINT) END) AS wall_ns
-                FROM facts WHERE place = 1 GROUP BY dir),
-       runs AS (SELECT *, coalesce(run_ns, t0_ns) AS run_t0_ns FROM told),
+                FROM facts WHERE nth = 1 GROUP BY dir),
+       runs AS (SELECT *, coalesce(run_ns, t0_ns) AS run_t0_ns FROM numbers),
        firsts AS (SELECT *, t0_ns - first_value(t0_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS later_ns,
                          first_value(wall_ns) OVER (PARTITION BY host, run_t0_ns ORDER BY t0_ns) AS first_wall_ns FROM runs)
   SELECT dir, host, run_t0_ns, t0_ns, coalesce(first_wall_ns + later_ns, wall_ns) AS t0_wall_ns, coalesce(later_ns, 0) AS later_ns
@@ -109,13 +109,13 @@ CREATE OR REPLACE VIEW losses AS
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 -- Each dataset of a run has its verdicts again.
 CREATE OR REPLACE VIEW coverage AS SELECT DISTINCT * FROM read_parquet(parts('coverage'), union_by_name = true);
--- Each tells a path again, too.
+-- Each dataset of a run has its paths again, too.
 CREATE OR REPLACE VIEW file_paths AS
   SELECT DISTINCT t.* EXCLUDE (filename) REPLACE (from_ns + coalesce(later_ns, 0) AS from_ns)
   FROM read_parquet(parts('file_paths'), union_by_name = true, filename = true) t
        LEFT JOIN datasets d ON d.dir = regexp_replace(filename, '[^/]*$', '');
 
--- Tables of things. A thing is written again when more is known about it: the last row of an id holds.
+-- Dimension tables. A row is written again when more is known about its id: the last one holds.
 CREATE OR REPLACE VIEW files AS SELECT * EXCLUDE (filename, file_row_number)
   FROM read_parquet(parts('files'), union_by_name = true, filename = true, file_row_number = true)
   QUALIFY row_number() OVER (PARTITION BY host, file_id ORDER BY filename DESC, file_row_number DESC) = 1;
@@ -167,7 +167,7 @@ CREATE OR REPLACE VIEW v_calls AS
 CREATE OR REPLACE MACRO layer_rank(layer) AS list_position(
   ['app', 'netcdf', 'pnetcdf', 'hdf5', 'mpiio', 'mpi', 'stdio', 'syscall', 'vfs', 'fs', 'block'], layer);
 
--- What was lost, and what was watched at all. A layer without attached probes is not covered: no rows say nothing.
+-- What was lost, and which layers were covered. A layer without attached probes is not covered: that it has no rows means nothing.
 CREATE OR REPLACE VIEW v_loss AS
   SELECT layer, place, sum(count) AS lost FROM losses GROUP BY ALL HAVING sum(count) <> 0 ORDER BY lost DESC;
 CREATE OR REPLACE VIEW v_coverage AS
@@ -210,7 +210,7 @@ CREATE OR REPLACE VIEW demoted_calls AS SELECT * FROM estimated_calls WHERE laye
 
 -- Layer by layer: calls, bytes, errors and inclusive time of outermost calls, exclusive time of all calls.
 CREATE OR REPLACE VIEW v_layers AS
-  WITH told AS (
+  WITH recorded AS (
     SELECT layer,
            count(*) FILTER (layer_top) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
@@ -226,11 +226,11 @@ CREATE OR REPLACE VIEW v_layers AS
   SELECT t.layer, (t.calls + coalesce(m.calls, 0))::BIGINT AS calls, t.nested_calls, t.inclusive_ns, t.exclusive_ns, t.exclusive_share,
          CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
          CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved, t.moved_unknown_calls, t.errors
-  FROM told t LEFT JOIN more m ON m.layer = t.layer ORDER BY layer_rank(t.layer);
+  FROM recorded t LEFT JOIN more m ON m.layer = t.layer ORDER BY layer_rank(t.layer);
 
 -- Function by function. Calls, errors and the distribution count every call; inclusive time and bytes outermost ones.
 CREATE OR REPLACE VIEW v_ops AS
-  WITH told AS (
+  WITH recorded AS (
     SELECT layer, op, any_value(kind) AS kind,
            count(*) AS calls,
            count(*) FILTER (NOT layer_top) AS nested_calls,
@@ -249,7 +249,7 @@ CREATE OR REPLACE VIEW v_ops AS
          t.exclusive_share, CASE WHEN m.asked IS NULL THEN t.asked ELSE coalesce(t.asked, 0) + m.asked END AS asked,
          CASE WHEN m.moved IS NULL THEN t.moved ELSE coalesce(t.moved, 0) + m.moved END AS moved,
          t.errors, t.min_ns, t.mean_ns, t.stddev_ns, t.p50_ns, t.p99_ns, t.max_ns
-  FROM told t LEFT JOIN more m ON m.layer = t.layer AND m.op = t.op ORDER BY t.exclusive_ns DESC;
+  FROM recorded t LEFT JOIN more m ON m.layer = t.layer AND m.op = t.op ORDER BY t.exclusive_ns DESC;
 
 -- What outermost system calls spent their time on, and the function whose calls have most of it.
 CREATE OR REPLACE VIEW v_waiting AS
@@ -298,7 +298,7 @@ CREATE OR REPLACE VIEW v_inside AS
   FROM below;
 
 -- Calls that the program itself asked bytes of: its own reads and writes, and where such a call (or one that submits operations)
--- does not tell, the first calls below it that do. Of calls that copy, their halves that read as well.
+-- has no known bytes, the first calls below it that do. Of calls that copy, their halves that read as well.
 CREATE OR REPLACE VIEW v_asked AS
   WITH RECURSIVE opaque AS (
     SELECT host, span_id FROM v_own
@@ -393,7 +393,7 @@ CREATE OR REPLACE VIEW v_block_classes AS
 CREATE OR REPLACE VIEW v_devices AS
   WITH owned AS (SELECT host, req_id, sum(bytes) FILTER (known_by <> 'none') AS known FROM block_bytes
                  GROUP BY host, req_id),
-       told AS (SELECT *, CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what FROM block)
+       requests AS (SELECT *, CASE WHEN status IS NULL THEN 'unfinished' ELSE op END AS what FROM block)
   SELECT host, any_value(device) AS device, dev, any_value(upper_dev) AS upper_dev,
          count(*) FILTER (what = 'read') AS reads, sum(bytes) FILTER (what = 'read') AS bytes_read,
          sum(merges) FILTER (what = 'read') AS reads_merged,
@@ -404,11 +404,11 @@ CREATE OR REPLACE VIEW v_devices AS
          sum(splits) AS splits, sum(issue_ns - queue_ns) AS queue_ns, sum(dur_ns) AS device_ns,
          quantile_disc(dur_ns, 0.99) AS p99_ns, max(qdepth) AS max_qdepth,
          count(*) FILTER (status <> 0) AS errors, count(*) FILTER (what = 'unfinished') AS unfinished
-  FROM told LEFT JOIN owned USING (host, req_id) GROUP BY host, dev ORDER BY host, dev;
+  FROM requests LEFT JOIN owned USING (host, req_id) GROUP BY host, dev ORDER BY host, dev;
 
 -- Files, layer by layer.
 CREATE OR REPLACE VIEW v_files AS
-  WITH told AS (
+  WITH recorded AS (
     SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, count(*) AS calls, sum(s.layer_ns) AS time_ns,
            sum(s.bytes) FILTER (s.kind = 'read') AS bytes_read, sum(s.bytes) FILTER (s.kind = 'write') AS bytes_written,
            count(*) FILTER (s.kind = 'read') AS reads, count(*) FILTER (s.kind = 'write') AS writes,
@@ -428,7 +428,7 @@ CREATE OR REPLACE VIEW v_files AS
            AS bytes_written,
          (t.reads + coalesce(m.reads, 0))::BIGINT AS reads, (t.writes + coalesce(m.writes, 0))::BIGINT AS writes, t.opens, t.metas, t.syncs, t.errors,
          t.p99_ns
-  FROM told t LEFT JOIN more m ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
+  FROM recorded t LEFT JOIN more m ON m.host IS NOT DISTINCT FROM t.host AND m.file_id = t.file_id AND m.layer = t.layer
   ORDER BY t.time_ns DESC;
 
 -- Failed look-ups: system calls that named a path and failed, by the directory that it is in and the error number.
@@ -474,7 +474,7 @@ CREATE OR REPLACE VIEW v_ranks AS
   GROUP BY 1, 2, 3, 6 ORDER BY 1, 3, 2, layer_rank(s.layer);
 
 -- How unevenly ranks share the time and the bytes of a layer; 1 is even. 'all' is the time in the calls that the
--- program made itself, and their bytes. Processes without a rank have no part in it: nobody expects them to do the
+-- program made itself, and their bytes. Processes without a rank have no part in it: they have no reason to do the
 -- same.
 CREATE OR REPLACE VIEW v_imbalance AS
   WITH ranks AS (FROM v_ranks WHERE rank IS NOT NULL),
@@ -581,15 +581,15 @@ CREATE OR REPLACE VIEW v_rpc AS
 
 -- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one that met another.
 -- Nobody leaves an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are
--- inside. Two runs of one program may have the same ids: nodes that do not have an id equally often do not tell which is which.
+-- inside. Two runs of one program may have the same ids: where nodes do not have an id equally often, which is which is not known.
 CREATE OR REPLACE VIEW v_clocks AS
-  WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS who,
+  WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS member,
                         s.start_ns + d.t0_wall_ns AS came, s.start_ns + s.dur_ns + d.t0_wall_ns AS went
                  FROM (SELECT *, regexp_replace(filename, '[^/]*$', '') AS dir
                        FROM read_parquet(parts('spans'), union_by_name = true, filename = true)
                        WHERE op = 'MPI_File_open' AND coll_id IS NOT NULL AND errno = 0 AND flags & 64 = 0) s JOIN datasets d USING (dir)),
-       runs AS (SELECT *, row_number() OVER (PARTITION BY host, coll_id, who ORDER BY came) AS run,
-                       count(*) OVER (PARTITION BY host, coll_id, who) AS times FROM opens),
+       runs AS (SELECT *, row_number() OVER (PARTITION BY host, coll_id, member ORDER BY came) AS run,
+                       count(*) OVER (PARTITION BY host, coll_id, member) AS times FROM opens),
        even AS (SELECT host, coll_id, min(times) AS times FROM runs GROUP BY host, coll_id HAVING min(times) = max(times)),
        stays AS (SELECT host, coll_id, times, run, max(came) AS came, min(went) AS went
                  FROM runs JOIN even USING (host, coll_id, times) GROUP BY host, coll_id, times, run),
@@ -614,14 +614,14 @@ CREATE OR REPLACE VIEW v_spans AS
         FROM read_parquet(parts('spans'), union_by_name = true, filename = true)) s
        JOIN datasets d ON d.dir = s.dir JOIN v_clocks c ON c.host IS NOT DISTINCT FROM s.host;
 
--- Collective MPI-IO calls: who came when, who took longest, and what of it ended in system calls of which ranks. Two runs
--- that have nothing to tell them apart have the same ids: `run` counts them.
+-- Collective MPI-IO calls: which rank came when, which took longest, and what of it ended in system calls of which ranks. Two runs
+-- of one program have the same ids: `run` counts them.
 CREATE OR REPLACE VIEW v_collectives AS
   WITH RECURSIVE
        calls AS (SELECT s.*, row_number() OVER (PARTITION BY host, coll_id, coalesce(rank, -1 - process_ix)
                                                 ORDER BY wall_ns) AS run
                  FROM v_spans s WHERE coll_id IS NOT NULL),
-       -- What is done while somebody waits for a non-blocking one belongs to it.
+       -- What is done while a rank waits for a non-blocking one belongs to it.
        tops AS (SELECT host, span_id AS call, span_id FROM calls
                 UNION ALL
                 SELECT w.host, w.async_id, w.span_id FROM spans w JOIN calls c ON c.host IS NOT DISTINCT FROM w.host AND c.span_id = w.async_id
@@ -793,21 +793,23 @@ CREATE OR REPLACE VIEW v_sizes AS
   FROM spans WHERE layer_top AND kind IN ('read', 'write') AND bytes >= 0
   GROUP BY layer, kind, from_bytes ORDER BY layer_rank(layer), kind, from_bytes;
 
--- Sequential (at or after the end of the last access by the same thread) and consecutive (exactly at it) accesses.
+-- Of the reads, and of the writes, of a file in system calls: how many begin behind the last byte of the one before by the same
+-- process (sequential), and right behind it (consecutive). As Darshan counts: the last byte of what was never touched is its first one.
 CREATE OR REPLACE VIEW v_sequential AS
   WITH steps AS (
-    SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset" - lag("offset" + bytes) OVER w AS jump
-    FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0
-    WINDOW w AS (PARTITION BY host, pid, tid, file_id, kind ORDER BY start_ns, span_id))
+    SELECT host, file_id, kind, start_ns - lag(start_ns) OVER w AS gap, "offset",
+           coalesce(lag("offset" + bytes - 1) OVER w, 0) AS last
+    FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') AND bytes > 0 AND "offset" IS NOT NULL
+    WINDOW w AS (PARTITION BY host, process_ix, file_id, kind ORDER BY start_ns + dur_ns, span_id))
   SELECT s.host, s.file_id, any_value(f.path) AS path, s.kind, count(*) AS accesses, median(gap) AS median_gap_ns,
-         avg((jump >= 0)::INT) AS sequential, avg((jump = 0)::INT) AS consecutive
+         avg(("offset" > last)::INT) AS sequential, avg(("offset" = last + 1)::INT) AS consecutive
   FROM steps s LEFT JOIN files f ON f.host IS NOT DISTINCT FROM s.host AND f.file_id = s.file_id
   GROUP BY s.host, s.file_id, s.kind ORDER BY accesses DESC;
 
 -- How each handle was read and written, as Darshan defines it: an access is consecutive when it begins where the last one
 -- of its kind ended, and sequential when it begins there or behind it; a stride is the gap then. Of the steps from one
 -- access to the next the others, back into what was passed, are random. Accesses with bytes and a known offset count;
--- those of MPI-IO as long as nobody set a file view, for then their offsets do not count bytes.
+-- those of MPI-IO as long as no file view was set, for then their offsets do not count bytes.
 CREATE OR REPLACE VIEW v_handle_pattern AS
   WITH viewed AS (SELECT DISTINCT host, handle_id FROM spans WHERE op = 'MPI_File_set_view' AND handle_id IS NOT NULL),
        accesses AS (
@@ -818,25 +820,25 @@ CREATE OR REPLACE VIEW v_handle_pattern AS
            AND handle_id IS NOT NULL AND NOT EXISTS (FROM viewed v WHERE v.host IS NOT DISTINCT FROM spans.host AND v.handle_id = spans.handle_id)),
        strides AS (
          SELECT host, handle_id, kind, jump AS stride, count(*) AS n,
-                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, jump) AS place
+                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, jump) AS nth
          FROM accesses WHERE jump > 0 GROUP BY host, handle_id, kind, jump),
        top_strides AS (
-         SELECT host, handle_id, kind, sum(n) FILTER (place <= 4 AND n > 1) AS strided,
-                max(stride) FILTER (place = 1) AS stride1, max(n) FILTER (place = 1) AS stride1_calls,
-                max(stride) FILTER (place = 2) AS stride2, max(n) FILTER (place = 2) AS stride2_calls,
-                max(stride) FILTER (place = 3) AS stride3, max(n) FILTER (place = 3) AS stride3_calls,
-                max(stride) FILTER (place = 4) AS stride4, max(n) FILTER (place = 4) AS stride4_calls
+         SELECT host, handle_id, kind, sum(n) FILTER (nth <= 4 AND n > 1) AS strided,
+                max(stride) FILTER (nth = 1) AS stride1, max(n) FILTER (nth = 1) AS stride1_calls,
+                max(stride) FILTER (nth = 2) AS stride2, max(n) FILTER (nth = 2) AS stride2_calls,
+                max(stride) FILTER (nth = 3) AS stride3, max(n) FILTER (nth = 3) AS stride3_calls,
+                max(stride) FILTER (nth = 4) AS stride4, max(n) FILTER (nth = 4) AS stride4_calls
          FROM strides GROUP BY host, handle_id, kind),
        sizes AS (
          SELECT host, handle_id, kind, bytes AS size, count(*) AS n,
-                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, bytes) AS place
+                row_number() OVER (PARTITION BY host, handle_id, kind ORDER BY count(*) DESC, bytes) AS nth
          FROM accesses GROUP BY host, handle_id, kind, bytes),
        top_sizes AS (
          SELECT host, handle_id, kind,
-                max(size) FILTER (place = 1) AS size1, max(n) FILTER (place = 1) AS size1_calls,
-                max(size) FILTER (place = 2) AS size2, max(n) FILTER (place = 2) AS size2_calls,
-                max(size) FILTER (place = 3) AS size3, max(n) FILTER (place = 3) AS size3_calls,
-                max(size) FILTER (place = 4) AS size4, max(n) FILTER (place = 4) AS size4_calls
+                max(size) FILTER (nth = 1) AS size1, max(n) FILTER (nth = 1) AS size1_calls,
+                max(size) FILTER (nth = 2) AS size2, max(n) FILTER (nth = 2) AS size2_calls,
+                max(size) FILTER (nth = 3) AS size3, max(n) FILTER (nth = 3) AS size3_calls,
+                max(size) FILTER (nth = 4) AS size4, max(n) FILTER (nth = 4) AS size4_calls
          FROM sizes GROUP BY host, handle_id, kind),
        totals AS (
          SELECT host, handle_id, kind, any_value(layer) AS layer, any_value(file_id) AS file_id, count(*) AS calls,
@@ -917,13 +919,13 @@ CREATE OR REPLACE VIEW v_busy AS
 CREATE OR REPLACE VIEW file_sums AS
   WITH calls AS (
     SELECT *, layer_top AND kind IN ('read', 'write') AND "offset" IS NOT NULL AND bytes > 0 AS placed,
-           CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing
+           CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS subject
     FROM spans WHERE flags & 512 = 0),
   befores AS (
     SELECT *, CASE WHEN placed THEN coalesce(lag("offset" + bytes - 1) OVER (
-                PARTITION BY host, process_ix, layer, thing, placed, kind ORDER BY start_ns + dur_ns, span_id), 0) END AS last,
+                PARTITION BY host, process_ix, layer, subject, placed, kind ORDER BY start_ns + dur_ns, span_id), 0) END AS last,
               CASE WHEN placed THEN lag(kind) OVER (
-                PARTITION BY host, process_ix, layer, thing, placed ORDER BY start_ns + dur_ns, span_id) END AS last_kind
+                PARTITION BY host, process_ix, layer, subject, placed ORDER BY start_ns + dur_ns, span_id) END AS last_kind
     FROM calls)
   SELECT host, layer, op, kind, process_ix, pid, rank, file_id, object_id, calls, errors, unknown_calls, bytes, req_bytes, dur_ns,
          self_ns, max_ns, first_ns, last_ns, end_offset, sequential, consecutive, switches, unaligned, sizes
@@ -951,20 +953,20 @@ CREATE OR REPLACE VIEW file_sums AS
 -- trace with --aggregate.
 CREATE OR REPLACE VIEW frequent AS
   WITH calls AS (
-    SELECT *, CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS thing FROM spans
+    SELECT *, CASE WHEN layer IN ('syscall', 'vfs', 'fs') THEN file_id ELSE handle_id END AS subject FROM spans
     WHERE layer_top AND kind IN ('read', 'write') AND bytes IS NOT NULL AND errno = 0 AND flags & 512 = 0),
   befores AS (
     SELECT *, lag("offset" + bytes - 1) OVER (
-      PARTITION BY host, process_ix, layer, thing, kind ORDER BY start_ns + dur_ns, span_id) AS last
+      PARTITION BY host, process_ix, layer, subject, kind ORDER BY start_ns + dur_ns, span_id) AS last
     FROM calls WHERE bytes > 0 AND "offset" IS NOT NULL),
   lists AS (
     SELECT host, layer, kind, process_ix, file_id, object_id, 'size' AS what, common_sizes AS those, common_size_calls AS counts
     FROM file_rollup
     UNION ALL
     SELECT host, layer, kind, process_ix, file_id, object_id, 'stride', common_strides, common_stride_calls FROM file_rollup),
-  places AS (SELECT *, unnest(range(1, array_length(those) + 1)) AS place FROM lists),
+  numbered AS (SELECT *, unnest(range(1, array_length(those) + 1)) AS nth FROM lists),
   all_values AS (
-    SELECT host, layer, kind, process_ix, file_id, object_id, what, those[place] AS value, counts[place] AS calls FROM places
+    SELECT host, layer, kind, process_ix, file_id, object_id, what, those[nth] AS value, counts[nth] AS calls FROM numbered
     UNION ALL
     SELECT host, layer, kind, process_ix, file_id, object_id, 'size', bytes, 1 FROM calls
     UNION ALL
@@ -1029,10 +1031,10 @@ CREATE OR REPLACE VIEW darshan AS
   sized AS (
     SELECT host, module, process_ix, any_value(pid) AS pid, any_value(rank) AS rank, file_id, object_id,
            'SIZE_' || upper(kind) || '_' || if(module = 'POSIX', '', 'AGG_') ||
-             ['0_100', '100_1K', '1K_10K', '10K_100K', '100K_1M', '1M_4M', '4M_10M', '10M_100M', '100M_1G', '1G_PLUS'][place] AS name,
-           sum(sizes[place])::DOUBLE AS value
-    FROM (SELECT *, unnest(range(1, array_length(sizes) + 1)) AS place FROM modules WHERE kind IN ('read', 'write'))
-    GROUP BY host, module, process_ix, file_id, object_id, kind, place),
+             ['0_100', '100_1K', '1K_10K', '10K_100K', '100K_1M', '1M_4M', '4M_10M', '10M_100M', '100M_1G', '1G_PLUS'][nth] AS name,
+           sum(sizes[nth])::DOUBLE AS value
+    FROM (SELECT *, unnest(range(1, array_length(sizes) + 1)) AS nth FROM modules WHERE kind IN ('read', 'write'))
+    GROUP BY host, module, process_ix, file_id, object_id, kind, nth),
   ranked AS (
     SELECT *, row_number() OVER (PARTITION BY host, layer, process_ix, file_id, object_id, what ORDER BY calls DESC, value) AS n,
            if(what = 'size', 'ACCESS', 'STRIDE') AS word

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use crate::analysis::calls::{Figures, Sums, asked, is_data};
+use crate::analysis::waiting;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
 use crate::summary::bins::{Bins, Merge as _, Rate};
@@ -13,9 +15,8 @@ use crate::summary::filter::{Facts, Filter};
 use crate::summary::procs::ProcessTable;
 use crate::summary::recent::Recent;
 use crate::summary::spread::Ops;
-use crate::summary::sums::{moved, of_layer, of_rollup};
 use crate::summary::tree::CallTree;
-use crate::summary::view::{DirtySample, Measure, NodeId, Sums, Waterfall, Window};
+use crate::summary::view::{DirtySample, Measure, NodeId, Waterfall, Window};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 
 /// Bins of the history: 100 ms each to begin with.
@@ -219,7 +220,7 @@ impl Summary {
                 }
             }
             Row::BlockBytes(part) => {
-                self.disks.whose(part);
+                self.disks.bytes(part);
                 if let Some(file) = part.file_id {
                     self.files.device(file, part.bytes);
                 }
@@ -264,16 +265,15 @@ impl Summary {
         }
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
-            if let Some(node) = self.tree.add(span).node {
+            if let Some(node) = self.tree.add(span).0 {
                 self.remember(span.span_id, node);
             }
             return;
         }
-        let sums = of_layer(span);
+        let sums = Figures::of(span).sums();
         self.layers.at(span.start_ns)[span.layer as usize].merge(&sums);
-        let [read, written] = moved(span);
         if span.layer_top {
-            self.rates[span.layer as usize].add(self.second, [1, read, written]);
+            self.rates[span.layer as usize].add(self.second, [1, sums.bytes_read, sums.bytes_written]);
             let key = (span.layer, span.op, span.kind);
             if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
                 op.max_ns = op.max_ns.max(span.net_ns());
@@ -286,15 +286,16 @@ impl Summary {
         if let Some(op) = self.ops.op(span.layer, span.op, span.kind) {
             op.sums.merge(&sums);
         }
-        let place = self.tree.add(span);
-        if let Some(asked) = place.asked {
+        let (node, around) = self.tree.add(span);
+        if around.asks.is_some() {
             // What a program asks for may be any number.
+            let asked = asked(span).unwrap_or(0);
             self.asked.at(span.start_ns)[usize::from(span.kind == Kind::Write)].merge(&asked);
         }
         if let (Kind::Read, Layer::Syscall, Some(miss)) = (span.kind, span.layer, span.miss_bytes) {
             self.cache.at(span.start_ns).merge(&[span.bytes.unwrap_or(0), miss]);
         }
-        if let (Layer::Syscall, true, Some(parts)) = (span.layer, span.layer_top, span.parts()) {
+        if let Some(parts) = waiting::parts(span) {
             self.parts.at(span.start_ns).merge(&parts);
         }
         self.files.add(span, self.second);
@@ -303,8 +304,8 @@ impl Summary {
         {
             self.objects.entry(object).or_default().merge(&sums);
         }
-        self.processes.add(span, place.own, self.second);
-        if let Some(node) = place.node {
+        self.processes.add(span, around.is_own(span), self.second);
+        if let Some(node) = node {
             self.remember(span.span_id, node);
         }
     }
@@ -327,13 +328,7 @@ impl Summary {
         if self.from != From::Rollups || !self.within(row.t_ns) {
             return;
         }
-        let [bytes_read, bytes_written] = match row.kind {
-            Kind::Read => [row.bytes, 0],
-            Kind::Write => [0, row.bytes],
-            _ => [0, 0],
-        };
-        let (calls, dur_ns, self_ns, errors) = (row.calls, row.dur_ns, row.self_ns, row.errors);
-        let sums = Sums { calls, bytes_read, bytes_written, dur_ns, self_ns, errors };
+        let sums = Sums::of_rollup(row);
         self.layers.at(row.t_ns)[row.layer as usize].merge(&sums);
         if let Some(op) = self.ops.op(row.layer, row.op, row.kind) {
             op.sums.merge(&sums);
@@ -353,8 +348,8 @@ impl Summary {
         if !(self.from == From::Sums || only_here) || !self.within(row.from_ns) || !wanted {
             return;
         }
-        let sums = of_rollup(row);
-        if only_here && matches!(row.kind, Kind::Read | Kind::Write) {
+        let sums = Figures::of_sum(row).sums();
+        if only_here && is_data(row.kind) {
             // As in the report: it counts for the program.
             self.asked.at(row.from_ns)[usize::from(row.kind == Kind::Write)].merge(&row.req_bytes);
         }
@@ -364,8 +359,8 @@ impl Summary {
             let t_ns = row.from_ns.saturating_add(n * BIN_NS);
             self.layers.at(t_ns)[row.layer as usize].merge(&sums.map(part));
         }
-        if row.layer == Layer::Syscall && !only_here {
-            self.parts.at(row.from_ns).merge(&row.parts());
+        if let Some(parts) = waiting::parts_of_sum(row) {
+            self.parts.at(row.from_ns).merge(&parts);
         }
         if row.layer == Layer::Syscall && row.kind == Kind::Read {
             self.cache.at(row.from_ns).merge(&[row.bytes, row.miss_bytes]);
@@ -381,7 +376,11 @@ impl Summary {
         {
             self.objects.entry(object).or_default().merge(&sums);
         }
-        self.processes.sums(row, &sums, self.second);
+        if only_here {
+            self.processes.estimated(row);
+        } else {
+            self.processes.sums(row, &sums, self.second);
+        }
     }
 
     fn hist(&mut self, row: &Hist) {
@@ -389,7 +388,7 @@ impl Summary {
             return;
         }
         let what = if row.what == "size" { Measure::Size } else { Measure::Latency };
-        // The kind is told by the sums, which are read first.
+        // The kind is known from the sums, which are read first.
         let kind = self.ops.chosen(Some(row.layer), Some(row.op)).next().map_or(Kind::Other, |(_, _, op)| op.kind);
         let n = u64::try_from(row.n).unwrap_or(0);
         self.ops.count((row.layer, row.op, kind), row.t_ns, what, row.bucket, n);

@@ -1,6 +1,7 @@
 //! Sums over time in bounded memory: equal bins, whose length doubles whenever there are too many.
 
-use crate::summary::screens::{DeviceSample, HeatCell, Sums, Window};
+use crate::analysis::calls::Sums;
+use crate::summary::screens::{DeviceSample, HeatCell, Window};
 
 /// What can be put together.
 pub trait Merge: Default + Clone {
@@ -9,13 +10,7 @@ pub trait Merge: Default + Clone {
 
 impl Merge for Sums {
     fn merge(&mut self, other: &Self) {
-        let add = |a: &mut i64, b: i64| *a = a.saturating_add(b);
-        add(&mut self.calls, other.calls);
-        add(&mut self.bytes_read, other.bytes_read);
-        add(&mut self.bytes_written, other.bytes_written);
-        add(&mut self.dur_ns, other.dur_ns);
-        add(&mut self.self_ns, other.self_ns);
-        add(&mut self.errors, other.errors);
+        Self::merge(self, other);
     }
 }
 

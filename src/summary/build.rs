@@ -6,14 +6,14 @@ use crate::hist::bucket_bounds;
 use crate::rows::Process;
 use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
-use crate::summary::imbalance::imbalance;
+use crate::summary::groups::imbalance;
 use crate::summary::procs::ProcessSums;
 use crate::summary::recent::event;
 use crate::summary::spread::Counts;
 use crate::summary::view::{
-    ChainStep, DeviceRow, DeviceUser, Devices, Events, FileDetail, FileRow, Files, Focus, HeatCell, History, Imbalance,
-    Latency, LayerRow, Measure, MountRow, NodeDetail, NodeId, OpRow, Others, Overview, ProcessRow, Processes, Screen,
-    Snapshot, Status, Sums, Tree, TreeNode, Window,
+    ChainStep, DeviceRow, DeviceSample, DeviceUser, Devices, Events, FileDetail, FileRow, Files, Focus, HeatCell,
+    History, Imbalance, Latency, LayerRow, Measure, MountRow, NodeDetail, NodeId, OpRow, Others, Overview, ProcessRow,
+    Processes, Screen, Snapshot, Status, Sums, Tree, TreeNode, Window,
 };
 use crate::vocabulary::{LAYERS, Layer};
 
@@ -22,10 +22,6 @@ const MAX_ROWS: usize = 1000;
 
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
-}
-
-fn data(sums: &Sums) -> i64 {
-    sums.bytes_read.saturating_add(sums.bytes_written)
 }
 
 impl Summary {
@@ -74,7 +70,7 @@ impl Summary {
     pub(super) fn end_ns(&self) -> i64 {
         let length = |n: usize, width: i64| (n as i64).saturating_mul(width);
         let bins = length(self.layers.all().len(), self.layers.width_ns());
-        let disk = length(self.disks.history.all().len(), self.disks.history.width_ns());
+        let disk = length(self.disks.top.history.all().len(), self.disks.top.history.width_ns());
         self.dims.end_ns().unwrap_or_else(|| self.now_ns.max(bins).max(disk))
     }
 
@@ -85,7 +81,7 @@ impl Summary {
                 notes.push(format!("{n} {what}"));
             }
         };
-        note(self.dims.forgotten, "files, processes or other things are not known by name: there are too many");
+        note(self.dims.forgotten, "files, processes, handles or objects are not known by name: there are too many");
         note(self.ops.lost, "calls are in no distribution: there are too many different functions");
         note(self.tree.other.rows, "calls found no room in the call tree");
         if !self.dims.demoted.is_empty() {
@@ -137,7 +133,7 @@ impl Summary {
     }
 
     fn history(&self) -> History {
-        let width_ns = self.layers.width_ns().max(self.disks.history.width_ns()).max(self.dims.lost.width_ns());
+        let width_ns = self.layers.width_ns().max(self.disks.top.history.width_ns()).max(self.dims.lost.width_ns());
         let length =
             usize::try_from(self.end_ns() / width_ns + 1).unwrap_or(0).min(2 * crate::summary::accumulate::BINS);
         let coarse = |from: i64, at: usize| (at as i64 * from / width_ns) as usize;
@@ -155,9 +151,9 @@ impl Summary {
             }
             layers.push((layer, samples));
         }
-        let mut device = vec![crate::summary::view::DeviceSample::default(); length];
-        for (at, bin) in self.disks.history.all().iter().enumerate() {
-            if let Some(sample) = device.get_mut(coarse(self.disks.history.width_ns(), at)) {
+        let mut device = vec![DeviceSample::default(); length];
+        for (at, bin) in self.disks.top.history.all().iter().enumerate() {
+            if let Some(sample) = device.get_mut(coarse(self.disks.top.history.width_ns(), at)) {
                 sample.merge(bin);
             }
         }
@@ -190,21 +186,11 @@ impl Summary {
             let mut rate = self.rates[layer as usize].per_s(self.second);
             let mut latency = self.ops.total(layer, window);
             if layer == Layer::Block && self.from != From::Sums {
-                let d = self.disks.history.sum(window);
-                let (calls, dur_ns) = (d.requests, d.dur_ns.saturating_add(d.queue_ns));
-                s = Sums { calls, bytes_read: d.bytes_read, bytes_written: d.bytes_written, dur_ns, ..s };
-                rate = self.disks.all.values().fold([0.0; 3], |sum, disk| {
-                    let r = disk.rate.per_s(self.second);
-                    [sum[0] + r[0], sum[1] + r[1], sum[2] + r[2]]
-                });
-                let mut counts = Counts::default();
-                let mut max = None;
-                for disk in self.disks.all.values() {
-                    let sums = disk.sums(window);
-                    counts.merge(&sums.device);
-                    max = max.max(Some(sums.device_max));
-                }
-                latency = counts.percentiles(max);
+                let (d, of) = (self.disks.top.history.sum(window), self.disks.top.sums(window));
+                let DeviceSample { requests: calls, bytes_read, bytes_written, dur_ns, .. } = d;
+                s = Sums { calls, bytes_read, bytes_written, dur_ns, errors: of.errors, ..s };
+                rate = self.disks.top.rate.per_s(self.second);
+                latency = of.device.percentiles(Some(of.device_max));
             }
             let (known, why_not) = covered.get(&layer).cloned().unwrap_or_default();
             if s == Sums::default() && !covered.contains_key(&layer) {
@@ -250,7 +236,7 @@ impl Summary {
         };
         let mut chain = vec![step(None, program)];
         for row in layers.iter().filter(|r| r.layer != Some(Layer::Block)) {
-            if data(&row.sums) > 0 {
+            if row.sums.bytes() > 0 {
                 chain.push(step(row.layer, [row.sums.bytes_read, row.sums.bytes_written]));
             }
         }
@@ -282,7 +268,7 @@ impl Summary {
             let mut heat =
                 vec![HeatCell::default(); p.own.all().len() * p.own.width_ns() as usize / width as usize + 1];
             for (at, bin) in p.own.all().iter().enumerate() {
-                let cell = HeatCell { bytes: data(bin), dur_ns: bin.dur_ns };
+                let cell = HeatCell { bytes: bin.bytes(), dur_ns: bin.dur_ns };
                 if let Some(sum) = heat.get_mut((at as i64 * p.own.width_ns() / width) as usize) {
                     sum.merge(&cell);
                 }
@@ -346,7 +332,7 @@ impl Summary {
         let facts = self.dims.files.get(&id);
         let mount = facts.and_then(|f| f.row.mount_id).and_then(|m| self.dims.mounts.get(&m));
         let [calls_per_s, bytes_per_s, _] =
-            self.per_s(f.rate.per_s(self.second), None, [f.sums.calls, data(&f.sums), 0]);
+            self.per_s(f.rate.per_s(self.second), None, [f.sums.calls, f.sums.bytes(), 0]);
         Some(FileRow {
             file_id: id,
             path: facts.map(|f| Arc::clone(&f.path)).unwrap_or_default(),

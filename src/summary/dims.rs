@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::analysis::losses::{Losses, Lost};
 use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::node::figures::FIGURES;
 use crate::rows::{Coverage, File, Handle, Loss, Meta, Metric, Mount, Object, Process, Row};
@@ -12,7 +13,7 @@ use crate::summary::view::{
 };
 use crate::vocabulary::Layer;
 
-/// Things of each kind that are known at most.
+/// Rows of each kind that are kept at most.
 const MAX: usize = 65_536;
 /// Verdicts that are shown one by one, handles and objects of a file.
 const MAX_SHOWN: usize = 500;
@@ -39,7 +40,7 @@ pub struct Dims {
     verdicts: Vec<Coverage>,
     refused: Vec<CoverageRow>,
     more_refused: u64,
-    losses: BTreeMap<(Option<Layer>, &'static str), LossRow>,
+    losses: Losses,
     pub lost: Bins<i64>,
     /// Functions that were demoted.
     pub demoted: BTreeSet<String>,
@@ -47,7 +48,7 @@ pub struct Dims {
     pub paused: bool,
     metrics: BTreeMap<(&'static str, String), f64>,
     pub tracing: Tracing,
-    /// Things that found no room.
+    /// Rows that found no room.
     pub forgotten: u64,
 }
 
@@ -74,7 +75,7 @@ impl Dims {
             verdicts: Vec::new(),
             refused: Vec::new(),
             more_refused: 0,
-            losses: BTreeMap::new(),
+            losses: Losses::default(),
             lost: Bins::new(width_ns, max),
             demoted: BTreeSet::new(),
             paused: false,
@@ -146,7 +147,7 @@ impl Dims {
         self.meta.get("end_ns")?.parse().ok()
     }
 
-    /// What the node does is not of the trace, and what tracing takes is nothing that was left out.
+    /// Figures of the node are not of the trace, and the time of tracing is nothing that was left out.
     pub fn metric(&mut self, row: &Metric) {
         self.tracing.add(row);
         if [HOOKS_NS, TRACING_NS].contains(&row.name) || FIGURES.iter().any(|f| f.name() == row.name) {
@@ -158,10 +159,7 @@ impl Dims {
 
     pub fn loss(&mut self, row: &Loss) {
         self.lost.at(row.t_ns).merge(&row.count);
-        let new = LossRow { layer: row.layer, place: row.place, count: 0, last_ns: row.t_ns };
-        let sum = self.losses.entry((row.layer, row.place)).or_insert(new);
-        sum.count = sum.count.saturating_add(row.count);
-        sum.last_ns = sum.last_ns.max(row.t_ns);
+        self.losses.add(row);
     }
 
     pub fn verdict(&mut self, row: &Coverage) {
@@ -232,15 +230,15 @@ impl Dims {
         rows.extend(self.processes.values().cloned().map(|row| Row::Process(Box::new(row))));
         rows.extend(self.mounts.values().cloned().map(|m| Row::Mount(Box::new(m))));
         rows.extend(self.verdicts.iter().cloned().map(Row::Coverage));
-        let loss = |l: &LossRow| Loss {
-            t_ns: l.last_ns,
-            layer: l.layer,
+        let loss = |(layer, place, lost): (Option<Layer>, _, Lost)| Loss {
+            t_ns: lost.last_ns,
+            layer,
             cpu: None,
-            place: l.place,
+            place,
             process_ix: None,
-            count: l.count,
+            count: lost.count,
         };
-        rows.extend(self.losses.values().map(loss).map(Row::Loss));
+        rows.extend(self.losses.iter().map(loss).map(Row::Loss));
         rows
     }
 
@@ -268,19 +266,17 @@ impl Dims {
 
     /// Everything lost, and by layer, the most first.
     pub fn lost_by_layer(&self) -> (u64, Vec<(Option<Layer>, u64)>) {
-        let mut by_layer: BTreeMap<Option<Layer>, u64> = BTreeMap::new();
-        // What is only missing one by one is in the sums.
-        for row in self.losses.values().filter(|row| row.place != crate::rows::DETAIL) {
-            let lost = by_layer.entry(row.layer).or_default();
-            *lost = lost.saturating_add(row.count.max(0) as u64);
-        }
-        let mut by_layer: Vec<_> = by_layer.into_iter().filter(|(_, n)| *n > 0).collect();
-        by_layer.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        (by_layer.iter().map(|(_, n)| *n).fold(0, u64::saturating_add), by_layer)
+        self.losses.by_layer()
     }
 
     pub fn coverage(&self) -> CoverageView {
-        let mut losses: Vec<LossRow> = self.losses.values().copied().collect();
+        let row = |(layer, place, lost): (Option<Layer>, _, Lost)| LossRow {
+            layer,
+            place,
+            count: lost.count,
+            last_ns: lost.last_ns,
+        };
+        let mut losses: Vec<LossRow> = self.losses.iter().map(row).collect();
         losses.sort_by_key(|l| std::cmp::Reverse(l.count));
         CoverageView {
             groups: self.groups.values().cloned().collect(),

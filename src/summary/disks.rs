@@ -1,17 +1,19 @@
-//! What devices did, and for whom.
+//! What devices did, and for which processes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use crate::analysis::calls::{Figures, Sums, is_data, is_topmost};
 use crate::rows::{Block, BlockBytes};
 use crate::summary::bins::{Bins, Merge, Rate};
 use crate::summary::spread::{COLUMN_NS, COLUMNS, Counts};
 use crate::summary::view::{DeviceSample, Window};
+use crate::vocabulary::Kind;
 
-/// Devices and users of a device that are told apart at most.
+/// Devices, and users of a device, with sums of their own at most.
 const MAX_DEVICES: usize = 256;
 const MAX_USERS: usize = 256;
-/// Requests that are remembered until it is told whose they are.
+/// Requests that are remembered until it is known which processes they are of.
 const MAX_REQUESTS: usize = 16_384;
 
 /// What a device did, in all of the time or a part of it.
@@ -49,7 +51,8 @@ pub struct Disk {
 #[derive(Debug, Clone)]
 pub struct Disks {
     pub all: BTreeMap<i32, Disk>,
-    pub history: Bins<DeviceSample>,
+    /// All topmost requests: what a stacked device hands down has been counted there.
+    pub top: Disk,
     /// Bytes read and written that are known to be of traced processes.
     pub traced: Bins<[i64; 2]>,
     /// The last requests: device, when, and whether they write.
@@ -62,7 +65,7 @@ impl Disks {
     pub fn new(width_ns: i64, max: usize) -> Self {
         Self {
             all: BTreeMap::new(),
-            history: Bins::new(width_ns, max),
+            top: Disk::new((width_ns, max)),
             traced: Bins::new(width_ns, max),
             requests: HashMap::new(),
             order: VecDeque::new(),
@@ -72,12 +75,8 @@ impl Disks {
 
     pub fn block(&mut self, block: &Block, second: i64) {
         // Not over when the trace ended: the kernel does not count it, either.
-        let Some(dur_ns) = block.dur_ns else { return };
-        let write = match block.op {
-            "read" => Some(false),
-            "write" => Some(true),
-            _ => None,
-        };
+        let Some((kind, figures)) = Figures::of_request(block) else { return };
+        let write = is_data(kind).then_some(kind == Kind::Write);
         if self.order.len() >= MAX_REQUESTS
             && let Some(old) = self.order.pop_front()
         {
@@ -85,44 +84,21 @@ impl Disks {
         }
         self.order.push_back(block.req_id);
         self.requests.insert(block.req_id, (block.dev, block.issue_ns, write));
-        let bytes = i64::from(block.bytes);
-        let [read, written] = match write {
-            Some(false) => [bytes, 0],
-            Some(true) => [0, bytes],
-            None => [0, 0],
-        };
-        let queue_ns = block.issue_ns.saturating_sub(block.queue_ns).max(0);
-        let sample = DeviceSample { requests: 1, bytes_read: read, bytes_written: written, dur_ns, queue_ns };
-        // What a stacked device hands down has been counted there.
-        if block.upper_dev.is_none() {
-            self.history.at(block.issue_ns).merge(&sample);
+        if is_topmost(block) {
+            let Sums { bytes_read, bytes_written, .. } = figures.sums();
+            self.top.add(block, &figures, [bytes_read, bytes_written], second);
         }
+        // The kernel counts what a failed one asked for, too (/sys/block/*/stat).
+        let bytes = i64::from(block.bytes);
+        let asked = write.map_or([0, 0], |write| if write { [0, bytes] } else { [bytes, 0] });
         if self.all.len() >= MAX_DEVICES && !self.all.contains_key(&block.dev) {
             return;
         }
         let width = self.width;
-        let disk = self.all.entry(block.dev).or_insert_with(|| Disk::new(width));
-        disk.history.at(block.issue_ns).merge(&sample);
-        disk.rate.add(second, [1, read, written]);
-        // Requests come by completion, so what overlaps the last one counts once.
-        let end = block.issue_ns.saturating_add(dur_ns);
-        let busy_ns = end.saturating_sub(block.issue_ns.max(disk.busy_until)).max(0);
-        disk.busy_until = disk.busy_until.max(end);
-        for sums in disk.sums_at(block.issue_ns) {
-            sums.requests += 1;
-            sums.errors += i64::from(block.status.is_some_and(|status| status != 0));
-            sums.depth_sum += i64::from(block.qdepth);
-            sums.depth_max = sums.depth_max.max(block.qdepth.into());
-            sums.busy_ns = sums.busy_ns.saturating_add(busy_ns);
-            sums.queue.value(queue_ns);
-            sums.device.value(dur_ns);
-            sums.queue_max = sums.queue_max.max(queue_ns);
-            sums.device_max = sums.device_max.max(dur_ns);
-            add(sums.classes.entry((block.op, block.class)).or_default(), (1, bytes));
-        }
+        self.all.entry(block.dev).or_insert_with(|| Disk::new(width)).add(block, &figures, asked, second);
     }
 
-    pub fn whose(&mut self, part: &BlockBytes) {
+    pub fn bytes(&mut self, part: &BlockBytes) {
         let Some((dev, t_ns, write)) = self.requests.get(&part.req_id).copied() else { return };
         if let (Some(write), true) = (write, part.process_ix.is_some() || part.span_id.is_some()) {
             self.traced.at(t_ns)[usize::from(write)].merge(&part.bytes);
@@ -173,6 +149,31 @@ impl Disk {
             history: Bins::new(width_ns, max),
             total: DiskSums::default(),
             over_time: Bins::new(COLUMN_NS, COLUMNS),
+        }
+    }
+
+    /// A request, with the bytes that count as read and written.
+    fn add(&mut self, block: &Block, figures: &Figures, [bytes_read, bytes_written]: [i64; 2], second: i64) {
+        let dur_ns = figures.inclusive_ns;
+        let queue_ns = block.issue_ns.saturating_sub(block.queue_ns).max(0);
+        let sample = DeviceSample { requests: 1, bytes_read, bytes_written, dur_ns, queue_ns };
+        self.history.at(block.issue_ns).merge(&sample);
+        self.rate.add(second, [1, bytes_read, bytes_written]);
+        // Requests come by completion, so what overlaps the last one counts once.
+        let end = block.issue_ns.saturating_add(dur_ns);
+        let busy_ns = end.saturating_sub(block.issue_ns.max(self.busy_until)).max(0);
+        self.busy_until = self.busy_until.max(end);
+        for sums in self.sums_at(block.issue_ns) {
+            sums.requests += 1;
+            sums.errors += figures.errors;
+            sums.depth_sum += i64::from(block.qdepth);
+            sums.depth_max = sums.depth_max.max(block.qdepth.into());
+            sums.busy_ns = sums.busy_ns.saturating_add(busy_ns);
+            sums.queue.value(queue_ns);
+            sums.device.value(dur_ns);
+            sums.queue_max = sums.queue_max.max(queue_ns);
+            sums.device_max = sums.device_max.max(dur_ns);
+            add(sums.classes.entry((block.op, block.class)).or_default(), (1, i64::from(block.bytes)));
         }
     }
 

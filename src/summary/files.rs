@@ -1,18 +1,19 @@
-//! What the calls on each file were: sums, places, sizes, strides, users.
+//! What the calls on each file were: sums, offsets, sizes, strides, users.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::analysis::calls::{Figures, Sums, is_file_access};
+use crate::analysis::pattern::Position;
 use crate::hist::bucket_of;
 use crate::rows::{FileRollup, Span};
-use crate::summary::bins::{Merge as _, Rate};
+use crate::summary::bins::Rate;
 use crate::summary::spread::Counts;
-use crate::summary::sums::{moved, of_call};
-use crate::summary::view::{OpRow, Others, Point, Sums};
+use crate::summary::view::{OpRow, Others, Point};
 use crate::vocabulary::{Kind, Layer};
 
-/// Files told apart at most; the calls on others are summed up.
+/// Files with sums of their own at most; the calls on others are summed up together.
 const MAX_FILES: usize = 4096;
-/// Points of a plot, different sizes or strides, processes that are told apart, for each file.
+/// Points of a plot, different sizes or strides, processes that are kept, for each file.
 const MAX_POINTS: usize = 512;
 const MAX_VALUES: usize = 64;
 const MAX_USERS: usize = 1024;
@@ -71,8 +72,8 @@ pub struct FileSums {
     pub rate: Rate,
     pub sizes: Frequent,
     pub strides: Frequent,
-    /// Where the last call of each process ended.
-    ends: HashMap<i32, i64>,
+    /// Where each process is in it, by layer: faults go their own way.
+    positions: HashMap<(i32, Layer), Position>,
     pub points: Vec<Point>,
     /// Every n-th is kept.
     pub every_nth: u64,
@@ -91,7 +92,7 @@ struct OpSums {
 impl FileSums {
     fn add(&mut self, span: &Span, second: i64) {
         self.top = Some(self.top.map_or(span.layer, |top| top.min(span.layer)));
-        let sums = of_call(span);
+        let sums = Figures::of_call(span).sums();
         if self.ops.len() < MAX_VALUES || self.ops.contains_key(&(span.layer, span.op)) {
             let new = || OpSums { kind: span.kind, sums: Sums::default(), max_ns: 0, latency: Counts::default() };
             let op = self.ops.entry((span.layer, span.op)).or_insert_with(new);
@@ -99,7 +100,7 @@ impl FileSums {
             op.max_ns = op.max_ns.max(span.net_ns());
             op.latency.value(span.net_ns());
         }
-        if !matches!(span.layer, Layer::Syscall | Layer::Vfs) || !span.layer_top {
+        if !is_file_access(span.layer) || !span.layer_top {
             return;
         }
         self.sums.merge(&sums);
@@ -109,7 +110,7 @@ impl FileSums {
         self.syncs += i64::from(span.kind == Kind::Sync);
         self.metas += i64::from(span.kind == Kind::Meta);
         self.miss_bytes = self.miss_bytes.saturating_add(span.miss_bytes.unwrap_or(0));
-        self.rate.add(second, [1, moved(span).iter().sum(), 0]);
+        self.rate.add(second, [1, sums.bytes(), 0]);
         let users = match span.kind {
             Kind::Read => &mut self.readers,
             Kind::Write => &mut self.writers,
@@ -121,8 +122,8 @@ impl FileSums {
         let Some(bytes) = span.bytes.filter(|_| span.errno == 0) else { return };
         self.sizes.add(bytes);
         self.small += i64::from(bytes < SMALL);
-        if let Some(offset) = span.offset {
-            self.place(span, offset, bytes);
+        if let Some(offset) = span.offset.filter(|_| bytes > 0) {
+            self.access(span, offset, bytes);
         }
     }
 
@@ -136,7 +137,7 @@ impl FileSums {
             op.max_ns = op.max_ns.max(row.max_ns);
             durations(row).for_each(|(ns, n)| op.latency.add(bucket_of(ns), n));
         }
-        if !matches!(row.layer, Layer::Syscall | Layer::Vfs) {
+        if !is_file_access(row.layer) {
             return;
         }
         self.sums.merge(sums);
@@ -177,16 +178,15 @@ impl FileSums {
         frequent.filter(|(size, _)| (1025..SMALL).contains(*size)).for_each(|(_, n)| add(&mut self.small, *n));
     }
 
-    fn place(&mut self, span: &Span, offset: i64, bytes: i64) {
+    fn access(&mut self, span: &Span, offset: i64, bytes: i64) {
         self.placed += 1;
-        if let Some(end) = self.ends.get(&span.process_ix) {
-            let stride = offset.saturating_sub(*end);
-            self.consecutive += i64::from(stride == 0);
-            self.sequential += i64::from(stride >= 0);
-            self.strides.add(stride);
-        }
-        if self.ends.len() < MAX_USERS || self.ends.contains_key(&span.process_ix) {
-            self.ends.insert(span.process_ix, offset.saturating_add(bytes));
+        let process = (span.process_ix, span.layer);
+        if self.positions.len() < MAX_USERS || self.positions.contains_key(&process) {
+            let write = span.kind == Kind::Write;
+            let step = self.positions.entry(process).or_default().step(write, offset, bytes);
+            self.consecutive += i64::from(step.consecutive);
+            self.sequential += i64::from(step.sequential);
+            step.stride.inspect(|stride| self.strides.add(*stride));
         }
         self.every_nth = self.every_nth.max(1);
         if self.seen.is_multiple_of(self.every_nth) {
@@ -240,8 +240,8 @@ impl FileTable {
     pub fn add(&mut self, span: &Span, second: i64) {
         let Some(id) = span.file_id else { return };
         if self.files.len() >= MAX_FILES && !self.files.contains_key(&id) {
-            if matches!(span.layer, Layer::Syscall | Layer::Vfs) && span.layer_top {
-                self.other.sums.merge(&of_call(span));
+            if is_file_access(span.layer) && span.layer_top {
+                self.other.sums.merge(&Figures::of_call(span).sums());
             }
             if self.others.len() < MAX_FILES * 16 && self.others.insert(id) {
                 self.other.rows += 1;
@@ -255,7 +255,7 @@ impl FileTable {
     pub fn sums(&mut self, row: &FileRollup, sums: &Sums, second: i64) {
         let Some(id) = row.file_id else { return };
         if self.files.len() >= MAX_FILES && !self.files.contains_key(&id) {
-            if matches!(row.layer, Layer::Syscall | Layer::Vfs) {
+            if is_file_access(row.layer) {
                 self.other.sums.merge(sums);
             }
             if self.others.len() < MAX_FILES * 16 && self.others.insert(id) {

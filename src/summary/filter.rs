@@ -23,7 +23,7 @@ pub struct Filter {
 pub struct Wrong {
     /// The text.
     pub text: String,
-    /// Character, counted from 0, of the first thing that is wrong.
+    /// Character, counted from 0, of the first mistake.
     pub at: usize,
     pub why: String,
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::calls::Sums;
+use crate::analysis::ranks::Spread;
 use crate::summary::bins::Merge as _;
-use crate::summary::screens::{HeatCell, ProcessRow};
+use crate::summary::screens::{HeatCell, Imbalance, ProcessRow};
 
 /// What a row of the processes screen is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,7 +37,7 @@ impl Grouping {
         after.unwrap_or_default()
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn plural(self) -> &'static str {
         match self {
             Self::Process => "processes",
             Self::Thread => "threads",
@@ -88,16 +90,35 @@ impl Grouping {
     }
 }
 
+/// How unequal the I/O of ranks is, from the rank and the sums of each process; those of one rank count together. `None` with
+/// fewer than two ranks that have done I/O.
+pub fn imbalance(processes: impl Iterator<Item = (Option<i32>, Sums)>) -> Option<Imbalance> {
+    let mut ranks = BTreeMap::<i32, Sums>::new();
+    for (rank, sums) in processes.filter(|(_, sums)| sums.calls > 0) {
+        if let Some(rank) = rank {
+            ranks.entry(rank).or_default().merge(&sums);
+        }
+    }
+    let spread = |of: fn(&Sums) -> i64| Spread::of(&ranks.iter().map(|(rank, s)| (*rank, of(s))).collect::<Vec<_>>());
+    let time = spread(|s| s.dur_ns)?;
+    Some(Imbalance {
+        members: ranks.len(),
+        bytes_max_over_mean: spread(Sums::bytes).map_or(0.0, |bytes| bytes.max_to_mean()),
+        time_max_over_mean: time.max_to_mean(),
+        slowest: time.most,
+    })
+}
+
 /// Ranks in their order and what has none last; others by the time in I/O of their first process.
 pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
     if matches!(by, Grouping::Process | Grouping::Thread) {
         return rows.to_vec();
     }
-    let mut places: BTreeMap<(Option<i32>, Option<Arc<str>>), usize> = BTreeMap::new();
+    let mut at_key: BTreeMap<(Option<i32>, Option<Arc<str>>), usize> = BTreeMap::new();
     let mut groups: Vec<ProcessRow> = Vec::new();
     for row in rows {
         let key = if by == Grouping::Rank { (row.rank, None) } else { (None, by.of(row).cloned()) };
-        let at = *places.entry(key).or_insert(groups.len());
+        let at = *at_key.entry(key).or_insert(groups.len());
         if let Some(group) = groups.get_mut(at) {
             merge(group, row);
         } else {
@@ -143,7 +164,6 @@ fn merge(group: &mut ProcessRow, row: &ProcessRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::view::Sums;
     use crate::vocabulary::Layer;
 
     fn rows() -> Vec<ProcessRow> {
@@ -176,6 +196,18 @@ mod tests {
         let users = grouped(&rows(), Grouping::User);
         let facts: Vec<_> = users.iter().map(|r| (&*r.command, r.members)).collect();
         assert_eq!(facts, [("root", 2), ("(none known)", 1)]);
+    }
+
+    #[test]
+    fn processes_of_a_rank_count_together_and_those_without_one_not_at_all() {
+        let sums = |dur_ns, bytes_read| Sums { calls: 1, dur_ns, bytes_read, ..Sums::default() };
+        let all = [(Some(0), sums(10, 1)), (Some(1), sums(20, 3)), (Some(0), sums(40, 1)), (None, sums(500, 900))];
+        let found =
+            imbalance(all.into_iter()).map(|i| (i.members, i.slowest, i.time_max_over_mean, i.bytes_max_over_mean));
+        assert_eq!(found, Some((2, 0, 50.0 / 35.0, 3.0 / 2.5)));
+        assert_eq!(imbalance([(Some(3), sums(10, 1)), (None, sums(9, 9))].into_iter()), None);
+        assert_eq!(imbalance([(None, sums(10, 1)), (None, sums(9, 9))].into_iter()), None);
+        assert_eq!(imbalance([(Some(0), sums(10, 1)), (Some(1), Sums::default())].into_iter()), None);
     }
 
     #[test]

@@ -8,14 +8,12 @@ mod disks;
 mod files;
 pub mod filter;
 mod groups;
-mod imbalance;
 mod procs;
 mod recent;
 mod screens;
 mod selection;
 pub mod since;
 mod spread;
-mod sums;
 mod tree;
 pub mod view;
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
+use crate::analysis::calls::{Figures, Sums, is_data, is_file_access};
 use crate::rows::{FileRollup, Rollup, Span};
-use crate::summary::bins::{Bins, Merge as _, Rate};
-use crate::summary::sums::{moved, of_call};
-use crate::summary::view::{Others, Sums, Window};
-use crate::vocabulary::{Kind, LAYERS, Layer};
+use crate::summary::bins::{Bins, Rate};
+use crate::summary::view::{Others, Window};
+use crate::vocabulary::{Kind, LAYERS};
 
-/// Processes and threads told apart at most.
+/// Processes, and threads, with sums of their own at most.
 const MAX: usize = 4096;
 /// The heat strip: length of a cell to begin with, and cells at most.
 const CELL_NS: i64 = 100_000_000;
@@ -48,17 +48,16 @@ impl ProcessSums {
     }
 
     fn add(&mut self, span: &Span, own: bool, second: i64) {
-        let sums = of_call(span);
+        let sums = Figures::of_call(span).sums();
         let sum = &mut self.self_ns[span.layer as usize];
         *sum = sum.saturating_add(span.self_ns);
-        if matches!(span.layer, Layer::Syscall | Layer::Vfs) && span.layer_top {
+        if is_file_access(span.layer) && span.layer_top {
             self.system.merge(&sums);
         }
         if own {
             self.own.at(span.start_ns).merge(&sums);
             self.kind(span.kind, span.inclusive_ns());
-            let [read, written] = moved(span);
-            self.rate.add(second, [1, read, written]);
+            self.rate.add(second, [1, sums.bytes_read, sums.bytes_written]);
         }
     }
 
@@ -116,7 +115,7 @@ impl ProcessTable {
     pub fn add(&mut self, span: &Span, own: bool, second: i64) {
         match self.process(span.process_ix, span.pid, span.rank) {
             Some(process) => process.add(span, own, second),
-            None if own => self.other.sums.merge(&of_call(span)),
+            None if own => self.other.sums.merge(&Figures::of_call(span).sums()),
             None => {}
         }
         let others = (&mut self.other_threads, &mut self.thread_others);
@@ -126,14 +125,14 @@ impl ProcessTable {
                 thread.rank = thread.rank.or(span.rank);
                 thread.add(span, own, second);
             }
-            None if own => self.other_threads.sums.merge(&of_call(span)),
+            None if own => self.other_threads.sums.merge(&Figures::of_call(span).sums()),
             None => {}
         }
     }
 
     /// Calls that were summed up. What the program called itself is not known: system calls are counted as that.
     pub fn sums(&mut self, row: &FileRollup, sums: &Sums, second: i64) {
-        let system = matches!(row.layer, Layer::Syscall | Layer::Vfs);
+        let system = is_file_access(row.layer);
         let process = row.process_ix.and_then(|ix| self.process(ix, row.pid.unwrap_or(0), row.rank));
         let Some(process) = process else {
             if system {
@@ -151,12 +150,22 @@ impl ProcessTable {
         }
     }
 
-    /// Of sums that do not tell which calls the program made itself: those of system calls. They tell no threads, either.
+    /// Calls of a demoted function that were not recorded count for the program, as in the report: their number is all that is
+    /// known.
+    pub fn estimated(&mut self, row: &FileRollup) {
+        if let Some(ix) = row.process_ix.filter(|_| is_data(row.kind))
+            && let Some(process) = self.process(ix, row.pid.unwrap_or(0), row.rank)
+        {
+            process.own.at(row.from_ns).merge(&Sums { calls: row.calls, ..Sums::default() });
+        }
+    }
+
+    /// Of sums that do not hold which calls the program made itself: those of system calls. Nor do they hold threads.
     pub fn rollup(&mut self, row: &Rollup, sums: &Sums) {
         let Some(process) = self.process(row.process_ix, row.pid, row.rank) else { return };
         let sum = &mut process.self_ns[row.layer as usize];
         *sum = sum.saturating_add(row.self_ns);
-        if matches!(row.layer, Layer::Syscall | Layer::Vfs) {
+        if is_file_access(row.layer) {
             process.system.merge(sums);
             process.own.at(row.t_ns).merge(sums);
             process.kind(row.kind, row.dur_ns);

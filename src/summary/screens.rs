@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use crate::analysis::calls::Sums;
 use crate::rows::PARTS;
 use crate::vocabulary::{Kind, Layer};
 
@@ -20,19 +21,6 @@ pub enum Measure {
     Latency,
     /// Bytes moved by a call.
     Size,
-}
-
-/// Sums over calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    pub calls: i64,
-    pub bytes_read: i64,
-    pub bytes_written: i64,
-    /// Inclusive time.
-    pub dur_ns: i64,
-    /// Exclusive time.
-    pub self_ns: i64,
-    pub errors: i64,
 }
 
 /// Percentiles of a distribution, each within an eighth of the exact value; `max` is exact where it is known.
@@ -101,7 +89,7 @@ pub struct LayerRow {
     /// Part of the exclusive time of all layers, 0 to 1.
     pub self_share: f64,
     pub latency: Option<Percentiles>,
-    /// No probe of this layer is attached: no figures, and that says nothing about the program.
+    /// No probe of this layer is attached: no figures, which means nothing about the program.
     pub covered: bool,
     /// Why not, where that is known.
     pub why_not: Option<String>,
@@ -190,7 +178,7 @@ pub struct ProcessRow {
 }
 
 impl ProcessRow {
-    /// What tells it from the other rows.
+    /// Distinguishes it from the other rows.
     pub fn id(&self) -> i64 {
         i64::from(self.process_ix) | i64::from(self.tid.unwrap_or(0)) << 32
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::summary::imbalance::imbalance;
+use crate::summary::groups::imbalance;
 use crate::summary::view::{
     ChainStep, FileRow, Files, LayerRow, Others, Overview, ProcessRow, Processes, Snapshot, Sums,
 };

@@ -10,7 +10,7 @@ use crate::vocabulary::{Kind, Layer};
 /// Length of a column of the heat map to begin with, and columns at most.
 pub const COLUMN_NS: i64 = 1_000_000_000;
 pub const COLUMNS: usize = 256;
-/// Operations that are told apart at most.
+/// Operations with sums of their own at most.
 const MAX_OPS: usize = 1024;
 
 /// Counts by bucket of the `hist` table, only those that are not zero.

@@ -2,25 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::analysis::calls::{Figures, Sums};
+use crate::analysis::nesting::{Enclosing, Nesting};
 use crate::rows::{SEQ_BITS, Span};
 use crate::summary::bins::Merge as _;
 use crate::summary::spread::Counts;
-use crate::summary::sums::of_call;
-use crate::summary::view::{NodeId, Others, Sums};
+use crate::summary::view::{NodeId, Others};
 use crate::vocabulary::{Kind, Layer};
 
 /// Nodes at most; calls that would need more count as other.
 const MAX_NODES: usize = 4096;
-/// Files that a node tells apart, and slowest calls that it keeps.
+/// Files with sums of their own in a node, and slowest calls that it keeps.
 const MAX_FILES: usize = 32;
 const SLOWEST: usize = 20;
 /// Enclosing calls that are waited for at most.
 const MAX_AWAITED: usize = 4096;
-
-/// A function that is known for what runs inside it.
-fn is_phase(span: &Span) -> bool {
-    span.layer == Layer::App && span.kind == Kind::Other
-}
 
 /// One node.
 #[derive(Debug, Clone)]
@@ -40,37 +36,15 @@ pub struct Node {
     pub other_files: Others,
 }
 
-/// A call that may enclose those that come next on its thread.
-#[derive(Debug, Clone, Copy)]
-struct Around {
-    id: i64,
-    node: Option<NodeId>,
-    /// A phase that nothing but phases encloses.
-    phase: bool,
-    /// What the program asked with the outermost call is known: calls inside need not tell.
-    told: Option<Kind>,
-    /// It counts as asked for: so does its half that reads.
-    asked: bool,
-}
-
-/// Where a call stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    pub node: Option<NodeId>,
-    /// The program made this call itself: only phases enclose it.
-    pub own: bool,
-    /// Bytes that the program asked for, which no other call tells.
-    pub asked: Option<i64>,
-}
-
 /// The tree.
 #[derive(Debug, Clone, Default)]
 pub struct CallTree {
     nodes: HashMap<NodeId, Node>,
     roots: Vec<NodeId>,
     next: NodeId,
-    threads: HashMap<i64, Vec<Around>>,
-    /// Nodes that stand for calls that have not been told yet, by id.
+    /// With the node of each call.
+    nesting: Nesting<Option<NodeId>>,
+    /// Nodes that stand for calls that have not returned yet, by id.
     awaited: HashMap<i64, NodeId>,
     pub other: Others,
 }
@@ -89,44 +63,25 @@ impl CallTree {
         self.nodes.values().flat_map(|n| &n.slowest).find(|s| s.span_id == span)
     }
 
-    /// Takes a call; parents come before children, except phases.
-    pub fn add(&mut self, span: &Span) -> Place {
-        let thread = span.span_id >> SEQ_BITS;
-        let around = self.threads.get(&thread).map_or(&[][..], Vec::as_slice);
-        let at = around.iter().rposition(|a| Some(a.id) == span.parent_id);
-        let above = at.map(|at| around[at]);
-        let phase = is_phase(span);
-        // A phase inside a call is part of that, and so is what it encloses.
-        let outer = above.is_none_or(|a| a.phase);
-        let own = outer && !phase;
+    /// Takes a call; parents come before children, except phases. Returns its node, if there is room, and what is around it.
+    pub fn add(&mut self, span: &Span) -> (Option<NodeId>, Enclosing) {
+        let above = self.nesting.above(span);
         let parent = match (above, span.parent_id) {
-            (Some(above), _) => above.node,
+            (Some(above), _) => above,
             (None, Some(parent)) => self.await_call(parent),
             (None, None) => None,
         };
-        let room = above.is_none_or(|a| a.node.is_some());
+        let room = above.is_none_or(|node| node.is_some());
         let node = if room { self.child(parent, Some(span.layer), span.op, span.kind) } else { None };
         self.count(node, span);
         if let (Some(awaited), Some(node)) = (self.awaited.remove(&span.span_id), node) {
-            self.merge(awaited, node, thread);
+            self.merge(awaited, node, span.span_id >> SEQ_BITS);
         }
-        let data = matches!(span.kind, Kind::Read | Kind::Write);
-        let bytes = span.req_bytes.or(span.bytes);
-        let wanted = if own { data.then_some(span.kind) } else { above.and_then(|a| a.told) };
-        let half = span.half_of().is_some() && above.is_some_and(|a| a.asked);
-        let asked = bytes.filter(|_| data && (half || wanted == Some(span.kind)));
-        let told = if asked.is_some() { None } else { wanted };
-        let stack = self.threads.entry(thread).or_default();
-        // A phase comes when it is over; nothing follows inside it.
-        if at.is_some() || !phase {
-            stack.truncate(at.map_or(0, |at| at + 1));
-            stack.push(Around { id: span.span_id, node, phase: outer && phase, told, asked: asked.is_some() });
-        }
-        Place { node, own, asked }
+        (node, self.nesting.enter(span, node))
     }
 
     fn count(&mut self, node: Option<NodeId>, span: &Span) {
-        let sums = of_call(span);
+        let sums = Figures::of_call(span).sums();
         let Some(node) = node.and_then(|id| self.nodes.get_mut(&id)) else {
             self.other.rows += 1;
             self.other.sums.merge(&sums);
@@ -235,8 +190,8 @@ impl CallTree {
                 }
             }
         }
-        for around in self.threads.get_mut(&thread).into_iter().flatten() {
-            around.node = around.node.map(|id| moved.get(&id).copied().unwrap_or(id));
+        for node in self.nesting.kept_mut(thread) {
+            *node = node.map(|id| moved.get(&id).copied().unwrap_or(id));
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the screens show, as plain data, and what they ask for: the boundary between the summary and the dashboard.
 //!
 //! Times are nanoseconds since the start of the trace. A layer's calls, bytes and times count its outermost calls, as
-//! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: whoever
-//! shows them escapes them. Tables are cut at a cap, and what is cut is in their `other`.
+//! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: they
+//! are escaped where they are shown. Tables are cut at a cap, and what is cut is in their `other`.
 
 pub use crate::summary::groups::{Grouping, grouped};
 pub use crate::summary::screens::*;
@@ -53,7 +53,7 @@ pub struct Focus {
     pub op: Option<&'static str>,
 }
 
-/// What the dashboard tells the trace to do.
+/// What the dashboard asks the trace to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Writes a dataset from now on.
@@ -69,12 +69,12 @@ pub enum Command {
 
 /// Where snapshots come from: a trace that goes on, or a dataset.
 ///
-/// None of this blocks for long: what takes time goes on elsewhere, and the next snapshots tell how far it is.
+/// None of this blocks for long: what takes time goes on in other threads, and the next snapshots show how far it is.
 pub trait Source {
     /// The figures as they are now. The same `Arc` as before where nothing has changed.
     fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot>;
 
-    /// Does what is told; the answer is shown to the user.
+    /// Does it; the answer is shown to the user.
     ///
     /// # Errors
     /// Says why it cannot be done.
@@ -102,7 +102,7 @@ pub struct Snapshot {
     pub events: Arc<Events>,
     pub devices: Arc<Devices>,
     pub coverage: Arc<Coverage>,
-    /// What has entered and not returned; `None` where that cannot be told, as of a dataset.
+    /// What has entered and not returned; `None` where that is not known, as of a dataset.
     pub inflight: Option<Arc<InFlight>>,
     /// What the node did lately; `None` of a dataset.
     pub recent_node: Option<Arc<Recent>>,

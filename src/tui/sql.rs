@@ -81,6 +81,10 @@ tree AS (
 
 /// Calls that the program made itself: only phases enclose them.
 const OWN: &str = ",
-phases AS (FROM calls WHERE layer = 'app' AND kind = 'other'),
+phases AS (
+  SELECT span_id FROM calls WHERE layer = 'app' AND kind = 'other'
+    AND (parent_id IS NULL OR parent_id NOT IN (SELECT span_id FROM calls))
+  UNION ALL
+  SELECT c.span_id FROM calls c JOIN phases p ON c.parent_id = p.span_id WHERE c.layer = 'app' AND c.kind = 'other'),
 own AS (FROM calls WHERE NOT (layer = 'app' AND kind = 'other')
   AND (parent_id IS NULL OR parent_id NOT IN (SELECT span_id FROM calls) OR parent_id IN (SELECT span_id FROM phases)))";

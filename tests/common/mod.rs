@@ -3,6 +3,7 @@
 pub mod client;
 pub mod device;
 pub mod extreme;
+pub mod figures;
 pub mod group;
 pub mod hostile;
 pub mod job;

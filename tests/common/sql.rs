@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::figures;
 use iotrace_bpf::export::report;
 use iotrace_bpf::hist;
 use serde_json::Value;
@@ -15,8 +16,9 @@ pub fn python() -> PathBuf {
 }
 
 /// Runs every view of the dataset's `views.sql` and compares their figures with the report's: calls, times, bytes
-/// and errors exactly, percentiles within the documented error of the histogram.
+/// and errors exactly, percentiles within the documented error of the histogram. Then those of dashboard and metrics.
 pub fn compare(dir: &Path) {
+    figures::agree(dir);
     let mut json = Vec::new();
     report::run(dir, true, &mut json).unwrap();
     let report = tempfile::NamedTempFile::new().unwrap();

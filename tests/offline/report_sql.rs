@@ -1,6 +1,6 @@
 //! The report and the SQL views agree on datasets made at random.
 
-use crate::common::sql;
+use crate::common::{figures, sql};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -221,6 +221,79 @@ fn processes() {
 #[test]
 fn empty() {
     agree(Vec::new());
+}
+
+/// A recorded dataset, with the parts that it was stored without because they are empty.
+fn recorded(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.iotrace");
+    write(&path, Vec::new());
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for entry in std::fs::read_dir(fixtures.join(name)).unwrap() {
+        let from = entry.unwrap().path();
+        std::fs::copy(&from, path.join(from.file_name().unwrap())).unwrap();
+    }
+    (dir, path)
+}
+
+#[test]
+fn calls_of_real_programs() {
+    let (_dir, path) = recorded("mpi_hdf5");
+    sql::compare(&path);
+    // The pattern of a file on the dashboard is that of the views, whichever of them.
+    let mut replay = Replay::open(&path).unwrap();
+    let focus = Focus { screen: Screen::Files, ..Focus::default() };
+    replay.wait(&focus);
+    let shown = replay.snapshot(&focus);
+    let patterns = sql::query(
+        &path,
+        "WITH a AS (SELECT file_id, sum(sequential) AS sequential, sum(consecutive) AS consecutive
+                    FROM file_sums WHERE layer = 'syscall' GROUP BY file_id),
+              b AS (SELECT file_id, sum(round(accesses * sequential)) AS sequential,
+                           sum(round(accesses * consecutive)) AS consecutive, sum(accesses) AS accesses
+                    FROM v_sequential GROUP BY file_id)
+         SELECT file_id, a.sequential::BIGINT AS a, a.consecutive::BIGINT AS b, b.sequential::BIGINT AS c,
+                b.consecutive::BIGINT AS d, b.accesses::BIGINT AS n FROM a JOIN b USING (file_id)",
+    );
+    assert!(patterns.len() > 2, "{patterns:?}");
+    for row in patterns {
+        let number = |name: &str| row[name].as_i64().unwrap();
+        let file = shown.files.rows.iter().find(|file| i64::from(file.file_id) == number("file_id")).unwrap();
+        let of_views = ([number("a"), number("b")], [number("c"), number("d")], number("n"));
+        let of_dashboard = [file.sequential, file.consecutive];
+        assert_eq!((of_dashboard, of_dashboard, file.placed), of_views, "{}", file.path);
+    }
+}
+
+#[test]
+fn sums_of_real_programs() {
+    let (_dir, path) = recorded("aggregate");
+    figures::agree(&path);
+    let report = report::build(&mut report::Union::open(&path).unwrap()).unwrap();
+    let layers = sql::query(
+        &path,
+        "SELECT layer, sum(calls)::BIGINT AS calls, sum(dur_ns)::BIGINT AS inclusive_ns, sum(self_ns)::BIGINT AS exclusive_ns,
+                sum(bytes) FILTER (kind IN ('read', 'write'))::BIGINT AS moved, sum(errors)::BIGINT AS errors
+         FROM file_sums GROUP BY layer ORDER BY layer_rank(layer)",
+    );
+    let number = |row: &serde_json::Value, name: &str| row[name].as_i64();
+    let of_sql: Vec<_> = layers
+        .iter()
+        .map(|row| {
+            let name = row["layer"].as_str().unwrap().to_owned();
+            let times = (number(row, "inclusive_ns"), number(row, "exclusive_ns"));
+            (name, number(row, "calls"), times, number(row, "moved"), number(row, "errors"))
+        })
+        .collect();
+    let of_report: Vec<_> = report
+        .layers
+        .iter()
+        .map(|row| {
+            let times = (Some(row.inclusive_ns), row.exclusive_ns);
+            (row.layer.to_owned(), Some(row.calls), times, row.moved.sum, Some(row.errors))
+        })
+        .collect();
+    assert_eq!(of_report, of_sql);
 }
 
 #[test]

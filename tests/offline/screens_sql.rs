@@ -170,7 +170,7 @@ fn the_sql_of_layers_processes_and_files_gives_what_is_shown() {
             continue;
         }
         for by in Grouping::ALL {
-            let group = by.words();
+            let group = by.plural();
             s.keys(if by == Grouping::Process { "2" } else { "p" });
             let mut answer: Vec<_> = s.table().iter().map(|row| sums(row, "io_ns")).collect();
             let rows = &s.now().processes.rows;

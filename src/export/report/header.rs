@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::export::report::source::Source;
+use crate::analysis::source::Source;
 use crate::node::counters::MAJOR;
 use crate::node::figures::Figure;
-use crate::rows::{Coverage, Loss};
 use crate::text;
-use crate::vocabulary::{LAYERS, Layer};
 
 /// What was traced, where and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -27,7 +25,7 @@ pub struct Header {
     /// The same for people, in UTC.
     pub start: Option<String>,
     pub duration_ns: i64,
-    /// False: the end was not recorded (the tracer was killed), the duration goes to the last thing seen.
+    /// False: the end was not recorded (the tracer was killed), the duration goes to the last event.
     pub end_recorded: bool,
     pub processes: usize,
     pub ranks: usize,
@@ -49,7 +47,7 @@ pub struct Header {
     pub major_faults: Option<i64>,
     /// Device requests that had not completed when the trace ended.
     pub requests_in_flight: i64,
-    /// Device requests that are over, and whose end was not seen: nothing of theirs is in times and bytes.
+    /// Device requests that are over, and had no completion event: they are not in times and bytes.
     pub requests_end_unseen: i64,
     /// Of a dataset that was kept in memory until something asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,80 +83,6 @@ pub struct Flight {
     pub asked_ns: i64,
     /// The time in which nothing is missing.
     pub kept_ns: i64,
-}
-
-/// How much of a layer was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LayerCoverage {
-    pub layer: &'static str,
-    pub attached: usize,
-    pub probes: usize,
-    /// Functions that the libraries do not have, of other versions: nobody can call them.
-    pub absent: usize,
-    /// Attached probes by tier.
-    pub tiers: BTreeMap<&'static str, usize>,
-    /// Why probes were not attached, with their number.
-    pub refused: BTreeMap<String, usize>,
-    /// Functions whose calls were shorter than their probe and lost it while the trace ran, and why: their bytes are exact,
-    /// the number of their calls is estimated.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub demoted: BTreeMap<String, String>,
-    /// Why calls inside I/O were not recorded all the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused: Option<String>,
-    /// Set when no probe is attached: why nothing can be known about the layer.
-    pub not_covered: Option<String>,
-}
-
-/// A program that could not be looked into, and why: calls of the libraries in it are not seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OpaqueProgram {
-    pub program: String,
-    pub reason: String,
-}
-
-/// Things seen by a hook and not in the trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LossRow {
-    /// `None`: it could have been any layer.
-    pub layer: Option<&'static str>,
-    pub place: &'static str,
-    pub count: i64,
-}
-
-/// Which figures loss could have distorted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Quality {
-    lost: [bool; LAYERS.len()],
-}
-
-impl Quality {
-    pub fn new(losses: &[LossRow]) -> Self {
-        let mut lost = [false; LAYERS.len()];
-        // What is only missing one by one is in the sums.
-        for row in losses.iter().filter(|row| row.count > 0 && row.place != crate::rows::DETAIL) {
-            match row.layer.and_then(Layer::parse) {
-                Some(layer) => lost[layer as usize] = true,
-                None => lost = [true; LAYERS.len()],
-            }
-        }
-        Self { lost }
-    }
-
-    /// Counts, bytes and durations of the layer are whole.
-    pub fn complete(&self, layer: Layer) -> bool {
-        !self.lost[layer as usize]
-    }
-
-    /// Exclusive times of the layer are whole: a call lost below leaves its time with the caller.
-    pub fn exclusive(&self, layer: Layer) -> bool {
-        !self.lost[layer as usize..].iter().any(|lost| *lost)
-    }
-
-    /// Nothing was lost anywhere.
-    pub fn all(&self) -> bool {
-        self.exclusive(LAYERS[0])
-    }
 }
 
 /// The facts of `meta`. Counts and the duration of a run without a recorded end are filled in by the caller.
@@ -234,85 +158,4 @@ pub fn header(source: &mut dyn Source) -> Result<Header> {
         unknown_bytes,
         unseen_file_ns: None,
     })
-}
-
-/// One row per layer, top to bottom, whether or not it has probes; and the programs that could not be looked into.
-pub fn coverage(source: &mut dyn Source) -> Result<(Vec<LayerCoverage>, Vec<OpaqueProgram>)> {
-    let mut layers: Vec<_> = LAYERS.iter().map(|layer| LayerCoverage::new(*layer)).collect();
-    let mut opaque = Vec::new();
-    source.coverage(&mut |row| {
-        layers[row.layer as usize].add(row);
-        if row.layer == Layer::App && row.symbol.is_empty() {
-            let reason = row.reason.clone().unwrap_or_default();
-            opaque.push(OpaqueProgram { program: row.target.clone(), reason });
-        }
-        Ok(())
-    })?;
-    layers.iter_mut().for_each(LayerCoverage::judge);
-    Ok((layers, opaque))
-}
-
-impl LayerCoverage {
-    fn new(layer: Layer) -> Self {
-        let (tiers, refused) = (BTreeMap::new(), BTreeMap::new());
-        let demoted = BTreeMap::new();
-        Self {
-            layer: layer.name(),
-            attached: 0,
-            probes: 0,
-            absent: 0,
-            tiers,
-            refused,
-            demoted,
-            paused: None,
-            not_covered: None,
-        }
-    }
-
-    fn add(&mut self, row: &Coverage) {
-        if row.status == "absent" && !row.symbol.is_empty() {
-            self.absent += 1;
-            return;
-        }
-        if row.status == "paused" {
-            // The last one says how long altogether.
-            self.paused.clone_from(&row.reason);
-            return;
-        }
-        if row.status == "demoted" {
-            self.demoted.entry(row.symbol.clone()).or_insert_with(|| row.reason.clone().unwrap_or_default());
-            return;
-        }
-        self.probes += 1;
-        if row.status == "attached" {
-            self.attached += 1;
-            *self.tiers.entry(row.tier.unwrap_or("unknown tier")).or_default() += 1;
-        } else {
-            let reason = row.reason.as_deref().unwrap_or("no reason recorded");
-            *self.refused.entry(format!("{}: {reason}", row.status)).or_default() += 1;
-        }
-    }
-
-    fn judge(&mut self) {
-        if self.attached == 0 {
-            let main = self.refused.iter().max_by_key(|(_, n)| **n).map(|(reason, _)| reason.clone());
-            let none = if self.absent > 0 { "the library has none of its functions" } else { "no probes" };
-            self.not_covered = Some(main.unwrap_or_else(|| none.to_owned()));
-        }
-    }
-}
-
-/// Loss by layer and place, the greatest first.
-pub fn losses(source: &mut dyn Source) -> Result<Vec<LossRow>> {
-    let mut sums = BTreeMap::<(Option<Layer>, &'static str), i64>::new();
-    source.losses(&mut |row: &Loss| {
-        let sum = sums.entry((row.layer, row.place)).or_default();
-        *sum = sum.saturating_add(row.count);
-        Ok(())
-    })?;
-    let row =
-        |((layer, place), count): ((Option<Layer>, _), _)| LossRow { layer: layer.map(Layer::name), place, count };
-    let mut rows: Vec<_> = sums.into_iter().filter(|(_, n)| *n != 0).map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
-    Ok(rows)
 }

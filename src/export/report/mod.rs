@@ -4,26 +4,13 @@
 //! what calls spend outside the traced calls they make. Bytes of a layer sum over its outermost reads and writes.
 //! A figure that loss could have changed is marked: `complete: false` in JSON, `~` in text.
 
-mod amplification;
-mod clocks;
-mod composition;
-mod files;
 mod header;
-mod heavy;
-mod layers;
-mod lookups;
-mod own;
-mod phases;
-mod ranks;
 mod related;
 mod render;
 mod renumber;
-mod slowest;
 mod source;
-mod stacks;
 mod tracing;
 mod union;
-mod waiting;
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -32,30 +19,36 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-pub use amplification::{Amplification, Called, Chain, ClassBytes, Step};
-pub use clocks::Clock;
-pub use composition::Composed;
-pub use files::{FileLayer, FileRow, HandleNode, LibraryFiles};
-pub use header::{Header, LayerCoverage, LossRow, OpaqueProgram};
-pub use layers::{Bytes, LayerRow, OpRow};
-pub use lookups::{FailedLookup, FailedLookups};
-pub use phases::{PhaseLayer, PhaseRow};
-pub use ranks::{Imbalance, RankRow, Ranks};
+pub use crate::analysis::amplification::{Amplification, Called, Chain, ClassBytes, Step};
+pub use crate::analysis::calls::Bytes;
+pub use crate::analysis::clocks::{Clock, NodeRow};
+pub use crate::analysis::composition::Composed;
+pub use crate::analysis::coverage::{LayerCoverage, OpaqueProgram};
+pub use crate::analysis::files::{FileLayer, FileRow, HandleNode, LibraryFiles};
+pub use crate::analysis::layers::{LayerRow, OpRow};
+pub use crate::analysis::lookups::{FailedLookup, FailedLookups};
+pub use crate::analysis::losses::LossRow;
+pub use crate::analysis::phases::{PhaseLayer, PhaseRow};
+pub use crate::analysis::ranks::{Imbalance, RankRow, Ranks};
+pub use crate::analysis::slow_stacks::StackRow;
+pub use crate::analysis::slowest::{BlockNode, CallTree, Node};
+pub use crate::analysis::source::{Each, IdKind, Origin, Source};
+pub use crate::analysis::waiting::WaitRow;
+pub use header::Header;
 pub use render::WIDTH;
 pub use renumber::Renumber;
-pub use slowest::{BlockNode, CallTree, Node};
-pub use source::{Each, Origin, Source, Thing};
-pub use stacks::StackRow;
 pub use tracing::Tracing;
 pub use union::{Union, datasets};
-pub use waiting::WaitRow;
 
+use crate::analysis::{
+    amplification, clocks, composition, coverage, files, layers, lookups, losses, nesting, phases, ranks, slow_stacks,
+    slowest, waiting,
+};
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;
 use crate::{HashMap, text};
-use header::Quality;
 
-/// Everything `iotrace-bpf report` says; `--json` is exactly this.
+/// Everything in `iotrace-bpf report`; `--json` is exactly this.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub header: Header,
@@ -89,17 +82,6 @@ pub struct Report {
     pub ranks: Ranks,
 }
 
-/// One node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NodeRow {
-    pub host: String,
-    pub datasets: usize,
-    /// Start of the trace on it by its own clock, ns since 1970.
-    pub start_wall_ns: Option<i64>,
-    pub kernel: Option<String>,
-    pub clock: Clock,
-}
-
 /// What rows come to, section by section.
 struct Collected {
     layers: layers::Layers,
@@ -107,12 +89,12 @@ struct Collected {
     chains: amplification::Chains,
     files: files::Files,
     slowest: slowest::Slowest,
-    works: ranks::Works,
+    processes: ranks::ByProcess,
     phases: phases::Phases,
     lookups: lookups::Lookups,
-    stacks: stacks::Stacks,
+    stacks: slow_stacks::Stacks,
     composition: composition::Composition,
-    places: own::Places,
+    nesting: nesting::Nesting,
     meetings: clocks::Meetings,
     /// The end of the last row, in ns.
     last: i64,
@@ -126,34 +108,34 @@ impl Collected {
             chains: amplification::Chains::default(),
             files: files::Files::new(source)?,
             slowest: slowest::Slowest::default(),
-            works: ranks::Works::default(),
+            processes: ranks::ByProcess::default(),
             phases: phases::Phases::default(),
             lookups: lookups::Lookups::default(),
-            stacks: stacks::Stacks::default(),
+            stacks: slow_stacks::Stacks::default(),
             composition: composition::Composition::default(),
-            places: own::Places::default(),
+            nesting: nesting::Nesting::default(),
             meetings: clocks::Meetings::default(),
             last: 0,
         })
     }
 
     fn span(&mut self, span: &Span) {
-        let place = self.places.of(span);
+        let around = self.nesting.of(span);
         // No sums are by path, or by stack.
         self.lookups.span(span);
         self.stacks.span(span);
-        self.slowest.span(span, &place);
+        self.slowest.span(span, &around);
         if span.flags & flag::SUMMED != 0 {
             // What it comes to is in the sums.
             return;
         }
         self.layers.span(span);
         self.waits.span(span);
-        self.chains.span(span, &place);
+        self.chains.span(span, &around);
         self.files.span(span);
-        self.works.span(span, &place);
-        self.phases.span(span, &place);
-        self.composition.span(span, &place);
+        self.processes.span(span, &around);
+        self.phases.span(span, &around);
+        self.composition.span(span, &around);
         self.meetings.span(span);
         self.last = self.last.max(span.end_ns());
     }
@@ -163,7 +145,7 @@ impl Collected {
         self.waits.sums(row);
         self.chains.sums(row);
         self.files.sums(row);
-        self.works.sums(row);
+        self.processes.sums(row);
         self.last = self.last.max(row.last_ns.unwrap_or(0));
     }
 
@@ -180,9 +162,9 @@ impl Collected {
 /// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
     let mut header = header::header(source)?;
-    let losses = header::losses(source)?;
-    let (coverage, opaque) = header::coverage(source)?;
-    let quality = Quality::new(&losses);
+    let losses = losses::losses(source)?;
+    let (coverage, opaque) = coverage::coverage(source)?;
+    let quality = losses.quality();
     let mut all = Collected::new(source)?;
     source.spans(&mut |span| {
         all.span(span);
@@ -204,16 +186,19 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         trees.block(block);
         Ok(())
     })?;
-    all.chains.resolve(source, &mut |span| all.works.ask(span))?;
+    all.chains.resolve(source, all.nesting, &mut |span| all.processes.ask(span))?;
     if !header.end_recorded {
         header.duration_ns = all.last;
     }
-    let (mut files, library_files) = all.files.finish(source, &quality, &mut header)?;
+    let files::Finished { rows: mut files, libraries: library_files, files: number, unseen_file_ns, mpiio } =
+        all.files.finish(source, &quality)?;
+    (header.files, header.unseen_file_ns, header.mpiio) = (number, unseen_file_ns, mpiio);
     let mut slowest = trees.finish(quality.all());
     name(source, &mut files, &mut slowest)?;
     let failed_lookups = all.lookups.finish(source, &quality)?;
     let slow_stacks = all.stacks.finish(source, &quality)?;
-    let ranks = all.works.finish(source, &quality, &mut header)?;
+    let (ranks, processes) = all.processes.finish(source, &quality)?;
+    (header.processes, header.ranks) = (processes, ranks.rows.iter().filter(|row| row.rank.is_some()).count());
     let nodes = nodes(source, all.meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
     let layers = all.layers.rows(&quality);
@@ -228,7 +213,7 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
         warnings: source.warnings(),
         header,
         nodes,
-        losses,
+        losses: losses.rows(),
         coverage,
         opaque,
         files,
@@ -317,7 +302,7 @@ fn name(source: &mut dyn Source, files: &mut [FileRow], slowest: &mut [CallTree]
 fn nodes(source: &dyn Source, meetings: clocks::Meetings) -> Vec<NodeRow> {
     let mut nodes = source.nodes();
     let host_of = |id| {
-        let origin = source.origin(Thing::Span, id)?;
+        let origin = source.origin(IdKind::Span, id)?;
         nodes.iter().position(|node| node.host == origin.host)
     };
     let clocks = clocks::align(nodes.len(), &meetings.attendances(host_of));
@@ -327,26 +312,26 @@ fn nodes(source: &dyn Source, meetings: clocks::Meetings) -> Vec<NodeRow> {
     nodes
 }
 
-/// Says of which node things are, with the ids and the times that they have there and on the common clock.
+/// Fills in the node of files and calls, their ids there, and their times on the common clock.
 fn trace_back(source: &dyn Source, nodes: &[NodeRow], files: &mut [FileRow], slowest: &mut [CallTree]) {
     for file in files {
-        if let Some(origin) = source.origin(Thing::File, i64::from(file.file_id)) {
+        if let Some(origin) = source.origin(IdKind::File, i64::from(file.file_id)) {
             file.host = Some(origin.host.to_owned());
             file.file_id = origin.id as i32;
         }
     }
     for call in slowest {
-        let Some(origin) = source.origin(Thing::Span, call.root_id) else { continue };
+        let Some(origin) = source.origin(IdKind::Span, call.root_id) else { continue };
         call.root_id = origin.id;
         call.host = Some(origin.host.to_owned());
         let clock = nodes.iter().find(|node| node.host == origin.host).map(|node| node.clock);
         call.start_ns = call.start_ns.saturating_add(clock.map_or(0, |clock| clock.offset_ns));
-        let own = |thing, id: &mut Option<i32>| {
-            *id = id.map(|id| source.origin(thing, i64::from(id)).map_or(id, |origin| origin.id as i32));
+        let own = |kind, id: &mut Option<i32>| {
+            *id = id.map(|id| source.origin(kind, i64::from(id)).map_or(id, |origin| origin.id as i32));
         };
         call.tree.each(&mut |node| {
-            own(Thing::File, &mut node.file_id);
-            own(Thing::Object, &mut node.object_id);
+            own(IdKind::File, &mut node.file_id);
+            own(IdKind::Object, &mut node.object_id);
         });
     }
 }
@@ -363,5 +348,23 @@ impl Report {
     /// The report as JSON. Characters that act on a terminal unseen are written as escapes, which reads back equal.
     pub fn json(&self) -> Result<String> {
         Ok(text::json(&serde_json::to_string_pretty(self)?) + "\n")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::export::dataset::tests::span;
+    use crate::rows::Row;
+
+    #[test]
+    fn a_file_that_may_be_missing_is_named() {
+        let mut rows = vec![Row::Span(Box::new(Span { file_id: Some(1), ..span(1, 1, 1) }))];
+        let mut report = build(&mut rows).unwrap();
+        let note = "one with up to 1.20 ms may be missing";
+        assert!(!report.text(120).contains("may be missing"));
+        report.header.unseen_file_ns = Some(1_200_000);
+        assert!(report.text(120).contains(note) && report.json().unwrap().contains("1200000"), "{}", report.text(120));
     }
 }

@@ -21,7 +21,7 @@ impl Facts {
     }
 }
 
-/// What tells a dataset of another run from those of this one.
+/// What distinguishes a dataset of another run from those of this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The trace, by host and start: datasets that it has in common are one recording.
@@ -47,7 +47,7 @@ impl About {
         Self { trace, jobs, command: facts.0.get("command").cloned(), time }
     }
 
-    /// Nodes of one job have its id in common. Where one does not tell: other commands, at another time, are another
+    /// Nodes of one job have its id in common. Without one: other commands, at another time, are another
     /// run.
     fn has_to_do_with(&self, other: &Self) -> bool {
         if self.trace.is_some() && self.trace == other.trace {
@@ -104,7 +104,7 @@ mod tests {
         // A service that was started again, and periods of one recording.
         let service = [node(1, about("", "a", 0..=1)), node(1, about("", "b", 5..=6)), about("", "a", 90..=99)];
         assert_eq!(related(&service), [0, 0, 0]);
-        // What says nothing is no other run.
+        // One without any of these belongs to the same run.
         assert_eq!(related(&[About::default(), about("", "a", 0..=1), about("9", "b", 5..=6)]), [0, 0, 0]);
     }
 }

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::analysis::layers::LayerRow;
 use crate::analysis::share::{self, TRUSTED_SHARE};
-use crate::export::report::layers::LayerRow;
-use crate::export::report::source::Source;
+use crate::analysis::source::Source;
 use crate::text::{percent, time};
 use crate::vocabulary::Layer;
 

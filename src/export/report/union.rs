@@ -1,4 +1,4 @@
-//! Several datasets as one source: ids of things and times are made distinct and comparable, and found back at the end.
+//! Several datasets as one source: ids are made distinct and times comparable, and both are translated back at the end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
@@ -8,10 +8,10 @@ use anyhow::{Result, bail, ensure};
 
 use crate::HashMap;
 use crate::analysis::share::TRACING_NS;
+use crate::analysis::source::{Each, IdKind, Origin, Source};
 use crate::export::reading::shift::Times;
 use crate::export::report::related::{About, Facts, related};
 use crate::export::report::renumber::{Ids, Renumber};
-use crate::export::report::source::{Each, Origin, Source, Thing};
 use crate::export::report::{Clock, NodeRow};
 use crate::export::{Dataset, Table};
 use crate::rows::{
@@ -20,16 +20,16 @@ use crate::rows::{
 };
 
 /// The columns that hold ids, by what they are ids of.
-const IDS: [(Thing, &[&str]); 9] = [
-    (Thing::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
-    (Thing::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
-    (Thing::File, &["file_id"]),
-    (Thing::Handle, &["handle_id", "parent_handle_id"]),
-    (Thing::Object, &["object_id"]),
-    (Thing::Request, &["req_id"]),
-    (Thing::Path, &["path_id", "path2_id"]),
-    (Thing::Mount, &["mount_id"]),
-    (Thing::Stack, &["stack_id"]),
+const IDS: [(IdKind, &[&str]); 9] = [
+    (IdKind::Process, &["process_ix", "client_process_ix", "server_process_ix"]),
+    (IdKind::Span, &["span_id", "root_id", "client_span_id", "last_span_id"]),
+    (IdKind::File, &["file_id"]),
+    (IdKind::Handle, &["handle_id", "parent_handle_id"]),
+    (IdKind::Object, &["object_id"]),
+    (IdKind::Request, &["req_id"]),
+    (IdKind::Path, &["path_id", "path2_id"]),
+    (IdKind::Mount, &["mount_id"]),
+    (IdKind::Stack, &["stack_id"]),
 ];
 /// Threads that made no calls have ids, too.
 const THREAD: &str = "thread_ix";
@@ -37,7 +37,7 @@ const THREAD: &str = "thread_ix";
 struct Part {
     dataset: Dataset,
     facts: Facts,
-    /// The greatest id of each thing. Spans: of a thread.
+    /// The greatest id of each kind. Spans: of a thread.
     greatest: [i64; IDS.len()],
     /// The run that it is of.
     run: usize,
@@ -45,10 +45,10 @@ struct Part {
     begins_ns: i64,
 }
 
-/// The datasets of one trace on one node: their ids mean the same things.
+/// The datasets of one trace on one node: an id means the same in all of them.
 struct Run {
     host: String,
-    /// What is added to the ids of things.
+    /// What is added to ids.
     bases: [i64; IDS.len()],
 }
 
@@ -98,7 +98,7 @@ fn known(found: Vec<Dataset>, mut unreadable: Vec<String>) -> (Vec<Known>, Vec<S
                 unreadable.push(format!("{} left out: {error:#}", dataset.path().display()));
                 continue;
             }
-            // Ids of one dataset need not be told from others.
+            // Ids of one dataset need no range of their own.
             Err(_) => Default::default(),
         };
         let mut facts = Facts::default();
@@ -148,7 +148,7 @@ impl Union {
     }
 
     fn of(mut known: Vec<Known>, unreadable: Vec<String>) -> Result<Self> {
-        // Those of one run in order of time: of several rows of one thing the last holds.
+        // Those of one run in order of time: of several rows of one id the last holds.
         known.sort_by_key(|one| (one.host.clone(), one.facts.run(), one.facts.number("t0_ns")));
         let mut union = Self { parts: Vec::new(), runs: Vec::new(), wall_ns: None, unreadable };
         let walls = known.iter().filter_map(|one| one.facts.number("t0_wall_ns"));
@@ -157,14 +157,14 @@ impl Union {
         let mut start = (0, 0);
         for Known { host, dataset, facts, greatest } in known {
             let (wall, t0) = (facts.number("t0_wall_ns"), facts.number("t0_ns").unwrap_or(0));
-            // A dataset that does not say when it began is of a run of its own.
+            // A dataset without a start time is of a run of its own.
             let run = facts.run().map(|run| (host.clone(), run));
             if run.is_none() || run != last {
                 union.runs.push(Run { host, bases: [0; IDS.len()] });
                 start = (wall.unwrap_or(0).saturating_sub(union.wall_ns.unwrap_or(0)).max(0), t0);
                 last = run;
             }
-            // Within a run by the clock that nobody sets.
+            // Within a run by CLOCK_MONOTONIC, which is never set.
             let begins_ns = t0.saturating_sub(start.1).saturating_add(start.0);
             union.parts.push(Part { dataset, facts, greatest, run: union.runs.len() - 1, begins_ns });
         }
@@ -205,9 +205,9 @@ impl Union {
         let mut next = [0_i64; IDS.len()];
         for (run, end) in self.runs.iter_mut().zip(ends) {
             run.bases = next;
-            for ((next, end), (thing, _)) in next.iter_mut().zip(end).zip(IDS) {
+            for ((next, end), (kind, _)) in next.iter_mut().zip(end).zip(IDS) {
                 *next = next.saturating_add(end);
-                let most = if thing == Thing::Span { i64::MAX >> SEQ_BITS } else { i64::from(i32::MAX) };
+                let most = if kind == IdKind::Span { i64::MAX >> SEQ_BITS } else { i64::from(i32::MAX) };
                 ensure!(
                     *next <= most,
                     "ids of {} and the datasets before it are too great together; report on fewer at once",
@@ -264,14 +264,14 @@ impl Union {
         Ids(&self.runs[part.run].bases)
     }
 
-    /// The rows of a table, as its parts say.
+    /// The rows of a table, from the footers of its parts.
     pub fn count<T: Table>(&self) -> u64 {
         self.parts.iter().map(|part| part.dataset.count::<T>()).sum()
     }
 
     /// The roots that are of a part, by their ids there.
     fn own_roots(&self, part: &Part, roots: &BTreeSet<i64>) -> BTreeSet<i64> {
-        let base = self.runs[part.run].bases[Thing::Span as usize] << SEQ_BITS;
+        let base = self.runs[part.run].bases[IdKind::Span as usize] << SEQ_BITS;
         roots.iter().filter_map(|id| id.checked_sub(base).filter(|id| *id >= 0)).collect()
     }
 
@@ -297,7 +297,7 @@ impl Union {
     pub fn requests(&self, wanted: &BTreeSet<i64>, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
         for part in &self.parts {
             let ids = self.ids(part);
-            let base = ids.0[Thing::Request as usize];
+            let base = ids.0[IdKind::Request as usize];
             let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { continue };
             let range = first.saturating_sub(base)..last.saturating_sub(base).saturating_add(1);
             part.dataset.rows_around("req_id", &range, |mut block: Block| {
@@ -334,7 +334,7 @@ impl Union {
         if let Some(wall) = self.wall_ns {
             facts.insert("t0_wall_ns".to_owned(), wall.to_string());
         }
-        // Of each run the last dataset says how it ended.
+        // Of each run the last dataset has the end.
         let lasts = (0..self.runs.len()).filter_map(|run| self.parts.iter().rfind(|part| part.run == run));
         let ends: Option<Vec<i64>> =
             lasts.map(|p| Some(p.begins_ns.saturating_add(p.facts.number("end_ns")?))).collect();
@@ -356,15 +356,15 @@ pub fn datasets(path: &Path) -> Vec<PathBuf> {
     below.into_iter().flat_map(|dir| if Dataset::is_one(&dir) { vec![dir] } else { datasets(&dir) }).collect()
 }
 
-/// The greatest id of each thing in a dataset.
+/// The greatest id of each kind in a dataset.
 fn greatest(dataset: &Dataset) -> Result<[i64; IDS.len()]> {
     let mut columns = IDS.map(|(_, columns)| columns).concat();
     columns.push(THREAD);
     let greatest = dataset.greatest(&columns)?;
     let threads = greatest.get(THREAD).copied().unwrap_or(0);
-    Ok(IDS.map(|(thing, columns)| {
+    Ok(IDS.map(|(kind, columns)| {
         let most = columns.iter().filter_map(|column| greatest.get(column)).copied().max().unwrap_or(0);
-        if thing == Thing::Span { threads.max(most >> SEQ_BITS) } else { most }
+        if kind == IdKind::Span { threads.max(most >> SEQ_BITS) } else { most }
     }))
 }
 
@@ -411,12 +411,12 @@ impl Source for Union {
 
     /// Each dataset of a run has its verdicts again.
     fn coverage(&mut self, each: Each<Coverage>) -> Result<()> {
-        let mut told = (0, HashSet::new());
+        let mut seen = (0, HashSet::new());
         for part in &self.parts {
-            if part.run != told.0 {
-                told = (part.run, HashSet::new());
+            if part.run != seen.0 {
+                seen = (part.run, HashSet::new());
             }
-            part.dataset.rows(|row: Coverage| if told.1.insert(row.clone()) { each(&row) } else { Ok(()) })?;
+            part.dataset.rows(|row: Coverage| if seen.1.insert(row.clone()) { each(&row) } else { Ok(()) })?;
         }
         Ok(())
     }
@@ -466,12 +466,12 @@ impl Source for Union {
         Ok(())
     }
 
-    fn origin(&self, thing: Thing, id: i64) -> Option<Origin<'_>> {
+    fn origin(&self, kind: IdKind, id: i64) -> Option<Origin<'_>> {
         if self.runs.len() < 2 || id < 0 {
             return None;
         }
-        let shift = if thing == Thing::Span { SEQ_BITS } else { 0 };
-        let base = |run: &Run| run.bases[thing as usize] << shift;
+        let shift = if kind == IdKind::Span { SEQ_BITS } else { 0 };
+        let base = |run: &Run| run.bases[kind as usize] << shift;
         let run = self.runs.partition_point(|run| base(run) <= id).checked_sub(1)?;
         let of = self.runs.get(run)?;
         Some(Origin { host: &of.host, id: id - base(of) })

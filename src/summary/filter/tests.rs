@@ -1,4 +1,4 @@
-//! The filter language: what matches, and what is said of a text that is none.
+//! The filter language: what matches, and the errors of a text that is no filter.
 
 use crate::summary::filter::*;
 use proptest::prelude::*;

@@ -32,7 +32,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let end = processes.heat_from_ns.saturating_add(processes.heat_width_ns.saturating_mul(cells));
     let from = processes.heat_from_ns;
     let columns = columns(state, max, (from, end));
-    let mut title = state.grouping.words().to_owned();
+    let mut title = state.grouping.plural().to_owned();
     if let Some(mark) = state.since(snapshot) {
         title.push_str(&format!(" since the mark at {}", text::seconds(mark.at_ns)));
     }

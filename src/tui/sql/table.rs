@@ -90,16 +90,17 @@ SELECT layer,
        coalesce(sum(bytes) FILTER (layer_top AND kind = 'read'), 0) AS read,
        coalesce(sum(bytes) FILTER (layer_top AND kind = 'write'), 0) AS written,
        count(*) FILTER (layer_top) AS calls,
-       coalesce(sum(net_ns) FILTER (layer_top), 0) AS incl_ns,
+       coalesce(sum(layer_ns) FILTER (layer_top), 0) AS incl_ns,
        quantile_disc(net_ns, 0.5) FILTER (layer_top) AS p50_ns,
        quantile_disc(net_ns, 0.99) FILTER (layer_top) AS p99_ns,
        sum(self_ns) AS excl_ns,
        sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE AS excl,
-       count(*) FILTER (errno <> 0) AS failed
+       count(*) FILTER (layer_top AND errno <> 0) AS failed
 FROM calls GROUP BY layer
 UNION ALL
-SELECT 'block', coalesce(sum(bytes) FILTER (op = 'read'), 0), coalesce(sum(bytes) FILTER (op = 'write'), 0), count(*),
-       coalesce(sum(dur_ns + issue_ns - queue_ns), 0), quantile_disc(dur_ns, 0.5), quantile_disc(dur_ns, 0.99),
+SELECT 'block', coalesce(sum(bytes) FILTER (op = 'read' AND status = 0), 0),
+       coalesce(sum(bytes) FILTER (op = 'write' AND status = 0), 0), count(*),
+       coalesce(sum(dur_ns), 0), quantile_disc(dur_ns, 0.5), quantile_disc(dur_ns, 0.99),
        NULL, NULL, count(*) FILTER (status <> 0)
 FROM requests WHERE upper_dev IS NULL
 ORDER BY layer_rank(layer);
@@ -107,13 +108,13 @@ ORDER BY layer_rank(layer);
 
 const PROCESSES: &str = "
 SELECT {who},
-       coalesce(sum(o.net_ns), 0) AS io_ns,
+       coalesce(sum(o.layer_ns), 0) AS io_ns,
        coalesce(sum(o.bytes) FILTER (o.kind = 'read'), 0) AS read,
        coalesce(sum(o.bytes) FILTER (o.kind = 'write'), 0) AS written,
        count(o.span_id) AS calls,
-       coalesce(sum(o.net_ns) FILTER (o.kind = 'read'), 0) AS reads_ns,
-       coalesce(sum(o.net_ns) FILTER (o.kind = 'write'), 0) AS writes_ns,
-       coalesce(sum(o.net_ns) FILTER (o.kind NOT IN ('read', 'write')), 0) AS meta_ns,
+       coalesce(sum(o.layer_ns) FILTER (o.kind = 'read'), 0) AS reads_ns,
+       coalesce(sum(o.layer_ns) FILTER (o.kind = 'write'), 0) AS writes_ns,
+       coalesce(sum(o.layer_ns) FILTER (o.kind NOT IN ('read', 'write')), 0) AS meta_ns,
        coalesce(sum(c.bytes) FILTER (c.kind = 'read' AND c.layer_top AND c.layer IN ('syscall', 'vfs')), 0) AS sys_read,
        coalesce(sum(c.bytes) FILTER (c.kind = 'write' AND c.layer_top AND c.layer IN ('syscall', 'vfs')), 0) AS sys_written,
        count(*) FILTER (o.errno <> 0) AS failed,
@@ -124,7 +125,7 @@ GROUP BY {group} ORDER BY {order};";
 const FILES: &str = ",
 used AS (SELECT *, layer_top AND layer IN ('syscall', 'vfs') AS counts FROM calls WHERE file_id IS NOT NULL)
 SELECT file_id, any_value(f.path) AS path,
-       coalesce(sum(net_ns) FILTER (counts), 0) AS time_ns,
+       coalesce(sum(layer_ns) FILTER (counts), 0) AS time_ns,
        coalesce(sum(bytes) FILTER (counts AND kind = 'read'), 0) AS read,
        coalesce(sum(bytes) FILTER (counts AND kind = 'write'), 0) AS written,
        count(*) FILTER (counts) AS calls,
@@ -138,10 +139,10 @@ SELECT file_id, any_value(f.path) AS path,
        count(*) FILTER (counts AND errno <> 0) AS failed,
        arg_min(layer, layer_rank(layer)) AS top_layer
 FROM used LEFT JOIN files f USING (file_id) GROUP BY file_id ORDER BY time_ns DESC, file_id;
--- How sequential: FROM v_sequential;";
+-- How sequential, by kind: FROM v_sequential;";
 
 const FILE_OPS: &str = "
-SELECT layer, op, count(*) AS calls, sum(net_ns) AS time_ns, sum(self_ns) AS excl_ns,
+SELECT layer, op, count(*) AS calls, sum(layer_ns) AS time_ns, sum(self_ns) AS excl_ns,
        coalesce(sum(bytes) FILTER (kind IN ('read', 'write')), 0) AS bytes, quantile_disc(net_ns, 0.99) AS p99_ns
 FROM calls WHERE file_id = {file} GROUP BY layer, op ORDER BY time_ns DESC;
 -- Offsets over time: SELECT start_ns, \"offset\", bytes, kind FROM spans WHERE layer = 'syscall' AND file_id = {file};";
@@ -156,14 +157,14 @@ SELECT o.object_id, any_value(o.name) AS name, any_value(o.class) AS class, any_
        any_value(o.chunk) AS chunk,
        coalesce(sum(c.bytes) FILTER (c.layer_top AND c.kind = 'read'), 0) AS read,
        coalesce(sum(c.bytes) FILTER (c.layer_top AND c.kind = 'write'), 0) AS written,
-       coalesce(sum(c.net_ns) FILTER (c.layer_top), 0) AS time_ns
+       coalesce(sum(c.layer_ns) FILTER (c.layer_top), 0) AS time_ns
 FROM objects o LEFT JOIN calls c USING (object_id)
 WHERE o.file_id = {file} GROUP BY o.object_id ORDER BY time_ns DESC;";
 
 const NODES: &str = ",
 device AS (SELECT span_id, sum(bytes) AS bytes FROM block_links WHERE how <> 'discard' GROUP BY span_id)
-SELECT repeat('  ', len(path) - 1) || op AS call, layer, count(*) AS calls, sum(net_ns) AS incl_ns, sum(self_ns) AS excl_ns,
-       sum(net_ns) // count(*) AS mean_ns, max(net_ns) AS max_ns,
+SELECT repeat('  ', len(path) - 1) || op AS call, layer, count(*) AS calls, sum(layer_ns) AS incl_ns, sum(self_ns) AS excl_ns,
+       sum(layer_ns) // count(*) AS mean_ns, max(net_ns) AS max_ns,
        coalesce(sum(c.bytes) FILTER (kind IN ('read', 'write')), 0) AS bytes,
        coalesce(sum(d.bytes), 0) AS device, count(*) FILTER (errno <> 0) AS failed
 FROM tree JOIN calls c USING (span_id) LEFT JOIN device d USING (span_id)
@@ -181,7 +182,7 @@ WHERE t.path = {path}
 ORDER BY net_ns DESC LIMIT 20;";
 
 const NODE_FILES: &str = "
-SELECT any_value(f.path) AS file, count(*) AS calls, sum(net_ns) AS time_ns,
+SELECT any_value(f.path) AS file, count(*) AS calls, sum(layer_ns) AS time_ns,
        coalesce(sum(bytes) FILTER (kind IN ('read', 'write')), 0) AS bytes
 FROM tree t JOIN calls USING (span_id) LEFT JOIN files f USING (file_id)
 WHERE t.path = {path} AND file_id IS NOT NULL
@@ -192,7 +193,7 @@ SELECT CASE WHEN {value} > 0 THEN 1::BIGINT << (length(bin({value})) - 1)::INT E
 FROM calls WHERE {of} AND {value} IS NOT NULL GROUP BY from_value ORDER BY from_value;";
 
 const OPS: &str = "
-SELECT layer, op, count(*) FILTER (layer_top) AS calls, coalesce(sum(net_ns) FILTER (layer_top), 0) AS time_ns,
+SELECT layer, op, count(*) FILTER (layer_top) AS calls, coalesce(sum(layer_ns) FILTER (layer_top), 0) AS time_ns,
        sum(self_ns) AS excl_ns,
        coalesce(sum(bytes) FILTER (layer_top AND kind IN ('read', 'write')), 0) AS bytes,
        quantile_disc(net_ns, 0.99) FILTER (layer_top) AS p99_ns
@@ -230,7 +231,7 @@ SELECT any_value(m.path) AS mount, any_value(m.fstype) AS type, any_value(m.sour
        count(DISTINCT file_id) AS files,
        coalesce(sum(c.bytes) FILTER (c.kind = 'read'), 0) AS read,
        coalesce(sum(c.bytes) FILTER (c.kind = 'write'), 0) AS written,
-       count(*) AS calls, sum(c.net_ns) AS time_ns, any_value(m.options) AS options
+       count(*) AS calls, sum(c.layer_ns) AS time_ns, any_value(m.options) AS options
 FROM calls c JOIN files f USING (file_id) JOIN mounts m USING (mount_id)
 WHERE c.layer_top AND c.layer IN ('syscall', 'vfs')
 GROUP BY mount_id ORDER BY time_ns DESC;";

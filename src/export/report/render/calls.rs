@@ -52,7 +52,7 @@ fn tree(call: &CallTree, titles: bool, out: &mut String, width: usize) {
     rows.truncate(TREE_LINES);
     let head: &[Column] =
         &[("call", Name, 0), ("time", Right, 0), ("self", Right, 1), ("bytes", Right, 0), ("", Set::Name, 0)];
-    // Titles say nothing new from the second tree on.
+    // From the second tree on titles repeat.
     let text = table(head, &rows, width, 6);
     *out += if titles { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
     if cut > 0 {
@@ -81,12 +81,12 @@ fn node_rows(node: &Node, depth: usize, complete: bool, rows: &mut Vec<Vec<Strin
         (1, _) if node.count == 1 => notes.push("failed".to_owned()),
         (n, _) => notes.push(format!("{n} failed")),
     }
-    let says = [
+    let states = [
         (node.unfinished, "unfinished"),
         (node.asynchronous, "asynchronous"),
         (node.inferred_parent, "parent inferred"),
     ];
-    notes.extend(says.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
+    notes.extend(states.iter().filter(|(set, _)| *set).map(|(_, word)| (*word).to_owned()));
     let own = mark(complete, time(node.self_ns));
     rows.push(vec![name, time(node.dur_ns), own, node.bytes.map_or("-".to_owned(), bytes), notes.join(", ")]);
     node.blocks.iter().for_each(|block| rows.push(block_row(block, depth + 1)));

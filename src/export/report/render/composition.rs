@@ -10,7 +10,7 @@ const FUNCTIONS: usize = 6;
 
 /// The functions with the greatest latency, each with a line for each layer.
 pub fn text(composition: &[Composed], out: &mut String, width: usize) {
-    // Of one thread it is what the functions by layer say.
+    // Of one thread it repeats the functions by layer.
     let mut tops: Vec<&Composed> = composition.iter().filter(|row| row.layer == row.called && row.parts > 1).collect();
     if tops.is_empty() {
         return;

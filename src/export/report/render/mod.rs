@@ -25,7 +25,7 @@ const OPS: usize = 5;
 const RANKS: usize = 32;
 /// Programs shown that could not be looked into.
 const OPAQUE: usize = 3;
-/// Page faults that waited for a device from which on the report says that they are not in it: programs are loaded by some.
+/// Page faults that waited for a device from which on the report mentions that it leaves them out: loading programs makes some.
 const MANY_FAULTS: i64 = 200;
 /// Reasons shown why probes of a layer are not attached.
 const REASONS: usize = 2;
@@ -72,7 +72,7 @@ fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
     };
     let mut reasons = BTreeMap::<String, usize>::new();
     for (why, n) in &layer.refused {
-        // Which name the other one is, says the table.
+        // The table has the other name.
         let alias = why.split_once("alias of ").map(|(status, _)| format!("{status}alias of another name"));
         *reasons.entry(alias.unwrap_or_else(|| why.clone())).or_default() += n;
     }
@@ -128,7 +128,7 @@ impl Report {
         }
         line(format!("command   {}", word(&h.command)));
         line(format!("host      {}, kernel {}", word(&h.host), word(&h.kernel)));
-        let end = if h.end_recorded { "" } else { " (to the last thing seen: the end was not recorded)" };
+        let end = if h.end_recorded { "" } else { " (to the last event: the end was not recorded)" };
         line(format!("start     {}, lasted {}{end}", word(&h.start), time(h.duration_ns)));
         if let Some(f) = &h.flight {
             let (kept, asked) = (time(f.kept_ns), time(f.asked_ns));
@@ -244,7 +244,7 @@ impl Report {
             }
         }
         if !without.is_empty() {
-            *out += &format!("  not covered (no probes in this version): {}\n", without.join(", "));
+            *out += &format!("  not covered (no probes): {}\n", without.join(", "));
         }
         for program in self.opaque.iter().take(OPAQUE) {
             *out += &format!("  not seen into {}\n    {}\n", escape(&program.program), escape(&program.reason));
@@ -385,7 +385,7 @@ impl Report {
         }
         let row = |r: &&RankRow| {
             let m = |text| mark(r.complete, text);
-            // Which calls are the program's own is told of single calls only.
+            // Which calls are the program's own is known of single calls only.
             let own = |text| if self.header.aggregate { "-".to_owned() } else { m(text) };
             let pids = r.pids.first().map_or(String::new(), i32::to_string);
             let more = if r.pids.len() > 1 { format!("+{}", r.pids.len() - 1) } else { String::new() };

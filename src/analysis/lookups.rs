@@ -8,8 +8,8 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::header::Quality;
-use crate::export::report::source::{Source, Thing};
+use crate::analysis::losses::Quality;
+use crate::analysis::source::{IdKind, Source};
 use crate::rows::Span;
 use crate::vocabulary::Layer;
 
@@ -95,7 +95,7 @@ impl Lookups {
         })?;
         let mut rows = BTreeMap::<(Option<String>, Option<String>, i16), Figures>::new();
         for ((path, errno), figures) in &self.figures {
-            let host = source.origin(Thing::Path, i64::from(*path)).map(|origin| origin.host.to_owned());
+            let host = source.origin(IdKind::Path, i64::from(*path)).map(|origin| origin.host.to_owned());
             rows.entry((host, directories.get(path).cloned(), *errno)).or_default().add(figures);
         }
         let complete = !self.overflow && quality.complete(Layer::Syscall);

@@ -7,8 +7,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::own::Place;
-use crate::export::report::source::Source;
+use crate::analysis::calls::request_failed;
+use crate::analysis::nesting::Enclosing;
+use crate::analysis::source::Source;
 use crate::rows::{Block, BlockLink, SEQ_BITS, Span};
 use crate::vocabulary::flag;
 
@@ -114,9 +115,9 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    pub fn span(&mut self, span: &Span, place: &Place) {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
         // Nobody waits for what is only on its way: the call that does is one of its own.
-        if !place.is_own(span) || span.flags & flag::ASYNC != 0 {
+        if !around.is_own(span) || span.flags & flag::ASYNC != 0 {
             return;
         }
         let heap = self.by_op.entry(span.op).or_default();
@@ -166,7 +167,7 @@ impl Trees {
         source.spans_of_roots(&roots, &mut |span| {
             let Some(call) = calls.iter().find(|call| call.holds(span)) else { return Ok(()) };
             let kept = trees.spans.entry(call.id).or_default();
-            // The call itself always has a place.
+            // The call itself is always kept.
             if kept.len() < SPANS_MAX || span.span_id == call.id {
                 kept.push(span.clone());
                 inside.insert(span.span_id, call.id);
@@ -203,7 +204,7 @@ impl Trees {
                 queue_ns: block.issue_ns.saturating_sub(block.queue_ns),
                 device_ns: block.dur_ns.unwrap_or(0),
                 max_device_ns: block.dur_ns.unwrap_or(0),
-                errors: i64::from(block.status.is_some_and(|status| status != 0)),
+                errors: i64::from(request_failed(block)),
             });
         }
     }

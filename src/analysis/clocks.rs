@@ -29,7 +29,7 @@ pub struct Attendance {
 pub struct Call {
     pub coll_id: i64,
     /// How often each process of the node has the id: several runs of one program may have the same. Where that differs
-    /// nobody knows which is which.
+    /// which is which is not known.
     pub times: usize,
     /// Which of these.
     pub run: usize,
@@ -48,6 +48,17 @@ pub struct Clock {
     /// `reference` (that node), `wall` (wall clocks agree as far as is known), `calls` (the middle of the bounds),
     /// or `contradiction` (the bounds exclude each other: a clock was set during the trace).
     pub how: &'static str,
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeRow {
+    pub host: String,
+    pub datasets: usize,
+    /// Start of the trace on it by its own clock, ns since 1970.
+    pub start_wall_ns: Option<i64>,
+    pub kernel: Option<String>,
+    pub clock: Clock,
 }
 
 /// Aligns the clocks of `hosts` nodes to that of one of them: wall clocks are taken where the calls allow it.
@@ -107,7 +118,7 @@ struct Meeting {
     coll_id: i64,
     span_id: i64,
     /// The rank, or the process.
-    who: i64,
+    member: i64,
     begin: i64,
     end: i64,
 }
@@ -121,9 +132,9 @@ impl Meetings {
         // One that failed may have returned at once.
         let counts = span.op == SYNCHRONISE && span.errno == 0 && span.flags & flag::UNFINISHED == 0;
         let Some(coll_id) = span.coll_id.filter(|id| counts && mixed(*id) & self.without == 0) else { return };
-        let who = span.rank.map_or(-1 - i64::from(span.process_ix), i64::from);
+        let member = span.rank.map_or(-1 - i64::from(span.process_ix), i64::from);
         let (begin, end) = (span.start_ns, span.end_ns());
-        self.seen.push(Meeting { coll_id, span_id: span.span_id, who, begin, end });
+        self.seen.push(Meeting { coll_id, span_id: span.span_id, member, begin, end });
         while self.seen.len() > most && self.without != u64::MAX {
             self.without = self.without << 1 | 1;
             self.seen.retain(|meeting| mixed(meeting.coll_id) & self.without == 0);
@@ -137,7 +148,7 @@ impl Meetings {
         let mut met = Vec::new();
         for m in &self.seen {
             let Some(host) = host_of(m.span_id) else { continue };
-            let run = times.entry((host, m.coll_id)).or_default().entry(m.who).or_default();
+            let run = times.entry((host, m.coll_id)).or_default().entry(m.member).or_default();
             *run += 1;
             met.push((host, *run, m));
         }
@@ -169,7 +180,7 @@ mod tests {
         Call { coll_id, times: 1, run: 1 }
     }
 
-    /// Calls in true time: for each, who is in it (node), when they come, and how long after the last came they leave.
+    /// Calls in true time: for each, the nodes in it, when they come, and how long after the last came they leave.
     fn calls() -> impl Strategy<Value = Vec<Vec<(usize, i64, i64)>>> {
         let one = proptest::collection::vec((0..4usize, 0..S, 0..S), 1..12);
         proptest::collection::vec(one, 0..8)
@@ -245,8 +256,8 @@ mod tests {
     fn the_reference_is_the_first_that_met_another() {
         let meet = |host, id, begin| Attendance { host, call: once(id), begin, end: begin + 10 };
         let clocks = align(4, &[meet(0, 1, 0), meet(2, 2, 0), meet(1, 2, 5000), meet(3, 2, 0)]);
-        let told: Vec<_> = clocks.iter().map(|clock| (clock.how, clock.offset_ns)).collect();
-        assert_eq!(told, [("wall", 0), ("reference", 0), ("calls", 5000), ("calls", 5000)]);
+        let found: Vec<_> = clocks.iter().map(|clock| (clock.how, clock.offset_ns)).collect();
+        assert_eq!(found, [("wall", 0), ("reference", 0), ("calls", 5000), ("calls", 5000)]);
     }
 
     /// An open on the node of which it is the thread.

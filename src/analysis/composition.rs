@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::header::Quality;
-use crate::export::report::layers::is_data;
-use crate::export::report::own::Place;
+use crate::analysis::calls::is_data;
+use crate::analysis::losses::Quality;
+use crate::analysis::nesting::Enclosing;
 use crate::rows::{SEQ_BITS, Span};
 use crate::vocabulary::{LAYERS, Layer};
 
 /// Calls of a thread that are remembered: rows of operations that end late come after those of the next calls.
 const CALLS: usize = 8;
-/// Parts, and collective operations, that are told apart at most.
+/// Parts, and collective operations, with sums of their own at most.
 const PARTS_MAX: usize = 1 << 18;
 const OPERATIONS_MAX: usize = 1 << 17;
 
@@ -83,7 +83,7 @@ pub struct Composition {
     runs: HashMap<(i32, i64), u32>,
     sides: HashMap<(Key, Layer, i64), Side>,
     operations: HashMap<(Key, Operation), Longest>,
-    /// There were more than are told apart.
+    /// There were more.
     full: bool,
 }
 
@@ -95,10 +95,10 @@ fn fresh(until: &mut i64, from: i64, to: i64) -> i64 {
 }
 
 impl Composition {
-    pub fn span(&mut self, span: &Span, place: &Place) {
-        let Some((id, _)) = place.call else { return };
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        let Some((id, _)) = around.call else { return };
         let thread = id >> SEQ_BITS;
-        if place.is_own(span) {
+        if around.is_own(span) {
             self.begin(span, thread);
         }
         let part = span.span_id >> SEQ_BITS;
@@ -131,7 +131,7 @@ impl Composition {
         };
         side.calls += 1;
         side.ns = side.ns.saturating_add(ns);
-        if is_data(span) {
+        if is_data(span.kind) {
             side.bytes = side.bytes.saturating_add(span.bytes.unwrap_or(0));
         }
     }

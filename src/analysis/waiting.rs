@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::header::Quality;
+use crate::analysis::losses::Quality;
 use crate::rows::{FileRollup, PARTS, Span};
 use crate::vocabulary::Layer;
 
@@ -23,11 +23,24 @@ pub struct WaitRow {
     pub complete: bool,
 }
 
+/// Time in ns, in the order of [`PARTS`].
+pub type Parts = [i64; PARTS.len()];
+
+/// What a call adds: outermost system calls do, where it is known.
+pub fn parts(span: &Span) -> Option<Parts> {
+    if span.layer == Layer::Syscall && span.layer_top { span.parts() } else { None }
+}
+
+/// The same of system calls that were summed up. Estimated ones have no time.
+pub fn parts_of_sum(row: &FileRollup) -> Option<Parts> {
+    (row.layer == Layer::Syscall && row.calls_error.is_none()).then(|| row.parts())
+}
+
 /// A function: how many calls, and what they spent.
 #[derive(Default)]
 struct Op {
     calls: i64,
-    parts: [i64; PARTS.len()],
+    parts: Parts,
 }
 
 /// Sums up by function.
@@ -36,21 +49,18 @@ pub struct Waits(HashMap<&'static str, Op>);
 
 impl Waits {
     pub fn span(&mut self, span: &Span) {
-        if span.layer == Layer::Syscall
-            && span.layer_top
-            && let Some(parts) = span.parts()
-        {
+        if let Some(parts) = parts(span) {
             self.add(span.op, 1, parts);
         }
     }
 
     pub fn sums(&mut self, row: &FileRollup) {
-        if row.layer == Layer::Syscall && row.calls_error.is_none() {
-            self.add(row.op, row.calls, row.parts());
+        if let Some(parts) = parts_of_sum(row) {
+            self.add(row.op, row.calls, parts);
         }
     }
 
-    fn add(&mut self, name: &'static str, calls: i64, parts: [i64; PARTS.len()]) {
+    fn add(&mut self, name: &'static str, calls: i64, parts: Parts) {
         let op = self.0.entry(name).or_default();
         op.calls = op.calls.saturating_add(calls);
         op.parts.iter_mut().zip(parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));

@@ -7,12 +7,12 @@ use roaring::RoaringBitmap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::header::{Header, Quality};
-use crate::export::report::heavy::Heavy;
-use crate::export::report::layers::{Bytes, is_data};
-use crate::export::report::source::Source;
+use crate::analysis::calls::{Bytes, Figures};
+use crate::analysis::heavy::Heavy;
+use crate::analysis::losses::Quality;
+use crate::analysis::source::Source;
 use crate::rows::{File, FileRollup, Handle, Span};
-use crate::vocabulary::{KINDS, Kind, Layer, flag};
+use crate::vocabulary::{KINDS, Layer, flag};
 
 /// Files in the report.
 const TOP: usize = 20;
@@ -64,7 +64,7 @@ pub struct FileLayer {
     pub complete: bool,
 }
 
-/// Handles of one shape: same layer and object, same place below the same kind of handle.
+/// Handles of one shape: same layer and object, below the same kind of handle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HandleNode {
     pub layer: &'static str,
@@ -76,18 +76,28 @@ pub struct HandleNode {
     pub more: usize,
 }
 
+/// What one layer did with a file, while it is summed up.
 #[derive(Default)]
-struct Figures {
-    calls: i64,
-    time: i64,
-    read: Bytes,
-    written: Bytes,
-    errors: i64,
+struct OfLayer {
+    figures: Figures,
     kinds: [i64; KINDS.len()],
 }
 
 /// The figures of a file by layer. Most files have one.
-type Layers = Vec<(Layer, Figures)>;
+type Layers = Vec<(Layer, OfLayer)>;
+
+/// The figures of all files.
+pub struct Finished {
+    /// Those with the most time, libraries last.
+    pub rows: Vec<FileRow>,
+    pub libraries: LibraryFiles,
+    /// Files that calls touched.
+    pub files: usize,
+    /// One in which no more time was spent than that may be missing in `rows`.
+    pub unseen_file_ns: Option<i64>,
+    /// How many opens of MPI-IO each implementation served.
+    pub mpiio: BTreeMap<&'static str, i64>,
+}
 
 /// Sums up by file and layer.
 pub struct Files {
@@ -115,7 +125,7 @@ impl Files {
     }
 
     /// The figures of a file in a layer, where a call takes so long; none of files that are not counted.
-    fn of(&mut self, file: i32, layer: Layer, time: i64) -> Option<&mut Figures> {
+    fn of(&mut self, file: i32, layer: Layer, time: i64) -> Option<&mut OfLayer> {
         self.all.insert(file as u32);
         let layers = if self.libraries.contains(file as u32) {
             Some(self.of_libraries.entry(file).or_default())
@@ -127,42 +137,22 @@ impl Files {
 
     pub fn span(&mut self, span: &Span) {
         let (Some(file), true) = (span.file_id, span.layer_top) else { return };
-        let Some(figures) = self.of(file, span.layer, span.inclusive_ns()) else { return };
-        figures.calls += 1;
-        figures.time = figures.time.saturating_add(span.inclusive_ns());
-        figures.errors += i64::from(span.errno != 0);
-        figures.kinds[span.kind as usize] += 1;
-        if is_data(span) {
-            let to = if span.kind == Kind::Read { &mut figures.read } else { &mut figures.written };
-            to.add(span.bytes, span.errno != 0);
-        }
+        let Some(of) = self.of(file, span.layer, span.inclusive_ns()) else { return };
+        of.figures.merge(&Figures::of(span));
+        of.kinds[span.kind as usize] += 1;
     }
 
     /// Calls that were summed up.
     pub fn sums(&mut self, row: &FileRollup) {
-        let Some(figures) = row.file_id.and_then(|file| self.of(file, row.layer, row.dur_ns)) else { return };
-        figures.calls = figures.calls.saturating_add(row.calls);
-        figures.time = figures.time.saturating_add(row.dur_ns);
-        figures.errors = figures.errors.saturating_add(row.errors);
-        let kind = &mut figures.kinds[row.kind as usize];
+        let Some(of) = row.file_id.and_then(|file| self.of(file, row.layer, row.dur_ns)) else { return };
+        of.figures.merge(&Figures::of_sum(row));
+        let kind = &mut of.kinds[row.kind as usize];
         *kind = kind.saturating_add(row.calls);
-        let to = match row.kind {
-            Kind::Read => &mut figures.read,
-            Kind::Write => &mut figures.written,
-            _ => return,
-        };
-        to.add_sum(row.bytes, row.calls.saturating_sub(row.errors), row.unknown_calls);
     }
 
-    /// The top files with their handles, libraries last; roles and paths are filled in later, see [`described`]; also counts
-    /// all files in the header.
-    pub fn finish(
-        mut self,
-        source: &mut dyn Source,
-        quality: &Quality,
-        header: &mut Header,
-    ) -> Result<(Vec<FileRow>, LibraryFiles)> {
-        header.files = self.all.len() as usize;
+    /// The top files with their handles, libraries last; roles and paths are filled in later, see [`described`].
+    pub fn finish(mut self, source: &mut dyn Source, quality: &Quality) -> Result<Finished> {
+        let files = self.all.len() as usize;
         let libraries = LibraryFiles {
             files: self.of_libraries.len(),
             time_ns: self.of_libraries.values().fold(0, |sum, layers| sum.saturating_add(time_ns(layers))),
@@ -189,7 +179,7 @@ impl Files {
         // The last one shown of those that are no libraries; without any, whatever was let go is missing.
         let last = top.iter().rfind(|(library, ..)| !library).map_or(0, |(_, time, _)| time.0);
         let at_most = self.figures.let_go_at_most();
-        header.unseen_file_ns = (at_most > last).then_some(at_most);
+        let unseen_file_ns = (at_most > last).then_some(at_most);
         let row = |(library, _, id)| {
             let layers = if library { self.of_libraries.remove(&id) } else { self.figures.take(id) };
             Some(row(id, layers?, quality))
@@ -205,8 +195,9 @@ impl Files {
             }
             Ok(())
         })?;
+        let mut mpiio = BTreeMap::new();
         for by in served.into_values() {
-            *header.mpiio.entry(by).or_default() += 1;
+            *mpiio.entry(by).or_default() += 1;
         }
         let mut objects: HashMap<i32, Option<String>> =
             handles.values().filter_map(|h| h.object_id).map(|id| (id, None)).collect();
@@ -219,7 +210,7 @@ impl Files {
         for row in &mut rows {
             row.handles = forest(row.file_id, &handles, &objects);
         }
-        Ok((rows, libraries))
+        Ok(Finished { rows, libraries, files, unseen_file_ns, mpiio })
     }
 }
 
@@ -235,31 +226,31 @@ fn is_library(role: &str) -> bool {
 }
 
 /// The figures of a layer. Room for one at a time: most have one.
-fn of_layer(layers: &mut Layers, layer: Layer) -> &mut Figures {
+fn of_layer(layers: &mut Layers, layer: Layer) -> &mut OfLayer {
     let at = layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
         layers.reserve_exact(1);
-        layers.push((layer, Figures::default()));
+        layers.push((layer, OfLayer::default()));
         layers.len() - 1
     });
     &mut layers[at].1
 }
 
 /// The time of its system calls, or of the layer that took most where there are none.
-fn time_ns(layers: &[(Layer, Figures)]) -> i64 {
-    let syscall = layers.iter().find(|(layer, _)| *layer == Layer::Syscall).map(|(_, f)| f.time);
-    syscall.unwrap_or_else(|| layers.iter().map(|(_, f)| f.time).max().unwrap_or(0))
+fn time_ns(layers: &[(Layer, OfLayer)]) -> i64 {
+    let syscall = layers.iter().find(|(layer, _)| *layer == Layer::Syscall).map(|(_, f)| f.figures.inclusive_ns);
+    syscall.unwrap_or_else(|| layers.iter().map(|(_, f)| f.figures.inclusive_ns).max().unwrap_or(0))
 }
 
 fn row(file_id: i32, mut layers: Layers, quality: &Quality) -> FileRow {
     layers.sort_by_key(|(layer, _)| *layer);
     let time_ns = time_ns(&layers);
-    let layer = |(layer, f): (Layer, Figures)| FileLayer {
+    let layer = |(layer, f): (Layer, OfLayer)| FileLayer {
         layer: layer.name(),
-        calls: f.calls,
-        time_ns: f.time,
-        read: f.read,
-        written: f.written,
-        errors: f.errors,
+        calls: f.figures.calls,
+        time_ns: f.figures.inclusive_ns,
+        read: f.figures.read.moved,
+        written: f.figures.written.moved,
+        errors: f.figures.errors,
         kinds: KINDS.iter().zip(f.kinds).filter(|(_, n)| *n > 0).map(|(kind, n)| (kind.name(), n)).collect(),
         complete: quality.complete(layer),
     };
@@ -339,9 +330,13 @@ fn merge(
 mod tests {
     use super::*;
     use crate::event::FileKey;
-    use crate::export::dataset::tests::span;
-    use crate::export::report::header;
-    use crate::rows::Row;
+    use crate::rows::{Row, span_id};
+    use crate::vocabulary::Kind;
+
+    fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
+        let id = span_id(thread, seq);
+        Span { layer_top: true, ..Span::nameless(id, (Layer::Syscall, "read", Kind::Read), 0, (start_ns, 10)) }
+    }
 
     /// The files of a report that has room for so many.
     fn report(rows: &mut Vec<Row>, room: usize) -> (usize, Option<i64>, Vec<FileRow>, LibraryFiles) {
@@ -351,9 +346,8 @@ mod tests {
                 files.span(span);
             }
         }
-        let mut header = header::header(rows).unwrap();
-        let (top, libraries) = files.finish(rows, &Quality::new(&[]), &mut header).unwrap();
-        (header.files, header.unseen_file_ns, top, libraries)
+        let found = files.finish(rows, &Quality::default()).unwrap();
+        (found.files, found.unseen_file_ns, found.rows, found.libraries)
     }
 
     #[test]
@@ -378,15 +372,5 @@ mod tests {
         // What is shown of them is exact all the same.
         let shown = few.2.iter().filter_map(|file| Some((file, all.2.iter().find(|f| f.file_id == file.file_id)?)));
         assert!(shown.into_iter().all(|(few, all)| few == all));
-    }
-
-    #[test]
-    fn that_a_file_may_be_missing_is_said() {
-        let mut rows = vec![Row::Span(Box::new(Span { file_id: Some(1), ..span(1, 1, 1) }))];
-        let mut report = crate::export::report::build(&mut rows).unwrap();
-        let said = "one with up to 1.20 ms may be missing";
-        assert!(!report.text(120).contains("may be missing"));
-        report.header.unseen_file_ns = Some(1_200_000);
-        assert!(report.text(120).contains(said) && report.json().unwrap().contains("1200000"), "{}", report.text(120));
     }
 }

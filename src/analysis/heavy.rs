@@ -1,9 +1,9 @@
-//! What weighs most of more things than there is room for. Pure.
+//! The heaviest of more values than there is room for. Pure.
 
 use crate::HashMap;
 use roaring::RoaringBitmap;
 
-/// Values of things by id, of which those stay that weigh most: when there is no room left, the middle one of all weights is
+/// Values by id, of which those stay that weigh most: when there is no room left, the middle one of all weights is
 /// taken off each of them, and those that have nothing left are let go (Misra and Gries, "Finding repeated elements", Science
 /// of Computer Programming 2, 1982; by the middle: Anderson and others, "A high-performance algorithm for identifying frequent
 /// items in data streams", IMC 2017).
@@ -24,7 +24,7 @@ impl<T: Default> Heavy<T> {
         Self { room, kept: HashMap::default(), gone: RoaringBitmap::new(), off: 0, partial: false, closed: false }
     }
 
-    /// The value of a thing that is so much heavier now. None, when it is not one of those counted.
+    /// The value of an id that is so much heavier now. None, when it is not one of those counted.
     pub fn of(&mut self, id: i32, weight: i64) -> Option<&mut T> {
         if self.closed {
             return self.kept.get_mut(&id).map(|(_, value)| value);
@@ -57,7 +57,7 @@ impl<T: Default> Heavy<T> {
         });
     }
 
-    /// No thing weighs more that was let go and did not come back: at most two `room`ths of the weight of all.
+    /// No value weighs more that was let go and did not come back: at most two `room`ths of the weight of all.
     pub const fn let_go_at_most(&self) -> i64 {
         self.off
     }
@@ -88,12 +88,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_weighs_much_stays_and_is_counted(
-            things in proptest::collection::vec((0..60, 0..1000_i64), 1..2000), room in 2..20_usize,
+            weights in proptest::collection::vec((0..60, 0..1000_i64), 1..2000), room in 2..20_usize,
         ) {
             let mut exact = HashMap::<i32, i64>::default();
             let mut heavy = Heavy::<i64>::new(room);
             let count = |heavy: &mut Heavy<i64>| {
-                for (id, weight) in &things {
+                for (id, weight) in &weights {
                     if let Some(value) = heavy.of(*id, *weight) {
                         *value += weight;
                     }
@@ -101,7 +101,7 @@ mod tests {
                 }
             };
             count(&mut heavy);
-            for (id, weight) in &things {
+            for (id, weight) in &weights {
                 let sum = exact.entry(*id).or_default();
                 *sum += weight.max(&1);
             }
@@ -117,7 +117,7 @@ mod tests {
                 count(&mut heavy);
             }
             let mut sums = HashMap::<i32, i64>::default();
-            for (id, weight) in &things {
+            for (id, weight) in &weights {
                 *sums.entry(*id).or_default() += weight;
             }
             prop_assert!(heavy.iter().all(|(id, value)| sums[&id] == *value));

@@ -6,13 +6,13 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::catalog::COPIES;
-use crate::export::report::header::{LayerCoverage, Quality};
-use crate::export::report::layers::{Bytes, is_data};
-use crate::export::report::own::{Place, Places, is_phase};
-use crate::export::report::source::Source;
+use crate::analysis::calls::{Bytes, Figures, Transfers, is_data, is_topmost, request_failed};
+use crate::analysis::coverage::LayerCoverage;
+use crate::analysis::losses::Quality;
+use crate::analysis::nesting::{Enclosing, Nesting};
+use crate::analysis::source::Source;
 use crate::rows::{Block, FileRollup, Span};
-use crate::vocabulary::{Kind, LAYERS, Layer};
+use crate::vocabulary::{Kind, LAYERS, Layer, flag};
 
 /// Both directions, apart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,7 +25,7 @@ pub struct Amplification {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chain {
     /// Asked for by the program's own reads or writes (by what they moved where that is not known): the outermost calls
-    /// that are no phases. Where such a call does not tell its bytes, those of the first calls below it that do are taken.
+    /// that are no phases. Where the bytes of such a call are not known, those of the first calls below it that are known count.
     pub asked: Bytes,
     pub asked_calls: i64,
     /// False: something was lost, or a limit was reached and sums are too small.
@@ -82,14 +82,8 @@ const DIRECTIONS: [Kind; 2] = [Kind::Read, Kind::Write];
 /// Calls, and requests, that are remembered until it is known what they belong to: 2 Mi each, some 100 MiB.
 const REMEMBERED_MAX: usize = 2 << 20;
 
-/// How a link says that the call wrote the data into the page cache.
+/// [`BlockLink::how`] where the call wrote the data into the page cache.
 const WRITTEN: &str = "writeback";
-
-#[derive(Default, Clone)]
-struct Sum {
-    calls: i64,
-    bytes: Bytes,
-}
 
 /// A read or write request that moved something.
 struct Request {
@@ -101,9 +95,9 @@ struct Request {
 /// Sums up bytes per layer and direction, and what the program asked for at the top.
 #[derive(Default)]
 pub struct Chains {
-    layers: HashMap<(Kind, Layer), Sum>,
+    layers: HashMap<(Kind, Layer), Transfers>,
     classes: [BTreeMap<&'static str, (i64, i64)>; 2],
-    asked: HashMap<(Kind, Layer), Sum>,
+    asked: HashMap<(Kind, Layer), Transfers>,
     /// Bytes of a layer (second) inside the program's own calls of a layer (first).
     moved: HashMap<(Kind, Layer, Layer), Bytes>,
     /// Of device requests, while it is not known which call of the program its call is part of: by call.
@@ -111,30 +105,7 @@ pub struct Chains {
     /// Roots that are phases.
     phases: HashSet<i64>,
     requests: HashMap<i64, Request>,
-    /// Calls that leave it to the calls below to tell the bytes.
-    opaque: HashMap<i64, Opaque>,
     overflow: bool,
-}
-
-struct Opaque {
-    /// None: the program's own call.
-    parent: Option<i64>,
-    /// The layer of the program's own call.
-    called: Layer,
-}
-
-/// What a data call asked for, as far as it tells.
-pub fn asked(span: &Span) -> Option<i64> {
-    span.req_bytes.or(span.bytes)
-}
-
-/// Calls that hand operations over to the kernel, which are spans below them.
-const SUBMITS: [&str; 2] = ["io_submit", "io_uring_enter"];
-
-/// A phase inside a call, a call that submits operations, or a data call of unknown size: what is asked for shows in the
-/// calls below.
-fn is_opaque(span: &Span) -> bool {
-    is_phase(span) || SUBMITS.contains(&span.op) || (is_data(span) && asked(span).is_none() && span.errno == 0)
 }
 
 fn side(kind: Kind) -> usize {
@@ -142,118 +113,72 @@ fn side(kind: Kind) -> usize {
 }
 
 impl Chains {
-    pub fn span(&mut self, span: &Span, place: &Place) {
-        let Some((_, called)) = place.call else {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
+        let Some((_, called)) = around.call else {
             if span.parent_id.is_none() && self.phases.len() < REMEMBERED_MAX {
                 self.phases.insert(span.span_id);
             }
             return;
         };
-        if is_opaque(span) {
-            if self.opaque.len() < REMEMBERED_MAX {
-                let parent = span.parent_id.filter(|_| !place.is_own(span));
-                self.opaque.insert(span.span_id, Opaque { parent, called });
-            } else {
-                self.overflow = true;
-            }
-        }
-        if !is_data(span) {
-            return;
-        }
-        if place.asks(span) {
+        if let Some(called) = around.asks {
             self.ask(span, called);
         }
-        if span.layer_top {
-            let sum = self.layers.entry((span.kind, span.layer)).or_default();
-            sum.calls += 1;
-            sum.bytes.add(span.bytes, span.errno != 0);
-            let moved = self.moved.entry((span.kind, called, span.layer)).or_default();
-            moved.add(span.bytes, span.errno != 0);
+        if is_data(span.kind) && span.layer_top {
+            let transfer = Transfers::of(span);
+            self.layers.entry((span.kind, span.layer)).or_default().merge(&transfer);
+            self.moved.entry((span.kind, called, span.layer)).or_default().merge(transfer.moved);
         }
     }
 
     fn ask(&mut self, span: &Span, called: Layer) {
-        let sum = self.asked.entry((span.kind, called)).or_default();
-        sum.calls += 1;
-        sum.bytes.add(asked(span), span.errno != 0);
+        self.asked.entry((span.kind, called)).or_default().merge(&Transfers::asked_for(span));
     }
 
-    /// Calls that were not told, of a function that was demoted: whether the program made them itself or a library did is not
-    /// known, so it counts for the program, which makes most of them.
+    /// Calls of a demoted function that were not recorded: whether the program made them itself or a library did is not
+    /// known, so they count for the program, which makes most of them.
     pub fn sums(&mut self, row: &FileRollup) {
-        if row.calls_error.is_none() || !DIRECTIONS.contains(&row.kind) {
+        if row.calls_error.is_none() || !is_data(row.kind) {
             return;
         }
-        let add = |sum: &mut Sum, bytes| {
-            sum.calls = sum.calls.saturating_add(row.calls);
-            sum.bytes.add_sum(bytes, row.calls, 0);
-        };
-        add(self.asked.entry((row.kind, row.layer)).or_default(), row.req_bytes);
-        add(self.layers.entry((row.kind, row.layer)).or_default(), row.bytes);
-        self.moved.entry((row.kind, row.layer, row.layer)).or_default().add_sum(row.bytes, row.calls, 0);
+        let transfers = Transfers::of_sum(row);
+        self.asked.entry((row.kind, row.layer)).or_default().merge(&transfers);
+        self.layers.entry((row.kind, row.layer)).or_default().merge(&transfers);
+        self.moved.entry((row.kind, row.layer, row.layer)).or_default().merge(transfers.moved);
     }
 
-    /// A device request that is over counts once, however many calls caused it and on however many stacked devices. A failed
-    /// one moved nothing.
+    /// A device request that is over counts once, however many calls caused it and on however many stacked devices.
     pub fn block(&mut self, block: &Block) {
-        if block.upper_dev.is_some() || block.status.is_none() {
-            return;
-        }
-        let kind = match block.op {
-            "read" => Kind::Read,
-            "write" => Kind::Write,
-            _ => return,
-        };
-        let bytes = if block.status == Some(0) { i64::from(block.bytes) } else { 0 };
-        let sum = self.layers.entry((kind, Layer::Block)).or_default();
-        sum.calls += 1;
-        sum.bytes.add(Some(bytes), false);
+        let counts = |(kind, _): &(Kind, Figures)| is_data(*kind) && is_topmost(block);
+        let Some((kind, figures)) = Figures::of_request(block).filter(counts) else { return };
+        let transfer = figures.data();
+        self.layers.entry((kind, Layer::Block)).or_default().merge(&transfer);
         let class = self.classes[side(kind)].entry(block.class).or_default();
-        *class = (class.0 + 1, class.1.saturating_add(bytes));
+        *class = (class.0 + 1, class.1.saturating_add(figures.bytes()));
         if self.requests.len() >= REMEMBERED_MAX {
             self.overflow = true;
-        } else if block.status == Some(0) {
+        } else if !request_failed(block) {
             self.requests.insert(block.req_id, Request { kind, written: false });
         }
     }
 
-    /// After all spans and requests: whom the requests belong to, and what the calls below those of unknown size asked
-    /// for. `each` gets every call that counts as asked by the program besides its own calls.
-    pub fn resolve(&mut self, source: &mut dyn Source, each: &mut dyn FnMut(&Span)) -> Result<()> {
+    /// After all spans and requests: which calls the requests belong to, and what was asked for in operations that came
+    /// after their parts. `each` gets every call that counts as asked by the program and was not known to do so before.
+    pub fn resolve(&mut self, source: &mut dyn Source, first: Nesting, each: &mut dyn FnMut(&Span)) -> Result<()> {
         self.links(source)?;
-        let opaque = std::mem::take(&mut self.opaque);
-        // Opaque calls that are reached from the program's own calls through opaque calls only.
-        let mut reached = HashSet::new();
-        let mut fresh: Vec<i64> = opaque.iter().filter(|(_, o)| o.parent.is_none()).map(|(id, _)| *id).collect();
-        let mut children = HashMap::<i64, Vec<i64>>::default();
-        for (id, parent) in opaque.iter().filter_map(|(id, o)| o.parent.map(|p| (*id, p))) {
-            children.entry(parent).or_default().push(id);
-        }
-        while let Some(id) = fresh.pop() {
-            if reached.insert(id) {
-                fresh.extend(children.remove(&id).unwrap_or_default());
-            }
-        }
-        if reached.is_empty() && self.linked.is_empty() {
+        self.overflow |= first.overflow;
+        if !first.early && self.linked.is_empty() {
             return Ok(());
         }
-        let mut places = Places::default();
-        // Calls that copy and count: their halves that read do, too.
-        let mut copies = HashMap::default();
+        let (mut before, mut nesting) = (Nesting::default(), first.again());
         source.spans(&mut |span| {
-            let called = places.of(span).call.map_or(span.layer, |(_, layer)| layer);
-            let above = span.parent_id.filter(|parent| reached.contains(parent)).and_then(|parent| opaque.get(&parent));
-            let half = span.half_of().and_then(|call| copies.get(&call)).copied();
-            if let Some(above) = above.map(|o| o.called).or(half)
-                && is_data(span)
-                && asked(span).is_some()
+            let around = nesting.of(span);
+            if let (None, Some(called)) = (before.of(span).asks, around.asks)
+                && span.flags & flag::SUMMED == 0
             {
-                self.ask(span, above);
+                self.ask(span, called);
                 each(span);
-                if COPIES.contains(&span.op) {
-                    copies.insert(span.span_id, above);
-                }
             }
+            let called = around.call.map_or(span.layer, |(_, layer)| layer);
             for kind in DIRECTIONS {
                 if let Some(bytes) = self.linked.remove(&(span.span_id, kind)) {
                     self.moved.entry((kind, called, Layer::Block)).or_default().merge(bytes);
@@ -277,7 +202,7 @@ impl Chains {
             Ok(())
         })?;
         source.links(&mut |link| {
-            // The data of one write would count twice otherwise: for who wrote it, and for who flushed it.
+            // The data of one write would count twice otherwise: for the call that wrote it, and for the one that flushed it.
             let counts = |r: &&Request| r.kind == Kind::Read || !r.written || link.how == WRITTEN;
             if let Some(request) = requests.get(&link.req_id).filter(counts) {
                 let of = if self.phases.contains(&link.root_id) { link.span_id } else { link.root_id };
@@ -299,33 +224,32 @@ impl Chains {
     }
 
     fn chain(&self, kind: Kind, coverage: &[LayerCoverage], quality: &Quality) -> Chain {
-        let mut top = Sum::default();
+        let mut top = Transfers::default();
         for sum in LAYERS.iter().filter_map(|layer| self.asked.get(&(kind, *layer))) {
-            top.calls += sum.calls;
-            top.bytes.merge(sum.bytes);
+            top.merge(sum);
         }
         let mut steps = Vec::new();
         for layer in LAYERS {
-            let sum = self.layers.get(&(kind, layer));
+            let sum = self.layers.get(&(kind, layer)).copied();
             // Layers that could have been seen and were not are named: silence would read as no bytes.
             let probed = coverage.iter().find(|c| c.layer == layer.name() && c.probes > 0);
             let not_covered = probed.and_then(|c| c.not_covered.clone()).filter(|_| sum.is_none());
             if sum.is_none() && not_covered.is_none() {
                 continue;
             }
-            let sum = sum.cloned().unwrap_or_default();
+            let sum = sum.unwrap_or_default();
             steps.push(Step {
                 layer: layer.name(),
                 calls: sum.calls,
-                bytes: sum.bytes,
-                to_asked: times(sum.bytes.sum, top.bytes.sum),
+                bytes: sum.moved,
+                to_asked: times(sum.moved.sum, top.asked.sum),
                 classes: if layer == Layer::Block { self.classes(kind) } else { Vec::new() },
                 complete: quality.complete(layer),
                 not_covered,
             });
         }
         Chain {
-            asked: top.bytes,
+            asked: top.asked,
             asked_calls: top.calls,
             asked_complete: !self.overflow && quality.all(),
             by_called: LAYERS.into_iter().filter_map(|layer| self.called(kind, layer)).collect(),
@@ -340,15 +264,15 @@ impl Chains {
             .filter(|layer| *layer != Layer::Block)
             .filter_map(|layer| moved(layer).map(|bytes| (layer.name(), bytes)))
             .collect();
-        let sum = self.asked.get(&(kind, root)).cloned().unwrap_or_default();
+        let sum = self.asked.get(&(kind, root)).copied().unwrap_or_default();
         let device = moved(Layer::Block).and_then(|bytes| bytes.sum);
         let any = sum.calls > 0 || !all.is_empty() || device.is_some();
         any.then(|| Called {
             layer: root.name(),
-            asked: sum.bytes,
+            asked: sum.asked,
             asked_calls: sum.calls,
-            syscall_to_asked: times(moved(Layer::Syscall).and_then(|bytes| bytes.sum), sum.bytes.sum),
-            device_to_asked: times(device, sum.bytes.sum),
+            syscall_to_asked: times(moved(Layer::Syscall).and_then(|bytes| bytes.sum), sum.asked.sum),
+            device_to_asked: times(device, sum.asked.sum),
             moved: all,
             device: device.unwrap_or(0),
         })

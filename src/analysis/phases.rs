@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::export::report::header::Quality;
-use crate::export::report::layers::{Bytes, is_data};
-use crate::export::report::own::{Place, is_phase};
+use crate::analysis::calls::{Bytes, Figures};
+use crate::analysis::losses::Quality;
+use crate::analysis::nesting::{Enclosing, is_phase};
 use crate::rows::Span;
-use crate::vocabulary::{Kind, LAYERS, Layer, flag};
+use crate::vocabulary::{LAYERS, Layer, flag};
 
 /// All calls of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,7 +43,7 @@ const REMEMBERED_MAX: usize = 2 << 20;
 
 struct Phase {
     op: &'static str,
-    place: Place,
+    around: Enclosing,
     net_ns: i64,
 }
 
@@ -57,25 +57,20 @@ pub struct Phases {
 }
 
 impl Phases {
-    pub fn span(&mut self, span: &Span, place: &Place) {
+    pub fn span(&mut self, span: &Span, around: &Enclosing) {
         if is_phase(span) {
-            self.call(span, place);
+            self.call(span, around);
         }
-        let Some(phase) = place.phase.filter(|_| place.counts(span)) else { return };
+        let Some(phase) = around.phase.filter(|_| around.counts(span)) else { return };
         if self.sums.len() >= REMEMBERED_MAX && !self.sums.contains_key(&(phase, span.layer)) {
             self.overflow = true;
             return;
         }
-        let sum = self.sums.entry((phase, span.layer)).or_default();
-        sum.calls += 1;
-        sum.time_ns = sum.time_ns.saturating_add(span.inclusive_ns());
-        if is_data(span) {
-            let bytes = if span.kind == Kind::Read { &mut sum.read } else { &mut sum.written };
-            bytes.add(span.bytes, span.errno != 0);
-        }
+        let call = PhaseLayer::of(span.layer, &Figures::of_call(span));
+        self.sums.entry((phase, span.layer)).or_default().add(&call);
     }
 
-    fn call(&mut self, span: &Span, place: &Place) {
+    fn call(&mut self, span: &Span, around: &Enclosing) {
         let row = self.rows.entry(span.op).or_insert_with(|| PhaseRow {
             op: span.op,
             calls: 0,
@@ -89,7 +84,7 @@ impl Phases {
         row.unfinished_calls += i64::from(span.flags & flag::UNFINISHED != 0);
         row.exclusive_ns = row.exclusive_ns.saturating_add(span.self_ns);
         if self.calls.len() < REMEMBERED_MAX {
-            self.calls.insert(span.span_id, Phase { op: span.op, place: *place, net_ns: span.net_ns() });
+            self.calls.insert(span.span_id, Phase { op: span.op, around: *around, net_ns: span.net_ns() });
         } else {
             self.overflow = true;
         }
@@ -99,7 +94,7 @@ impl Phases {
     pub fn rows(self, quality: &Quality) -> Vec<PhaseRow> {
         let Self { calls, sums, mut rows, overflow } = self;
         // A phase may be inside itself: what is inside both counts once.
-        let around = |id: i64| std::iter::successors(calls.get(&id), |phase| calls.get(&phase.place.phase?));
+        let around = |id: i64| std::iter::successors(calls.get(&id), |phase| calls.get(&phase.around.phase?));
         for (id, call) in &calls {
             let inside_itself = around(*id).skip(1).any(|outer| outer.op == call.op);
             if let Some(row) = rows.get_mut(call.op).filter(|_| !inside_itself) {
@@ -116,7 +111,7 @@ impl Phases {
                     seen.push(phase.op);
                     layers.entry((phase.op, *layer)).or_default().add(sum);
                 }
-                in_app |= phase.place.in_app;
+                in_app |= phase.around.in_app;
             }
         }
         for ((op, layer), sum) in layers {
@@ -136,6 +131,11 @@ impl Phases {
 }
 
 impl PhaseLayer {
+    fn of(layer: Layer, sum: &Figures) -> Self {
+        let (read, written) = (sum.read.moved, sum.written.moved);
+        Self { layer: layer.name(), calls: sum.calls, read, written, time_ns: sum.inclusive_ns }
+    }
+
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.read.merge(other.read);
