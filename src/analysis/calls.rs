@@ -18,6 +18,11 @@ pub fn asked(span: &Span) -> Option<i64> {
     span.req_bytes.or(span.bytes)
 }
 
+/// A part of a whole; 0 of nothing.
+pub fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
 /// A sum of bytes, with the number of calls whose bytes are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Bytes {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::HashMap;
-use crate::analysis::calls::{Bytes, Figures, is_estimated, is_topmost};
+use crate::analysis::calls::{Bytes, Figures, is_estimated, is_topmost, ratio};
 use crate::analysis::losses::Quality;
 use crate::hist::{Histogram, REPORT_BITS, bucket_bounds};
 use crate::rows::{Block, FileRollup, Hist, Span};
@@ -120,7 +120,7 @@ impl Op {
             unfinished_calls: self.figures.unfinished_calls,
             inclusive_ns,
             exclusive_ns: exclusive.then_some(exclusive_ns),
-            exclusive_share: exclusive.then(|| share(exclusive_ns, total)),
+            exclusive_share: exclusive.then(|| ratio(exclusive_ns as f64, total as f64)),
             asked: data.asked,
             moved: data.moved,
             errors: self.figures.errors.saturating_add(self.figures.nested_errors),
@@ -132,11 +132,6 @@ impl Op {
             max_ns: self.durations.max,
         }
     }
-}
-
-/// A part of a total; 0 of nothing.
-fn share(part: i64, total: i64) -> f64 {
-    if total == 0 { 0.0 } else { part as f64 / total as f64 }
 }
 
 /// Sums up spans and block requests; memory grows with the number of functions, not of calls.
@@ -201,7 +196,7 @@ impl Layers {
                 nested_calls: figures.nested_calls,
                 inclusive_ns: figures.inclusive_ns,
                 exclusive_ns: has_exclusive.then_some(figures.exclusive_ns),
-                exclusive_share: has_exclusive.then(|| share(figures.exclusive_ns, total)),
+                exclusive_share: has_exclusive.then(|| ratio(figures.exclusive_ns as f64, total as f64)),
                 asked: data.asked,
                 moved: data.moved,
                 errors: figures.errors,

@@ -2,19 +2,14 @@
 
 mod accumulate;
 mod bins;
-mod build;
 mod dims;
-mod disks;
-mod files;
 pub mod filter;
 mod groups;
-mod procs;
-mod recent;
 mod screens;
 mod selection;
 pub mod since;
-mod spread;
-mod tree;
+mod snapshot;
+mod sums;
 pub mod view;
 
 pub use accumulate::{From, Summary, facts};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::analysis::calls::ratio;
 use crate::summary::groups::imbalance;
 use crate::summary::view::{
     ChainStep, FileRow, Files, LayerRow, Others, Overview, ProcessRow, Processes, Snapshot, Sums,
@@ -57,7 +58,7 @@ impl Mark {
         let own = |row: &LayerRow| row.sums.self_ns.max(0) as f64;
         let whole: f64 = layers.iter().map(own).sum();
         for row in &mut layers {
-            row.self_share = if whole > 0.0 { own(row) / whole } else { 0.0 };
+            row.self_share = ratio(own(row), whole);
         }
         let then = |layer| self.overview.chain.iter().find(|s| s.layer == layer).copied().unwrap_or_default();
         let step = |s: &ChainStep| ChainStep {
@@ -69,7 +70,7 @@ impl Mark {
         let mut chain: Vec<ChainStep> = now.chain.iter().map(step).collect();
         let asked = chain.first().map_or(0, |s| s.bytes_read.saturating_add(s.bytes_written)) as f64;
         for s in &mut chain {
-            s.ratio = if asked > 0.0 { s.bytes_read.saturating_add(s.bytes_written) as f64 / asked } else { 0.0 };
+            s.ratio = ratio(s.bytes_read.saturating_add(s.bytes_written) as f64, asked);
         }
         Overview {
             layers,

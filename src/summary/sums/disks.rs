@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crate::analysis::calls::{Figures, Sums, is_data, is_topmost};
 use crate::rows::{Block, BlockBytes};
 use crate::summary::bins::{Bins, Merge, Rate};
-use crate::summary::spread::{COLUMN_NS, COLUMNS, Counts};
+use crate::summary::sums::spread::{COLUMN_NS, COLUMNS, Counts};
 use crate::summary::view::{DeviceSample, Window};
 use crate::vocabulary::Kind;
 

@@ -7,7 +7,7 @@ use crate::analysis::pattern::Position;
 use crate::hist::bucket_of;
 use crate::rows::{FileRollup, Span};
 use crate::summary::bins::Rate;
-use crate::summary::spread::Counts;
+use crate::summary::sums::spread::Counts;
 use crate::summary::view::{OpRow, Others, Point};
 use crate::vocabulary::{Kind, Layer};
 

@@ -6,7 +6,7 @@ use crate::analysis::calls::{Figures, Sums};
 use crate::analysis::nesting::{Enclosing, Nesting};
 use crate::rows::{SEQ_BITS, Span};
 use crate::summary::bins::Merge as _;
-use crate::summary::spread::Counts;
+use crate::summary::sums::spread::Counts;
 use crate::summary::view::{NodeId, Others};
 use crate::vocabulary::{Kind, Layer};
 
