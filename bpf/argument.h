@@ -11,20 +11,6 @@
 const volatile u16 iot_sysno[IOT_MAX_SYSCALLS] = {};
 const volatile u16 iot_sysno32[IOT_MAX_SHORT] = {};
 
-/* catalog::Layout */
-enum iot_layout {
-	IOT_L_SAME = 0,
-	IOT_L_PAIR1,
-	IOT_L_PAIRS1,
-	IOT_L_PAIRS2,
-	IOT_L_PAIR3,
-	IOT_L_PAGES,
-	IOT_L_STRUCT,
-	IOT_L_LONG,
-	IOT_L_SHORT,
-	IOT_L_SIGNED1,
-};
-
 /* Is the current task, as bpf_get_current_task_btf gives it, in a call of 32 bits? */
 static __always_inline bool iot_is_short(struct task_struct *task)
 {

@@ -134,7 +134,7 @@ static __always_inline bool iot_take(u32 hook, u32 copy, u64 object)
 		return false;
 	taken->by[copy] = object;
 	if (copy)
-		iot_lost(IOT_P_TAKEN, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_TAKEN, IOT_LAYER_BLOCK);
 	return true;
 }
 
@@ -229,7 +229,7 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	r.wanted = q->wanted;
 	iot_part(&e, r.wanted);
 	if (bpf_map_update_elem(&iot_requests, &key, &r, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		}
 	}
 	if (bpf_map_update_elem(&iot_bios, &key, &q, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 	if (disk && IOT_READ(disk, fops, submit_bio)) {
 		iot_disk_named(disk);
 		iot_level(bio, &q);
@@ -491,7 +491,7 @@ static __noinline int iot_over(u64 key, u64 status, u64 allocated)
 	if (!iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, IOT_LAYER_BLOCK, &e, sizeof(e));
 	else if (e.unseen)
-		iot_lost(IOT_P_END, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_REQUEST_END, IOT_LAYER_BLOCK);
 	else
 		iot_sum_request(&e);
 	if (iot_cfg.detail)
@@ -535,7 +535,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	/* most have one bio, or none */
 	iot_chain_step(0, &c);
 	if (c.bio && bpf_loop(IOT_BIO_MAX, iot_chain_step, &c, 0) == IOT_BIO_MAX && c.bio)
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 	iot_chain_flush(&c.s->part, r->wanted);
 	in = r->inserted || !iot_inserted ? NULL : bpf_map_lookup_elem(&iot_inserts, &key);
 	if (in) {
@@ -547,7 +547,7 @@ static __always_inline int iot_issue(u32 copy, struct request *rq)
 	if (!r->queued)
 		r->queued = r->inserted ?: now;
 	if (bpf_map_update_elem(&iot_requests, &key, r, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 	return 0;
 }
 

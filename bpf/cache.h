@@ -99,7 +99,7 @@ static __always_inline void iot_count_folio(struct iot_frame *f, struct folio *f
 	struct file *file;
 
 	s = iot_spec_of(f->spec);
-	if (!s || !s->reads)
+	if (!s || !(s->flags & IOT_S_READS))
 		return;
 	file = (void *)f->file;
 	mapping = IOT_READ(folio, mapping);
@@ -175,9 +175,10 @@ static __always_inline bool iot_uncached(struct file *file)
 /* A call returns: is it known what of its range was in the page cache? */
 static __always_inline bool iot_cache_known(struct iot_spec *s, struct iot_frame *f, s64 ret)
 {
-	if (s->reads && ret > 0 && f->range == IOT_RANGE_NEW && f->file && iot_uncached((void *)f->file))
+	if ((s->flags & IOT_S_READS) && ret > 0 && f->range == IOT_RANGE_NEW && f->file &&
+	    iot_uncached((void *)f->file))
 		f->range = IOT_RANGE_UNKNOWN;
-	return !s->reads || f->range != IOT_RANGE_UNKNOWN;
+	return !(s->flags & IOT_S_READS) || f->range != IOT_RANGE_UNKNOWN;
 }
 
 /*

@@ -47,15 +47,15 @@ static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
 
 static __always_inline u32 iot_call_class(struct iot_spec *s)
 {
-	return s->bits & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
+	return s->flags & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
 }
 
 /* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
-static __always_inline bool iot_pay(struct iot_task *t)
+static __always_inline bool iot_flush_phase_end(struct iot_task *t)
 {
-	if (t->owes && !iot_output(IOT_C_LIFE, &t->owed, sizeof(t->owed)))
-		t->owes = 0;
-	return !t->owes;
+	if (t->pending_phase_end && !iot_output(IOT_C_LIFE, &t->phase_end, sizeof(t->phase_end)))
+		t->pending_phase_end = 0;
+	return !t->pending_phase_end;
 }
 
 /*
@@ -64,22 +64,22 @@ static __always_inline bool iot_pay(struct iot_task *t)
  */
 static __always_inline void iot_send_call(struct iot_task *t, struct iot_spec *s, struct iot_call *c)
 {
-	if (!(s->more & IOT_M_PHASE)) {
+	if (!(s->flags & IOT_S_PHASE)) {
 		iot_send(iot_call_class(s), s->layer, c, sizeof(*c));
 		return;
 	}
-	if (t->owes)
-		iot_lost(IOT_P_RING, s->layer);
-	t->owes = iot_output(IOT_C_LIFE, c, sizeof(*c)) != 0;
-	if (t->owes)
-		t->owed = *c;
+	if (t->pending_phase_end)
+		iot_lost(IOT_LOSS_RING, s->layer);
+	t->pending_phase_end = iot_output(IOT_C_LIFE, c, sizeof(*c)) != 0;
+	if (t->pending_phase_end)
+		t->phase_end = *c;
 }
 
 /*
  * Opens a frame for a call that enters now; false when the stack is full. Not static, as all that a system call goes through:
  * the verifier looks at each such function once, and not again for each way that leads to it.
  */
-__noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
+__noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 {
 	u16 inside, layers = 0;
 	struct iot_frame *f;
@@ -89,14 +89,14 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	if (!t || !s)
 		return false;
 	note = s->note != IOT_NO_NOTE;
-	phase = s->more & IOT_M_PHASE;
+	phase = s->flags & IOT_S_PHASE;
 	inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
-	if (t->owes && !iot_pay(t)) {
-		iot_lost(IOT_P_RING, s->layer);
+	if (t->pending_phase_end && !iot_flush_phase_end(t)) {
+		iot_lost(IOT_LOSS_RING, s->layer);
 		return false;
 	}
 	if (t->depth >= IOT_DEPTH) {
-		iot_lost(IOT_P_DEPTH, s->layer);
+		iot_lost(IOT_LOSS_DEPTH, s->layer);
 		return false;
 	}
 	if (t->depth) {
@@ -117,8 +117,8 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->nested = layers >> s->layer & 1;
 	f->layers = note ? layers : layers | 1 << s->layer;
 	/* a call that is told may need to know which file was opened inside it */
-	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->bits & IOT_S_LIFE);
-	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && s->bits & IOT_S_LIFE && !phase);
+	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->flags & IOT_S_LIFE);
+	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && (s->flags & IOT_S_LIFE) && !phase);
 	f->calls = calls + !(note || phase);
 	f->marks = f->holds = 0;
 	f->due = ~0ULL;
@@ -126,7 +126,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 	/* what is only summed up is no call to those who look at records, unless it may be told later */
 	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
-	f->bits = s->brief && s->brief != IOT_BRIEF_SLOW ? IOT_B_BRIEF : 0;
+	f->bits = s->brief && s->brief != IOT_BRIEF_SLOW ? IOT_FRAME_BRIEF : 0;
 	f->noted = 0;
 	f->left = 0;
 	f->in = 0;
@@ -153,7 +153,7 @@ __noinline bool iot_opens(struct iot_task *t, struct iot_spec *s, u32 spec)
 /* The frame of a call that enters now; null when the stack is full. */
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
-	return iot_opens(t, s, spec) ? iot_frame_at(t, t->depth - 1) : NULL;
+	return iot_push_frame(t, s, spec) ? iot_frame_at(t, t->depth - 1) : NULL;
 }
 
 struct iot_iov {
@@ -507,19 +507,19 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	if (!t || !s || !f)
 		return false;
 	i &= 1;
-	kind = i + (s->call & IOT_Y_OPERATION ? IOT_X_OPERATION : 0);
+	kind = i + (s->flags & IOT_S_OPERATION ? IOT_X_OPERATION : 0);
 	user = iot_arg(f, s->path[i]);
 	/* the call is about the descriptor alone */
 	if (s->layer == IOT_LAYER_SYSCALL && !user && f->file)
 		return true;
 	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
-	if (s->layer != IOT_LAYER_SYSCALL && (!user || (s->names && !i && status < 0)))
+	if (s->layer != IOT_LAYER_SYSCALL && (!user || ((s->flags & IOT_S_NAMES) && !i && status < 0)))
 		return true;
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
 	if (!out || n < 0) {
 		/* what the kernel could not read either is not lost: there is none */
 		if (status != -EFAULT)
-			iot_lost(IOT_P_TEXT, s->layer);
+			iot_lost(IOT_LOSS_TEXT, s->layer);
 		return false;
 	}
 	first = out->bytes[0];
@@ -603,7 +603,7 @@ static __always_inline void iot_pop(struct iot_task *t, u64 end)
 	f = iot_frame_at(t, t->depth - 1);
 	if (t->depth && f->left) {
 		f->left = end;
-		f->bits &= ~IOT_B_JUMPED;
+		f->bits &= ~IOT_FRAME_JUMPED;
 	}
 }
 
@@ -623,7 +623,7 @@ __noinline int iot_give_up(struct iot_task *t, u64 now)
 		return 0;
 	f = iot_frame_at(t, t->depth - 1);
 	s = iot_spec_of(f->spec);
-	left = f->left && s && (s->more & IOT_M_PHASE);
+	left = f->left && s && (s->flags & IOT_S_PHASE);
 	c = &t->made.call; /* no other record is being made */
 	if (left)
 		now = f->left;
@@ -669,8 +669,8 @@ static __always_inline void iot_flush(struct iot_task *t, u32 keep, u64 now)
 static __always_inline void iot_flush_all(struct iot_task *t)
 {
 	iot_flush(t, 0, bpf_ktime_get_ns());
-	if (!iot_pay(t))
-		iot_lost(IOT_P_RING, IOT_LAYER_APP);
+	if (!iot_flush_phase_end(t))
+		iot_lost(IOT_LOSS_RING, IOT_LAYER_APP);
 }
 
 #endif

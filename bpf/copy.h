@@ -30,7 +30,7 @@ static __always_inline u64 iot_copy_at(struct file *file, u64 user, u32 bytes)
  * Puts the arguments in one order: destination, its offset, source, its offset, length. Which of the rows it is: -1 when
  * neither file is recorded.
  */
-__noinline int iot_copy_enter(struct iot_frame *f, u32 call)
+__noinline int iot_copy_enter(struct iot_frame *f, u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 in, in_at = 0, out, out_at = 0, len;
@@ -39,13 +39,13 @@ __noinline int iot_copy_enter(struct iot_frame *f, u32 call)
 
 	if (!f)
 		return -1;
-	if (call & IOT_Y_RANGES) {
+	if (flags & IOT_S_RANGES) {
 		in = f->a[0];
 		in_at = f->a[1];
 		out = f->a[2];
 		out_at = f->a[3];
 		len = f->a[4];
-	} else if (call & IOT_Y_SEND) {
+	} else if (flags & IOT_S_SEND) {
 		out = f->a[0];
 		in = f->a[1];
 		in_at = f->a[2];

@@ -14,15 +14,6 @@
 #define IOT_COST_MAX	 20000	/* ns: what takes longer was interrupted */
 #define IOT_PUBLISHED	 100000 /* ns that a thread keeps to itself before it adds them to iot_hooked */
 
-/* Hooks that no row of the catalog is about, behind the rows. */
-enum iot_cost_row {
-	IOT_COST_FAULT = 0,
-	IOT_COST_BIO,
-	IOT_COST_PAGE,
-	IOT_COST_DIRTY,
-	IOT_COST_ROWS,
-};
-
 /* Moving averages of the time that the programs of a row take, in ns; 0: there was no run yet. */
 struct iot_cost {
 	u32 enter;

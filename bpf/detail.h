@@ -90,7 +90,7 @@ static __always_inline void iot_due(struct iot_task *t, struct iot_spec *s, stru
 		f->due_seq = around->due_seq;
 		f->due_lost = around->due_lost;
 	}
-	limit = s->more & IOT_M_PHASE || s->note != IOT_NO_NOTE ? NULL : bpf_map_lookup_elem(&iot_slow, &row);
+	limit = s->flags & IOT_S_PHASE || s->note != IOT_NO_NOTE ? NULL : bpf_map_lookup_elem(&iot_slow, &row);
 	if (limit && *limit < due && f->start + *limit < due) {
 		due = f->start + *limit;
 		f->due_seq = f->seq;
@@ -117,7 +117,7 @@ static __always_inline bool iot_has_room(u32 process, u32 calls)
 	void *ring = iot_ring_of(IOT_C_CALL), *texts = iot_ring_of(IOT_C_LIFE);
 
 	if (!source || !ring || !texts) {
-		iot_lost(IOT_P_DETAIL, IOT_LAYER_APP);
+		iot_lost(IOT_LOSS_DETAIL, IOT_LAYER_APP);
 		return false;
 	}
 	if (bpf_map_lookup_elem(&iot_quiets, &process) || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room ||
@@ -169,7 +169,7 @@ __noinline int iot_marks(struct iot_task *t, struct iot_spec *s, struct iot_fram
 	e = &t->made;
 	around = iot_around(t);
 	marks = f->marks;
-	if (!(s->more & IOT_M_PHASE)) {
+	if (!(s->flags & IOT_S_PHASE)) {
 		if (!f->summed && !s->sums)
 			iot_count_time(f->spec, now - f->start - e->call.probe);
 		if (iot_is_slow(f->spec, now - f->start))
@@ -324,7 +324,7 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		return 0;
 	m = bpf_task_storage_get(&iot_memories, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!m) {
-		iot_lost(IOT_P_DETAIL, s->layer);
+		iot_lost(IOT_LOSS_DETAIL, s->layer);
 		return 0;
 	}
 	if (keeps && t->kept >= IOT_KEPT) {
@@ -343,7 +343,7 @@ __noinline int iot_detail(struct iot_task *t, struct iot_spec *s, struct iot_fra
 	k->throttled = f->throttled;
 	k->locked = f->locked;
 	k->layer = s->layer;
-	k->known = !s->reads || f->range != IOT_RANGE_UNKNOWN;
+	k->known = !(s->flags & IOT_S_READS) || f->range != IOT_RANGE_UNKNOWN;
 	if (keeps)
 		return 0;
 	iot_tell(IOT_C_CALL, s->layer, k, sizeof(*k));

@@ -1,68 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The wire contract: one struct per record that crosses a ring buffer. Fixed-width integers only, no
- * pointers, no unions. src/event/wire.rs asserts the same sizes. Times are CLOCK_MONOTONIC nanoseconds.
+ * pointers, no unions. Times are CLOCK_MONOTONIC nanoseconds.
  */
 #ifndef IOT_EVENT_H
 #define IOT_EVENT_H
-
-enum iot_type {
-	IOT_T_CALL = 1,	 /* a library call */
-	IOT_T_SYSCALL,	 /* a system call: a call and the file it was about */
-	IOT_T_TEXT,	 /* text that belongs to a call, or to an exec */
-	IOT_T_FILE,	 /* identity and path of a file */
-	IOT_T_THREAD,	 /* a thread of a target was first seen */
-	IOT_T_FORK,	 /* a process became a target */
-	IOT_T_EXEC,	 /* a target executed a program; its texts went before */
-	IOT_T_EXIT,	 /* a target ended */
-	IOT_T_MAP,	 /* a target mapped a file that was not judged yet */
-	IOT_T_BIO,	 /* part of a request, at issue */
-	IOT_T_REQ,	 /* a request, at completion */
-	IOT_T_STREAM,	 /* a FILE is on a descriptor */
-	IOT_T_ENTER,	 /* a phase was entered; its call follows when it returns */
-	IOT_T_OPERATION, /* an operation that outlived the call that submitted it is over */
-
-	IOT_T_DIRTY = 20, /* pages of a file became dirty */
-	IOT_T_DISK,	  /* the name of a device; before its first request */
-	IOT_T_CACHE = 28, /* what the page cache had to do with a system call; goes before it */
-	IOT_T_RPC,	  /* a request that a target serves: it was read, or replied to */
-	IOT_T_REPLY,	  /* a request that the kernel serves is over */
-	IOT_T_GROUP,	  /* the control group of a process, and its user */
-	IOT_T_INNER,	  /* aggregate mode: how long calls inside a call took; goes before it */
-	IOT_T_KEPT,	  /* aggregate mode: a call that is in the sums */
-	IOT_T_BUSY,	  /* calls of a function are shorter than their probe, and many */
-};
-
-enum iot_text_kind {
-	IOT_X_PATH = 0,
-	IOT_X_PATH2,
-	IOT_X_BASE, /* components, innermost first, each ended by NUL */
-	IOT_X_BASE2,
-	IOT_X_ARGS, /* strings ended by NUL; in pieces */
-	IOT_X_ENV,
-	IOT_X_EXE,	      /* components, innermost first */
-	IOT_X_INTS = 16,      /* + slot: an array of 4-byte integers; in pieces */
-	IOT_X_WORDS = 32,     /* + slot: an array of 8-byte words; in pieces */
-	IOT_X_OPERATION = 64, /* + one of the first four: of an operation */
-};
-
-/* iot_call.flags */
-#define IOT_F_HANDLE	 0x01
-#define IOT_F_LEN	 0x02
-#define IOT_F_GOT	 0x04
-#define IOT_F_OFF	 0x08
-#define IOT_F_UNFINISHED 0x10
-#define IOT_F_CUT	 0x20
-#define IOT_F_DIRECT	 0x40
-#define IOT_F_FILE	 0x80
-
-/* Aggregate mode, with iot_call.type: the call is wanted by itself; with all that is inside it. */
-#define IOT_D_SELF   0x80
-#define IOT_D_WHOLE  0x40
-
-#define IOT_UNKNOWN  (~0ULL)
-#define IOT_DUR_BITS 46
-#define IOT_CPU_BITS 12
 
 struct iot_call {
 	u8 type;
@@ -242,15 +184,6 @@ struct iot_busy {
 	u32 took;    /* that took so many ns together */
 };
 
-/* iot_bio.flags */
-#define IOT_B_TRACED	0x01 /* thread is valid */
-#define IOT_B_IN_CALL	0x02 /* seq is valid */
-#define IOT_B_OPERATION 0x04 /* seq is an operation, submitted by the call `of` or by none (then they are equal) */
-#define IOT_B_FILE	0x08 /* it carries pages of the file (dev, ino, generation) */
-#define IOT_B_JOURNAL	0x10 /* it writes to the journal of the file system on dev */
-#define IOT_B_META	0x20 /* it carries blocks of the file system itself */
-#define IOT_B_KERNEL	0x40 /* a thread of the kernel queued it */
-
 struct iot_bio {
 	u8 type;
 	u8 flags;
@@ -366,10 +299,6 @@ struct iot_rpc {
 	u8 message[64]; /* its beginning, as it is: the header and, if there is more, what follows */
 };
 
-/* iot_reply.known */
-#define IOT_R_RANGE 0x01 /* offset, asked */
-#define IOT_R_MOVED 0x02 /* moved */
-
 /* What the kernel's NFS server did for a client on this node. */
 struct iot_reply {
 	u8 type;
@@ -443,22 +372,28 @@ struct iot_stopped {
 	u64 stack[IOT_STACK_MAX];
 };
 
-/* Where something seen by a hook did not reach the output. */
-enum iot_place {
-	IOT_P_RING = 0,	 /* ring full */
-	IOT_P_DEPTH,	 /* more nested calls than the stack holds */
-	IOT_P_STORAGE,	 /* no memory for a thread's state */
-	IOT_P_RETURN,	 /* a return without its entry */
-	IOT_P_TEXT,	 /* a path that could not be read */
-	IOT_P_MAP_FULL,	 /* a table was full */
-	IOT_P_ELSEWHERE, /* a library call while another may be open on another stack */
-	IOT_P_MAPPING,	 /* a page fault whose mapping could not be looked at */
-	IOT_P_EXCLUDED,	 /* not a loss: a call on a socket, pipe, terminal or device */
-	IOT_P_DETAIL,	 /* not in the sums' way: a call or request that was to be told besides */
-	IOT_P_END,	 /* in sums: a request whose end was not seen */
-	IOT_P_TAKEN,	 /* not a loss: what the first copy of a program missed, another one took (block.h) */
-	IOT_P_MAX,
-};
-#define IOT_LAYERS 16
+/* A record without padding that is longer or shorter than this was changed on one side only. */
+_Static_assert(sizeof(struct iot_call) == 88, "a call");
+_Static_assert(sizeof(struct iot_syscall) == 104, "a call and its file");
+_Static_assert(sizeof(struct iot_enter) == 24, "beginning of a phase");
+_Static_assert(sizeof(struct iot_text) == 32, "header of a text");
+_Static_assert(sizeof(struct iot_file) == 112, "header of a file");
+_Static_assert(sizeof(struct iot_thread) == 48, "thread");
+_Static_assert(sizeof(struct iot_process) == 40, "process");
+_Static_assert(sizeof(struct iot_group) == 32, "header of a control group");
+_Static_assert(sizeof(struct iot_map) == 48, "map");
+_Static_assert(sizeof(struct iot_real) == 48, "question");
+_Static_assert(sizeof(struct iot_busy) == 32, "many brief calls");
+_Static_assert(sizeof(struct iot_bio) == 80, "bio");
+_Static_assert(sizeof(struct iot_req) == 88, "request");
+_Static_assert(sizeof(struct iot_disk) == 48, "disk");
+_Static_assert(sizeof(struct iot_dirty) == 56, "dirty pages");
+_Static_assert(sizeof(struct iot_stream) == 48, "stream");
+_Static_assert(sizeof(struct iot_operation) == 128, "operation");
+_Static_assert(sizeof(struct iot_cache) == 56, "page cache");
+_Static_assert(sizeof(struct iot_inner) == 32, "time inside a call");
+_Static_assert(sizeof(struct iot_kept) == 160, "a call that was remembered");
+_Static_assert(sizeof(struct iot_rpc) == 96, "request of a client");
+_Static_assert(sizeof(struct iot_reply) == 88, "reply of a server");
 
 #endif

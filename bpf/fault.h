@@ -9,7 +9,7 @@
 #define IOT_USER_END (1ULL << 56) /* above are the kernel's own addresses */
 
 /* Rows of the catalog + 1: reading, writing. */
-const volatile u16 iot_fault_rows[2] = {};
+const volatile u16 iot_fault_rows[IOT_FAULT_ROWS] = {};
 
 /* The page fault of a thread. One that ends in a signal has no end: the next one takes its place. */
 struct iot_fault {
@@ -39,7 +39,7 @@ static __always_inline void iot_fault_begin(u64 address, u64 error)
 		return;
 	x = bpf_task_storage_get(&iot_faults, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!x) {
-		iot_lost(IOT_P_STORAGE, IOT_LAYER_VFS);
+		iot_lost(IOT_LOSS_STORAGE, IOT_LAYER_VFS);
 		return;
 	}
 	x->address = address;
@@ -153,7 +153,7 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 
 		iot_key_of(inode, &key);
 		if (!x->numbered && !iot_fault_wanted(inode, &key, m->shared)) {
-			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_VFS);
+			iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_VFS);
 			return;
 		}
 		e.ino = key.ino;
@@ -162,11 +162,11 @@ static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, s
 		e.call.off = m->off;
 		e.call.flags |= IOT_F_FILE | IOT_F_OFF;
 	}
-	if (t->owes && !iot_pay(t)) {
-		iot_lost(IOT_P_RING, IOT_LAYER_VFS);
+	if (t->pending_phase_end && !iot_flush_phase_end(t)) {
+		iot_lost(IOT_LOSS_RING, IOT_LAYER_VFS);
 		return;
 	}
-	e.call.spec = iot_fault_rows[write & 1] - 1;
+	e.call.spec = iot_fault_rows[write ? IOT_FAULT_WRITE : IOT_FAULT_READ] - 1;
 	e.call.seq = iot_fault_seq(t, x);
 	e.call.thread = t->thread;
 	e.call.status = major;
@@ -216,7 +216,7 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 		iot_fault_tell(t, x, &m, major);
 		begun = t->now; /* until then it is the fault's time */
 	} else if (err)
-		iot_lost(IOT_P_MAPPING, IOT_LAYER_VFS);
+		iot_lost(IOT_LOSS_MAPPING, IOT_LAYER_VFS);
 	x->start = 0;
 	iot_hook_left(t, iot_cfg.rows + IOT_COST_FAULT, 0, begun);
 	return 0;

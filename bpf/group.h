@@ -122,7 +122,7 @@ static __noinline int iot_tell_group(u64 task, u32 process, u64 node)
 	u32 len;
 
 	if (!out) {
-		iot_lost(IOT_P_TEXT, 0);
+		iot_lost(IOT_LOSS_TEXT, 0);
 		return 0;
 	}
 	bpf_loop(IOT_GROUP_LEVELS, iot_group_step, &w, 0);

@@ -180,8 +180,8 @@ int iot_end_calls(struct bpf_iter__task *ctx)
 		return 0;
 	iot_halted_over(x.t, 1);
 	bpf_loop(IOT_DEPTH, iot_end_step, &x, 0);
-	if (!iot_pay(x.t))
-		iot_lost(IOT_P_RING, IOT_LAYER_APP);
+	if (!iot_flush_phase_end(x.t))
+		iot_lost(IOT_LOSS_RING, IOT_LAYER_APP);
 	return 0;
 }
 

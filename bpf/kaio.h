@@ -103,7 +103,7 @@ static __always_inline struct iot_kaio *iot_kaio(struct iot_task *t, u64 context
 	struct iot_kaio *k;
 
 	if (!scratch) {
-		iot_lost(IOT_P_STORAGE, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_STORAGE, IOT_LAYER_SYSCALL);
 		return NULL;
 	}
 	k = (void *)scratch->bytes;
@@ -169,7 +169,7 @@ static __noinline bool iot_ring_read(struct iot_kaio *kaio)
 	if (seen)
 		*seen = k->tail;
 	else if (bpf_map_update_elem(&iot_contexts, &k->context, &k->tail, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 	return inside && seen && !k->gaps;
 }
 
@@ -193,7 +193,7 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	file = iot_fd_file(bpf_get_current_task_btf(), k->cb.fd);
 	if (!s || (file && !iot_op_file(&k->op, file))) {
 		iot_uring_unseen(&k->key, bpf_ktime_get_ns());
-		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_SYSCALL);
 		return 0;
 	}
 	iot_op_head(&k->op, x->t, row);
@@ -218,7 +218,7 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 		err = bpf_map_update_elem(&iot_ops, &k->key, &k->op, BPF_ANY);
 	}
 	if (err)
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 	else
 		iot_pending_begins(&k->op, s);
 	return 0;
@@ -283,7 +283,7 @@ __noinline int iot_kaio_exit(struct iot_task *t, struct iot_frame *f, long id, l
 		/* A new ring is empty: k->tail is 0. */
 		if (!bpf_probe_read_user(&k->context.address, sizeof(k->context.address), (void *)f->a[1]) &&
 		    bpf_map_update_elem(&iot_contexts, &k->context, &k->tail, BPF_ANY))
-			iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+			iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 		bpf_map_update_elem(&iot_submitters, &k->context.process, &k->tail, BPF_ANY);
 		break;
 	case IOT_NR_IO_SUBMIT:

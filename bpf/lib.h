@@ -56,7 +56,7 @@ static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spe
 		return true;
 	if (sp > f->sp)
 		return false;
-	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_B_JUMPED)))
+	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_FRAME_JUMPED)))
 		return false;
 	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
 }
@@ -75,7 +75,7 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	f = iot_frame_at(x->t, x->t->depth - 1);
 	if (!f->sp)
 		return 1;
-	if (f->bits & IOT_B_PLACES) {
+	if (f->bits & IOT_FRAME_NO_RETPROBE) {
 		if (iot_places_open(f, x->sp, x->spec))
 			return 1;
 	} else if (at) {
@@ -145,14 +145,14 @@ static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	if (!t->depth || !f->sp || !(f->bits & (IOT_B_PLACES | IOT_B_PHASE | IOT_B_BRIEF)))
+	if (!t->depth || !f->sp || !(f->bits & (IOT_FRAME_NO_RETPROBE | IOT_FRAME_PHASE | IOT_FRAME_BRIEF)))
 		return;
-	if (f->bits & IOT_B_BRIEF) {
+	if (f->bits & IOT_FRAME_BRIEF) {
 		if (iot_demoting)
 			iot_drop_dead(t, sp, IOT_MAX_SPECS);
 		return;
 	}
-	if (!(f->bits & IOT_B_PLACES) || !iot_places_open(f, sp, IOT_MAX_SPECS))
+	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_places_open(f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 
@@ -165,7 +165,7 @@ static __always_inline u32 iot_taker(struct iot_task *t)
 	u32 depth = t->depth;
 	struct iot_spec *s = depth > 1 ? iot_spec_of(iot_frame_at(t, depth - 1)->spec) : NULL;
 
-	return s && s->words[0].deref == IOT_STORAGE ? depth - 1 : depth;
+	return s && s->arrays[0].deref == IOT_DEREF_STORAGE ? depth - 1 : depth;
 }
 
 /* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
@@ -188,10 +188,10 @@ static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, s
 {
 	struct iot_spec *outer = t->depth > 1 ? iot_spec_of(iot_frame_at(t, t->depth - 2)->spec) : NULL;
 
-	if (f->inside && !(s->more & IOT_M_AWAIT))
+	if (f->inside && !(s->flags & IOT_S_AWAIT))
 		return true;
 	/* what a waiting call does to wait is its own affair */
-	return !(outer && (outer->bits & IOT_S_INSIDE)) && iot_awaits(t, s, f);
+	return !(outer && (outer->flags & IOT_S_INSIDE)) && iot_awaits(t, s, f);
 }
 
 /* Does the innermost open call take notes in rounds? */
@@ -221,12 +221,12 @@ static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
 /* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
 static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
 {
-	s64 distance = (s64)cookie >> IOT_K_DISTANCE;
+	s64 distance = (s64)cookie >> IOT_COOKIE_DISTANCE;
 	u64 value = 0, at = PT_REGS_IP(ctx) + distance;
 
 	if (!distance)
 		return 0;
-	if ((cookie & IOT_K_INDIRECT) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
+	if (iot_cookie_has(cookie, IOT_COOKIE_INDIRECT) && bpf_probe_read_user(&at, sizeof(at), (void *)at))
 		return 0;
 	bpf_probe_read_user(&value, sizeof(value), (void *)at);
 	return value;
@@ -262,8 +262,8 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	if (!t || !s || !f)
 		return 1;
 	/* The seventh lies above the return address (System V ABI, AMD64, 3.2.3). */
-	if ((s->more & IOT_M_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
-		iot_lost(IOT_P_TEXT, s->layer);
+	if ((s->flags & IOT_S_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
+		iot_lost(IOT_LOSS_TEXT, s->layer);
 	if (s->handle.how == IOT_IN)
 		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
 	if (s->handle.how == IOT_IN_INT) {
@@ -272,7 +272,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
 		f->in = (s64)number;
 	}
-	if (((s->bits & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->bits & IOT_S_ONLY) && !iot_only(s, f))) {
+	if (((s->flags & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->flags & IOT_S_ONLY) && !iot_only(s, f))) {
 		t->depth--;
 		t->seq--;
 		return 1;
@@ -281,32 +281,32 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 		t->seq--;
 		f->seq = iot_frame_at(t, t->depth - 2)->seq;
 	}
-	if (s->more & IOT_M_STREAM)
+	if (s->flags & IOT_S_STREAM)
 		f->pos = iot_stream_of(t, s, f);
-	if (cookie & IOT_K_PLACES) {
-		f->bits = IOT_B_PLACES;
+	if (iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE)) {
+		f->bits = IOT_FRAME_NO_RETPROBE;
 		bpf_probe_read_user(&f->back, sizeof(f->back), (void *)f->sp);
 	}
 	f->start = bpf_ktime_get_ns();
 	iot_hook_entered(t, f->start);
 	iot_due(t, s, f);
-	if (s->more & IOT_M_ENTRY) {
+	if (s->flags & IOT_S_ENTRY) {
 		t->now = f->start;
-		iot_words(t, s, f, 0, f->seq, IOT_W_ENTRY);
+		iot_words(t, s, f, 0, f->seq, IOT_READ_AT_ENTRY);
 	}
-	if (s->more & IOT_M_PHASE) {
-		f->bits |= IOT_B_PHASE;
+	if (s->flags & IOT_S_PHASE) {
+		f->bits |= IOT_FRAME_PHASE;
 		iot_tell_phase(t, f);
 	}
-	return !!(cookie & IOT_K_PLACES);
+	return iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE);
 }
 
 static __always_inline bool iot_entered_already(struct iot_task *t, u64 sp, u64 cookie)
 {
 	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-	return t->depth && f->sp == sp && f->spec == (cookie & IOT_K_ROW) && f->copy == (u8)(cookie >> IOT_K_COPY) &&
-	       bpf_ktime_get_ns() - f->start < IOT_SAME_CALL;
+	return t->depth && f->sp == sp && f->spec == iot_cookie_row(cookie) &&
+	       f->copy == (u8)(cookie >> IOT_COOKIE_COPY) && bpf_ktime_get_ns() - f->start < IOT_SAME_CALL;
 }
 
 /* Is the call one of a demoted function that will not be summed up? */
@@ -321,7 +321,7 @@ static __always_inline bool iot_is_dropped(struct iot_frame *f)
 static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 {
 	struct iot_task *t = iot_self();
-	u32 spec = cookie & IOT_K_ROW;
+	u32 spec = iot_cookie_row(cookie);
 	struct iot_spec *s;
 	struct iot_frame *f;
 	u64 site = 0;
@@ -339,11 +339,11 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 			return 1;
 	}
 	/* what a program sends for itself is not wanted, and there may be much of it */
-	if ((s->bits & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->words[0].when == IOT_W_NEVER)
+	if ((s->flags & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->arrays[0].when == IOT_READ_NEVER)
 		return 1;
 	if (iot_exchanging && iot_entered_already(t, PT_REGS_SP(ctx), cookie))
 		return 1;
-	if (s->jumps) {
+	if (s->flags & IOT_S_JUMPS) {
 		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
 		return 1;
 	}
@@ -354,20 +354,20 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 		if (iot_note_place(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
 			return 1;
 	}
-	if ((s->more & IOT_M_OUTER) && t->depth) {
+	if ((s->flags & IOT_S_OUTER) && t->depth) {
 		f = iot_frame_at(t, t->depth - 1);
 		if ((f->inside | f->layers) & 1 << s->layer && !(s->brief == IOT_BRIEF_SLOW && iot_is_dropped(f)))
 			return 1;
 	}
-	if (!(cookie & IOT_K_PLACES) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
-		iot_lost(IOT_P_ELSEWHERE, s->layer);
+	if (!iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE) && !iot_may_return(t, PT_REGS_SP(ctx)) && !iot_several) {
+		iot_lost(IOT_LOSS_OTHER_STACK, s->layer);
 		return 1;
 	}
 	f = iot_push(t, spec, s);
 	if (!f)
 		return 1;
 	f->site[0] = site;
-	f->copy = cookie >> IOT_K_COPY;
+	f->copy = cookie >> IOT_COOKIE_COPY;
 	f->sp = PT_REGS_SP(ctx);
 	f->a[0] = PT_REGS_PARM1(ctx);
 	f->a[1] = PT_REGS_PARM2(ctx);
@@ -377,8 +377,8 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	f->a[5] = PT_REGS_PARM6(ctx);
 	if (s->handle.how == IOT_GLOBAL)
 		f->in = iot_global(ctx, cookie);
-	if (s->words[0].deref == IOT_STORAGE)
-		f->in = cookie >> IOT_K_DISTANCE;
+	if (s->arrays[0].deref == IOT_DEREF_STORAGE)
+		f->in = cookie >> IOT_COOKIE_DISTANCE;
 	/* of a session program the kernel takes nothing but 0 and 1, and does not look into the function */
 	if (iot_lib_enters(t, s, f, cookie))
 		return 1;
@@ -429,11 +429,11 @@ static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s
 
 	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
 		return;
-	if (!wants->every && iot_eval(&s->got, f, ret, &value))
+	if (!(wants->flags & IOT_S_EVERY) && iot_eval(&s->got, f, ret, &value))
 		iot_put_note(outer, wants, i, f->site[0], value);
-	if (s->more & IOT_M_RETURN) {
+	if (s->flags & IOT_S_RETURN) {
 		t->now = now;
-		iot_words(t, s, f, ret, outer->seq, IOT_W_RETURN);
+		iot_words(t, s, f, ret, outer->seq, IOT_READ_AT_RETURN);
 	}
 }
 
@@ -445,13 +445,13 @@ static __always_inline bool iot_note_field(struct iot_task *t, u8 note, u64 at, 
 	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
 
-	if (!wants || wants->every || i >= IOT_NOTES_PER_CALL)
+	if (!wants || (wants->flags & IOT_S_EVERY) || i >= IOT_NOTES_PER_CALL)
 		return false;
-	at += cookie >> IOT_K_FIRST & 0xffff;
+	at += cookie >> IOT_COOKIE_FIRST & 0xffff;
 	if (bpf_probe_read_user(&value, sizeof(value), (void *)at))
 		return false;
-	at = value + (cookie >> IOT_K_THEN & 0xffff);
-	if ((cookie & IOT_K_LEADS) && bpf_probe_read_user(&value, sizeof(value), (void *)at))
+	at = value + (cookie >> IOT_COOKIE_THEN & 0xffff);
+	if (iot_cookie_has(cookie, IOT_COOKIE_LEADS) && bpf_probe_read_user(&value, sizeof(value), (void *)at))
 		return false;
 	iot_put_note(outer, wants, i, site, value);
 	return true;
@@ -485,16 +485,16 @@ static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
 
 	if (!t || !t->depth)
 		return;
-	s = iot_spec_of(cookie & IOT_K_ROW);
+	s = iot_spec_of(iot_cookie_row(cookie));
 	if (!s)
 		return;
-	iot_hook_enters(t, cookie & IOT_K_ROW, iot_fixed.entry);
-	if ((cookie & IOT_K_BOTH) && iot_in_rounds(t))
+	iot_hook_enters(t, iot_cookie_row(cookie), iot_fixed.entry);
+	if (iot_cookie_has(cookie, IOT_COOKIE_BOTH) && iot_in_rounds(t))
 		bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
 	/* two types are asked about for other reasons than to convert what a call moves, too */
-	if ((!(cookie & IOT_K_BOTH) || iot_takes_two(t, s->note)) &&
+	if ((!iot_cookie_has(cookie, IOT_COOKIE_BOTH) || iot_takes_two(t, s->note)) &&
 	    (!iot_exchanging || !iot_met_already(t, PT_REGS_IP(ctx))) &&
-	    iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && (cookie & IOT_K_BOTH))
+	    iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && iot_cookie_has(cookie, IOT_COOKIE_BOTH))
 		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
 	iot_hook_entered(t, 0);
 }
@@ -547,7 +547,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		return 0;
 	}
 	iot_brief(t, s, f, now);
-	if (s->bits & IOT_S_INSIDE)
+	if (s->flags & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
 	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
@@ -569,9 +569,9 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_tell_inner(t, s, f);
 	}
 	iot_paths(t, s, f);
-	if ((s->more & IOT_M_RETURN) && c->status >= 0)
-		iot_words(t, s, f, ret, f->seq, IOT_W_RETURN);
-	if ((s->bits & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
+	if ((s->flags & IOT_S_RETURN) && c->status >= 0)
+		iot_words(t, s, f, ret, f->seq, IOT_READ_AT_RETURN);
+	if ((s->flags & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
 		iot_submitted(t, c->got);
 	if (iot_cfg.detail)
 		iot_mark(t, f, marks, now);
@@ -590,7 +590,7 @@ __noinline int iot_finish_tails(struct iot_task *t, u64 sp, s64 ret, u64 now)
 	for (u32 i = 0; i < IOT_DEPTH; i++) {
 		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
-		if (!t->depth || f->sp != sp || !(f->bits & IOT_B_PLACES))
+		if (!t->depth || f->sp != sp || !(f->bits & IOT_FRAME_NO_RETPROBE))
 			break;
 		iot_finish(t, ret, now);
 	}
@@ -601,8 +601,8 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
-	u8 copy = cookie >> IOT_K_COPY;
-	u32 spec = cookie & IOT_K_ROW;
+	u8 copy = cookie >> IOT_COOKIE_COPY;
+	u32 spec = iot_cookie_row(cookie);
 	struct iot_spec *s;
 	struct iot_frame *f;
 	s64 ret = PT_REGS_RC(ctx);
@@ -623,9 +623,9 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 		bpf_loop(IOT_DEPTH, iot_find_step, &x, 0);
 		if (!x.found) {
 			/* Some tiers cannot do without the return of a call that is left out. */
-			if (s->note == IOT_NO_NOTE && !(s->bits & IOT_S_INSIDE) && !(s->more & IOT_M_OUTER) &&
+			if (s->note == IOT_NO_NOTE && !(s->flags & IOT_S_INSIDE) && !(s->flags & IOT_S_OUTER) &&
 			    !iot_inherited() && iot_settled && !iot_is_gone(s))
-				iot_lost(IOT_P_RETURN, s->layer);
+				iot_lost(IOT_LOSS_RETURN, s->layer);
 			iot_hook_left(t, spec, iot_fixed.leave, now);
 			return 0;
 		}
@@ -645,7 +645,7 @@ static long iot_find_place_step(u64 i, struct iot_find *x)
 	if ((u32)i >= x->t->depth)
 		return 1;
 	f = iot_frame_at(x->t, at);
-	if (f->sp != x->sp || !(f->bits & IOT_B_PLACES))
+	if (f->sp != x->sp || !(f->bits & IOT_FRAME_NO_RETPROBE))
 		return 0;
 	x->found = at + 1;
 	return 1;
@@ -692,7 +692,7 @@ static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
 		f->left = now;
-		f->bits |= IOT_B_JUMPED;
+		f->bits |= IOT_FRAME_JUMPED;
 	}
 }
 
@@ -701,16 +701,17 @@ static __always_inline int iot_lib_hit(struct pt_regs *ctx, u64 cookie)
 {
 	int unwanted = 1;
 
-	if (cookie & IOT_K_FIELD) {
+	if (iot_cookie_has(cookie, IOT_COOKIE_FIELD)) {
 		iot_lib_field(ctx, cookie);
 		return unwanted;
 	}
 	/* a function of one instruction is both */
-	if ((cookie & IOT_K_PLACES) || !(cookie & (IOT_K_LEAVE | IOT_K_JUMP)))
+	if (iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE) ||
+	    !(iot_cookie_has(cookie, IOT_COOKIE_LEAVE) || iot_cookie_has(cookie, IOT_COOKIE_JUMP)))
 		unwanted = iot_lib_enter(ctx, cookie);
-	if (cookie & IOT_K_LEAVE)
+	if (iot_cookie_has(cookie, IOT_COOKIE_LEAVE))
 		iot_lib_leave(ctx);
-	else if (cookie & IOT_K_JUMP)
+	else if (iot_cookie_has(cookie, IOT_COOKIE_JUMP))
 		iot_lib_jump(ctx);
 	return unwanted;
 }
@@ -740,13 +741,13 @@ int iot_uprobe_entry(struct pt_regs *ctx)
 	struct iot_task *t;
 	struct iot_spec *s;
 
-	if (cookie & IOT_K_FIELD) {
+	if (iot_cookie_has(cookie, IOT_COOKIE_FIELD)) {
 		iot_lib_field(ctx, cookie);
 		return 0;
 	}
 	t = iot_self();
-	s = iot_spec_of(cookie & IOT_K_ROW);
-	if (t && s && s->jumps)
+	s = iot_spec_of(iot_cookie_row(cookie));
+	if (t && s && s->flags & IOT_S_JUMPS)
 		iot_lib_jumps(t, PT_REGS_PARM1(ctx) + s->got.k, PT_REGS_SP(ctx));
 	return 0;
 }

@@ -34,7 +34,7 @@ static __noinline struct file *iot_mapped_file(struct iot_frame *f)
 	err = bpf_find_vma(bpf_get_current_task_btf(), m.address, iot_vma_step, &m, 0);
 	/* another thread is changing the mappings */
 	if (err && err != -ENOENT)
-		iot_lost(IOT_P_MAPPING, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAPPING, IOT_LAYER_SYSCALL);
 	f->a[0] = m.off;
 	return m.file;
 }

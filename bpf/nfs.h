@@ -152,7 +152,7 @@ int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)
 	name = IOT_READ(task, tk_msg.rpc_proc, p_name);
 	bpf_probe_read_kernel_str(c.op, sizeof(c.op), name);
 	if (bpf_map_update_elem(&iot_asking, &key, &c, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 	return 0;
 none:
 	bpf_map_delete_elem(&iot_asking, &key);
@@ -175,7 +175,7 @@ int BPF_PROG(iot_nfs_number, struct rpc_rqst___iot *rqst)
 	if (!c)
 		bpf_map_delete_elem(&iot_asked, &xid);
 	else if (bpf_map_update_elem(&iot_asked, &xid, c, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 	return 0;
 }
 
@@ -195,7 +195,7 @@ int BPF_PROG(iot_nfs_serve, struct svc_rqst___iot *rqst)
 	s = bpf_task_storage_get(&iot_servings, bpf_get_current_task_btf(), 0, c ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 	if (!s) {
 		if (c)
-			iot_lost(IOT_P_STORAGE, IOT_LAYER_SYSCALL);
+			iot_lost(IOT_LOSS_STORAGE, IOT_LAYER_SYSCALL);
 		return 0;
 	}
 	s->on = c != NULL;

@@ -283,7 +283,7 @@ static __always_inline long iot_op_sum(struct iot_op_key *key, struct iot_op *op
 	struct iot_scratch *out = iot_scratch();
 
 	if (!out) {
-		iot_lost(IOT_P_STORAGE, s->layer);
+		iot_lost(IOT_LOSS_STORAGE, s->layer);
 		iot_op_drop(key);
 		return 0;
 	}
@@ -324,7 +324,7 @@ __noinline long iot_op_end(struct iot_op_key *key, struct iot_end *end)
 	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
 	if (!e) {
 		if (!bpf_map_delete_elem(&iot_ops, &of))
-			iot_lost(IOT_P_RING, s->layer);
+			iot_lost(IOT_LOSS_RING, s->layer);
 		return -1;
 	}
 	iot_op_record(e, op, s, end);

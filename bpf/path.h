@@ -271,7 +271,7 @@ static __always_inline void iot_send_dentry(struct iot_task *t, u32 seq, u8 what
 	struct iot_scratch *out = iot_scratch();
 
 	if (!out) {
-		iot_lost(IOT_P_TEXT, 0);
+		iot_lost(IOT_LOSS_TEXT, 0);
 		return;
 	}
 	iot_walk_path(out, (u64)dentry, (u64)mnt);
@@ -380,7 +380,7 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	out = iot_scratch();
 	if (!out) {
-		iot_lost(IOT_P_TEXT, 0);
+		iot_lost(IOT_LOSS_TEXT, 0);
 		return;
 	}
 	e = &out->file;

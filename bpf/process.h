@@ -49,7 +49,7 @@ static __always_inline bool iot_adopt(struct task_struct *task, struct iot_targe
 	if (bpf_map_update_elem(&iot_targets, &tgid, new, flags)) {
 		/* another one was faster, or there is no room */
 		if (!bpf_map_lookup_elem(&iot_targets, &tgid))
-			iot_lost(IOT_P_MAP_FULL, 0);
+			iot_lost(IOT_LOSS_MAP_FULL, 0);
 		return false;
 	}
 	iot_process_head(&e, IOT_T_FORK, task, new->process);
@@ -66,7 +66,7 @@ static __always_inline void iot_judge_all(struct task_struct *task)
 	void *ring = iot_ring_of(IOT_C_LIFE);
 
 	if (!ring || bpf_ringbuf_output(ring, &e, sizeof(e), BPF_RB_FORCE_WAKEUP))
-		iot_lost(IOT_P_RING, 0);
+		iot_lost(IOT_LOSS_RING, 0);
 }
 
 /* The state of a thread that begins. Where others become targets by themselves it is made when it is needed. */
@@ -81,7 +81,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 {
 	u32 from = iot_tgid_of(parent);
 	u64 group = (u64)iot_group_of(child);
-	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &from), new = {.armed = 1};
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &from), new = {.armed = IOT_ARMED};
 	struct iot_task *t;
 
 	if (IOT_READ(parent, tgid) == IOT_READ(child, tgid)) {
@@ -142,7 +142,7 @@ int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_str
 {
 	struct cgroup___iot *to = (void *)cgroup;
 	u32 tgid = iot_tgid_of(task);
-	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {.armed = 1};
+	struct iot_target *target = bpf_map_lookup_elem(&iot_targets, &tgid), new = {.armed = IOT_ARMED};
 	u64 group = (u64)IOT_READ(to, kn);
 
 	if (!iot_is_unified(to))
@@ -172,12 +172,12 @@ static long iot_strings_step(u64 i, struct iot_strings *x)
 	if (!n)
 		return 1;
 	if (bpf_probe_read_user(x->out->bytes, n, (void *)x->from)) {
-		iot_lost(IOT_P_TEXT, 0);
+		iot_lost(IOT_LOSS_TEXT, 0);
 		return 1;
 	}
 	x->from += n;
 	if (i == IOT_STRING_PIECES - 1 && x->from != x->to)
-		iot_lost(IOT_P_TEXT, 0); /* the rest is cut off */
+		iot_lost(IOT_LOSS_TEXT, 0); /* the rest is cut off */
 	iot_send_text(x->out, x->t, 0, x->what, n, 0);
 	return 0;
 }
@@ -225,7 +225,7 @@ static __noinline int iot_begins_program(struct task_struct *task, struct file *
 		iot_send_strings(t, out, IOT_X_ARGS, IOT_READ(task, mm, arg_start), IOT_READ(task, mm, arg_end));
 		iot_send_strings(t, out, IOT_X_ENV, IOT_READ(task, mm, env_start), IOT_READ(task, mm, env_end));
 	} else {
-		iot_lost(IOT_P_TEXT, 0);
+		iot_lost(IOT_LOSS_TEXT, 0);
 	}
 	iot_tell_group((u64)task, t->process, group);
 	iot_process_head(&e, IOT_T_EXEC, task, t->process);
@@ -256,7 +256,7 @@ static __noinline u32 iot_arms(struct task_struct *task, u64 group)
 		if (!target)
 			return 0;
 	}
-	target->armed = 1;
+	target->armed = IOT_ARMED;
 	target->inherited = 0;
 	return ++target->program;
 }

@@ -3,14 +3,6 @@
 #ifndef IOT_RING_H
 #define IOT_RING_H
 
-/* Classes do not share rings, so that many data calls cannot push out the few records that explain them. */
-enum iot_class {
-	IOT_C_LIFE = 0,
-	IOT_C_CALL,
-	IOT_C_BLOCK,
-	IOT_C_MAX
-};
-
 struct iot_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -25,16 +17,16 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, IOT_P_MAX *IOT_LAYERS);
+	__uint(max_entries, IOT_LOSS_KINDS *IOT_LAYERS);
 	__type(key, u32);
 	__type(value, u64);
 } iot_losses SEC(".maps");
 
 const volatile struct iot_config iot_cfg = {};
 
-static __always_inline void iot_lost(u32 place, u32 layer)
+static __always_inline void iot_lost(enum iot_loss loss, u32 layer)
 {
-	u32 key = place * IOT_LAYERS + (layer & (IOT_LAYERS - 1));
+	u32 key = loss * IOT_LAYERS + (layer & (IOT_LAYERS - 1));
 	u64 *n = bpf_map_lookup_elem(&iot_losses, &key);
 
 	if (n)
@@ -71,7 +63,7 @@ static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 siz
 	long err = iot_output(class, record, size);
 
 	if (err)
-		iot_lost(IOT_P_RING, layer);
+		iot_lost(IOT_LOSS_RING, layer);
 	return err;
 }
 
@@ -82,7 +74,7 @@ static __always_inline void iot_tell(u32 class, u32 layer, void *record, u64 siz
 	bool full = ring && class != IOT_C_CALL && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room_less;
 
 	if (full || iot_output(class, record, size))
-		iot_lost(IOT_P_DETAIL, layer);
+		iot_lost(IOT_LOSS_DETAIL, layer);
 }
 
 #endif

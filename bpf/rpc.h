@@ -49,7 +49,7 @@ static __always_inline struct iot_rpc *iot_rpc(void *ring, struct iot_task *t, u
 	struct iot_rpc *e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
 
 	if (!e) {
-		iot_lost(IOT_P_RING, 0);
+		iot_lost(IOT_LOSS_RING, 0);
 		return NULL;
 	}
 	e->type = IOT_T_RPC;

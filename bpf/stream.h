@@ -39,7 +39,7 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u3
 		return false;
 	out = iot_scratch();
 	if (!out) {
-		iot_lost(IOT_P_STORAGE, 0);
+		iot_lost(IOT_LOSS_STORAGE, 0);
 		return true;
 	}
 	e = &out->told;

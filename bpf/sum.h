@@ -264,7 +264,7 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 		bytes = c->len;
 	}
 	/* what copies has no length of its own, and where a stream stands is none */
-	if (!(s->call & IOT_Y_COPIES) && s->len.how != IOT_STREAM_POS)
+	if (!(s->flags & IOT_S_COPIES) && s->len.how != IOT_STREAM_POS)
 		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0), shared);
 	if (!known) {
 		if (s->kind && c->status >= 0)
@@ -299,7 +299,7 @@ __noinline int iot_sum_shared(struct iot_summing *m, struct iot_spec *s, struct 
 	if (sum)
 		iot_sum_up(m, &key, s, c, sum, true);
 	else
-		iot_lost(IOT_P_MAP_FULL, s->layer);
+		iot_lost(IOT_LOSS_MAP_FULL, s->layer);
 	return 0;
 }
 
@@ -385,7 +385,7 @@ static __always_inline void iot_opened_by(struct iot_task *t, struct iot_spec *s
 	struct iot_opener_key key = {.handle = c->handle, .process = t->process, .layer = s->layer};
 	u64 call = (u64)t->thread << 32 | f->seq;
 
-	if (s->opens && c->status >= 0 && c->flags & IOT_F_HANDLE)
+	if ((s->flags & IOT_S_OPENS) && c->status >= 0 && c->flags & IOT_F_HANDLE)
 		bpf_map_update_elem(&iot_openers, &key, &call, BPF_ANY);
 }
 
@@ -423,7 +423,7 @@ static __always_inline void iot_sum_request(struct iot_req *r)
 	if (!sum)
 		sum = bpf_map_lookup_elem(&iot_rests, &row);
 	if (!sum) {
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_BLOCK);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_BLOCK);
 		return;
 	}
 	if (r->upper_dev) { /* it is counted where it was handed down */

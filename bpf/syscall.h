@@ -9,13 +9,6 @@
 
 #define IOT_VARIANTS  4 /* rows of one system call */
 
-enum iot_lib_state {
-	IOT_LIB_PENDING = 1,
-	IOT_LIB_JUDGED,
-	IOT_LIB_PROBED,	   /* judged, and each target that maps it is to get its probes */
-	IOT_LIB_REMEMBERED /* an earlier run found that it has nothing to probe; no target has mapped it yet */
-};
-
 struct iot_lib_key {
 	u64 ino;
 	u32 dev;
@@ -82,11 +75,11 @@ static __noinline void iot_mapped(struct file *file, bool moved)
 	if (known && known->state == IOT_LIB_JUDGED && !moved)
 		return;
 	if (!known && bpf_map_update_elem(&iot_libs, &key, &pending, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, 0);
+		iot_lost(IOT_LOSS_MAP_FULL, 0);
 	ring = iot_ring_of(IOT_C_LIFE);
 	e = ring ? bpf_ringbuf_reserve(ring, sizeof(*e), 0) : NULL;
 	if (!e) {
-		iot_lost(IOT_P_RING, 0);
+		iot_lost(IOT_LOSS_RING, 0);
 		return;
 	}
 	e->type = IOT_T_MAP;
@@ -110,7 +103,7 @@ static __always_inline bool iot_without_path(struct iot_spec *s, struct iot_fram
 	u64 user;
 	u8 first;
 
-	if (s->bits & IOT_S_LIFE || s->base[0] < 0 || s->path[0] < 0 || (s32)iot_arg(f, s->base[0]) < 0)
+	if ((s->flags & IOT_S_LIFE) || s->base[0] < 0 || s->path[0] < 0 || (s32)iot_arg(f, s->base[0]) < 0)
 		return false;
 	user = iot_arg(f, s->path[0]);
 	return !user || (!bpf_probe_read_user(&first, sizeof(first), (void *)user) && !first);
@@ -181,14 +174,14 @@ __noinline int iot_row(struct iot_frame *f, u32 spec)
 
 	if (!f || !s)
 		return IOT_ROW_NONE;
-	for (u32 i = 0; i < IOT_VARIANTS && s->bits & IOT_S_ONLY && !iot_only(s, f); i++) {
-		s = s->call & IOT_Y_OTHERWISE ? iot_spec_of(++spec) : NULL;
+	for (u32 i = 0; i < IOT_VARIANTS && (s->flags & IOT_S_ONLY) && !iot_only(s, f); i++) {
+		s = s->flags & IOT_S_OTHERWISE ? iot_spec_of(++spec) : NULL;
 		if (!s)
 			return IOT_ROW_NONE;
 	}
-	if (!(s->call & IOT_Y_COPIES))
+	if (!(s->flags & IOT_S_COPIES))
 		return spec;
-	row = iot_copy_enter(f, s->call);
+	row = iot_copy_enter(f, s->flags);
 	return row < 0 ? IOT_ROW_EXCLUDED : (int)spec + row;
 }
 
@@ -197,7 +190,7 @@ __noinline u64 iot_enters_on(struct iot_spec *s, struct iot_frame *f)
 {
 	if (!s || !f)
 		return 0;
-	if (s->call & IOT_Y_MAPPED)
+	if (s->flags & IOT_S_MAPPED)
 		return (u64)iot_mapped_file(f);
 	return iot_without_path(s, f) ? (u64)iot_fd_file(bpf_get_current_task_btf(), iot_arg(f, s->base[0])) : 0;
 }
@@ -209,12 +202,12 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 
 	if (!t || !s || !f)
 		return false;
-	if (s->call & IOT_Y_MAPPED && !file)
+	if ((s->flags & IOT_S_MAPPED) && !file)
 		return false;
 	if (file && !iot_about_file(f, file)) {
 		if (!f->narrow && !iot_cfg.aggregate)
 			iot_fuse_enter((u64)file, f->a[1], f->nr, f->seq);
-		iot_lost(IOT_P_EXCLUDED, s->layer);
+		iot_lost(IOT_LOSS_EXCLUDED, s->layer);
 		return false;
 	}
 	f->start = start ?: bpf_ktime_get_ns();
@@ -258,7 +251,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	if (id == IOT_NR_MMAP && !is_short && PT_REGS_PARM4_SYSCALL(regs) & MAP_ANONYMOUS)
 		return 0;
 	entry = iot_entry_of(id, is_short);
-	spec = entry & IOT_SYSNO_ROW;
+	spec = entry & ((1 << IOT_SYSNO_LAYOUT) - 1);
 	if (!spec)
 		return 0;
 	t = iot_self_of(task);
@@ -276,15 +269,15 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	f->sp = 0;
 	iot_arguments(f, regs, id, is_short, entry);
 	/* mmap, whose flags only now stand where they do in a 64-bit task */
-	if (is_short && s->call == 0 && s->handle.how == IOT_INT && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
+	if (is_short && s->handle.how == IOT_INT && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
 		iot_leave_out(t);
 		return 0;
 	}
 	f->nr = id;
-	if (s->bits & IOT_S_ONLY || s->call & IOT_Y_COPIES) {
+	if ((s->flags & IOT_S_ONLY) || s->flags & IOT_S_COPIES) {
 		row = iot_row(f, spec);
 		if (row == IOT_ROW_EXCLUDED)
-			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+			iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_SYSCALL);
 		else
 			f->spec = row;
 		s = row < 0 ? NULL : iot_spec_of(row);
@@ -293,14 +286,14 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 			return 0;
 		}
 	}
-	file = s->bits & IOT_S_FD ? (u64)iot_fd_file(task, iot_arg(f, s->handle.a)) : iot_enters_on(s, f);
+	file = s->flags & IOT_S_FD ? (u64)iot_fd_file(task, iot_arg(f, s->handle.a)) : iot_enters_on(s, f);
 	if (!iot_enters(t, s, f, file, start)) {
 		iot_leave_out(t);
 		return 0;
 	}
 	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
-	if (s->call & IOT_Y_EARLY)
+	if (s->flags & IOT_S_EARLY)
 		iot_tells_early(t, s, f);
 	return 0;
 }
@@ -334,7 +327,7 @@ __noinline int iot_stat_file(struct iot_task *t, struct iot_spec *s, struct iot_
 	if (iot_stat_fd(e, s, f))
 		return 0;
 	user = iot_arg(f, s->stat_arg);
-	if (s->bits & IOT_S_STATX) {
+	if (s->flags & IOT_S_STATX) {
 		/* include/uapi/linux/stat.h: stx_ino at 32, stx_dev_major at 136 */
 		if (bpf_probe_read_user(&ino, sizeof(ino), (void *)user + 32) ||
 		    bpf_probe_read_user(&major, sizeof(major), (void *)user + 136) ||
@@ -378,12 +371,12 @@ __noinline bool iot_about_what(struct iot_task *t, struct iot_spec *s, struct io
 
 	if (!t || !s || !f)
 		return false;
-	if (s->bits & IOT_S_FD_RET && ret >= 0 && !iot_opened(t, ret))
+	if ((s->flags & IOT_S_FD_RET) && ret >= 0 && !iot_opened(t, ret))
 		return false;
 	/* a 32-bit task has another struct stat */
 	if (iot_is_short(bpf_get_current_task_btf()))
 		fills = IOT_S_STATX;
-	if (s->bits & fills && !ret && !f->file)
+	if (s->flags & fills && !ret && !f->file)
 		iot_stat_file(t, s, f);
 	return true;
 }
@@ -398,15 +391,15 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	c = &t->made.call;
 	if (f->layout == IOT_L_LONG && !ret)
 		bpf_probe_read_user(&ret, sizeof(ret), (void *)f->a[3]);
-	if (s->bits & (IOT_S_FD_RET | IOT_S_STAT | IOT_S_STATX) && !iot_about_what(t, s, f, ret)) {
-		iot_lost(IOT_P_EXCLUDED, s->layer);
+	if (s->flags & (IOT_S_FD_RET | IOT_S_STAT | IOT_S_STATX) && !iot_about_what(t, s, f, ret)) {
+		iot_lost(IOT_LOSS_EXCLUDED, s->layer);
 		iot_passes(t, f);
 		return 0;
 	}
 	iot_spent(t, iot_net(c));
 	iot_values(t, s, f, ret);
 	t->marks = iot_cfg.detail ? iot_marks(t, s, f, t->now) : 0;
-	if ((!f->summed || t->marks & IOT_D_SELF) && !(s->call & IOT_Y_EARLY && f->noted))
+	if ((!f->summed || t->marks & IOT_D_SELF) && !((s->flags & IOT_S_EARLY) && f->noted))
 		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
 	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
@@ -415,7 +408,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		if (!iot_eval(&pos, f, ret, &c->off))
 			c->flags &= ~IOT_F_OFF;
 	}
-	if (s->call & IOT_Y_COPIES) {
+	if (s->flags & IOT_S_COPIES) {
 		if (c->off == (u64)-1)
 			c->flags &= ~IOT_F_OFF;
 		iot_copy_exit(t, f, ret);
@@ -451,7 +444,7 @@ static __always_inline void iot_executed(struct iot_task *t, u64 now)
 		return;
 	f = iot_frame_at(t, t->depth - 1);
 	s = iot_spec_of(f->spec);
-	if (!s || f->sp || !(s->call & IOT_Y_EARLY))
+	if (!s || f->sp || !(s->flags & IOT_S_EARLY))
 		return;
 	iot_pop(t, now);
 	iot_returned(t, f, IOT_T_SYSCALL, now);

@@ -15,10 +15,13 @@
 
 #define IOT_MAY_SERVE	 1 /* iot_task.serves: the call is not known that it was in when it was first seen */
 
-#define IOT_B_PLACES	 0x01 /* its return instructions have probes, and it has no return probe: see IOT_K_PLACES */
-#define IOT_B_JUMPED	 0x02 /* IOT_B_PLACES: it has just been left by a jump, and nothing was seen since */
-#define IOT_B_PHASE	 0x04
-#define IOT_B_BRIEF	 0x08 /* its probe may go while it is open */
+/* iot_frame.bits of a library call */
+enum iot_frame_bit {
+	IOT_FRAME_NO_RETPROBE = 0x01, /* its return instructions have probes: see IOT_COOKIE_NO_RETPROBE */
+	IOT_FRAME_JUMPED = 0x02,      /* of these: it has just been left by a jump, and nothing was seen since */
+	IOT_FRAME_PHASE = 0x04,
+	IOT_FRAME_BRIEF = 0x08, /* its probe may go while it is open */
+};
 
 /* iot_frame.range */
 enum {
@@ -27,16 +30,19 @@ enum {
 	IOT_RANGE_UNKNOWN
 };
 
+_Static_assert(sizeof(struct iot_stopped) == 80 + 32 * 72 + 32 * 16 + 64 * 8 && IOT_OPEN_MAX == IOT_DEPTH,
+	       "open calls");
+
 /* A call that has entered and not returned. */
 struct iot_frame {
 	u64 start;
 	u64 sp; /* libraries: the stack pointer at entry; system calls: 0; kernel functions: IOT_SP_KERNEL */
 	u32 seq;
 	u16 spec;
-	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_B_ */
+	u8 bits;	 /* system calls: IOT_F_; libraries: IOT_FRAME_ */
 	u8 noted;	 /* which notes are there */
-	u64 back;	 /* IOT_B_PLACES: the address it returns to */
-	u64 left;	 /* IOT_B_PLACES: it was left by a jump; when something in it was seen last */
+	u64 back;	 /* IOT_FRAME_NO_RETPROBE: the address it returns to */
+	u64 left;	 /* IOT_FRAME_NO_RETPROBE: it was left by a jump; when something in it was seen last */
 	u64 a[IOT_ARGS]; /* arguments */
 	u64 in;		 /* a word read at entry */
 	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
@@ -103,14 +109,6 @@ struct iot_halted {
 	u8 pad[2];
 };
 
-/* What a sum is about: iot_sum_key.what. */
-enum iot_about_what {
-	IOT_SUM_NOTHING = 0,
-	IOT_SUM_FILE,	/* a: inode, b: device, and generation above it */
-	IOT_SUM_HANDLE, /* a: the handle of a library, b: the call that opened it (thread above seq); ~0: not known */
-	IOT_SUM_DEVICE, /* a: device; `row` is the number of rows plus the operation */
-};
-
 struct iot_sum_key {
 	u64 a;
 	u64 b;
@@ -120,6 +118,8 @@ struct iot_sum_key {
 	u32 thread;  /* the only one that adds to it; 0: any */
 	u32 program; /* the number of the program that made the calls, plus 1; 0: not known */
 };
+
+_Static_assert(sizeof(struct iot_sum_key) == 32, "what a sum is about");
 
 /* A call that is to be summed up, and what its record does not say. */
 struct iot_summing {
@@ -158,16 +158,16 @@ struct iot_task {
 	u32 depth;
 	u32 tgid;
 	u32 tid;
-	u32 known;	/* iot_targets_at when it was last seen to be a target, and told; 0: look again */
-	u8 owes;	/* the end of a phase is still to be told */
-	u8 submits;	/* the process is among iot_submitters */
-	u8 linked;	/* the last io_uring request goes on with the next one */
-	u8 copies;	/* the process copies stacks away and back */
-	u64 issuing;	/* the io_uring request that the thread carries out while it submits; 0: not known */
-	u64 trampoline; /* where return probes lead returns to in this process; 0: not known yet */
-	u64 stack_low;	/* the stack that the thread began on: see bpf/stack.h */
-	u64 stack_top;	/* 0: not looked for yet */
-	u64 dead;	/* return probes whose calls were left by longjmp: bit by their number, from the outermost */
+	u32 known;	      /* iot_targets_at when it was last seen to be a target, and told; 0: look again */
+	u8 pending_phase_end; /* `phase_end` is still to be sent */
+	u8 submits;	      /* the process is among iot_submitters */
+	u8 linked;	      /* the last io_uring request goes on with the next one */
+	u8 copies;	      /* the process copies stacks away and back */
+	u64 issuing;	      /* the io_uring request that the thread carries out while it submits; 0: not known */
+	u64 trampoline;	      /* where return probes lead returns to in this process; 0: not known yet */
+	u64 stack_low;	      /* the stack that the thread began on: see bpf/stack.h */
+	u64 stack_top;	      /* 0: not looked for yet */
+	u64 dead;     /* return probes whose calls were left by longjmp: bit by their number, from the outermost */
 	u64 switched; /* the stack pointer of a call with a return probe, open or left, that the thread was above of */
 	u64 now;      /* end of the call whose record is being made; its texts and files carry it too */
 	u64 serves;   /* the open /dev/fuse (struct file) that the thread reads from now; 0: none */
@@ -189,7 +189,7 @@ struct iot_task {
 	struct iot_brief brief;
 	struct iot_chat chat;
 	struct iot_halted halted;
-	struct iot_call owed;
+	struct iot_call phase_end;
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
 	struct iot_summing sum;
 	struct iot_stdio stream; /* that is being looked at */
@@ -290,7 +290,7 @@ static __always_inline struct iot_task *iot_new_task(struct task_struct *task, s
 
 	if (!t) {
 		iot_unlisted = 1;
-		iot_lost(IOT_P_STORAGE, 0);
+		iot_lost(IOT_LOSS_STORAGE, 0);
 		return NULL;
 	}
 	if (t->thread)

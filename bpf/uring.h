@@ -113,7 +113,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	if (bpf_map_lookup_elem(&iot_ops, &key))
 		iot_uring_unseen(&key, bpf_ktime_get_ns());
 	if (!from || bpf_probe_read_kernel(&sqe, sizeof(sqe), from)) {
-		iot_lost(IOT_P_TEXT, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_TEXT, IOT_LAYER_SYSCALL);
 		return 0;
 	}
 	row = iot_uring_rows[sqe.opcode & (IOT_OPCODES - 1)];
@@ -123,19 +123,19 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	t->linked = sqe.flags & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK);
 	if (!row || sqe.opcode >= IOT_OPCODES) {
 		t->issuing = 0;
-		iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_SYSCALL);
 		return 0;
 	}
 	s = iot_spec_of(--row);
 	if (!s)
 		return 0;
-	op.slot = s->bits & IOT_S_LIFE && sqe.file_index;
+	op.slot = s->flags & IOT_S_LIFE && sqe.file_index;
 	if (s->handle.how == IOT_INT && !op.slot) {
 		if (!(sqe.flags & IOSQE_FIXED_FILE)) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), sqe.fd);
 
 			if (file && !iot_op_file(&op, file)) {
-				iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+				iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_SYSCALL);
 				return 0;
 			}
 			op.handle = (s64)sqe.fd;
@@ -171,7 +171,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 		break;
 	}
 	if (bpf_map_update_elem(&iot_ops, &key, &op, BPF_ANY))
-		iot_lost(IOT_P_MAP_FULL, IOT_LAYER_SYSCALL);
+		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
 	else
 		iot_pending_begins(&op, s);
 	return 0;
@@ -220,7 +220,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 		/* registered, or found when its turn came */
 		file = IOT_READ(req, file);
 		if (file && !iot_op_file(op, file)) {
-			iot_lost(IOT_P_EXCLUDED, IOT_LAYER_SYSCALL);
+			iot_lost(IOT_LOSS_EXCLUDED, IOT_LAYER_SYSCALL);
 			iot_op_drop(&key);
 			return 0;
 		}

@@ -189,13 +189,13 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 {
 	u32 i = (u32)place;
 	struct iot_boxes b = {};
-	struct iot_words *w;
+	struct iot_array_spec *w;
 	s64 *sums;
 	s32 count;
 
-	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+	if (!t || !s || !f || i >= IOT_ARRAYS_PER_CALL)
 		return 0;
-	w = &s->words[i];
+	w = &s->arrays[i];
 	count = iot_arg(f, w->n);
 	b.out = iot_scratch();
 	if (!b.out || count <= 0 || count > IOT_BOXES_MAX)
@@ -214,7 +214,7 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 	sums[0] = b.end;
 	for (i = 1; i <= IOT_RANK_MAX; i++)
 		sums[i] += b.ones;
-	iot_send_bytes(b.out, iot_call_class(s), t, place >> 32, IOT_X_WORDS + (w->slot & 15), (b.rank + 1) * 8, 0);
+	iot_send_bytes(b.out, iot_call_class(s), t, place >> 32, IOT_X_LONGS + (w->slot & 15), (b.rank + 1) * 8, 0);
 	return 0;
 }
 
@@ -287,12 +287,12 @@ __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct i
 {
 	u32 i = (u32)place;
 	struct iot_members m = {};
-	struct iot_words *w;
+	struct iot_array_spec *w;
 	u64 group = 0;
 
-	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+	if (!t || !s || !f || i >= IOT_ARRAYS_PER_CALL)
 		return 0;
-	w = &s->words[i];
+	w = &s->arrays[i];
 	m.out = iot_scratch();
 	if (!m.out || bpf_probe_read_user(&group, sizeof(group), (void *)(iot_arg(f, w->arg) + w->n * 8)) ||
 	    bpf_probe_read_user(&m.count, sizeof(m.count), (void *)(group + 16)) ||
@@ -313,10 +313,10 @@ __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct i
 #define IOT_FILTER_BYTES  64  /* H5Z_filter_info_t, H5Zprivate.h */
 #define IOT_FILTERS_MAX	  32  /* H5Z_MAX_NFILTERS, H5Zpublic.h */
 
-/* The distance number `i` of a row with IOT_STORAGE. */
+/* The distance number `i` of a row with IOT_DEREF_STORAGE. */
 static __always_inline u64 iot_stored_at(struct iot_frame *f, u32 i)
 {
-	return f->in >> (i * IOT_STORED_BITS) & ((1 << IOT_STORED_BITS) - 1);
+	return f->in >> (i * IOT_COOKIE_STORED_BITS) & ((1 << IOT_COOKIE_STORED_BITS) - 1);
 }
 
 /* How a dataset of HDF5 is stored: its layout, and of one in chunks its filters. Nothing where that cannot be read. */
@@ -326,11 +326,12 @@ __noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct i
 	u32 i = (u32)place, seq = place >> 32, class, what, bytes;
 	u64 shared, pipeline[2];
 
-	if (!t || !s || !f || !out || i >= IOT_WORDS_PER_CALL)
+	if (!t || !s || !f || !out || i >= IOT_ARRAYS_PER_CALL)
 		return 0;
 	class = iot_call_class(s);
-	what = IOT_X_WORDS + (s->words[i].slot & 15);
-	if (bpf_probe_read_user(&shared, sizeof(shared), (void *)(iot_arg(f, s->words[i].arg) + iot_stored_at(f, 0))) ||
+	what = IOT_X_LONGS + (s->arrays[i].slot & 15);
+	if (bpf_probe_read_user(&shared, sizeof(shared),
+				(void *)(iot_arg(f, s->arrays[i].arg) + iot_stored_at(f, 0))) ||
 	    bpf_probe_read_user(out->bytes, IOT_LAYOUT_BYTES, (void *)(shared + iot_stored_at(f, 2))))
 		return 0;
 	bytes = *(u32 *)out->bytes == IOT_CHUNKED ? IOT_LAYOUT_BYTES : IOT_LAYOUT_CLASS;
@@ -348,7 +349,7 @@ __noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct i
 	return 0;
 }
 
-static __noinline u32 iot_words_count(struct iot_words *w, struct iot_frame *f, s64 ret)
+static __noinline u32 iot_words_count(struct iot_array_spec *w, struct iot_frame *f, s64 ret)
 {
 	s32 n = 0;
 
@@ -382,13 +383,13 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 {
 	u32 i = (u32)place;
 	struct iot_pointers p = {};
-	struct iot_words *w;
+	struct iot_array_spec *w;
 	bool untold;
 	u64 bytes;
 
-	if (!t || !s || !f || i >= IOT_WORDS_PER_CALL)
+	if (!t || !s || !f || i >= IOT_ARRAYS_PER_CALL)
 		return 0;
-	w = &s->words[i];
+	w = &s->arrays[i];
 	p.a.out = iot_scratch();
 	p.base = p.a.base = iot_arg(f, w->arg);
 	/* the program does not want to know the number, for it knows it: the reader may, too */
@@ -398,13 +399,13 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	if (p.a.base <= 1 || !p.count)
 		return 0;
 	if (!p.a.out) {
-		iot_lost(IOT_P_TEXT, s->layer);
+		iot_lost(IOT_LOSS_TEXT, s->layer);
 		return 0;
 	}
 	p.a.t = t;
 	p.a.seq = place >> 32;
 	p.a.class = iot_call_class(s);
-	p.a.what = (w->elem == 8 ? IOT_X_WORDS : IOT_X_INTS) + (w->slot & 15);
+	p.a.what = (w->elem == 8 ? IOT_X_LONGS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || untold;
 	if (w->deref) {
 		p.a.each = w->deref * 8;
@@ -426,7 +427,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 		bpf_loop(IOT_PIECES, iot_piece_step, &p.a, 0);
 	}
 	if (p.a.bad)
-		iot_lost(IOT_P_TEXT, s->layer);
+		iot_lost(IOT_LOSS_TEXT, s->layer);
 	return 0;
 }
 
@@ -434,16 +435,16 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u32 seq,
 				      u32 when)
 {
-	for (u32 i = 0; i < IOT_WORDS_PER_CALL; i++) {
+	for (u32 i = 0; i < IOT_ARRAYS_PER_CALL; i++) {
 		u64 place = (u64)seq << 32 | i;
 
-		if (s->words[i].when != when)
+		if (s->arrays[i].when != when)
 			continue;
-		if (s->words[i].deref == IOT_BOXES)
+		if (s->arrays[i].deref == IOT_DEREF_BOXES)
 			iot_send_boxes(t, s, f, place);
-		else if (s->words[i].deref == IOT_MEMBERS)
+		else if (s->arrays[i].deref == IOT_DEREF_MEMBERS)
 			iot_send_members(t, s, f, place);
-		else if (s->words[i].deref == IOT_STORAGE)
+		else if (s->arrays[i].deref == IOT_DEREF_STORAGE)
 			iot_send_storage(t, s, f, place);
 		else
 			iot_send_one(t, s, f, ret, place);
@@ -514,14 +515,14 @@ __noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if (!t || !s || !f)
 		return false;
 	w.key.tgid = t->tgid;
-	if (s->words[0].when != IOT_W_ENTRY) {
+	if (s->arrays[0].when != IOT_READ_AT_ENTRY) {
 		w.key.value = f->in;
 		return f->in && bpf_map_lookup_elem(&iot_promises, &w.key);
 	}
-	w.base = iot_arg(f, s->words[0].arg);
-	w.count = iot_words_count(&s->words[0], f, 0);
-	w.elem = s->words[0].elem;
-	w.all = !!(s->more & IOT_M_ALL);
+	w.base = iot_arg(f, s->arrays[0].arg);
+	w.count = iot_words_count(&s->arrays[0], f, 0);
+	w.elem = s->arrays[0].elem;
+	w.all = !!(s->flags & IOT_S_ALL);
 	bpf_loop(IOT_WAIT_LISTS, iot_await_step, &w, 0);
 	return w.found;
 }

@@ -2,11 +2,16 @@
 
 use anyhow::Result;
 use iotrace_bpf::catalog::{self, Role};
+use iotrace_bpf::event::wire::records::{
+    iot_bio, iot_bio_flag as B, iot_call, iot_call_bits, iot_call_flag as F, iot_file, iot_limit, iot_process, iot_req,
+    iot_syscall, iot_text, iot_thread, iot_type as T,
+};
 use iotrace_bpf::export::{Dataset, Table};
 use iotrace_bpf::loader::kernel::rings::Batch;
 use iotrace_bpf::rows::{Block, BlockBytes, BlockLink, File, Handle, Object, SEQ_BITS, Span, Thread};
 use iotrace_bpf::vocabulary::{Layer, flag};
 use std::collections::{BTreeMap, HashMap};
+use std::mem::offset_of;
 use std::path::Path;
 
 /// Bytes of a batch, as the thread that drains the rings makes it.
@@ -18,34 +23,16 @@ const LAG: usize = 300_000;
 /// Runs at the same time, each a bit later than the one before, in ns.
 const TOGETHER: u32 = 16;
 const LATER: i64 = 1_300_000;
-
-/// `iot_type`, `iot_call.flags` and `iot_bio.flags` of `bpf/event.h`.
-mod wire {
-    pub const CALL: u8 = 1;
-    pub const SYSCALL: u8 = 2;
-    pub const TEXT: u8 = 3;
-    pub const FILE: u8 = 4;
-    pub const THREAD: u8 = 5;
-    pub const FORK: u8 = 6;
-    pub const BIO: u8 = 10;
-    pub const REQ: u8 = 11;
-    pub const F_HANDLE: u8 = 0x01;
-    pub const F_LEN: u8 = 0x02;
-    pub const F_GOT: u8 = 0x04;
-    pub const F_OFF: u8 = 0x08;
-    pub const F_DIRECT: u8 = 0x40;
-    pub const F_FILE: u8 = 0x80;
-    pub const B_TRACED: u8 = 0x01;
-    pub const B_IN_CALL: u8 = 0x02;
-    pub const B_FILE: u8 = 0x08;
-}
+/// Where the CPU and the depth of a call stand, above its duration.
+const CPU_AT: u32 = iot_call_bits::IOT_DUR_BITS.0;
+const DEPTH_AT: u32 = CPU_AT + iot_call_bits::IOT_CPU_BITS.0;
 
 /// A record that is being laid out as in `bpf/event.h`.
 struct Wire(Vec<u8>);
 
 impl Wire {
-    fn new(kind: u8, size: usize) -> Self {
-        Self(std::iter::once(kind).chain(std::iter::repeat_n(0, size - 1)).collect())
+    fn new<R>(kind: T) -> Self {
+        Self(std::iter::once(kind.0 as u8).chain(std::iter::repeat_n(0, size_of::<R>() - 1)).collect())
     }
 
     fn put(mut self, at: usize, bytes: &[u8]) -> Self {
@@ -187,17 +174,28 @@ impl Recorded {
             let (thread, process) = (t.thread_ix as u32 + shift.threads, t.process_ix as u32 + shift.processes);
             let [pid, tid] = [t.pid, t.tid].map(|id| id as u32 + shift.threads * 100);
             if t.pid == t.tid {
-                put(Wire::new(wire::FORK, 40).half(4, process).half(16, pid).half(28, u32::MAX));
+                let wire = Wire::new::<iot_process>(T::IOT_T_FORK).half(offset_of!(iot_process, process), process);
+                let wire = wire.half(offset_of!(iot_process, tgid), pid);
+                put(wire.half(offset_of!(iot_process, parent), iot_limit::IOT_NOT_KNOWN.0));
             }
-            let wire = Wire::new(wire::THREAD, 48).half(4, thread).half(16, process).half(20, pid).half(24, tid);
-            put(wire.put(32, t.comm.as_bytes().get(..15).unwrap_or(t.comm.as_bytes())));
+            let wire = Wire::new::<iot_thread>(T::IOT_T_THREAD).half(offset_of!(iot_thread, thread), thread);
+            let wire = wire.half(offset_of!(iot_thread, process), process).half(offset_of!(iot_thread, tgid), pid);
+            let wire = wire.half(offset_of!(iot_thread, tid), tid);
+            put(wire.put(offset_of!(iot_thread, comm), t.comm.as_bytes().get(..15).unwrap_or(t.comm.as_bytes())));
         }
         for file in self.files.values().filter(|_| files) {
             let path = file.path.as_deref().unwrap_or("/");
             let names: Vec<u8> =
                 path.split('/').rev().filter(|n| !n.is_empty()).flat_map(|n| [n.as_bytes(), b"\0"].concat()).collect();
-            let wire = Wire::new(wire::FILE, 112).half(4, names.len() as u32).half(80, u32::MAX);
-            put(self.identity(wire, file.file_id, [16, 24, 28]).then(&names));
+            let wire = Wire::new::<iot_file>(T::IOT_T_FILE).half(offset_of!(iot_file, len), names.len() as u32);
+            let wire = wire.half(offset_of!(iot_file, within), iot_limit::IOT_NOT_KNOWN.0);
+            put(self
+                .identity(
+                    wire,
+                    file.file_id,
+                    [offset_of!(iot_file, ino), offset_of!(iot_file, dev), offset_of!(iot_file, generation)],
+                )
+                .then(&names));
         }
     }
 
@@ -215,9 +213,12 @@ impl Recorded {
                 let object = span.object_id.and_then(|id| self.objects.get(&id)).map(|o| o.name.as_str());
                 let file = span.file_id.and_then(|id| self.files.get(&id)).and_then(|f| f.path.as_deref());
                 if let Some(text) = object.or(file) {
-                    let wire = Wire::new(wire::TEXT, 32).half(4, text.len() as u32).whole(16, time as u64);
+                    let wire = Wire::new::<iot_text>(T::IOT_T_TEXT).half(offset_of!(iot_text, len), text.len() as u32);
+                    let wire = wire.whole(offset_of!(iot_text, time), time as u64);
                     let thread = (span.span_id >> SEQ_BITS) as u32 + shift.threads;
-                    put(wire.half(8, thread).half(12, seq(span.span_id) + shift.calls).then(text.as_bytes()));
+                    let wire = wire.half(offset_of!(iot_text, thread), thread);
+                    let wire = wire.half(offset_of!(iot_text, seq), seq(span.span_id) + shift.calls);
+                    put(wire.then(text.as_bytes()));
                 }
             }
             put(self.call(span, *row, shift));
@@ -227,60 +228,76 @@ impl Recorded {
             let request = block.req_id as u64 + shift.requests;
             let link = self.links.get(&block.req_id);
             let file = self.bytes.get(&block.req_id).and_then(|b| b.file_id);
-            let mut flags = if file.is_some() { wire::B_FILE } else { 0 };
-            let mut wire = Wire::new(wire::BIO, 80).half(4, block.dev as u32).whole(8, issue as u64).whole(16, request);
-            wire = wire.whole(40, block.bytes as u64).whole(48, (block.queue_ns + shift.ns) as u64);
+            let mut flags = if file.is_some() { B::IOT_B_FILE.0 } else { 0 };
+            let mut wire = Wire::new::<iot_bio>(T::IOT_T_BIO).half(offset_of!(iot_bio, dev), block.dev as u32);
+            wire = wire.whole(offset_of!(iot_bio, time), issue as u64).whole(offset_of!(iot_bio, req), request);
+            wire = wire.whole(offset_of!(iot_bio, bytes), block.bytes as u64);
+            wire = wire.whole(offset_of!(iot_bio, queued), (block.queue_ns + shift.ns) as u64);
             if let Some(link) = link {
-                flags |= wire::B_TRACED | wire::B_IN_CALL;
+                flags |= B::IOT_B_TRACED.0 | B::IOT_B_IN_CALL.0;
                 let thread = (link.span_id >> SEQ_BITS) as u32 + shift.threads;
-                wire = wire.half(64, thread).half(68, seq(link.span_id) + shift.calls);
+                wire = wire.half(offset_of!(iot_bio, thread), thread);
+                wire = wire.half(offset_of!(iot_bio, seq), seq(link.span_id) + shift.calls);
             }
             if let Some(file) = file {
-                wire = self.identity(wire, file, [24, 4, 72]);
+                wire = self.identity(
+                    wire,
+                    file,
+                    [offset_of!(iot_bio, ino), offset_of!(iot_bio, dev), offset_of!(iot_bio, generation)],
+                );
             }
-            sent.push(Sent { time: issue, cpu: 0, bytes: wire.put(1, &[flags]).0 });
+            sent.push(Sent { time: issue, cpu: 0, bytes: wire.put(offset_of!(iot_bio, flags), &[flags as u8]).0 });
             let done = issue + block.dur_ns.unwrap_or(0);
-            let wire = Wire::new(wire::REQ, 88).half(4, block.dev as u32).whole(8, request);
-            let wire =
-                wire.whole(16, block.sector as u64).half(24, block.bytes as u32).half(28, block.req_flags as u32);
-            let wire =
-                wire.whole(32, (block.queue_ns + shift.ns) as u64).whole(48, issue as u64).whole(56, done as u64);
-            let wire = wire.half(76, block.pid as u32).put(80, &block.nr_bios.to_ne_bytes());
+            let wire = Wire::new::<iot_req>(T::IOT_T_REQ).half(offset_of!(iot_req, dev), block.dev as u32);
+            let wire = wire.whole(offset_of!(iot_req, req), request);
+            let wire = wire.whole(offset_of!(iot_req, sector), block.sector as u64);
+            let wire = wire.half(offset_of!(iot_req, bytes), block.bytes as u32);
+            let wire = wire.half(offset_of!(iot_req, cmd_flags), block.req_flags as u32);
+            let wire = wire.whole(offset_of!(iot_req, queued), (block.queue_ns + shift.ns) as u64);
+            let wire = wire.whole(offset_of!(iot_req, issued), issue as u64);
+            let wire = wire.whole(offset_of!(iot_req, completed), done as u64);
+            let wire = wire.half(offset_of!(iot_req, pid), block.pid as u32);
+            let wire = wire.put(offset_of!(iot_req, nr_bios), &block.nr_bios.to_ne_bytes());
             sent.push(Sent { time: done, cpu: 0, bytes: wire.0 });
         }
     }
 
     fn call(&self, span: &Span, row: u16, shift: Shift) -> Wire {
         let kernel = span.layer == Layer::Syscall;
-        let (kind, size) = if kernel { (wire::SYSCALL, 104) } else { (wire::CALL, 88) };
         let status = if span.errno < 0 { -1 } else { -i32::from(span.errno) };
         let handle = span.handle_id.and_then(|id| self.handles.get(&id)).map(|h| h.raw);
         let mut flags = 0;
-        let mut wire = Wire::new(kind, size).put(2, &row.to_ne_bytes()).half(4, seq(span.span_id) + shift.calls);
-        wire = wire.half(8, (span.span_id >> SEQ_BITS) as u32 + shift.threads).put(12, &i32::to_ne_bytes(status));
-        wire = wire.whole(16, (span.start_ns + shift.ns) as u64);
-        wire = wire.whole(24, span.dur_ns as u64 | (span.cpu as u64) << 46 | (span.depth as u64) << 58);
-        wire = wire.whole(64, span.probe_ns.unwrap_or(0) as u64);
+        let call = || Wire::new::<iot_call>(T::IOT_T_CALL);
+        let mut wire = if kernel { Wire::new::<iot_syscall>(T::IOT_T_SYSCALL) } else { call() };
+        wire = wire.put(offset_of!(iot_call, spec), &row.to_ne_bytes());
+        wire = wire.half(offset_of!(iot_call, seq), seq(span.span_id) + shift.calls);
+        wire = wire.half(offset_of!(iot_call, thread), (span.span_id >> SEQ_BITS) as u32 + shift.threads);
+        wire = wire.put(offset_of!(iot_call, status), &i32::to_ne_bytes(status));
+        wire = wire.whole(offset_of!(iot_call, start), (span.start_ns + shift.ns) as u64);
+        let (cpu, depth) = ((span.cpu as u64) << CPU_AT, (span.depth as u64) << DEPTH_AT);
+        wire = wire.whole(offset_of!(iot_call, dur_cpu_depth), span.dur_ns as u64 | cpu | depth);
+        wire = wire.whole(offset_of!(iot_call, probe), span.probe_ns.unwrap_or(0) as u64);
         let values = [
-            (wire::F_HANDLE, 32, handle),
-            (wire::F_LEN, 40, span.req_bytes),
-            (wire::F_GOT, 48, span.bytes),
-            (wire::F_OFF, 56, span.offset),
+            (F::IOT_F_HANDLE, offset_of!(iot_call, handle), handle),
+            (F::IOT_F_LEN, offset_of!(iot_call, len), span.req_bytes),
+            (F::IOT_F_GOT, offset_of!(iot_call, got), span.bytes),
+            (F::IOT_F_OFF, offset_of!(iot_call, off), span.offset),
         ];
         for (flag, at, value) in values {
             if let Some(value) = value {
-                flags |= flag;
+                flags |= flag.0;
                 wire = wire.whole(at, value as u64);
             }
         }
         if let Some(file) = span.file_id.filter(|_| kernel) {
-            flags |= wire::F_FILE;
-            wire = self.identity(wire, file, [88, 96, 100]);
+            flags |= F::IOT_F_FILE.0;
+            let at = [offset_of!(iot_syscall, ino), offset_of!(iot_syscall, dev), offset_of!(iot_syscall, generation)];
+            wire = self.identity(wire, file, at);
         }
         if span.flags & flag::DIRECT != 0 {
-            flags |= wire::F_DIRECT;
+            flags |= F::IOT_F_DIRECT.0;
         }
-        wire.put(1, &[flags])
+        wire.put(offset_of!(iot_call, flags), &[flags as u8])
     }
 }
 

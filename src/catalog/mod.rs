@@ -433,7 +433,7 @@ pub enum When {
     Return,
 }
 
-/// An array of the program that goes with the call, as `TextKind::Ints` or `TextKind::Words` of this slot (0 to 15).
+/// An array of the program that goes with the call, as `TextKind::Ints` or `TextKind::Longs` of this slot (0 to 15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
     pub when: When,
@@ -442,54 +442,59 @@ pub struct Words {
     pub elem: u8,
     pub count: Count,
     pub slot: u8,
-    /// Elements are pointers; what each leads to is sent instead: this many words. Or [`BOXES`], [`MEMBERS`], [`STORAGE`].
-    pub deref: u8,
+    pub deref: Deref,
     /// The number of elements is a rank: where ranks are not known, so many are read from now on.
     pub rank: bool,
 }
 
-/// `Words::deref`: pointers to the first indices of boxes; those of the next argument, if there are any, lead to their
-/// counts, one per dimension. The words are where the last box ends in the first dimension and then, for 1, 2, 3 and
-/// more dimensions, how many elements all boxes have, as far as counts could be read.
-pub const BOXES: u8 = 0xff;
-
-/// `Words::deref`: ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the
-/// last, and their distance. `count` says how many words into it the pointer to its group stands.
-pub const MEMBERS: u8 = 0xfe;
-
-/// `Words::deref`: how a dataset of HDF5 is stored. The words are the library's `H5O_layout_t`; of a dataset in chunks
-/// the next slot has the number of its filters and their `H5Z_filter_info_t`.
-pub const STORAGE: u8 = 0xfd;
+/// What the elements of an array lead to, which is sent instead of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deref {
+    /// They are the values themselves.
+    No,
+    /// Pointers to as many 64-bit integers (at most 252).
+    Longs(u8),
+    /// Pointers to the first indices of boxes; those of the next argument, if there are any, lead to their counts, one
+    /// per dimension. The values are where the last box ends in the first dimension and then, for 1, 2, 3 and more
+    /// dimensions, how many elements all boxes have, as far as counts could be read.
+    Boxes,
+    /// Ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the last, and their
+    /// distance. `count` says how many 64-bit integers into it the pointer to its group stands.
+    Members,
+    /// How a dataset of HDF5 is stored: the library's `H5O_layout_t`; of a dataset in chunks the next slot has the
+    /// number of its filters and their `H5Z_filter_info_t`.
+    Storage,
+}
 
 impl Words {
     /// 64-bit elements.
     pub(crate) const fn longs(slot: u8, when: When, arg: u8, count: Count) -> Self {
-        Self { when, arg, elem: 8, count, slot, deref: 0, rank: false }
+        Self { when, arg, elem: 8, count, slot, deref: Deref::No, rank: false }
     }
     /// 32-bit elements.
     pub(crate) const fn ints(slot: u8, when: When, arg: u8, count: Count) -> Self {
-        Self { when, arg, elem: 4, count, slot, deref: 0, rank: false }
+        Self { when, arg, elem: 4, count, slot, deref: Deref::No, rank: false }
     }
     /// Structs of 32-bit integers, each of so many bytes.
     pub(crate) const fn structs(slot: u8, when: When, arg: u8, count: Count, bytes: u8) -> Self {
-        Self { when, arg, elem: bytes, count, slot, deref: 0, rank: false }
+        Self { when, arg, elem: bytes, count, slot, deref: Deref::No, rank: false }
     }
     /// What each of the pointers leads to, `words` of it.
     pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, words: u8) -> Self {
-        Self { when, arg, elem: 8, count, slot, deref: words, rank: false }
+        Self { when, arg, elem: 8, count, slot, deref: Deref::Longs(words), rank: false }
     }
     /// What boxes come to, of as many as an argument says.
     pub(crate) const fn boxes(slot: u8, arg: u8, number: u8) -> Self {
-        Self::behind(slot, When::Entry, arg, Count::Arg(number), BOXES)
+        Self { deref: Deref::Boxes, ..Self::longs(slot, When::Entry, arg, Count::Arg(number)) }
     }
     /// Members of a communicator of Open MPI, whose group stands so many bytes into it.
     pub(crate) const fn members(slot: u8, arg: u8, group: u32) -> Self {
         let count = Count::Const((group / 8) as u8);
-        Self { when: When::Return, arg, elem: 4, count, slot, deref: MEMBERS, rank: false }
+        Self { when: When::Return, arg, elem: 4, count, slot, deref: Deref::Members, rank: false }
     }
     /// How the dataset of HDF5 is stored that an argument leads to.
     pub(crate) const fn storage(slot: u8, arg: u8) -> Self {
-        Self { when: When::Return, arg, elem: 8, count: Count::Const(0), slot, deref: STORAGE, rank: false }
+        Self { when: When::Return, arg, elem: 8, count: Count::Const(0), slot, deref: Deref::Storage, rank: false }
     }
     pub(crate) const fn rank(mut self) -> Self {
         self.rank = true;
@@ -695,7 +700,7 @@ pub const JOB_WRITE: u8 = 14;
 pub const JOB_LIST: u8 = 15;
 
 /// Slots of words of a call that opens a file of MPI-IO: runs of ranks in the job of those that open it together
-/// ([`MEMBERS`]); any from the implementation that has opened it.
+/// ([`Deref::Members`]); any from the implementation that has opened it.
 pub const OPENED_BY: u8 = 0;
 pub const OMPIO_OPENED: u8 = 1;
 pub const ROMIO_OPENED: u8 = 2;
@@ -1065,7 +1070,7 @@ impl Row {
                 Count::Arg(a) | Count::At(a) => Some(a),
                 Count::Const(_) | Count::Ret | Count::Rank => None,
             };
-            [Some(w.arg), (w.deref == BOXES).then_some(w.arg + 1), count]
+            [Some(w.arg), (w.deref == Deref::Boxes).then_some(w.arg + 1), count]
         });
         let first = self.jumps.then_some(0);
         sources.chain(whole).chain(words).chain([first]).flatten().fold(0, |bits, arg| bits | 1 << arg)
@@ -1074,7 +1079,7 @@ impl Row {
     /// The messages of an object header that the function reads: its code says where it puts them, and the probe reads
     /// them there.
     pub fn messages(&self) -> Option<Messages> {
-        self.words.iter().flatten().any(|words| words.deref == STORAGE).then_some(hdf5::STORED)
+        self.words.iter().flatten().any(|words| words.deref == Deref::Storage).then_some(hdf5::STORED)
     }
 
     /// Does it look at arguments beyond the six in registers?

@@ -3,10 +3,9 @@
 
 /// Where a 32-bit task has the arguments that a 64-bit one has in one register each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
 pub enum Layout {
     /// At the same places.
-    Same = 0,
+    Same,
     /// Argument 1 is in two registers.
     PairAt1,
     /// Arguments 1 and 2 are.

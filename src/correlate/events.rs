@@ -94,7 +94,7 @@ impl Correlator {
             self.operations.names((thread, text.seq), text)
         } else {
             let state = self.processes.threads.entry(thread).or_insert_with(|| ThreadState::unknown(thread));
-            if let TextKind::Words(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = text.what {
+            if let TextKind::Longs(slot @ catalog::JOB_SYNC..=catalog::JOB_LIST) = text.what {
                 let words: Vec<i64> = text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect();
                 self.asynchronous.announce(state.owner, span_id(thread, text.seq), slot, &words);
                 return;

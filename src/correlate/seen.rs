@@ -52,7 +52,7 @@ impl Seen<'_> {
             TextKind::Ints(s) if s == slot => {
                 Some(text.bytes.as_chunks().0.iter().map(|b| i64::from(i32::from_ne_bytes(*b))).collect())
             }
-            TextKind::Words(s) if s == slot => {
+            TextKind::Longs(s) if s == slot => {
                 Some(text.bytes.as_chunks().0.iter().map(|b| i64::from_ne_bytes(*b)).collect())
             }
             _ => None,

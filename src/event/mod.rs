@@ -2,6 +2,7 @@
 //!
 //! All times are `CLOCK_MONOTONIC` nanoseconds. Paths are bytes from strangers.
 
+mod contract;
 mod sum;
 pub mod wire;
 
@@ -129,8 +130,8 @@ pub enum TextKind {
     Base2,
     /// An array of 32-bit integers in host byte order, by its slot in the catalog row; long ones come in pieces.
     Ints(u8),
-    /// The same of 64-bit words.
-    Words(u8),
+    /// The same of 64-bit integers.
+    Longs(u8),
 }
 
 impl TextKind {
@@ -142,7 +143,7 @@ impl TextKind {
             Self::Base => 2,
             Self::Base2 => 3,
             Self::Ints(slot) => 16 + slot as u64,
-            Self::Words(slot) => 32 + slot as u64,
+            Self::Longs(slot) => 32 + slot as u64,
         }
     }
 }

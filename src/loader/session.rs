@@ -26,7 +26,7 @@ use crate::loader::processes::seccomp::{Call, Notice};
 use crate::loader::processes::{existing, maps, real};
 use crate::loader::stacks::inflight::{self, Look};
 use crate::rows::{Coverage, Loss};
-use crate::skel::types::{self as t, iot_brief_state, iot_class, iot_lib_state, iot_place};
+use crate::skel::types::{self as t, iot_armed, iot_brief_state, iot_lib_state, iot_limit, iot_loss};
 use crate::skel::{IotraceMaps, IotraceProgs, IotraceSkel};
 use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -38,10 +38,8 @@ use std::time::{Duration, Instant};
 
 mod pause;
 
-/// `IOT_LAYERS` of `bpf/` (macros do not reach the skeleton).
-const LOSS_LAYERS: u32 = 16;
-/// `IOT_COPIES_STACKS` of `bpf/task.h`.
-const COPIES_STACKS: u8 = 2;
+/// Layers that the table of losses has room for.
+const LOSS_LAYERS: u32 = iot_limit::IOT_LAYERS.0;
 
 /// How long after probes were set calls return whose entry was before them: that is no loss.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -359,13 +357,14 @@ impl<'obj> Session<'obj> {
     /// Makes a process a target, unless it is one; `armed: false` means from its next exec on. Is it a new one?
     pub fn add_target(&self, pid: u32, process: u32, armed: bool) -> Result<bool> {
         let mut value = process.to_ne_bytes().to_vec();
-        value.extend(u16::from(armed).to_ne_bytes());
+        let state = if armed { iot_armed::IOT_ARMED.0 as u16 } else { 0 };
+        value.extend(state.to_ne_bytes());
         value.extend(0_u16.to_ne_bytes());
         value.extend(0_u32.to_ne_bytes());
         match self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
             Ok(()) => {
                 if armed && existing::copies_stacks(pid) {
-                    value[4] |= COPIES_STACKS;
+                    value[4] |= iot_armed::IOT_COPIES_STACKS.0 as u8;
                     // It may have ended.
                     let _ = self.skel.maps.iot_targets.update(&pid.to_ne_bytes(), &value, MapFlags::EXIST);
                 }
@@ -759,8 +758,8 @@ impl<'obj> Session<'obj> {
             self.engine.rest();
         }
         let mut rows = Vec::new();
-        let places = iot_place::IOT_P_MAX.0;
-        for key in (0..places * LOSS_LAYERS).filter(|key| key / LOSS_LAYERS != iot_place::IOT_P_TAKEN.0) {
+        let losses = iot_loss::IOT_LOSS_KINDS.0;
+        for key in (0..losses * LOSS_LAYERS).filter(|key| key / LOSS_LAYERS != iot_loss::IOT_LOSS_TAKEN.0) {
             let Ok(Some(counts)) = self.skel.maps.iot_losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY) else {
                 continue;
             };
@@ -773,7 +772,7 @@ impl<'obj> Session<'obj> {
                         t_ns,
                         layer: layer.filter(|l| *l != Layer::App),
                         cpu: Some(cpu as i16),
-                        place: place_name(key / LOSS_LAYERS),
+                        place: loss_name(key / LOSS_LAYERS),
                         process_ix: None,
                         count: (n - *seen) as i64,
                     });
@@ -801,7 +800,7 @@ impl<'obj> Session<'obj> {
     /// How often a copy of a program took what the first one had missed.
     fn taken(losses: &impl libbpf_rs::MapCore) -> u64 {
         let count = |layer: u32| -> u64 {
-            let key = iot_place::IOT_P_TAKEN.0 * LOSS_LAYERS + layer;
+            let key = iot_loss::IOT_LOSS_TAKEN.0 * LOSS_LAYERS + layer;
             let counts = losses.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
             counts.iter().filter_map(|bytes| bytes.first_chunk()).map(|b| u64::from_ne_bytes(*b)).sum()
         };
@@ -817,22 +816,30 @@ impl Drop for Session<'_> {
     }
 }
 
-fn place_name(place: u32) -> &'static str {
-    match iot_place(place) {
-        iot_place::IOT_P_RING => "ring",
-        iot_place::IOT_P_DEPTH => "stack_depth",
-        iot_place::IOT_P_STORAGE => "task_storage",
-        iot_place::IOT_P_RETURN => "unmatched_return",
-        iot_place::IOT_P_TEXT => "text",
-        iot_place::IOT_P_MAP_FULL => "map_full",
-        iot_place::IOT_P_MAPPING => UNPLACED,
-        iot_place::IOT_P_ELSEWHERE => "other_stack",
-        iot_place::IOT_P_EXCLUDED => EXCLUDED,
-        iot_place::IOT_P_DETAIL => DETAIL,
-        iot_place::IOT_P_END => "request_end",
-        _ => "unknown",
-    }
-}
+/// The name of a loss in the dataset, in the order of their numbers.
+const LOSS_NAMES: [(iot_loss, &str); iot_loss::IOT_LOSS_KINDS.0 as usize] = [
+    (iot_loss::IOT_LOSS_RING, "ring"),
+    (iot_loss::IOT_LOSS_DEPTH, "stack_depth"),
+    (iot_loss::IOT_LOSS_STORAGE, "task_storage"),
+    (iot_loss::IOT_LOSS_RETURN, "unmatched_return"),
+    (iot_loss::IOT_LOSS_TEXT, "text"),
+    (iot_loss::IOT_LOSS_MAP_FULL, "map_full"),
+    (iot_loss::IOT_LOSS_OTHER_STACK, "other_stack"),
+    (iot_loss::IOT_LOSS_MAPPING, UNPLACED),
+    (iot_loss::IOT_LOSS_EXCLUDED, EXCLUDED),
+    (iot_loss::IOT_LOSS_DETAIL, DETAIL),
+    (iot_loss::IOT_LOSS_REQUEST_END, "request_end"),
+    (iot_loss::IOT_LOSS_TAKEN, "taken"),
+];
 
-/// The classes of rings, in the order of their numbers: a check that both sides agree.
-const _: () = assert!(iot_class::IOT_C_LIFE.0 == 0 && iot_class::IOT_C_CALL.0 == 1 && iot_class::IOT_C_BLOCK.0 == 2);
+const _: () = {
+    let mut i = 0;
+    while i < LOSS_NAMES.len() {
+        assert!(LOSS_NAMES[i].0.0 as usize == i, "losses stand in the order of their numbers");
+        i += 1;
+    }
+};
+
+fn loss_name(loss: u32) -> &'static str {
+    LOSS_NAMES.get(loss as usize).map_or("unknown", |(_, name)| name)
+}

@@ -577,7 +577,7 @@ mod tests {
             let mut block = [0_i64; 17];
             (block[0], block[3], block[16]) = (5, 64, 4096);
             let bytes = block.iter().flat_map(|w| w.to_ne_bytes()).collect();
-            let what = TextKind::Words(catalog::JOB_WRITE);
+            let what = TextKind::Longs(catalog::JOB_WRITE);
             run.push(Event::Text { time: 102, thread: 0, seq: 2, what, bytes, root: 0, cut: false, operation: false });
             let aio = Call { handle: Some(5), len: Some(64), got: Some(0xb10c), ..call(0, 2, outer, 102, 110) };
             run.call("fwrite", aio);

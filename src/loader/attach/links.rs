@@ -4,6 +4,7 @@ use crate::loader::code::plan::PlannedProbe;
 use crate::loader::code::returns::ExitPoint;
 use crate::loader::kernel::LibTier;
 use crate::skel::IotraceProgs;
+use crate::skel::types::iot_cookie;
 use libbpf_rs::{Link, UprobeMultiOpts, UprobeOpts};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,23 +12,18 @@ use std::path::Path;
 /// Every process, for the kernel.
 pub const ALL: i32 = -1;
 
-/// `IOT_K_` of `bpf/spec.h` (macros do not reach the skeleton).
-mod cookie {
-    pub const PLACES: u64 = 1 << 25;
-    pub const LEAVE: u64 = 1 << 26;
-    pub const JUMP: u64 = 1 << 27;
-}
-
 /// The breakpoints of a probe, each with its cookie: the entry, and the exit points of a function without return probe.
 fn breakpoints(probe: &PlannedProbe) -> BTreeMap<u64, u64> {
     let whole = probe.cookie();
     let mut points = BTreeMap::from([(probe.offset, whole)]);
     if let Some(exits) = &probe.exit_points {
-        *points.entry(probe.offset).or_default() |= cookie::PLACES;
+        *points.entry(probe.offset).or_default() |= 1 << iot_cookie::IOT_COOKIE_NO_RETPROBE.0;
         for exit in exits {
-            let (ExitPoint::Return(at) | ExitPoint::Jump(at)) = exit;
-            let bit = if matches!(exit, ExitPoint::Return(_)) { cookie::LEAVE } else { cookie::JUMP };
-            *points.entry(*at).or_insert(whole) |= bit;
+            let (at, bit) = match exit {
+                ExitPoint::Return(at) => (at, iot_cookie::IOT_COOKIE_LEAVE),
+                ExitPoint::Jump(at) => (at, iot_cookie::IOT_COOKIE_JUMP),
+            };
+            *points.entry(*at).or_insert(whole) |= 1 << bit.0;
         }
     }
     points

@@ -6,6 +6,7 @@
 //! `mov 0x30(%rbx),%rdx; mov $8,%esi; add $0xf8,%rdx; call`.
 
 use crate::loader::code::accessor::{Callee, decoder};
+use crate::skel::types::iot_cookie;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpAccess, OpKind, Register};
 use iced_x86::{InstructionInfoFactory, UsedRegister};
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +19,7 @@ pub struct Members {
 }
 
 /// Bits of each distance in a cookie.
-const BITS: u32 = 11;
+const BITS: u32 = iot_cookie::IOT_COOKIE_STORED_BITS.0;
 
 /// What is known of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,7 +235,7 @@ mod tests {
     fn the_code_shows_where_messages_are_put() {
         let found = find(&[Some(KEEP), Some(FILTERS), None, Some(LAYOUT), None]).unwrap();
         assert_eq!(found, Members { pointer: 0x30, members: [0x90, 0xf8] });
-        assert_eq!(found.packed(), 0x30 | 0x90 << 11 | 0xf8 << 22);
+        assert_eq!(found.packed(), 0x30 | 0x90 << BITS | 0xf8 << (2 * BITS));
         // One in a part that lies behind the end: jne there, pop %rbx, ret.
         let far = [Some(KEEP), Some(FILTERS), None, Some(&[0x75, 2, 0x5b, 0xc3][..]), Some(LAYOUT), None];
         assert_eq!(find(&far), Some(found));

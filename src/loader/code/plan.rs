@@ -12,6 +12,7 @@ use crate::loader::code::members::Members;
 use crate::loader::code::prologue::{self, InsnClass};
 use crate::loader::code::returns::{self, ExitPoint};
 use crate::rows::Coverage;
+use crate::skel::types::iot_cookie as C;
 use crate::vocabulary::Layer;
 
 /// The reason in verdicts on a layer that is not traced.
@@ -55,10 +56,13 @@ pub struct FieldProbe {
 }
 
 impl FieldProbe {
-    /// `IOT_K_FIELD` and what follows it, of `bpf/spec.h`.
+    /// `IOT_COOKIE_FIELD` and what goes with it.
     fn cookie(self) -> u64 {
-        let then = self.field.then.map_or(0, |then| u64::from(then) << 45 | 1 << 61);
-        1 << 28 | u64::from(self.field.first) << 29 | then | u64::from(self.both) << 62
+        let then = |then| u64::from(then) << C::IOT_COOKIE_THEN.0 | 1 << C::IOT_COOKIE_LEADS.0;
+        1 << C::IOT_COOKIE_FIELD.0
+            | u64::from(self.field.first) << C::IOT_COOKIE_FIRST.0
+            | self.field.then.map_or(0, then)
+            | u64::from(self.both) << C::IOT_COOKIE_BOTH.0
     }
 }
 
@@ -72,12 +76,14 @@ pub struct Variable {
 }
 
 impl PlannedProbe {
-    /// What the kernel side gets to see with the probe: `IOT_K_` of `bpf/spec.h` say how.
+    /// What the kernel side reads with the probe: `enum iot_cookie` of `bpf/contract.h`.
     pub fn cookie(&self) -> u64 {
-        let variable = self.variable.map_or(0, |v| v.distance << 29 | i64::from(v.indirect) << 24);
+        let distance =
+            |v: Variable| v.distance << C::IOT_COOKIE_DISTANCE.0 | i64::from(v.indirect) << C::IOT_COOKIE_INDIRECT.0;
+        let variable = self.variable.map_or(0, distance);
         let field = self.field.map_or(0, FieldProbe::cookie);
-        let messages = self.messages.map_or(0, |members| members.packed() << 29);
-        variable as u64 | field | messages | u64::from(self.copy) << 16 | u64::from(self.spec)
+        let messages = self.messages.map_or(0, |members| members.packed() << C::IOT_COOKIE_DISTANCE.0);
+        variable as u64 | field | messages | u64::from(self.copy) << C::IOT_COOKIE_COPY.0 | u64::from(self.spec)
     }
 
     /// The verdict once it was tried: how it was attached, or why the kernel refused.

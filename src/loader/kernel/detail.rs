@@ -5,6 +5,7 @@ use crate::event::FileKey;
 use crate::hist::{BUCKETS, bucket_bounds};
 use crate::loader::kernel::spec::{self, BLOCK_OPS};
 use crate::skel::IotraceMaps;
+use crate::skel::types::iot_detail_flag;
 use crate::vocabulary::{Kind, Layer};
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
@@ -49,9 +50,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `iot_config.detail` of `bpf/spec.h` (macros do not reach the skeleton).
+    /// `iot_config.detail`.
     pub fn bits(&self) -> u8 {
-        u8::from(!self.slow.is_empty()) | u8::from(self.processes) << 1 | u8::from(self.files) << 2
+        let flags = [
+            (!self.slow.is_empty(), iot_detail_flag::IOT_DETAIL_SLOW),
+            (self.processes, iot_detail_flag::IOT_DETAIL_PROCESSES),
+            (self.files, iot_detail_flag::IOT_DETAIL_FILES),
+        ];
+        flags.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, flag)| bits | flag.0 as u8)
     }
 
     /// By row of the catalog, and behind them by operation of devices.

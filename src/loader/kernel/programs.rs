@@ -1,6 +1,6 @@
 //! The BPF object: which of its programs are loaded, set up for one trace, and what is left where the kernel refuses some.
 
-use crate::catalog::{Family, Row, long_numbers, opcode, short_numbers};
+use crate::catalog::{self, Family, Row, long_numbers, opcode, short_numbers};
 use crate::loader::kernel::detail::{self, Plan};
 use crate::loader::kernel::hooks::{GROUPS, Group, USERS_ENTRY};
 use crate::loader::kernel::libbpf::{self, Object, ObjectSlots};
@@ -11,7 +11,7 @@ use crate::loader::kernel::{self, LibTier, btf};
 use crate::loader::processes::namespace::{self, PidNamespace};
 
 use crate::loader::kernel::sums;
-use crate::skel::types::{iot_cost_row, iot_scope, rodata};
+use crate::skel::types::{iot_cost_row, iot_layout, iot_scope, iot_sysno_entry, rodata};
 use crate::skel::{IotraceSkel, IotraceSkelBuilder, OpenIotraceSkel};
 use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -22,9 +22,8 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
-/// `IOT_SYSNO_ROW` and `IOT_SYSNO_LAYOUT` of `bpf/spec.h` (macros do not reach the skeleton).
-const SYSNO_ROW: u16 = 0x0fff;
-const SYSNO_LAYOUT: u16 = 12;
+/// An entry of the tables of system calls: the row + 1 stands below this bit.
+const SYSNO_LAYOUT: u32 = iot_sysno_entry::IOT_SYSNO_LAYOUT.0;
 
 /// What to trace and with how much memory.
 #[derive(Debug, Clone)]
@@ -126,9 +125,9 @@ pub fn open<'obj>(
 fn number_calls(ro: &mut rodata, rows: &[Row], sockets: bool) -> Result<()> {
     let calls = rows.iter().enumerate().filter(|(_, r)| r.family == Family::Syscall);
     for (i, row) in calls.filter(|(_, r)| sockets || !r.sockets) {
-        let spec = u16::try_from(i + 1).ok().filter(|spec| *spec <= SYSNO_ROW).context("too many rows")?;
+        let spec = u16::try_from(i + 1).ok().filter(|spec| *spec < 1 << SYSNO_LAYOUT).context("too many rows")?;
         let long = long_numbers(row.op).map(|nr| (nr, spec, false));
-        let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | (layout as u16) << SYSNO_LAYOUT, true));
+        let short = short_numbers(row.op).map(|(nr, layout)| (nr, spec | arguments(layout) << SYSNO_LAYOUT, true));
         for (nr, entry, short) in long.chain(short) {
             let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
             let slot = table.get_mut(nr as usize);
@@ -140,6 +139,23 @@ fn number_calls(ro: &mut rodata, rows: &[Row], sockets: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where a 32-bit task has the arguments.
+fn arguments(layout: catalog::Layout) -> u16 {
+    let number = match layout {
+        catalog::Layout::Same => iot_layout::IOT_L_SAME,
+        catalog::Layout::PairAt1 => iot_layout::IOT_L_PAIR1,
+        catalog::Layout::PairsAt1 => iot_layout::IOT_L_PAIRS1,
+        catalog::Layout::PairsAt2 => iot_layout::IOT_L_PAIRS2,
+        catalog::Layout::PairAt3 => iot_layout::IOT_L_PAIR3,
+        catalog::Layout::Pages => iot_layout::IOT_L_PAGES,
+        catalog::Layout::Struct => iot_layout::IOT_L_STRUCT,
+        catalog::Layout::Long => iot_layout::IOT_L_LONG,
+        catalog::Layout::Short => iot_layout::IOT_L_SHORT,
+        catalog::Layout::SignedAt1 => iot_layout::IOT_L_SIGNED1,
+    };
+    number.0 as u16
 }
 
 /// Which row an operation of the kernel is, by its opcode.

@@ -2,7 +2,9 @@
 
 use crate::catalog::hdf5::Tells;
 use crate::catalog::variables::Meaning;
-use crate::catalog::{About, Argument, Async, Copies, Count, Fails, Family, Hints, Role, Row, Src, When, Words};
+use crate::catalog::{
+    About, Argument, Async, Copies, Count, Deref, Fails, Family, Hints, Note, Role, Row, Src, When, Words,
+};
 use crate::skel::types as t;
 use crate::vocabulary::{Kind, Layer};
 
@@ -12,40 +14,11 @@ const OMPI_DATATYPE_SIZE: u32 = 24;
 /// Open MPI 4 and 5: `_ucount`, bytes transferred, in `struct ompi_status_public_t` (mpi.h).
 const OMPI_STATUS_UCOUNT: u32 = 16;
 
-/// Operations of devices, behind the rows of the catalog (`IOT_BLOCK_OPS`).
-pub const BLOCK_OPS: u32 = 16;
+/// Operations of devices, behind the rows of the catalog.
+pub const BLOCK_OPS: u32 = t::iot_limit::IOT_BLOCK_OPS.0;
 
-/// `iot_spec.bits` of `bpf/spec.h` (macros do not reach the skeleton).
-mod bits {
-    pub const LIFE: u8 = 0x01;
-    pub const FD: u8 = 0x02;
-    pub const FD_RET: u8 = 0x04;
-    pub const STAT: u8 = 0x08;
-    pub const STATX: u8 = 0x10;
-    pub const ONLY: u8 = 0x20;
-    pub const INSIDE: u8 = 0x40;
-    pub const SUBMIT: u8 = 0x80;
-
-    /// `iot_spec.more`.
-    pub const STACK: u8 = 0x01;
-    pub const ENTRY: u8 = 0x02;
-    pub const RETURN: u8 = 0x04;
-    pub const OUTER: u8 = 0x08;
-    pub const ALL: u8 = 0x10;
-    pub const AWAIT: u8 = 0x20;
-    pub const STREAM: u8 = 0x40;
-    pub const PHASE: u8 = 0x80;
-    /// `iot_spec.call`.
-    pub const OTHERWISE: u8 = 0x01;
-    pub const MAPPED: u8 = 0x02;
-    pub const RANGES: u8 = 0x04;
-    pub const SEND: u8 = 0x08;
-    pub const PIPES: u8 = 0x10;
-    pub const EARLY: u8 = 0x20;
-    pub const OPERATION: u8 = 0x40;
-    /// `IOT_NO_NOTE`.
-    pub const NO_NOTE: u8 = 0xff;
-}
+/// No note.
+const NO_NOTE: u8 = t::iot_limit::IOT_NO_NOTE.0 as u8;
 
 fn src(from: Src) -> t::iot_src {
     use t::iot_how as H;
@@ -129,93 +102,80 @@ fn about(about: About) -> u8 {
     wire.0 as u8
 }
 
-fn words(words: Option<Words>) -> t::iot_words {
+fn array(array: Option<Words>) -> t::iot_array_spec {
     use t::iot_count as C;
-    let Some(w) = words else { return t::iot_words::default() };
-    let when = match w.when {
-        When::Entry => t::iot_when::IOT_W_ENTRY,
-        When::Return => t::iot_when::IOT_W_RETURN,
+    let Some(array) = array else { return t::iot_array_spec::default() };
+    let when = match array.when {
+        When::Entry => t::iot_when::IOT_READ_AT_ENTRY,
+        When::Return => t::iot_when::IOT_READ_AT_RETURN,
     };
-    let (count, n) = match w.count {
+    let (count, n) = match array.count {
         Count::Const(n) => (C::IOT_N_CONST, n),
         Count::Arg(n) => (C::IOT_N_ARG, n),
         Count::Ret => (C::IOT_N_RET, 0),
         Count::At(n) => (C::IOT_N_AT, n),
         Count::Rank => (C::IOT_N_RANK, 0),
     };
-    t::iot_words {
+    let deref = match array.deref {
+        Deref::No => t::iot_deref::IOT_DEREF_NONE.0 as u8,
+        Deref::Longs(n) => n,
+        Deref::Boxes => t::iot_deref::IOT_DEREF_BOXES.0 as u8,
+        Deref::Members => t::iot_deref::IOT_DEREF_MEMBERS.0 as u8,
+        Deref::Storage => t::iot_deref::IOT_DEREF_STORAGE.0 as u8,
+    };
+    t::iot_array_spec {
         when: when.0 as u8,
-        arg: w.arg,
-        elem: w.elem,
+        arg: array.arg,
+        elem: array.elem,
         count: count.0 as u8,
         n,
-        slot: w.slot,
-        deref: w.deref,
-        rank: u8::from(w.rank),
+        slot: array.slot,
+        deref,
+        rank: u8::from(array.rank),
     }
 }
 
-/// `iot_spec.call`.
-fn call(row: &Row) -> u8 {
-    let copies = match row.copies {
-        Copies::Nothing | Copies::Part => 0,
-        Copies::Ranges => bits::RANGES,
-        Copies::Send => bits::SEND,
-        Copies::Pipes => bits::PIPES,
-    };
-    let set = |on: bool, bit: u8| if on { bit } else { 0 };
-    let operation = matches!(row.family, Family::Uring | Family::Aio);
-    copies
-        | set(row.otherwise, bits::OTHERWISE)
-        | set(row.mapped, bits::MAPPED)
-        | set(row.early, bits::EARLY)
-        | set(operation, bits::OPERATION)
-}
-
-/// `IOT_S_`.
-fn bits(row: &Row) -> u8 {
-    let mut bits = 0;
-    if row.role != Role::Use && row.role != Role::None {
-        bits |= bits::LIFE;
-    }
-    if row.is_phase() {
-        bits |= bits::LIFE;
-    }
-    if row.family == Family::Syscall {
-        bits |= match row.role {
-            Role::Use | Role::Close | Role::Dup | Role::Inherit => bits::FD,
-            Role::Open => bits::FD_RET,
-            _ => 0,
-        };
-    }
-    if let Some((_, extended)) = row.stat {
-        bits |= if extended { bits::STATX } else { bits::STAT };
-    }
-    for (bit, on) in [(bits::INSIDE, row.inside), (bits::SUBMIT, row.submits)] {
-        bits |= if on { bit } else { 0 };
-    }
-    bits
-}
-
-/// `IOT_M_`.
-fn more(row: &Row, layers: &[Layer]) -> u8 {
-    let uses = matches!(row.role, Role::Use | Role::Close) && row.handle != Src::None;
-    let stream = row.layer == Layer::Stdio && uses && !row.descriptor;
+/// `iot_spec.flags`.
+fn flags(row: &Row, layers: &[Layer]) -> u32 {
+    use t::iot_spec_flag as F;
+    let syscall = row.family == Family::Syscall;
+    let plain = matches!(row.role, Role::Use | Role::None);
+    let stream = row.layer == Layer::Stdio && !row.descriptor && row.handle != Src::None;
     let at = |when| row.words.iter().flatten().any(|w| w.when == when);
-    let mut more = 0;
-    for (bit, on) in [
-        (bits::STACK, row.stack_arguments()),
-        (bits::ENTRY, at(When::Entry)),
-        (bits::RETURN, at(When::Return)),
-        (bits::OUTER, row.outermost),
-        (bits::ALL, row.asynchronous == Async::Wait),
-        (bits::STREAM, stream),
-        (bits::PHASE, row.is_phase()),
-        (bits::AWAIT, !layers.contains(&row.layer)),
-    ] {
-        more |= if on { bit } else { 0 };
-    }
-    more
+    let on_descriptor = matches!(row.role, Role::Use | Role::Close | Role::Dup | Role::Inherit);
+    [
+        (F::IOT_S_LIFE, !plain || row.is_phase()),
+        (F::IOT_S_FD, syscall && on_descriptor),
+        (F::IOT_S_FD_RET, syscall && row.role == Role::Open),
+        (F::IOT_S_STAT, row.stat.is_some_and(|(_, extended)| !extended)),
+        (F::IOT_S_STATX, row.stat.is_some_and(|(_, extended)| extended)),
+        (F::IOT_S_ONLY, row.only.is_some()),
+        (F::IOT_S_INSIDE, row.inside),
+        (F::IOT_S_SUBMIT, row.submits),
+        (F::IOT_S_STACK, row.stack_arguments()),
+        (F::IOT_S_ENTRY, at(When::Entry)),
+        (F::IOT_S_RETURN, at(When::Return)),
+        (F::IOT_S_OUTER, row.outermost),
+        (F::IOT_S_ALL, row.asynchronous == Async::Wait),
+        (F::IOT_S_AWAIT, !layers.contains(&row.layer)),
+        (F::IOT_S_STREAM, stream && matches!(row.role, Role::Use | Role::Close)),
+        (F::IOT_S_PHASE, row.is_phase()),
+        (F::IOT_S_OTHERWISE, row.otherwise),
+        (F::IOT_S_MAPPED, row.mapped),
+        (F::IOT_S_RANGES, row.copies == Copies::Ranges),
+        (F::IOT_S_SEND, row.copies == Copies::Send),
+        (F::IOT_S_PIPES, row.copies == Copies::Pipes),
+        (F::IOT_S_EARLY, row.early),
+        (F::IOT_S_OPERATION, matches!(row.family, Family::Uring | Family::Aio)),
+        (F::IOT_S_NAMES, row.names),
+        (F::IOT_S_EVERY, row.every),
+        (F::IOT_S_READS, syscall && row.kind == Kind::Read),
+        (F::IOT_S_OPENS, !syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
+        (F::IOT_S_JUMPS, row.jumps),
+    ]
+    .into_iter()
+    .filter(|(_, on)| *on)
+    .fold(0, |flags, (flag, _)| flags | flag.0)
 }
 
 /// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,
@@ -249,12 +209,8 @@ pub fn is_summed(row: &Row) -> bool {
 /// The kernel side's form of a row, where these layers are traced.
 pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
-    let syscall = row.family == Family::Syscall;
-    let (mut bits, more) = (bits(row), more(row, layers));
-    let (only_arg, only) = row.only.map_or((0, [0, 0]), |(arg, a, b)| {
-        bits |= bits::ONLY;
-        (u32::from(arg), [a, b])
-    });
+    let note = |note: Option<Note>| note.map_or(NO_NOTE, |note| note as u8);
+    let (only_arg, a, b) = row.only.unwrap_or_default();
     let mut off = src(row.off);
     if row.off == Src::StreamPos && row.kind == Kind::Write {
         off.k = 1;
@@ -263,44 +219,39 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     if row.got == Src::Cloexec {
         got.b = u8::from(row.handle == Src::Ret);
     }
+    let kind = match row.kind {
+        Kind::Read => t::iot_kind::IOT_READS,
+        Kind::Write => t::iot_kind::IOT_WRITES,
+        _ => t::iot_kind::IOT_NEITHER,
+    };
+    let brief = match (row.brief, row.pauses, row.slow_path) {
+        (true, ..) => t::iot_brief_state::IOT_BRIEF_MAY,
+        (false, true, _) => t::iot_brief_state::IOT_BRIEF_PAUSES,
+        (false, false, Some(_)) => t::iot_brief_state::IOT_BRIEF_SLOW,
+        (false, false, None) => t::iot_brief_state::IOT_BRIEF_NO,
+    };
     t::iot_spec {
         handle: src(row.handle),
         len: src(row.len),
         off,
         got,
+        flags: flags(row, layers),
         path: [arg(row.path), arg(row.path2)],
         base: [arg(row.base), arg(row.base2)],
+        only: [a, b],
+        only_arg,
+        stat_arg: row.stat.map_or(0, |(arg, _)| arg),
         fails: fails(row.fails),
         layer: row.layer as u8,
-        bits,
-        stat_arg: row.stat.map_or(0, |(arg, _)| arg),
-        only,
-        only_arg,
-        note: row.note.map_or(bits::NO_NOTE, |note| note as u8),
-        more,
-        takes: row.takes.map(|note| note.map_or(bits::NO_NOTE, |note| note as u8)),
-        quiet: row.quiet,
-        names: u8::from(row.names),
-        every: u8::from(row.every),
-        words: row.words.map(words),
-        reads: u8::from(syscall && row.kind == Kind::Read),
-        about: about(row.about),
-        call: call(row),
-        kind: match row.kind {
-            Kind::Read => t::iot_kind::IOT_READS.0,
-            Kind::Write => t::iot_kind::IOT_WRITES.0,
-            _ => t::iot_kind::IOT_NEITHER.0,
-        } as u8,
+        kind: kind.0 as u8,
         sums: sums(row).0 as u8,
-        opens: u8::from(!syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
-        jumps: u8::from(row.jumps),
-        brief: match (row.brief, row.pauses, row.slow_path) {
-            (true, ..) => t::iot_brief_state::IOT_BRIEF_MAY,
-            (false, true, _) => t::iot_brief_state::IOT_BRIEF_PAUSES,
-            (false, false, Some(_)) => t::iot_brief_state::IOT_BRIEF_SLOW,
-            (false, false, None) => t::iot_brief_state::IOT_BRIEF_NO,
-        }
-        .0 as u8,
+        brief: brief.0 as u8,
+        about: about(row.about),
+        quiet: row.quiet,
+        note: note(row.note),
+        pad: [0; 3],
+        takes: row.takes.map(note),
+        arrays: row.words.map(array),
     }
 }
 
@@ -313,7 +264,7 @@ mod tests {
     #[test]
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
-            let life = spec(&row, &LAYERS).bits & bits::LIFE != 0;
+            let life = spec(&row, &LAYERS).flags & t::iot_spec_flag::IOT_S_LIFE.0 != 0;
             let changes = !matches!(row.role, Role::Use | Role::None);
             assert_eq!(life, changes, "{}", row.symbol);
         }

@@ -2,14 +2,13 @@
 //! may be stuck themselves: only a thread that nobody waits for may call it.
 
 use crate::catalog::{Argument, Family, Role, Row, Src};
-use crate::event::wire::flags as wire;
 use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::loader::processes::existing;
 use crate::loader::stacks::inflight::Look;
 use crate::loader::stacks::symbols::Symbols;
 use crate::loader::stacks::unwind::{Registers, Space, Unwinder, waits_at};
 use crate::rows::span_id;
-use crate::skel::types::{iot_inflight, iot_op, iot_open, iot_stopped};
+use crate::skel::types::{iot_call_flag, iot_inflight, iot_op, iot_open, iot_stopped};
 use crate::vocabulary::{Kind, Layer};
 use blazesym::Pid;
 use blazesym::symbolize::source::{Process, Source};
@@ -111,8 +110,8 @@ impl Resolver {
     fn asynchronous(&self, pid: u32, op: &iot_op) -> Option<Operation> {
         let row = self.rows.get(usize::from(op.spec))?;
         let (id, start_ns) = (span_id(op.thread, op.seq), self.since(op.start));
-        let told = |flag: u8, value: u64| (op.flags & flag != 0).then_some(value as i64);
-        let fd = told(wire::HANDLE, op.handle);
+        let valid = |flag: iot_call_flag, value: u64| (u32::from(op.flags) & flag.0 != 0).then_some(value as i64);
+        let fd = valid(iot_call_flag::IOT_F_HANDLE, op.handle);
         let call = Open {
             id,
             layer: row.layer,
@@ -120,8 +119,8 @@ impl Resolver {
             kind: row.kind,
             start_ns,
             file: fd.and_then(|fd| link(&format!("/proc/{pid}/fd/{fd}"))),
-            bytes: told(wire::LEN, op.len).filter(|_| row.role == Role::Use),
-            offset: told(wire::OFF, op.off).filter(|off| *off >= 0),
+            bytes: valid(iot_call_flag::IOT_F_LEN, op.len).filter(|_| row.role == Role::Use),
+            offset: valid(iot_call_flag::IOT_F_OFF, op.off).filter(|off| *off >= 0),
         };
         Some(waiting(What::Asynchronous, pid, call))
     }

@@ -43,7 +43,7 @@ impl Story {
 
     fn numbers(&mut self, symbol: &str, slot: u8, numbers: &[i64], call: Call) -> u32 {
         let bytes = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
-        let (time, thread, seq, what) = (call.start + 5, call.thread, call.seq, TextKind::Words(slot));
+        let (time, thread, seq, what) = (call.start + 5, call.thread, call.seq, TextKind::Longs(slot));
         self.run.push(Event::Text { time, thread, seq, what, bytes, root: 0, cut: false, operation: false });
         self.call(symbol, call)
     }

@@ -106,7 +106,7 @@ impl Calls {
             self.run.text(&made, TextKind::Path, name);
         }
         for (slot, words) in with.words {
-            self.array(&made, TextKind::Words(*slot), words.iter().flat_map(|w| w.to_ne_bytes()).collect());
+            self.array(&made, TextKind::Longs(*slot), words.iter().flat_map(|w| w.to_ne_bytes()).collect());
         }
         for (slot, ints) in with.ints {
             self.array(&made, TextKind::Ints(*slot), ints.iter().flat_map(|w| w.to_ne_bytes()).collect());
