@@ -72,7 +72,7 @@ static __always_inline u64 iot_overlap(u64 a, u64 a_end, u64 b, u64 b_end)
 /* The bytes that a read asks for, the first time that they are needed. */
 static __always_inline bool iot_range(struct iot_spec *s, struct iot_frame *f)
 {
-	struct iot_src pos = {.how = IOT_POS};
+	struct iot_src pos = {.from = IOT_FROM_FILE_POS};
 	u64 from = 0, len = 0;
 
 	if (f->range != IOT_RANGE_NEW)

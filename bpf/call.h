@@ -12,8 +12,7 @@ static __always_inline bool iot_is_gone(struct iot_spec *s)
 	return s->brief == IOT_BRIEF_DEMOTED || (s->brief == IOT_BRIEF_PAUSES && iot_paused);
 }
 
-#define IOT_IOV_MAX 1024 /* UIO_MAXIOV, include/uapi/linux/uio.h */
-#define EFAULT	    14
+#define EFAULT 14
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -31,11 +30,6 @@ static __always_inline struct iot_frame *iot_frame_at(struct iot_task *t, u32 i)
 {
 	barrier_var(i); /* or the compiler leaves out a bound that it knows and that older kernels do not see */
 	return &t->frames[i & (IOT_DEPTH - 1)];
-}
-
-static __always_inline u64 iot_arg(struct iot_frame *f, u8 i)
-{
-	return i < IOT_ARGS ? f->a[i] : 0;
 }
 
 static __always_inline bool iot_only(struct iot_spec *s, struct iot_frame *f)
@@ -130,7 +124,7 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->noted = 0;
 	f->left = 0;
 	f->in = 0;
-	if (s->len.how == IOT_ROUNDS) {
+	if (s->len.from == IOT_FROM_ROUNDS) {
 		f->site[0] = f->site[1] = f->site[2] = 0;
 		f->sum = 0;
 		f->rounds = 0;
@@ -154,281 +148,6 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 static __always_inline struct iot_frame *iot_push(struct iot_task *t, u16 spec, struct iot_spec *s)
 {
 	return iot_push_frame(t, s, spec) ? iot_frame_at(t, t->depth - 1) : NULL;
-}
-
-struct iot_iov {
-	u64 base;
-	u64 count;
-	u64 sum;
-	u32 bad;
-	u32 narrow; /* pointers and lengths of 32 bits */
-};
-
-static long iot_iov_step(u64 i, struct iot_iov *v)
-{
-	struct iovec one = {};
-
-	if (i >= v->count)
-		return 1;
-	if (v->narrow) {
-		u32 length = 0;
-
-		v->bad = !!bpf_probe_read_user(&length, sizeof(length), (void *)(v->base + i * 8 + 4));
-		v->sum += length;
-		return v->bad;
-	}
-	if (bpf_probe_read_user(&one, sizeof(one), (void *)(v->base + i * sizeof(one)))) {
-		v->bad = 1;
-		return 1;
-	}
-	v->sum += one.iov_len;
-	return 0;
-}
-
-static __noinline bool iot_iov_sum(u64 base, u64 count, u64 *sum, u32 narrow)
-{
-	struct iot_iov v = {.base = base, .count = count, .narrow = narrow};
-
-	if (!sum)
-		return false;
-	bpf_loop(IOT_IOV_MAX, iot_iov_step, &v, 0);
-	*sum = v.sum;
-	return !v.bad && count <= IOT_IOV_MAX;
-}
-
-/* What a call inside this one told. */
-static __always_inline bool iot_noted(struct iot_frame *f, u8 i, u64 *out)
-{
-	if (i >= IOT_NOTES_PER_CALL || !(f->noted & 1 << i))
-		return false;
-	*out = f->note[i];
-	return true;
-}
-
-/*
- * The value of a source at return; false when the call has none or it cannot be read. Not static: the verifier looks at
- * such a function once and not again for every call, of which older kernels would have too much.
- */
-__noinline bool iot_eval(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
-{
-	u64 v = 0;
-	u32 split[2];
-	s32 number;
-
-	if (!src || !f || !out)
-		return false;
-	switch (src->how) {
-	case IOT_ARG:
-		*out = iot_arg(f, src->a);
-		return true;
-	case IOT_INT:
-		*out = (s64)(s32)iot_arg(f, src->a);
-		return true;
-	case IOT_IN:
-	case IOT_IN_INT:
-	case IOT_GLOBAL:
-		*out = f->in;
-		return f->in != 0;
-	case IOT_OUT:
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)iot_arg(f, src->a)))
-			return false;
-		*out = v;
-		return true;
-	case IOT_MUL:
-		*out = iot_arg(f, src->a) * iot_arg(f, src->b);
-		return true;
-	case IOT_TYPED:
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->b) + src->k)))
-			return false;
-		*out = (s64)(s32)iot_arg(f, src->a) * v;
-		return true;
-	case IOT_TYPED_LONG:
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->b) + src->k)))
-			return false;
-		*out = iot_arg(f, src->a) * v;
-		return true;
-	case IOT_TYPED_NUMBER:
-		/* builtin handles have this in the high byte, and their size in the second (MPICH, mpi.h) */
-		v = (u32)iot_arg(f, src->b);
-		if (v >> 24 != 0x4c)
-			return false;
-		*out = (s64)(s32)iot_arg(f, src->a) * (v >> 8 & 0xff);
-		return true;
-	case IOT_STRLEN: {
-		struct iot_scratch *s = iot_scratch();
-		long n = s ? bpf_probe_read_user_str(s->bytes, IOT_TEXT_MAX, (void *)iot_arg(f, src->a)) : -1;
-
-		if (n <= 0 || n == IOT_TEXT_MAX)
-			return false;
-		*out = n - 1 + src->k;
-		return true;
-	}
-	case IOT_RET:
-		*out = ret;
-		return true;
-	case IOT_RET_INT:
-		*out = (s64)(s32)ret;
-		return true;
-	case IOT_RET_TIMES:
-		*out = ret * iot_arg(f, src->a);
-		return true;
-	case IOT_SCALED:
-		*out = iot_arg(f, src->a) * src->k;
-		return true;
-	case IOT_RET_SCALED:
-		*out = ret * src->k;
-		return true;
-	case IOT_STATUS:
-	case IOT_FIELD:
-		v = iot_arg(f, src->a);
-		return v && !bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k));
-	case IOT_OUT_INT:
-	case IOT_FIELD_INT:
-		v = iot_arg(f, src->a);
-		if (!v || bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->k)))
-			return false;
-		*out = (s64)number;
-		return true;
-	case IOT_STATUS_SPLIT:
-		/* the low 32 bits, then the rest above a bit that says "cancelled" (MPICH, mpi.h) */
-		v = iot_arg(f, src->a);
-		if (v <= 1 || bpf_probe_read_user(split, sizeof(split), (void *)(v + src->k)))
-			return false;
-		*out = split[0] | (u64)(split[1] >> 1) << 32;
-		return true;
-	case IOT_THROUGH:
-		if (bpf_probe_read_user(&v, sizeof(v), (void *)(iot_arg(f, src->a) + src->k)) ||
-		    bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->b)))
-			return false;
-		*out = (s64)number;
-		return true;
-	case IOT_NOTE:
-		return iot_noted(f, src->a, out);
-	case IOT_NOTES:
-		if (!iot_noted(f, src->a, out) || !iot_noted(f, src->b, &v))
-			return false;
-		*out *= v;
-		return true;
-	case IOT_COUNT_NOTE:
-		if (!iot_noted(f, src->b, &v))
-			return false;
-		*out = (s64)(s32)iot_arg(f, src->a) * v;
-		return true;
-	case IOT_ARG_NOTE:
-		if (!iot_noted(f, src->b, &v))
-			return false;
-		*out = iot_arg(f, src->a) * v;
-		return true;
-	case IOT_MPI_SIZE:
-		v = iot_arg(f, src->b);
-		/* mpi.h of MPICH: a handle, whose type is basic (0x4c), with the size in the second byte */
-		if (v >> 24 == 0x4c)
-			v = v >> 8 & 0xff;
-		else if (bpf_probe_read_user(&v, sizeof(v), (void *)(v + src->k)))
-			return false;
-		*out = iot_arg(f, src->a) * v;
-		return v; /* MPI_DATATYPE_NULL has no size */
-	case IOT_BEHIND:
-	case IOT_RET_BEHIND:
-		v = src->how == IOT_BEHIND ? iot_arg(f, src->a) : (u64)ret;
-		return v && !bpf_probe_read_user(&v, sizeof(v), (void *)v) &&
-		       !bpf_probe_read_user(out, sizeof(*out), (void *)(v + src->k));
-	case IOT_BEHIND_INT:
-		v = iot_arg(f, src->a);
-		if (!v || bpf_probe_read_user(&v, sizeof(v), (void *)v) ||
-		    bpf_probe_read_user(&number, sizeof(number), (void *)(v + src->k)))
-			return false;
-		*out = (s64)number;
-		return true;
-	case IOT_PAIR:
-		*out = (u32)iot_arg(f, src->a) | iot_arg(f, src->b) << 32;
-		return true;
-	case IOT_PAIR_NOTE:
-		v = iot_noted(f, src->b, &v) ? v + 1 : 0;
-		*out = (u32)iot_arg(f, src->a) | v << 32;
-		return true;
-	case IOT_PAIR_OUT:
-		v = iot_arg(f, src->b);
-		if (!v || bpf_probe_read_user(&number, sizeof(number), (void *)v))
-			number = 0;
-		*out = (u16)iot_arg(f, src->a) | (u64)(u32)number << 16;
-		return true;
-	case IOT_ROUNDS:
-		*out = f->sum;
-		return !f->noted && f->rounds == iot_arg(f, src->a);
-	case IOT_IOV:
-		return iot_iov_sum(iot_arg(f, src->a), iot_arg(f, src->b), out, f->narrow);
-	case IOT_MESSAGE: {
-		/* include/linux/socket.h: msg_iov and msg_iovlen behind msg_name and msg_namelen */
-		u64 at[2] = {};
-
-		v = iot_arg(f, src->a);
-		if (f->narrow) {
-			if (bpf_probe_read_user(split, sizeof(split), (void *)(v + 8)))
-				return false;
-			at[0] = split[0];
-			at[1] = split[1];
-		} else if (bpf_probe_read_user(at, sizeof(at), (void *)(v + 16))) {
-			return false;
-		}
-		return iot_iov_sum(at[0], at[1], out, f->narrow);
-	}
-	case IOT_POS: {
-		struct file *file = (void *)f->file;
-
-		if (!file || iot_streams(IOT_READ(file, f_inode)))
-			return false;
-		v = IOT_READ(file, f_pos);
-		*out = ret > 0 ? v - ret : v;
-		return true;
-	}
-	case IOT_CONST:
-		*out = src->k;
-		return true;
-	case IOT_CLOEXEC: {
-		struct fdtable *fdt = iot_fdtable(bpf_get_current_task_btf());
-		u32 fd = src->b ? ret : iot_arg(f, 0);
-
-		if (!fdt || fd >= IOT_OF_FDTABLE(fdt, max_fds) ||
-		    bpf_probe_read_kernel(&v, sizeof(v), IOT_OF_FDTABLE(fdt, close_on_exec) + fd / 64))
-			return false;
-		*out = v >> (fd & 63) & 1;
-		return true;
-	}
-	case IOT_STREAM_POS:
-		*out = f->pos;
-		return f->pos >= 0;
-	case IOT_STREAM_END:
-		*out = f->end;
-		return f->end >= 0;
-	case IOT_STREAM_MOVED:
-		*out = f->end - f->pos;
-		return f->pos >= 0 && f->end >= f->pos;
-	}
-	return false;
-}
-
-/* The same, without a call for those that most calls have. */
-static __always_inline bool iot_value_of(struct iot_src *src, struct iot_frame *f, s64 ret, u64 *out)
-{
-	u8 how = src->how;
-
-	if (how == IOT_NONE)
-		return false;
-	if (how == IOT_INT)
-		*out = (s64)(s32)iot_arg(f, src->a);
-	else if (how == IOT_ARG)
-		*out = iot_arg(f, src->a);
-	else if (how == IOT_RET)
-		*out = ret;
-	else
-		return iot_eval(src, f, ret, out);
-	return true;
-}
-
-static __always_inline bool iot_is_result(u8 how)
-{
-	return how == IOT_RET || how == IOT_RET_TIMES || how == IOT_RET_SCALED;
 }
 
 static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
@@ -461,7 +180,7 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		return 0;
 	c = &t->made.call;
 	/* what printf was asked for is what it wrote, unless it failed */
-	if ((c->status >= 0 || !iot_is_result(s->len.how)) && iot_value_of(&s->len, f, ret, &c->len))
+	if ((c->status >= 0 || !iot_is_result(&s->len)) && iot_value_of(&s->len, f, ret, &c->len))
 		c->flags |= IOT_F_LEN;
 	if (iot_value_of(&s->off, f, ret, &c->off))
 		c->flags |= IOT_F_OFF;
@@ -469,7 +188,7 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 		c->flags |= IOT_F_HANDLE;
 	if (c->status < 0) {
 		/* an argument is known of a call that failed, too */
-		if (s->layer == IOT_LAYER_SYSCALL && s->got.how == IOT_INT && iot_value_of(&s->got, f, ret, &c->got))
+		if (s->layer == IOT_LAYER_SYSCALL && iot_is_int(&s->got) && iot_value_of(&s->got, f, ret, &c->got))
 			c->flags |= IOT_F_GOT;
 		return 0;
 	}
@@ -479,13 +198,13 @@ __noinline int iot_values(struct iot_task *t, struct iot_spec *s, struct iot_fra
 			return 0;
 		}
 		/* the end of the file: the buffer holds what an earlier call read. Blanks may have been passed over. */
-		if (s->got.how != IOT_STREAM_MOVED) {
+		if (s->got.from != IOT_FROM_STREAM_MOVED) {
 			c->got = 0;
 			c->flags |= IOT_F_GOT;
 			return 0;
 		}
 	}
-	if (s->got.how == IOT_ASKED) {
+	if (s->got.from == IOT_FROM_LEN) {
 		c->got = c->len;
 		c->flags |= c->flags & IOT_F_LEN ? IOT_F_GOT : 0;
 	} else if (iot_value_of(&s->got, f, ret, &c->got)) {

@@ -153,6 +153,47 @@ enum iot_loss {
 	IOT_LOSS_KINDS,
 };
 
+/* iot_src.from: what a value of a call starts from. */
+enum iot_from {
+	IOT_FROM_NOTHING = 0,  /* the call has no such value */
+	IOT_FROM_ARG,	       /* argument a */
+	IOT_FROM_RET,	       /* the result */
+	IOT_FROM_IN,	       /* what argument a points at when the call enters */
+	IOT_FROM_GLOBAL,       /* the pointer variable that the probe's cookie leads to, when the call enters */
+	IOT_FROM_NOTE,	       /* note a */
+	IOT_FROM_CONST,	       /* k */
+	IOT_FROM_LEN,	       /* the length that was asked for */
+	IOT_FROM_ROUNDS,       /* the sum of note b times note k over as many rounds as argument a says */
+	IOT_FROM_STRLEN,       /* the length of the string at argument a, plus k */
+	IOT_FROM_VECTOR,       /* the sum of a struct iovec at argument a with argument b elements */
+	IOT_FROM_MESSAGE,      /* the same of the one in the struct msghdr at argument a */
+	IOT_FROM_FILE_POS,     /* the position of the file before the call */
+	IOT_FROM_STREAM_POS,   /* where the stream stood before; k: the call writes */
+	IOT_FROM_STREAM_END,   /* where it stands after */
+	IOT_FROM_STREAM_MOVED, /* the bytes from there to there */
+	IOT_FROM_CLOEXEC,      /* is the descriptor that is the result (b), or else argument 0, closed by an exec? */
+};
+
+/* iot_src.then: what is done with it, in this order: bits of steps, and a number at IOT_JOINS. */
+enum iot_then {
+	IOT_THEN_READ = 0x01,  /* it points at something: the u64 at k behind it */
+	IOT_THEN_AGAIN = 0x02, /* and so does that: the u64 at `at` behind it */
+	IOT_THEN_INT = 0x04,   /* what was read last, or the value itself, has 32 bits and a sign */
+	IOT_THEN_SPLIT = 0x08, /* what was read is the count of an MPICH status: a bit in the middle is no part of it */
+	IOT_STEPS = 0x0f,
+
+	IOT_TIMES_ARG = 0x10,	/* times argument b */
+	IOT_TIMES_NOTE = 0x20,	/* times note b */
+	IOT_TIMES_CONST = 0x30, /* times k */
+	IOT_TIMES_FIELD = 0x40, /* times the u64 at argument b + k */
+	IOT_TIMES_TYPE = 0x50,	/* times the size in argument b, a predefined datatype of MPICH */
+	IOT_TIMES_MPI = 0x60,	/* times the size of the MPI datatype b: IOT_TIMES_TYPE, else IOT_TIMES_FIELD */
+	IOT_BELOW_ARG = 0x70,	/* its lower half, and argument b above it */
+	IOT_BELOW_NOTE = 0x80,	/* its lower half, and note b + 1 above it (0: not known) */
+	IOT_BELOW_OUT = 0x90,	/* its lower 16 bits, and the int at argument b above them */
+	IOT_JOINS = 0xf0,
+};
+
 /* How the result of a call shows that it failed: catalog::Fails. */
 enum iot_fails {
 	IOT_FAILS_NEVER = 0,

@@ -247,7 +247,7 @@ static __always_inline bool iot_writes(struct iot_task *t, struct iot_file_key *
 	    f->bits & IOT_F_DIRECT)
 		return false;
 	s = iot_spec_of(f->spec);
-	return s && s->got.how == IOT_RET && s->off.how != IOT_NONE;
+	return s && iot_is_result(&s->got) && s->off.from;
 }
 
 /* Pages of a file become dirty: through a mapping, or by a call that does not say which bytes it writes. */

@@ -199,16 +199,16 @@ static long iot_submit_step(u64 i, struct iot_blocks *x)
 	iot_op_head(&k->op, x->t, row);
 	k->op.handle = k->cb.fd;
 	k->op.flags |= IOT_F_HANDLE;
-	if (s->off.how) {
+	if (s->off.from) {
 		k->op.off = k->cb.offset;
 		k->op.flags |= IOT_F_OFF;
 	}
-	if (s->len.how == IOT_IOV) {
+	if (s->len.from == IOT_FROM_VECTOR) {
 		u64 sum = 0;
 
 		k->op.flags |= iot_iov_sum(k->cb.buf, k->cb.nbytes, &sum, 0) ? IOT_F_LEN : IOT_F_CUT;
 		k->op.len = sum;
-	} else if (s->len.how) {
+	} else if (s->len.from) {
 		k->op.len = k->cb.nbytes;
 		k->op.flags |= IOT_F_LEN;
 	}

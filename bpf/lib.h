@@ -3,9 +3,6 @@
 #ifndef IOT_LIB_H
 #define IOT_LIB_H
 
-#define IOT_ONE_STACK  (8 << 20) /* two places further apart are on different stacks */
-#define IOT_DEAD_STEPS 512
-
 extern bool bpf_session_is_return(void) __ksym __weak;
 
 /*
@@ -13,12 +10,6 @@ extern bool bpf_session_is_return(void) __ksym __weak;
  * return only: it is a call before the trace.
  */
 u32 iot_settled = 1;
-
-/*
- * While the probes of a file are exchanged for others, a call meets both: the second one, a moment later, is not another
- * call.
- */
-u32 iot_exchanging;
 
 /*
  * Several processes have links of their own on one file: the kernel sets a return probe in each whatever the program of its
@@ -29,160 +20,6 @@ u32 iot_several;
 /* Library probes are in targets only: each mapping of a file with probes is told. */
 u32 iot_scoped;
 
-#define IOT_SAME_CALL 20000 /* ns between two probes of one call */
-
-/* Functions have been demoted or are paused: returns of their calls may never be seen. */
-u32 iot_demoting;
-
-struct iot_dead {
-	struct iot_task *t;
-	u64 sp;
-	u64 now;
-	struct return_instance *at;
-	u32 spec;
-	u32 left; /* from `at` on; 0: no matter */
-};
-
-/*
- * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
- * `sp`? Its return address must be where it was. At the same place another function is its tail call, if it has just
- * jumped. Far away is another stack (signals, coroutines), which tells nothing.
- */
-static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
-{
-	u64 back = 0;
-
-	if ((f->sp < sp ? sp - f->sp : f->sp - sp) > IOT_ONE_STACK)
-		return true;
-	if (sp > f->sp)
-		return false;
-	if (sp == f->sp && spec < IOT_MAX_SPECS && (spec == f->spec || !(f->bits & IOT_FRAME_JUMPED)))
-		return false;
-	return !bpf_probe_read_user(&back, sizeof(back), (void *)f->sp) && back == f->back;
-}
-
-/*
- * Of calls with a return probe the kernel knows which are pending; of the others it knows nothing. `at` goes through what it
- * knows, once for each call.
- */
-static long iot_dead_step(u64 i, struct iot_dead *x)
-{
-	struct return_instance *at = x->at; /* a local: CO-RE would relocate x's own members */
-	struct iot_frame *f;
-
-	if (!x->t->depth)
-		return 1;
-	f = iot_frame_at(x->t, x->t->depth - 1);
-	if (!f->sp)
-		return 1;
-	if (f->bits & IOT_FRAME_NO_RETPROBE) {
-		if (iot_places_open(f, x->sp, x->spec))
-			return 1;
-	} else if (at) {
-		bool dead = x->left && x->t->dead >> ((x->left - 1) & 63) & 1;
-
-		if (!dead && IOT_READ(at, stack) == f->sp && !iot_was_left(x->t, x->sp, f->sp))
-			return 1;
-		x->at = IOT_READ(at, next);
-		x->left -= !!x->left;
-		return 0;
-	}
-	iot_give_up(x->t, x->now);
-	x->at = iot_pending();
-	x->left = x->t->dead ? iot_pending_count() : 0;
-	return 0;
-}
-
-/* Gives up the calls that were left before the function `spec` was entered. */
-__noinline int iot_drop_dead(struct iot_task *t, u64 sp, u32 spec)
-{
-	struct iot_dead x = {.t = t, .sp = sp, .spec = spec};
-	struct return_instance *at;
-	struct iot_frame *f;
-
-	if (!t || !t->depth)
-		return 0;
-	x.at = at = iot_pending();
-	f = iot_frame_at(t, t->depth - 1);
-	if (at && !t->dead && IOT_READ(at, stack) == f->sp && sp <= f->sp && iot_leads(t, f->sp) == IOT_LEADS_TO_US)
-		return 0;
-	if (at && t->dead)
-		x.left = iot_pending_count();
-	iot_own_stack(t);
-	x.now = bpf_ktime_get_ns();
-	bpf_loop(IOT_DEAD_STEPS, iot_dead_step, &x, 0);
-	return 0;
-}
-
-/* longjmp and its like: the calls between here and where it leads on the thread's own stack are left. */
-__noinline int iot_lib_jumps(struct iot_task *t, u64 from, u64 sp)
-{
-	struct iot_jump x = {.t = t, .from = sp};
-
-	if (!t || t->copies)
-		return 0;
-	x.at = iot_pending();
-	if (!x.at)
-		return 0;
-	iot_own_stack(t);
-	x.to = iot_jump_to(t, from);
-	if (!x.to)
-		return 0;
-	if (!iot_on_own_stack(t, sp))
-		x.from = t->stack_low;
-	x.left = iot_pending_count();
-	bpf_loop(IOT_RETURNS, iot_jump_step, &x, 0);
-	if (x.marked)
-		iot_drop_dead(t, x.to, IOT_MAX_SPECS);
-	return 0;
-}
-
-/*
- * The same before a system call, where only phases and functions without return probe are looked at, and those that may have
- * lost theirs.
- */
-static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
-{
-	struct iot_frame *f = iot_frame_at(t, t->depth - 1);
-
-	if (!t->depth || !f->sp || !(f->bits & (IOT_FRAME_NO_RETPROBE | IOT_FRAME_PHASE | IOT_FRAME_BRIEF)))
-		return;
-	if (f->bits & IOT_FRAME_BRIEF) {
-		if (iot_demoting)
-			iot_drop_dead(t, sp, IOT_MAX_SPECS);
-		return;
-	}
-	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_places_open(f, sp, IOT_MAX_SPECS))
-		iot_drop_dead(t, sp, IOT_MAX_SPECS);
-}
-
-/*
- * How deep the call is that gets notes: the innermost one, but for the function that reads how a dataset is stored, which
- * runs what tells other notes.
- */
-static __always_inline u32 iot_taker(struct iot_task *t)
-{
-	u32 depth = t->depth;
-	struct iot_spec *s = depth > 1 ? iot_spec_of(iot_frame_at(t, depth - 1)->spec) : NULL;
-
-	return s && s->arrays[0].deref == IOT_DEREF_STORAGE ? depth - 1 : depth;
-}
-
-/* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
-static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
-{
-	struct iot_frame *f = iot_frame_at(t, depth - 1);
-	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
-
-	if (!s)
-		return IOT_NOTES_PER_CALL;
-	for (u32 i = 0; i < IOT_NOTES_PER_CALL; i++)
-		if (s->takes[i] == note && !(f->noted & 1 << i) &&
-		    (s->len.how != IOT_ROUNDS || !f->site[i] || f->site[i] == site))
-			return i;
-	return IOT_NOTES_PER_CALL;
-}
-
 /* Is a call that is recorded only inside others, or when it waits for what they submitted? */
 static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
@@ -192,30 +29,6 @@ static __always_inline bool iot_wanted(struct iot_task *t, struct iot_spec *s, s
 		return true;
 	/* what a waiting call does to wait is its own affair */
 	return !(outer && (outer->flags & IOT_S_INSIDE)) && iot_awaits(t, s, f);
-}
-
-/* Does the innermost open call take notes in rounds? */
-static __always_inline bool iot_in_rounds(struct iot_task *t)
-{
-	struct iot_spec *s = t->depth ? iot_spec_of(iot_frame_at(t, t->depth - 1)->spec) : NULL;
-
-	return s && s->len.how == IOT_ROUNDS;
-}
-
-/*
- * Some calls are about several things and ask the same of each: notes come in rounds, and what they say together is a
- * sum. The library asks in a loop, so notes of the same kind count only if they come from the place that the first came from.
- */
-static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
-{
-	u64 one, other;
-
-	if (f->noted != (1 << IOT_NOTES_PER_CALL) - 1)
-		return;
-	if (iot_noted(f, s->len.b, &one) && iot_noted(f, s->len.k, &other))
-		f->sum += one * other;
-	f->rounds++;
-	f->noted = 0;
 }
 
 /* The value of the pointer variable that the cookie leads to from the breakpoint; 0: there is none. */
@@ -235,7 +48,7 @@ static __always_inline u64 iot_global(struct pt_regs *ctx, u64 cookie)
 /* Where the stream of a call stands. */
 static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
-	return iot_stream_at(t, s->handle.how == IOT_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
+	return iot_stream_at(t, s->handle.from == IOT_FROM_GLOBAL ? f->in : iot_arg(f, s->handle.a), s->off.k);
 }
 
 /* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
@@ -264,14 +77,8 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	/* The seventh lies above the return address (System V ABI, AMD64, 3.2.3). */
 	if ((s->flags & IOT_S_STACK) && bpf_probe_read_user(&f->a[6], 6 * sizeof(u64), (void *)(f->sp + sizeof(u64))))
 		iot_lost(IOT_LOSS_TEXT, s->layer);
-	if (s->handle.how == IOT_IN)
-		bpf_probe_read_user(&f->in, sizeof(f->in), (void *)iot_arg(f, s->handle.a));
-	if (s->handle.how == IOT_IN_INT) {
-		s32 number = 0;
-
-		bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a));
-		f->in = (s64)number;
-	}
+	if (s->handle.from == IOT_FROM_IN)
+		iot_read_in(s, f, &f->in);
 	if (((s->flags & IOT_S_INSIDE) && !iot_wanted(t, s, f)) || ((s->flags & IOT_S_ONLY) && !iot_only(s, f))) {
 		t->depth--;
 		t->seq--;
@@ -292,7 +99,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	iot_due(t, s, f);
 	if (s->flags & IOT_S_ENTRY) {
 		t->now = f->start;
-		iot_words(t, s, f, 0, f->seq, IOT_READ_AT_ENTRY);
+		iot_send_arrays(t, s, f, 0, f->seq, IOT_READ_AT_ENTRY);
 	}
 	if (s->flags & IOT_S_PHASE) {
 		f->bits |= IOT_FRAME_PHASE;
@@ -339,7 +146,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 			return 1;
 	}
 	/* what a program sends for itself is not wanted, and there may be much of it */
-	if ((s->flags & IOT_S_INSIDE) && !t->depth && s->handle.how == IOT_NONE && s->arrays[0].when == IOT_READ_NEVER)
+	if ((s->flags & IOT_S_INSIDE) && !t->depth && !s->handle.from && s->arrays[0].when == IOT_READ_NEVER)
 		return 1;
 	if (iot_exchanging && iot_entered_already(t, PT_REGS_SP(ctx), cookie))
 		return 1;
@@ -375,7 +182,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	f->a[3] = PT_REGS_PARM4(ctx);
 	f->a[4] = PT_REGS_PARM5(ctx);
 	f->a[5] = PT_REGS_PARM6(ctx);
-	if (s->handle.how == IOT_GLOBAL)
+	if (s->handle.from == IOT_FROM_GLOBAL)
 		f->in = iot_global(ctx, cookie);
 	if (s->arrays[0].deref == IOT_DEREF_STORAGE)
 		f->in = cookie >> IOT_COOKIE_DISTANCE;
@@ -406,97 +213,6 @@ static long iot_find_step(u64 i, struct iot_find *x)
 		return 0;
 	x->found = at + 1;
 	return 1;
-}
-
-/* The innermost open call gets a note, in this place. */
-static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spec *wants, u32 i, u64 site, u64 value)
-{
-	outer->note[i] = value;
-	outer->noted |= 1 << i;
-	if (wants->len.how == IOT_ROUNDS) {
-		outer->site[i] = site;
-		iot_round(wants, outer);
-	}
-}
-
-/* Hands what a call told to the one it ran in. */
-static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
-{
-	u32 depth = iot_taker(t), i = iot_note_place(t, depth, s->note, f->site[0]);
-	struct iot_frame *outer = iot_frame_at(t, depth - 1);
-	struct iot_spec *wants = iot_spec_of(outer->spec);
-	u64 value;
-
-	if (!wants || i >= IOT_NOTES_PER_CALL || iot_status(s, ret) < 0)
-		return;
-	if (!(wants->flags & IOT_S_EVERY) && iot_eval(&s->got, f, ret, &value))
-		iot_put_note(outer, wants, i, f->site[0], value);
-	if (s->flags & IOT_S_RETURN) {
-		t->now = now;
-		iot_words(t, s, f, ret, outer->seq, IOT_READ_AT_RETURN);
-	}
-}
-
-/* The note that an accessor of the library would return of the structure at `at`. */
-static __always_inline bool iot_note_field(struct iot_task *t, u8 note, u64 at, u64 cookie, u64 site)
-{
-	u32 depth = iot_taker(t), i = iot_note_place(t, depth, note, site);
-	struct iot_frame *outer = iot_frame_at(t, depth - 1);
-	struct iot_spec *wants = iot_spec_of(outer->spec);
-	u64 value;
-
-	if (!wants || (wants->flags & IOT_S_EVERY) || i >= IOT_NOTES_PER_CALL)
-		return false;
-	at += cookie >> IOT_COOKIE_FIRST & 0xffff;
-	if (bpf_probe_read_user(&value, sizeof(value), (void *)at))
-		return false;
-	at = value + (cookie >> IOT_COOKIE_THEN & 0xffff);
-	if (iot_cookie_has(cookie, IOT_COOKIE_LEADS) && bpf_probe_read_user(&value, sizeof(value), (void *)at))
-		return false;
-	iot_put_note(outer, wants, i, site, value);
-	return true;
-}
-
-/* Does the innermost open call take two notes of this kind, as its last ones? */
-static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
-{
-	struct iot_spec *s = iot_spec_of(iot_frame_at(t, iot_taker(t) - 1)->spec);
-
-	return s && s->takes[1] == note && s->takes[2] == note;
-}
-
-/* While probes are exchanged: was this place met a moment ago? Both links have a probe there. */
-static __always_inline bool iot_met_already(struct iot_task *t, u64 place)
-{
-	u64 now = bpf_ktime_get_ns();
-	bool met = t->field_at == place && now - t->field_time < IOT_SAME_CALL;
-
-	t->field_at = place;
-	t->field_time = now;
-	return met;
-}
-
-/* The library has pointers to structures in its arguments, with a field that the open call may want to know. */
-static __always_inline void iot_lib_field(struct pt_regs *ctx, u64 cookie)
-{
-	struct iot_task *t = iot_self();
-	struct iot_spec *s;
-	u64 site = PT_REGS_IP(ctx);
-
-	if (!t || !t->depth)
-		return;
-	s = iot_spec_of(iot_cookie_row(cookie));
-	if (!s)
-		return;
-	iot_hook_enters(t, iot_cookie_row(cookie), iot_fixed.entry);
-	if (iot_cookie_has(cookie, IOT_COOKIE_BOTH) && iot_in_rounds(t))
-		bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
-	/* two types are asked about for other reasons than to convert what a call moves, too */
-	if ((!iot_cookie_has(cookie, IOT_COOKIE_BOTH) || iot_takes_two(t, s->note)) &&
-	    (!iot_exchanging || !iot_met_already(t, PT_REGS_IP(ctx))) &&
-	    iot_note_field(t, s->note, PT_REGS_PARM1(ctx), cookie, site) && iot_cookie_has(cookie, IOT_COOKIE_BOTH))
-		iot_note_field(t, s->note, PT_REGS_PARM2(ctx), cookie, site);
-	iot_hook_entered(t, 0);
 }
 
 /* In a child that was forked in the middle of calls, those return once more: they were its parent's. */
@@ -549,7 +265,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	iot_brief(t, s, f, now);
 	if (s->flags & IOT_S_INSIDE)
 		iot_fulfilled(t, s, f);
-	if (s->off.how == IOT_STREAM_END || s->got.how == IOT_STREAM_MOVED)
+	if (s->off.from == IOT_FROM_STREAM_END || s->got.from == IOT_FROM_STREAM_MOVED)
 		f->end = iot_stream_of(t, s, f);
 	iot_returned(t, f, IOT_T_CALL, now);
 	iot_spent(t, iot_net(c));
@@ -570,7 +286,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	}
 	iot_paths(t, s, f);
 	if ((s->flags & IOT_S_RETURN) && c->status >= 0)
-		iot_words(t, s, f, ret, f->seq, IOT_READ_AT_RETURN);
+		iot_send_arrays(t, s, f, ret, f->seq, IOT_READ_AT_RETURN);
 	if ((s->flags & IOT_S_SUBMIT) && (c->flags & IOT_F_GOT))
 		iot_submitted(t, c->got);
 	if (iot_cfg.detail)

@@ -217,11 +217,11 @@ static __always_inline void iot_op_call(struct iot_call *c, struct iot_op *op, s
 	} else if (end->result < 0) {
 		c->status = end->result < -4095 ? -1 : end->result;
 	} else {
-		if (s->got.how) {
+		if (s->got.from) {
 			c->got = end->result;
 			c->flags |= IOT_F_GOT;
 		}
-		if (s->handle.how == IOT_RET && !op->slot) {
+		if (iot_is_result(&s->handle) && !op->slot) {
 			c->handle = end->result;
 			c->flags |= IOT_F_HANDLE;
 		}

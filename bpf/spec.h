@@ -3,60 +3,15 @@
 #ifndef IOT_SPEC_H
 #define IOT_SPEC_H
 
-/* Where a value of a call comes from; see catalog::Src for the meaning of each. */
-enum iot_how {
-	IOT_NONE = 0,
-	IOT_ARG,
-	IOT_INT,
-	IOT_IN,
-	IOT_OUT,
-	IOT_MUL,
-	IOT_TYPED,  /* argument a, an int, times the u64 at argument b + k */
-	IOT_STRLEN, /* plus k */
-	IOT_RET,
-	IOT_RET_TIMES,
-	IOT_STATUS, /* the u64 at argument a + k, if a is not null */
-	IOT_ASKED,
-	IOT_IOV,
-	IOT_POS,
-	IOT_TYPED_LONG, /* argument a times the u64 at argument b + k */
-	IOT_IN_INT,	/* the int at argument a, read at entry */
-	IOT_OUT_INT,	/* the int at argument a, read at return */
-	IOT_FIELD,	/* the u64 at argument a + k, if a is not null */
-	IOT_FIELD_INT,
-	IOT_NOTE,	  /* note a */
-	IOT_NOTES,	  /* note a times note b */
-	IOT_COUNT_NOTE,	  /* argument a, an int, times note b */
-	IOT_ARG_NOTE,	  /* argument a times note b */
-	IOT_STATUS_SPLIT, /* the count of an MPICH status at argument a, k bytes into it */
-	IOT_TYPED_NUMBER, /* argument a, an int, times the size in argument b, a predefined datatype of MPICH */
-	IOT_THROUGH,	  /* the int b bytes behind the pointer at argument a + k */
-	IOT_RET_INT,	  /* the result, an int */
-	IOT_ROUNDS,	  /* the sum of note b times note k over as many rounds as argument a says */
-	IOT_CONST,	  /* k */
-	IOT_GLOBAL,	  /* the pointer that the probe's cookie leads to, at entry */
-	IOT_STREAM_POS,	  /* k: the call writes */
-	IOT_STREAM_END,
-	IOT_STREAM_MOVED,
-	IOT_MPI_SIZE, /* argument a times the size of the MPI datatype b: a predefined one of MPICH, else u64 at b + k */
-	IOT_BEHIND,   /* the u64 at k from where the pointer at argument a leads */
-	IOT_BEHIND_INT, /* the int there */
-	IOT_RET_BEHIND, /* the u64 at k from where the pointer at the result leads */
-	IOT_PAIR,	/* two ints: argument a in the low half, argument b above */
-	IOT_PAIR_NOTE,	/* argument a in the low half, note b + 1 above (0: not told) */
-	IOT_PAIR_OUT,	/* argument a in the low 16 bits, the int at argument b above */
-	IOT_SCALED,	/* argument a times k */
-	IOT_RET_SCALED, /* the result times k */
-	IOT_MESSAGE,	/* the sum of the vector in the struct msghdr at argument a */
-	IOT_CLOEXEC,	/* is the descriptor that is the result, or else argument 0, closed by an exec? */
-};
-
+/* Where a value of a call comes from: a start, and what is done with it. Evaluated by bpf/value.h. */
 struct iot_src {
-	u8 how;
+	u8 from; /* enum iot_from */
+	u8 then; /* enum iot_then */
 	u8 a;
 	u8 b;
+	u8 at;
 	u8 pad;
-	u32 k;
+	u16 k;
 };
 
 /* An array of the program that goes with the record: elements of 4 or 8 bytes, or arrays that pointers lead to. */
@@ -98,12 +53,12 @@ struct iot_spec {
 /* The cookie of a library's probe: see enum iot_cookie. */
 static __always_inline u32 iot_cookie_row(u64 cookie)
 {
-	return cookie & ((1 << IOT_COOKIE_COPY) - 1);
+	return (u16)cookie;
 }
 
 static __always_inline bool iot_cookie_has(u64 cookie, enum iot_cookie bit)
 {
-	return cookie >> bit & 1;
+	return cookie & (1ULL << bit);
 }
 
 struct iot_config {

@@ -264,7 +264,7 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 		bytes = c->len;
 	}
 	/* what copies has no length of its own, and where a stream stands is none */
-	if (!(s->flags & IOT_S_COPIES) && s->len.how != IOT_STREAM_POS)
+	if (!(s->flags & IOT_S_COPIES) && s->len.from != IOT_FROM_STREAM_POS)
 		iot_add(&sum->missing, (c->flags & IOT_F_LEN ? c->len : 0) - (known ? bytes : 0), shared);
 	if (!known) {
 		if (s->kind && c->status >= 0)

@@ -269,7 +269,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	f->sp = 0;
 	iot_arguments(f, regs, id, is_short, entry);
 	/* mmap, whose flags only now stand where they do in a 64-bit task */
-	if (is_short && s->handle.how == IOT_INT && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
+	if (is_short && iot_is_int(&s->handle) && s->handle.a == 4 && f->a[3] & MAP_ANONYMOUS) {
 		iot_leave_out(t);
 		return 0;
 	}
@@ -402,8 +402,8 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 	if ((!f->summed || t->marks & IOT_D_SELF) && !((s->flags & IOT_S_EARLY) && f->noted))
 		iot_paths(t, s, f);
 	/* pwritev2 and preadv2 take -1 for the file position */
-	if (s->off.how == IOT_ARG && s->len.how == IOT_IOV && c->off == (u64)-1) {
-		struct iot_src pos = {.how = IOT_POS};
+	if (iot_is_arg(&s->off) && s->len.from == IOT_FROM_VECTOR && c->off == (u64)-1) {
+		struct iot_src pos = {.from = IOT_FROM_FILE_POS};
 
 		if (!iot_eval(&pos, f, ret, &c->off))
 			c->flags &= ~IOT_F_OFF;

@@ -130,7 +130,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	if (!s)
 		return 0;
 	op.slot = s->flags & IOT_S_LIFE && sqe.file_index;
-	if (s->handle.how == IOT_INT && !op.slot) {
+	if (iot_is_int(&s->handle) && !op.slot) {
 		if (!(sqe.flags & IOSQE_FIXED_FILE)) {
 			struct file *file = iot_fd_file(bpf_get_current_task_btf(), sqe.fd);
 
@@ -145,7 +145,7 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	iot_op_head(&op, t, row);
 	op.ring = (u64)IOT_READ(req, ctx);
 	op.name = sqe.user_data;
-	if (s->off.how) {
+	if (s->off.from) {
 		/* of ftruncate this is the size */
 		op.off = sqe.off;
 		op.flags |= IOT_F_OFF;
@@ -153,22 +153,15 @@ static __always_inline int iot_uring_begin(struct io_kiocb *req, struct io_uring
 	/* those of one that is summed up would be left over */
 	if (s->path[0] >= 0 && !(iot_cfg.aggregate && s->sums))
 		iot_uring_paths(t, s, &op, &sqe);
-	switch (s->len.how) {
-	case IOT_ARG: /* a buffer that the kernel chooses may have any length */
+	if (iot_is_int(&s->len)) { /* fallocate has it where others have the buffer */
+		op.len = sqe.addr;
+		op.flags |= IOT_F_LEN;
+	} else if (s->len.from == IOT_FROM_ARG) { /* a buffer that the kernel chooses may have any length */
 		op.len = sqe.len;
 		if (sqe.len || !(sqe.flags & IOSQE_BUFFER_SELECT))
 			op.flags |= IOT_F_LEN;
-		break;
-	case IOT_INT: /* fallocate has it where others have the buffer */
-		op.len = sqe.addr;
-		op.flags |= IOT_F_LEN;
-		break;
-	case IOT_IOV:
-		if (iot_iov_sum(sqe.addr, sqe.len, &op.len, 0))
-			op.flags |= IOT_F_LEN;
-		else
-			op.flags |= IOT_F_CUT;
-		break;
+	} else if (s->len.from == IOT_FROM_VECTOR) {
+		op.flags |= iot_iov_sum(sqe.addr, sqe.len, &op.len, 0) ? IOT_F_LEN : IOT_F_CUT;
 	}
 	if (bpf_map_update_elem(&iot_ops, &key, &op, BPF_ANY))
 		iot_lost(IOT_LOSS_MAP_FULL, IOT_LAYER_SYSCALL);
@@ -216,7 +209,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 		t->issuing = 0;
 	end.at = end.told = bpf_ktime_get_ns();
 	end.result = IOT_READ(req, cqe.res);
-	if (s->handle.how == IOT_INT && !op->slot && !(op->flags & IOT_F_FILE)) {
+	if (iot_is_int(&s->handle) && !op->slot && !(op->flags & IOT_F_FILE)) {
 		/* registered, or found when its turn came */
 		file = IOT_READ(req, file);
 		if (file && !iot_op_file(op, file)) {
@@ -224,7 +217,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 			iot_op_drop(&key);
 			return 0;
 		}
-	} else if (s->handle.how == IOT_RET && !op->slot && end.result >= 0 && t && t->process == op->process) {
+	} else if (iot_is_result(&s->handle) && !op->slot && end.result >= 0 && t && t->process == op->process) {
 		file = iot_fd_file(bpf_get_current_task_btf(), end.result);
 		if (file && iot_op_file(op, file)) {
 			t->now = end.at;
@@ -232,7 +225,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 		}
 	}
 	/* At the file position: the kernel has written down which. struct io_rw (io_uring/rw.c) begins with it. */
-	if (s->got.how && op->off == (u64)-1 && end.result >= 0)
+	if (s->got.from && op->off == (u64)-1 && end.result >= 0)
 		end.off = IOT_READ((struct kiocb *)req, ki_pos) - end.result;
 	iot_found_by(&end.by, op->process);
 	iot_op_end(&key, &end);

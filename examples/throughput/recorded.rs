@@ -106,7 +106,7 @@ impl Recorded {
         let spans = all::<Span>(&dataset)?.into_iter().filter(|s| s.flags & flag::ASYNC == 0);
         let spans: Vec<(Span, u16)> = spans.filter_map(|s| row(&s).map(|row| (s, row as u16))).collect();
         Ok(Self {
-            opens: spans.iter().map(|(_, row)| rows[usize::from(*row)].role == Role::Open).collect(),
+            opens: spans.iter().map(|(_, row)| rows[usize::from(*row)].role() == Role::Open).collect(),
             spans,
             block: all(&dataset)?,
             links: all::<BlockLink>(&dataset)?.into_iter().map(|l| (l.req_id, l)).collect(),

@@ -1,10 +1,11 @@
 //! Page faults on mapped files, as rows: what a program does to a file that it has mapped.
 
-use crate::catalog::{Fails, Family, Row, row};
+use crate::catalog::def::row;
+use crate::catalog::{Fails, Family, Row};
 use crate::vocabulary::{Kind, Layer};
 
 const fn fault(symbol: &'static str, kind: Kind) -> Row {
-    row(Family::Fault, Layer::Vfs, symbol, kind).fails(Fails::Never)
+    row(Family::Fault, Layer::Vfs, symbol, kind).fails(Fails::Never).done()
 }
 
 /// The kernel side fills these in by itself (`iot_fault_tell` of `bpf/fault.h`), in this order: a fault that reads, or that copies a

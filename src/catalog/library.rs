@@ -1,11 +1,12 @@
 //! Which libraries there are, what a file is recognised by as one of them, and the catalog of a run: built-in rows, then the user's.
 
+use crate::catalog::def::row;
 use crate::catalog::phase::Phase;
-use crate::catalog::{Family, Role, Row, Src, row, rows};
+use crate::catalog::{Fails, Family, Row, rows};
 use crate::vocabulary::{self, Kind, Layer};
 use anyhow::{Context as _, Result, bail};
 
-/// Rows of a catalog: `IOT_MAX_SPECS` of `bpf/spec.h`.
+/// Rows of a catalog (`IOT_MAX_SPECS`).
 pub const MAX_ROWS: usize = 4096;
 
 /// Which files are meant: by name, or by path when it has a slash; `*` and `?` stand for any characters and for one.
@@ -174,8 +175,8 @@ impl Catalog {
         if self.rows.iter().any(|r| r.family == family && r.symbol == function) {
             return Ok(());
         }
-        let row = row(family, Layer::App, function, Kind::Other).role(Role::None).fails(crate::catalog::Fails::Never);
-        debug_assert!(row.is_phase() && row.handle == Src::None);
+        let row = row(family, Layer::App, function, Kind::Other).unrelated().fails(Fails::Never).done();
+        debug_assert!(row.is_phase());
         self.add_row(row)
     }
 }

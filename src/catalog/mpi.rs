@@ -1,6 +1,8 @@
 //! The ABIs of MPI, and the rows of MPI communication and completion.
 
-use crate::catalog::{Argument, Async, Count, Fails, Family, Note, Role, Row, Src, Status, When, Words, row};
+use crate::catalog::def::{Def, row};
+use crate::catalog::role::{Data as Values, Note, Request, RequestAction};
+use crate::catalog::{Array, Async, Count, Fails, Family, Row, Src, Status, When};
 use crate::vocabulary::{Kind, Layer};
 
 /// How handles, statuses and datatypes of an MPI library look.
@@ -70,7 +72,7 @@ impl Abi {
     }
 
     /// Takes as length a count times the size of a datatype; `large`: the count has 64 bits.
-    pub const fn sized(self, row: Row, count: u8, datatype: u8, large: bool) -> Row {
+    pub const fn sized(self, row: Def<Values>, count: u8, datatype: u8, large: bool) -> Def<Values> {
         match (self, large) {
             (Self::OpenMpi, false) => row.len(Src::Typed(count, datatype)),
             (Self::OpenMpi, true) => row.len(Src::TypedLong(count, datatype)),
@@ -251,11 +253,11 @@ const WAITS: &[&str] = &[
 
 impl Abi {
     /// Recorded only inside a call of an I/O library.
-    const fn mpi(self, symbol: &'static str, kind: Kind) -> Row {
-        row(self.family(), Layer::Mpi, symbol, kind).role(Role::None).fails(Fails::NonZero).inside()
+    const fn mpi(self, symbol: &'static str, kind: Kind) -> Def<Values> {
+        row(self.family(), Layer::Mpi, symbol, kind).unrelated().fails(Fails::NonZero).inside()
     }
 
-    fn communication(self, symbol: &'static str, data: Data, large: bool) -> Row {
+    fn communication(self, symbol: &'static str, data: Data, large: bool) -> Def<Values> {
         let row = self.mpi(symbol, Kind::Other);
         match (self, data, large) {
             (Self::OpenMpi, Some((count, datatype)), false) => row.len(Src::Typed(count, datatype)),
@@ -267,38 +269,37 @@ impl Abi {
 
     /// Calls that find requests complete, also those of file I/O, which may be called anywhere.
     fn completion(self) -> [Row; 11] {
-        let wait = |symbol| self.mpi(symbol, Kind::Wait);
+        use RequestAction::{Ask, Free, Test, Wait};
+        let request = |symbol, action, handle| self.mpi(symbol, Kind::Wait).handle(handle).request(action);
         let array = |slot, when| match self {
-            Self::Mpich => Words::ints(slot, when, 1, Count::Arg(0)),
-            Self::OpenMpi | Self::Standard => Words::longs(slot, when, 1, Count::Arg(0)),
+            Self::Mpich => Array::ints(slot, when, 1, Count::Arg(0)),
+            Self::OpenMpi | Self::Standard => Array::longs(slot, when, 1, Count::Arg(0)),
         };
-        let list = |symbol| wait(symbol).words(0, array(0, When::Entry));
+        let list = |symbol, action| request(symbol, action, Src::None).array(0, array(0, When::Entry));
         // One status for each request, whose number is the first argument.
-        let all = |row: Row, arg| {
+        let all = |row: Def<Request>, arg| {
             let layout = self.layout();
             let bytes = layout.ints * size_of::<i32>() as u8;
-            row.statuses(2, Words::structs(2, When::Return, arg, Count::Arg(0), bytes), layout)
+            row.statuses(2, Array::structs(2, When::Return, arg, Count::Arg(0), bytes), layout)
         };
-        let some = |symbol| list(symbol).words(1, array(1, When::Return)).asynchronous(Async::Test);
+        let some = |symbol| list(symbol, Test).array(1, array(1, When::Return));
         // Whether they are complete, or how many, is in the `int` that an argument points at.
-        let found = |row: Row, arg| row.off(Src::OutInt(arg)).argument(Argument::Outcome);
+        let found = |row: Def<Request>, arg| row.outcome(Src::OutInt(arg));
+        let one = |symbol, action| request(symbol, action, self.inout(0));
         [
-            wait("MPI_Wait").handle(self.inout(0)).len(self.status(1)).asynchronous(Async::Wait),
-            all(list("MPI_Waitall").asynchronous(Async::Wait), 2),
-            some("MPI_Waitany").len(self.status(3)),
-            some("MPI_Waitsome").len(self.status(4)),
-            found(wait("MPI_Test"), 1)
-                .handle(self.inout(0))
-                .got(self.out(0))
-                .len(self.status(2))
-                .asynchronous(Async::Test),
+            one("MPI_Wait", Wait).moved(self.status(1)),
+            all(list("MPI_Waitall", Wait), 2),
+            some("MPI_Waitany").moved(self.status(3)),
+            some("MPI_Waitsome").moved(self.status(4)),
+            found(one("MPI_Test", Test), 1).result(self.out(0)).moved(self.status(2)),
             all(found(some("MPI_Testall"), 2), 3),
-            found(some("MPI_Testany"), 3).len(self.status(4)),
-            found(some("MPI_Testsome"), 2).len(self.status(4)),
-            found(wait("MPI_Request_get_status"), 1).handle(self.handle(0)).asynchronous(Async::Ask),
-            wait("MPI_Cancel").handle(self.inout(0)).asynchronous(Async::Ask),
-            wait("MPI_Request_free").handle(self.inout(0)).asynchronous(Async::Free),
+            found(some("MPI_Testany"), 3).moved(self.status(4)),
+            found(some("MPI_Testsome"), 2).moved(self.status(4)),
+            found(request("MPI_Request_get_status", Ask, self.handle(0)), 1),
+            one("MPI_Cancel", Ask),
+            one("MPI_Request_free", Free),
         ]
+        .map(Def::<Request>::done)
     }
 }
 
@@ -306,22 +307,24 @@ pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for abi in ABIS {
         for (symbol, large, data) in COMMUNICATION {
-            rows.push(abi.communication(symbol, *data, false));
-            rows.push(abi.communication(large, *data, true));
+            rows.push(abi.communication(symbol, *data, false).done());
+            rows.push(abi.communication(large, *data, true).done());
         }
-        rows.extend(CONTROL.iter().map(|symbol| abi.mpi(symbol, Kind::Other)));
+        rows.extend(CONTROL.iter().map(|symbol| abi.mpi(symbol, Kind::Other).done()));
         rows.extend(abi.completion());
     }
     for (family, functions) in COMPONENTS {
-        let row = |(symbol, data): &(&'static str, Data)| Row {
-            family: *family,
-            ..Abi::OpenMpi.communication(symbol, *data, false)
+        let row = |(symbol, data): &(&'static str, Data)| {
+            Abi::OpenMpi.communication(symbol, *data, false).family(*family).done()
         };
         rows.extend(functions.iter().map(row));
     }
-    rows.extend(WAITS.iter().map(|symbol| Abi::OpenMpi.mpi(symbol, Kind::Wait)));
+    rows.extend(WAITS.iter().map(|symbol| Abi::OpenMpi.mpi(symbol, Kind::Wait).done()));
     // What a collective call does with messages takes as long as it does, and there are many of them. What finds requests
     // complete may do so for file I/O.
-    let outermost = |row: Row| if row.asynchronous == Async::No { row.outermost().pauses() } else { row };
+    let outermost = |row: Row| {
+        let alone = row.asynchronous() == Async::No;
+        Row { outermost: alone, pauses: alone, ..row }
+    };
     rows.into_iter().map(outermost).collect()
 }

@@ -3,11 +3,11 @@
 //!
 //! The Fortran bindings of Open MPI and MPICH call these functions of the C library, so they need no rows.
 
-use crate::catalog::Src::{self, Arg, In, Int, Note as Told, Out, OutInt, Through};
+use crate::catalog::Src::{self, Arg, In, Int, Note as Noted, Out, OutInt, Through};
+use crate::catalog::def::{Def, row};
 use crate::catalog::mpi::{ABIS, Abi};
-use crate::catalog::{
-    Async, Count, Fails, Family, Hints, Note, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Role, Row, When, Words, row,
-};
+use crate::catalog::role::{Data as Values, HintSet, Note, Open, RequestAction, SubmitAction};
+use crate::catalog::{Array, Count, Fails, Family, OMPIO_OPENED, OPENED_BY, ROMIO_OPENED, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
 
 /// What the arguments of a function that moves data are.
@@ -100,33 +100,32 @@ fn data(abi: Abi, data: &Data, large: bool) -> Row {
         row = all(row);
     }
     match data.shape {
-        Blocking => row.got(abi.status(last)),
-        Begin => row.asynchronous(Async::Begin),
-        Start => row.submits(abi.out(last)).asynchronous(Async::Submit),
+        Blocking => row.got(abi.status(last)).done(),
+        Begin => row.submits(SubmitAction::Split, Src::None).done(),
+        Start => row.submits(SubmitAction::Request, abi.out(last)).awaited().done(),
     }
 }
 
 /// A call that every rank of the file's communicator makes.
-const fn all(row: Row) -> Row {
+const fn all<P: Copy>(row: Def<P>) -> Def<P> {
     row.flags(flag::COLLECTIVE)
 }
 
 impl Abi {
-    const fn mpiio(self, symbol: &'static str, kind: Kind) -> Row {
+    const fn mpiio(self, symbol: &'static str, kind: Kind) -> Def<Values> {
         row(self.family(), Layer::Mpiio, symbol, kind).fails(Fails::NonZero)
     }
     /// A call on a file, its first argument.
-    const fn file(self, symbol: &'static str, kind: Kind) -> Row {
+    const fn file(self, symbol: &'static str, kind: Kind) -> Def<Values> {
         self.mpiio(symbol, kind).handle(Arg(0))
     }
     /// `(comm, filename, amode, info, fh)`
-    fn open(self, symbol: &'static str) -> Row {
-        let open = all(self.mpiio(symbol, Kind::Open).role(Role::Open).path(1).len(Int(2)).handle(Out(4)));
-        open.hints(Hints::Off).off(self.handle(3))
+    fn open(self, symbol: &'static str) -> Def<Open> {
+        all(self.mpiio(symbol, Kind::Open).opens(Out(4)).path(1).mode(Int(2)).with_hints(self.handle(3)))
     }
     /// A call on hints, which libraries also use for themselves.
-    const fn hinting(self, symbol: &'static str, hints: Hints) -> Row {
-        self.mpiio(symbol, Kind::Meta).role(Role::None).hints(hints).outermost()
+    const fn hinting(self, symbol: &'static str, set: HintSet) -> Def<HintSet> {
+        self.mpiio(symbol, Kind::Meta).hint_set(set).outermost()
     }
 }
 
@@ -134,39 +133,41 @@ impl Abi {
 fn others(abi: Abi) -> Vec<Row> {
     let file = |symbol, kind| abi.file(symbol, kind);
     let meta = |symbol| abi.file(symbol, Kind::Meta);
+    let view = HintSet::GiveView { handle: Arg(0), set: abi.handle(5), off: Arg(1) };
+    let give = HintSet::Give { handle: Arg(0), set: abi.handle(1) };
     vec![
-        all(file("MPI_File_close", Kind::Close).role(Role::Close).handle(In(0))),
+        all(abi.mpiio("MPI_File_close", Kind::Close).closes(In(0))).done(),
         // The file is known by its path, and is no longer there.
-        abi.mpiio("MPI_File_delete", Kind::Meta).role(Role::None).path(0),
-        all(file("MPI_File_sync", Kind::Sync)),
-        all(meta("MPI_File_set_view").off(Arg(1)).len(abi.handle(5)).hints(Hints::Len)),
-        meta("MPI_File_get_view"),
-        file("MPI_File_seek", Kind::Seek).off(Arg(1)),
-        all(file("MPI_File_seek_shared", Kind::Seek).off(Arg(1))),
-        meta("MPI_File_get_position"),
-        meta("MPI_File_get_position_shared"),
-        meta("MPI_File_get_byte_offset"),
-        all(meta("MPI_File_set_size").len(Arg(1))),
-        meta("MPI_File_get_size"),
-        all(meta("MPI_File_preallocate").len(Arg(1))),
-        meta("MPI_File_get_amode"),
-        meta("MPI_File_get_group"),
-        all(meta("MPI_File_set_info").off(abi.handle(1)).hints(Hints::Off)),
-        meta("MPI_File_get_info"),
-        meta("MPI_File_get_type_extent"),
-        meta("MPI_File_get_type_extent_c"),
-        all(meta("MPI_File_set_atomicity")),
-        meta("MPI_File_get_atomicity"),
+        abi.mpiio("MPI_File_delete", Kind::Meta).unrelated().path(0).done(),
+        all(file("MPI_File_sync", Kind::Sync)).done(),
+        all(abi.mpiio("MPI_File_set_view", Kind::Meta).hint_set(view)).done(),
+        meta("MPI_File_get_view").done(),
+        file("MPI_File_seek", Kind::Seek).off(Arg(1)).done(),
+        all(file("MPI_File_seek_shared", Kind::Seek).off(Arg(1))).done(),
+        meta("MPI_File_get_position").done(),
+        meta("MPI_File_get_position_shared").done(),
+        meta("MPI_File_get_byte_offset").done(),
+        all(meta("MPI_File_set_size").len(Arg(1))).done(),
+        meta("MPI_File_get_size").done(),
+        all(meta("MPI_File_preallocate").len(Arg(1))).done(),
+        meta("MPI_File_get_amode").done(),
+        meta("MPI_File_get_group").done(),
+        all(abi.mpiio("MPI_File_set_info", Kind::Meta).hint_set(give)).done(),
+        meta("MPI_File_get_info").done(),
+        meta("MPI_File_get_type_extent").done(),
+        meta("MPI_File_get_type_extent_c").done(),
+        all(meta("MPI_File_set_atomicity")).done(),
+        meta("MPI_File_get_atomicity").done(),
         // Often of no file (`MPI_FILE_NULL`): what holds for files that are opened later.
-        abi.mpiio("MPI_File_set_errhandler", Kind::Other).role(Role::None),
-        abi.mpiio("MPI_File_get_errhandler", Kind::Other).role(Role::None),
-        abi.mpiio("MPI_File_create_errhandler", Kind::Other).role(Role::None),
-        file("MPI_File_call_errhandler", Kind::Other),
-        abi.hinting("MPI_Info_create", Hints::Create).handle(abi.out(0)),
-        abi.hinting("MPI_Info_set", Hints::Set).handle(abi.handle(0)).path(1).path2(2),
-        abi.hinting("MPI_Info_delete", Hints::Delete).handle(abi.handle(0)).path(1),
-        abi.hinting("MPI_Info_dup", Hints::Dup).handle(abi.handle(0)).off(abi.out(1)),
-        abi.hinting("MPI_Info_free", Hints::Free).handle(abi.inout(0)),
+        abi.mpiio("MPI_File_set_errhandler", Kind::Other).unrelated().done(),
+        abi.mpiio("MPI_File_get_errhandler", Kind::Other).unrelated().done(),
+        abi.mpiio("MPI_File_create_errhandler", Kind::Other).unrelated().done(),
+        file("MPI_File_call_errhandler", Kind::Other).done(),
+        abi.hinting("MPI_Info_create", HintSet::Create { set: abi.out(0) }).done(),
+        abi.hinting("MPI_Info_set", HintSet::Set { set: abi.handle(0) }).path(1).path2(2).done(),
+        abi.hinting("MPI_Info_delete", HintSet::Delete { set: abi.handle(0) }).path(1).done(),
+        abi.hinting("MPI_Info_dup", HintSet::Dup { set: abi.handle(0), new: abi.out(1) }).done(),
+        abi.hinting("MPI_Info_free", HintSet::Free { set: abi.inout(0) }).done(),
     ]
 }
 
@@ -174,28 +175,28 @@ fn others(abi: Abi) -> Vec<Row> {
 fn opens() -> Vec<Row> {
     // `c_local_group` in `struct ompi_communicator_t` (ompi/communicator/communicator.h) and `grp_proc_count` in
     // `struct ompi_group_t` (ompi/group/group.h), as `MPI_Comm_size` of 4.1.4, 4.1.8 and 5.0.11 reads them.
-    const LOCAL_GROUP_4: u32 = 0xf8;
-    const LOCAL_GROUP_5: u32 = 0x108;
+    const LOCAL_GROUP_4: u16 = 0xf8;
+    const LOCAL_GROUP_5: u16 = 0x108;
     const PROC_COUNT: u8 = 0x10;
     let open_mpi = |family, group| {
-        let open = Row { family, ..Abi::OpenMpi.open("MPI_File_open") };
+        let open = Abi::OpenMpi.open("MPI_File_open").family(family);
         let open = open.takes(0, Note::Ompio).takes(1, Note::Romio);
-        open.got(Through(0, group, PROC_COUNT)).words(0, Words::members(OPENED_BY, 0, group))
+        open.got(Through(0, group, PROC_COUNT)).array(0, Array::members(OPENED_BY, 0, group)).done()
     };
     let mut rows = vec![open_mpi(Family::OpenMpi4, LOCAL_GROUP_4), open_mpi(Family::OpenMpi5, LOCAL_GROUP_5)];
     // Both take the communicator first, of which something is read: that it comes says who has opened the file.
     let opened = |family, symbol, note, slot| {
         let row = row(family, Layer::Mpiio, symbol, Kind::Other).fails(Fails::NonZero).note(note, Src::None);
-        row.words(0, Words::ints(slot, When::Return, 0, Count::Const(1)))
+        row.array(0, Array::ints(slot, When::Return, 0, Count::Const(1))).done()
     };
     rows.push(opened(Family::Ompio, "mca_io_ompio_file_open", Note::Ompio, OMPIO_OPENED));
     rows.push(opened(Family::OmpiRomio, "mca_io_romio_dist_MPI_File_open", Note::Romio, ROMIO_OPENED));
     for abi in [Abi::Mpich, Abi::Standard] {
         // ROMIO duplicates the communicator, and asks for the size of the copy (ad_opencoll.c).
-        rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Told(0)));
-        rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).note(Note::Ranks, OutInt(1)));
+        rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Noted(0)).done());
+        rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).note(Note::Ranks, OutInt(1)).done());
         // The first thing that every function that moves data does (ROMIO, mpi-io/*.c) is to ask for this of its datatype.
-        rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).note(Note::TypeSize, Out(1)));
+        rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).note(Note::TypeSize, Out(1)).done());
     }
     rows
 }
@@ -206,7 +207,9 @@ pub(super) fn rows() -> Vec<Row> {
         for form in DATA {
             rows.extend([data(abi, form, false), data(abi, form, true)]);
         }
-        let end = |symbol: &&'static str| all(abi.file(symbol, Kind::Wait)).len(abi.status(2)).asynchronous(Async::End);
+        let end = |symbol: &&'static str| {
+            all(abi.file(symbol, Kind::Wait)).request(RequestAction::End).moved(abi.status(2)).done()
+        };
         rows.extend(ENDS.iter().map(end));
         rows.extend(others(abi));
     }

@@ -1,79 +1,76 @@
 //! NetCDF-C rows. Signatures: the headers of 4.9.0 (`netcdf.h`, `netcdf_par.h`, `netcdf_mem.h`, `netcdf_filter.h`). An `ncid` is an `int`: the file
 //! in its high half, the group in its low half. Results are 0, negative `NC_E...`, or a positive error number of the system.
 
-use crate::catalog::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Told, Out, OutInt, PairNote, RetBehind};
+use crate::catalog::Src::{self, Arg, Behind, BehindInt, Int, Mul, Note as Noted, Out, OutInt, PairNote, RetBehind};
+use crate::catalog::def::{Def, row, rows};
+use crate::catalog::role::{Inner, Note, Variables};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
-use crate::catalog::{Count, Fails, Family, Note, Role, Row, When, Words, row};
+use crate::catalog::{Array, Count, Fails, Family, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
 
-const fn nc(symbol: &'static str, kind: Kind) -> Row {
-    row(Family::Netcdf, Layer::Netcdf, symbol, kind).handle(Int(0)).fails(Fails::NonZero)
+const fn nc(symbol: &'static str, kind: Kind) -> Def<Variables> {
+    row(Family::Netcdf, Layer::Netcdf, symbol, kind).handle(Int(0)).variables().fails(Fails::NonZero)
 }
 /// A call that is collective in a file that was opened for parallel access.
-const fn all(row: Row) -> Row {
+const fn all(row: Def<Variables>) -> Def<Variables> {
     row.flags(flag::COLLECTIVE)
 }
-const fn meta(symbol: &'static str) -> Row {
+const fn meta(symbol: &'static str) -> Def<Variables> {
     nc(symbol, Kind::Meta)
 }
 /// The library itself asks much of this, to do what it is told.
-const fn asks(symbol: &'static str) -> Row {
+const fn asks(symbol: &'static str) -> Def<Variables> {
     meta(symbol).outermost()
 }
 /// Changes what the file is made of.
-const fn define(symbol: &'static str) -> Row {
+const fn define(symbol: &'static str) -> Def<Variables> {
     all(meta(symbol))
 }
 /// `int f(path, mode, ..., int *ncid)`
-const fn open(symbol: &'static str, ncid: u8) -> Row {
-    nc(symbol, Kind::Open)
-        .role(Role::Open)
-        .handle(OutInt(ncid))
-        .path(0)
-        .len(Int(1))
-        .meaning(Meaning::File { parallel: false })
+const fn open(symbol: &'static str, ncid: u8) -> Def<Variables> {
+    nc(symbol, Kind::Open).opens(OutInt(ncid)).path(0).len(Int(1)).meaning(Meaning::File { parallel: false })
 }
 /// The same with a communicator.
-const fn open_par(symbol: &'static str) -> Row {
+const fn open_par(symbol: &'static str) -> Def<Variables> {
     all(open(symbol, 4)).meaning(Meaning::File { parallel: true })
 }
-const fn close(symbol: &'static str) -> Row {
-    all(nc(symbol, Kind::Close)).role(Role::Close).meaning(Meaning::End)
+const fn close(symbol: &'static str) -> Def<Variables> {
+    all(nc(symbol, Kind::Close)).closes().meaning(Meaning::End)
 }
-const fn by_path(symbol: &'static str) -> Row {
-    meta(symbol).role(Role::None).handle(Src::None).path(0)
+const fn by_path(symbol: &'static str) -> Def<Variables> {
+    meta(symbol).unrelated().handle(Src::None).path(0)
 }
 /// `(ncid, varid, ...)`
-const fn variable(symbol: &'static str, meaning: Meaning) -> Row {
-    meta(symbol).off(Int(1)).meaning(meaning)
+const fn variable(symbol: &'static str, meaning: Meaning) -> Def<Variables> {
+    meta(symbol).id(Int(1)).meaning(meaning)
 }
-const fn is_variable(symbol: &'static str) -> Row {
+const fn is_variable(symbol: &'static str) -> Def<Variables> {
     variable(symbol, Meaning::Variable { new: false })
 }
 /// `(ncid, varid, name, ...)`
-const fn attribute(symbol: &'static str, meaning: Meaning) -> Row {
+const fn attribute(symbol: &'static str, meaning: Meaning) -> Def<Variables> {
     variable(symbol, meaning).path(2)
 }
 /// `(ncid, type, ...)`. Of a type that every file has the library also tells without a file.
-const fn type_of(symbol: &'static str) -> Row {
-    variable(symbol, Meaning::Type).role(Role::None)
+const fn type_of(symbol: &'static str) -> Def<Variables> {
+    variable(symbol, Meaning::Type).unrelated()
 }
-const fn ids(arg: u8, count: Count) -> Words {
-    Words::ints(slot::IDS, When::Return, arg, count)
+const fn ids(arg: u8, count: Count) -> Array {
+    Array::ints(slot::IDS, When::Return, arg, count)
 }
-const fn per_dimension(slot: u8, arg: u8) -> Words {
-    Words::longs(slot, When::Entry, arg, Count::Rank)
+const fn per_dimension(slot: u8, arg: u8) -> Array {
+    Array::longs(slot, When::Entry, arg, Count::Rank)
 }
 /// `(ncid, varid, [start, [count, [stride, ...]]] data)`. How many dimensions there are tells an inner function.
-const fn data(symbol: &'static str, kind: Kind, region: Region, element: Element, stride: bool) -> Row {
-    let row = all(nc(symbol, kind)).meaning(Meaning::Data(region, element)).off(PairNote(1, 0));
+const fn data(symbol: &'static str, kind: Kind, region: Region, element: Element, stride: bool) -> Def<Variables> {
+    let row = all(nc(symbol, kind)).meaning(Meaning::Data(region, element)).id(PairNote(1, 0));
     match region {
         Region::Whole => row.takes(0, Note::Shape),
-        Region::One => row.words(0, per_dimension(slot::START, 2)),
+        Region::One => row.array(0, per_dimension(slot::START, 2)),
         _ => {
             let row = row.takes(0, Note::Rank).takes(1, Note::Shape);
-            let row = row.words(0, per_dimension(slot::START, 2)).words(1, per_dimension(slot::COUNT, 3));
-            if stride { row.words(2, per_dimension(slot::STRIDE, 4)) } else { row }
+            let row = row.array(0, per_dimension(slot::START, 2)).array(1, per_dimension(slot::COUNT, 3));
+            if stride { row.array(2, per_dimension(slot::STRIDE, 4)) } else { row }
         }
     }
 }
@@ -117,7 +114,7 @@ fn data_rows() -> impl Iterator<Item = Row> {
     ]
     .into_iter()
     .flat_map(|(kind, region, stride, names)| {
-        names.into_iter().map(move |(symbol, element)| data(symbol, kind, region, element, stride))
+        names.into_iter().map(move |(symbol, element)| data(symbol, kind, region, element, stride).done())
     })
 }
 
@@ -125,26 +122,26 @@ fn data_rows() -> impl Iterator<Item = Row> {
 fn attribute_rows() -> impl Iterator<Item = Row> {
     let put = typed!("nc_put_att").into_iter().map(|(symbol, element)| {
         let row = all(attribute(symbol, Meaning::AttributeData(element)));
-        let row = Row { kind: Kind::Write, ..row };
+        let row = row.kind(Kind::Write);
         if symbol.ends_with("_text") || symbol.ends_with("_string") {
-            row.len(Arg(3))
+            row.len(Arg(3)).done()
         } else {
-            row.len(Arg(4)).got(Int(3))
+            row.len(Arg(4)).got(Int(3)).done()
         }
     });
     let get = typed!("nc_get_att").into_iter().map(|(symbol, element)| {
-        let row = attribute(symbol, Meaning::AttributeData(element)).takes(0, Note::Length).len(Told(0));
-        Row { kind: Kind::Read, ..row }
+        let row = attribute(symbol, Meaning::AttributeData(element)).takes(0, Note::Length).len(Noted(0));
+        row.kind(Kind::Read).done()
     });
     put.chain(get)
 }
 
 /// An exported function that the calls run through and that knows what their arguments do not tell.
-const fn note(symbol: &'static str, note: Note, value: Src) -> Row {
+const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
     nc(symbol, Kind::Other).note(note, value)
 }
 
-const ROWS: &[Row] = &[
+const ROWS: &[Row] = rows![
     open("nc_create", 2),
     open("nc__create", 4),
     open("nc__create_mp", 5),
@@ -174,10 +171,10 @@ const ROWS: &[Row] = &[
     nc("nc_copy_var", Kind::Write).handle(Int(2)).meaning(Meaning::Inner),
     nc("nc_copy_att", Kind::Write).handle(Int(3)).meaning(Meaning::Inner),
     // Dimensions.
-    define("nc_def_dim").len(Arg(2)).off(OutInt(3)).meaning(Meaning::Dimension { new: true }),
+    define("nc_def_dim").len(Arg(2)).id(OutInt(3)).meaning(Meaning::Dimension { new: true }),
     define("nc_rename_dim"),
-    asks("nc_inq_dim").off(Int(1)).len(Out(3)).meaning(Meaning::Dimension { new: false }),
-    asks("nc_inq_dimlen").off(Int(1)).len(Out(2)).meaning(Meaning::Dimension { new: false }),
+    asks("nc_inq_dim").id(Int(1)).len(Out(3)).meaning(Meaning::Dimension { new: false }),
+    asks("nc_inq_dimlen").id(Int(1)).len(Out(2)).meaning(Meaning::Dimension { new: false }),
     asks("nc_inq_dimid"),
     asks("nc_inq_dimids"),
     asks("nc_inq_dimname"),
@@ -188,35 +185,35 @@ const ROWS: &[Row] = &[
         .path(1)
         .len(Int(2))
         .got(Int(3))
-        .off(OutInt(5))
-        .words(0, Words::ints(slot::IDS, When::Entry, 4, Count::Arg(3)).rank())
+        .id(OutInt(5))
+        .array(0, Array::ints(slot::IDS, When::Entry, 4, Count::Arg(3)).rank())
         .meaning(Meaning::Variable { new: true }),
-    define("nc_rename_var").path(2).off(Int(1)).meaning(Meaning::Variable { new: false }),
-    is_variable("nc_inq_var").outermost().names(2).len(OutInt(3)).got(OutInt(4)).words(0, ids(5, Count::At(4)).rank()),
-    is_variable("nc_inq_varid").outermost().path(1).off(OutInt(2)),
+    define("nc_rename_var").path(2).id(Int(1)).meaning(Meaning::Variable { new: false }),
+    is_variable("nc_inq_var").outermost().names(2).len(OutInt(3)).got(OutInt(4)).array(0, ids(5, Count::At(4)).rank()),
+    is_variable("nc_inq_varid").outermost().path(1).id(OutInt(2)),
     is_variable("nc_inq_varname").outermost().names(2),
     is_variable("nc_inq_vartype").len(OutInt(2)),
     is_variable("nc_inq_varndims").outermost().got(OutInt(2)),
-    is_variable("nc_inq_vardimid").outermost().words(0, ids(2, Count::Rank)),
+    is_variable("nc_inq_vardimid").outermost().array(0, ids(2, Count::Rank)),
     asks("nc_inq_varids"),
     asks("nc_inq_varnatts"),
     all(variable("nc_def_var_chunking", Meaning::Storage))
         .len(Int(2))
-        .words(0, Words::longs(slot::CHUNK, When::Entry, 3, Count::Rank)),
+        .array(0, Array::longs(slot::CHUNK, When::Entry, 3, Count::Rank)),
     variable("nc_inq_var_chunking", Meaning::Storage)
         .len(OutInt(2))
-        .words(0, Words::longs(slot::CHUNK, When::Return, 3, Count::Rank)),
+        .array(0, Array::longs(slot::CHUNK, When::Return, 3, Count::Rank)),
     all(variable("nc_def_var_deflate", Meaning::Deflate)).len(Int(2)).got(Mul(3, 4)),
     variable("nc_inq_var_deflate", Meaning::Deflate)
         .len(OutInt(2))
         .got(OutInt(3))
-        .words(0, Words::ints(slot::PARAMETERS, When::Return, 4, Count::Const(1))),
+        .array(0, Array::ints(slot::PARAMETERS, When::Return, 4, Count::Const(1))),
     all(variable("nc_def_var_fletcher32", Meaning::Checksum)).len(Int(2)),
     variable("nc_inq_var_fletcher32", Meaning::Checksum).len(OutInt(2)),
     all(variable("nc_def_var_filter", Meaning::Filter))
         .len(Int(2))
-        .words(0, Words::ints(slot::PARAMETERS, When::Entry, 4, Count::Arg(3))),
-    variable("nc_inq_var_filter_ids", Meaning::Filters).words(0, ids(3, Count::At(2))),
+        .array(0, Array::ints(slot::PARAMETERS, When::Entry, 4, Count::Arg(3))),
+    variable("nc_inq_var_filter_ids", Meaning::Filters).array(0, ids(3, Count::At(2))),
     // These come through nc_def_var_filter.
     define("nc_def_var_szip"),
     define("nc_def_var_zstandard"),
@@ -239,10 +236,10 @@ const ROWS: &[Row] = &[
     asks("nc_inq_var_endian"),
     asks("nc_inq_var_quantize"),
     // Types.
-    define("nc_def_compound").len(Arg(1)).off(OutInt(3)).meaning(Meaning::Type),
-    define("nc_def_opaque").len(Arg(1)).off(OutInt(3)).meaning(Meaning::Type),
-    define("nc_def_vlen").off(OutInt(3)).meaning(Meaning::ListType),
-    define("nc_def_enum").len(Int(1)).off(OutInt(3)).meaning(Meaning::SameType),
+    define("nc_def_compound").len(Arg(1)).id(OutInt(3)).meaning(Meaning::Type),
+    define("nc_def_opaque").len(Arg(1)).id(OutInt(3)).meaning(Meaning::Type),
+    define("nc_def_vlen").id(OutInt(3)).meaning(Meaning::ListType),
+    define("nc_def_enum").len(Int(1)).id(OutInt(3)).meaning(Meaning::SameType),
     define("nc_insert_compound"),
     define("nc_insert_array_compound"),
     define("nc_insert_enum"),
@@ -276,16 +273,16 @@ const ROWS: &[Row] = &[
     asks("nc_inq_attid"),
     asks("nc_inq_attname"),
     // Groups.
-    define("nc_def_grp").role(Role::Open).handle(OutInt(2)).off(Arg(0)).path(1).object("group").meaning(Meaning::Group),
+    define("nc_def_grp").opens(OutInt(2)).id(Arg(0)).path(1).object("group").meaning(Meaning::Group),
     define("nc_rename_grp"),
-    asks("nc_inq_ncid").path(1).off(OutInt(2)).meaning(Meaning::Group),
-    asks("nc_inq_grp_ncid").path(1).off(OutInt(2)).meaning(Meaning::Group),
-    asks("nc_inq_grp_full_ncid").path(1).off(OutInt(2)).meaning(Meaning::Group),
+    asks("nc_inq_ncid").path(1).id(OutInt(2)).meaning(Meaning::Group),
+    asks("nc_inq_grp_ncid").path(1).id(OutInt(2)).meaning(Meaning::Group),
+    asks("nc_inq_grp_full_ncid").path(1).id(OutInt(2)).meaning(Meaning::Group),
     asks("nc_inq_grpname").names(1).meaning(Meaning::GroupName),
     asks("nc_inq_grpname_full").names(2).meaning(Meaning::GroupName),
     asks("nc_inq_grpname_len"),
-    asks("nc_inq_grps").got(OutInt(1)).words(0, ids(2, Count::At(1))).meaning(Meaning::Groups),
-    asks("nc_inq_grp_parent").off(OutInt(1)).meaning(Meaning::GroupParent),
+    asks("nc_inq_grps").got(OutInt(1)).array(0, ids(2, Count::At(1))).meaning(Meaning::Groups),
+    asks("nc_inq_grp_parent").id(OutInt(1)).meaning(Meaning::GroupParent),
     // The file.
     asks("nc_inq"),
     asks("nc_inq_ndims"),
@@ -299,7 +296,7 @@ const ROWS: &[Row] = &[
     note("NC_lookupvar", Note::Rank, Behind(2, 32)),
     // NC_VAR_INFO_T of nc4internal.h: hdr (24 bytes), alt_name, container, then ndims; 4.7 to 4.10.
     note("nc4_find_grp_h5_var", Note::Rank, Behind(4, 40)),
-    note("NC_getshape", Note::Shape, Int(2)).words(0, Words::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
+    note("NC_getshape", Note::Shape, Int(2)).array(0, Array::longs(slot::SHAPE, When::Return, 3, Count::Arg(2)).rank()),
     // NC_attr of nc3internal.h: xsz, name, type, then nelems.
     note("NC_findattr", Note::Length, RetBehind(24)).fails(Fails::Zero),
     // NC_ATT_INFO_T of nc4internal.h: hdr (24 bytes), container, then len.

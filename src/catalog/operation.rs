@@ -2,39 +2,41 @@
 //! libaio. Opcodes: Linux `include/uapi/linux/io_uring.h` and `aio_abi.h`.
 
 use crate::catalog::Src::{Arg, Int, Iov, Ret};
-use crate::catalog::{Copies, Family, Role, Row, row};
+use crate::catalog::def::{Def, row, rows};
+use crate::catalog::role::{Data, Names, Open};
+use crate::catalog::{Copies, Family, Row};
 use crate::vocabulary::{Kind, Layer, flag};
 
-const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Row {
+const fn operation(family: Family, symbol: &'static str, kind: Kind) -> Def<Data> {
     row(family, Layer::Syscall, symbol, kind).flags(flag::ASYNC | flag::NONBLOCKING)
 }
 /// On an open file. The kernel side knows where requests have what: positions of arguments mean nothing here.
-const fn ring(symbol: &'static str, kind: Kind) -> Row {
+const fn ring(symbol: &'static str, kind: Kind) -> Def<Data> {
     operation(Family::Uring, symbol, kind).handle(Int(0))
 }
 /// Names a file by a path. Of paths the arguments have these positions: 0 is `fd`, 1 `addr`, 2 `len` and 3 `addr2` of the
 /// request (`struct io_uring_sqe`).
-const fn named(symbol: &'static str) -> Row {
-    operation(Family::Uring, symbol, Kind::Meta).role(Role::None).path(1).base(0)
+const fn named(symbol: &'static str) -> Def<Data> {
+    operation(Family::Uring, symbol, Kind::Meta).unrelated().path(1).base(0)
 }
 /// The same with a second path.
-const fn two_names(symbol: &'static str) -> Row {
-    named(symbol).base2(2).path2(3)
+const fn two_names(symbol: &'static str, names: Names) -> Def<Names> {
+    named(symbol).changes(names).base2(2).path2(3)
 }
-const fn opened(symbol: &'static str) -> Row {
-    operation(Family::Uring, symbol, Kind::Open).role(Role::Open).handle(Ret).path(1).base(0)
+const fn opened(symbol: &'static str) -> Def<Open> {
+    operation(Family::Uring, symbol, Kind::Open).opens(Ret).path(1).base(0)
 }
-const fn aio(symbol: &'static str, kind: Kind) -> Row {
+const fn aio(symbol: &'static str, kind: Kind) -> Def<Data> {
     operation(Family::Aio, symbol, kind).handle(Int(0))
 }
-const fn data(row: Row) -> Row {
+const fn data(row: Def<Data>) -> Def<Data> {
     row.len(Arg(0)).off(Arg(0)).got(Ret)
 }
-const fn vector(row: Row) -> Row {
+const fn vector(row: Def<Data>) -> Def<Data> {
     row.len(Iov(0, 0)).off(Arg(0)).got(Ret)
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = rows![
     vector(ring("io_uring.readv", Kind::Read)),
     vector(ring("io_uring.writev", Kind::Write)),
     data(ring("io_uring.read_fixed", Kind::Read)),
@@ -53,14 +55,14 @@ pub(super) const ROWS: &[Row] = &[
     ring("io_uring.fadvise", Kind::Other).len(Arg(0)).off(Arg(0)),
     opened("io_uring.openat"),
     opened("io_uring.openat2"),
-    ring("io_uring.close", Kind::Close).role(Role::Close),
+    operation(Family::Uring, "io_uring.close", Kind::Close).closes(Int(0)),
     named("io_uring.statx"),
-    two_names("io_uring.renameat").role(Role::Rename),
-    named("io_uring.unlinkat").role(Role::Unlink),
+    two_names("io_uring.renameat", Names::Rename),
+    named("io_uring.unlinkat").changes(Names::Unlink),
     named("io_uring.mkdirat"),
     // What a symbolic link says is no path yet.
     named("io_uring.symlinkat").path(3),
-    two_names("io_uring.linkat").role(Role::Link),
+    two_names("io_uring.linkat", Names::Link),
     data(aio("aio.pread", Kind::Read)),
     data(aio("aio.pwrite", Kind::Write)),
     vector(aio("aio.preadv", Kind::Read)),

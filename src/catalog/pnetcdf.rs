@@ -1,52 +1,53 @@
 //! `PnetCDF` rows. Signatures: pnetcdf.h of 1.12.3. An `ncid` is an `int`, a request an `int` that counts within it. Results are
 //! 0 or negative `NC_E...`.
 
-use crate::catalog::Src::{self, Arg, Int, MpiSize, Note as Told, Out, OutInt, Pair, PairNote, PairOut};
+use crate::catalog::Src::{self, Arg, Int, MpiSize, Note as Noted, Out, OutInt, Pair, PairNote, PairOut};
+use crate::catalog::def::{Def, row, rows};
+use crate::catalog::role::{Inner, Note, Request, RequestAction, Variables};
 use crate::catalog::variables::{Element, Meaning, Region, slot};
-use crate::catalog::{Async, Count, Fails, Family, Note, Role, Row, When, Words, row};
+use crate::catalog::{Array, Count, Fails, Family, Row, When};
 use crate::vocabulary::{Kind, Layer, flag};
 
-const fn ncmpi(symbol: &'static str, kind: Kind) -> Row {
-    row(Family::Pnetcdf, Layer::Pnetcdf, symbol, kind).handle(Int(0)).fails(Fails::NonZero)
+const fn ncmpi(symbol: &'static str, kind: Kind) -> Def<Variables> {
+    row(Family::Pnetcdf, Layer::Pnetcdf, symbol, kind).handle(Int(0)).variables().fails(Fails::NonZero)
 }
 /// A call that every rank of the file's communicator makes.
-const fn all(row: Row) -> Row {
+const fn all<P: Copy>(row: Def<P>) -> Def<P> {
     row.flags(flag::COLLECTIVE)
 }
-const fn meta(symbol: &'static str) -> Row {
+const fn meta(symbol: &'static str) -> Def<Variables> {
     ncmpi(symbol, Kind::Meta)
 }
-const fn define(symbol: &'static str) -> Row {
+const fn define(symbol: &'static str) -> Def<Variables> {
     all(meta(symbol))
 }
 /// `int f(comm, path, mode, info, int *ncid)`
-const fn open(symbol: &'static str) -> Row {
-    let row = all(ncmpi(symbol, Kind::Open)).role(Role::Open).handle(OutInt(4)).path(1).len(Int(2));
+const fn open(symbol: &'static str) -> Def<Variables> {
+    let row = all(ncmpi(symbol, Kind::Open)).opens(OutInt(4)).path(1).len(Int(2));
     row.meaning(Meaning::File { parallel: true })
 }
 /// What was submitted and not waited for is cancelled.
-const fn close(symbol: &'static str) -> Row {
-    all(ncmpi(symbol, Kind::Close)).role(Role::Close).meaning(Meaning::End).asynchronous(Async::CancelAll)
+const fn close(symbol: &'static str) -> Def<Variables> {
+    all(ncmpi(symbol, Kind::Close)).closes().meaning(Meaning::End).cancels()
 }
-const fn variable(symbol: &'static str, meaning: Meaning) -> Row {
-    meta(symbol).off(Int(1)).meaning(meaning)
+const fn variable(symbol: &'static str, meaning: Meaning) -> Def<Variables> {
+    meta(symbol).id(Int(1)).meaning(meaning)
 }
-const fn is_variable(symbol: &'static str) -> Row {
+const fn is_variable(symbol: &'static str) -> Def<Variables> {
     variable(symbol, Meaning::Variable { new: false })
 }
-const fn attribute(symbol: &'static str, meaning: Meaning) -> Row {
+const fn attribute(symbol: &'static str, meaning: Meaning) -> Def<Variables> {
     variable(symbol, meaning).path(2)
 }
 /// `(ncid, number, requests, statuses)`
-const fn requests(symbol: &'static str, kind: Kind, what: Async) -> Row {
+const fn requests(symbol: &'static str, kind: Kind, what: RequestAction) -> Def<Request> {
     ncmpi(symbol, kind)
-        .len(Int(1))
-        .words(0, Words::ints(0, When::Entry, 2, Count::Arg(1)))
-        .words(1, Words::ints(1, When::Return, 3, Count::Arg(1)))
-        .asynchronous(what)
+        .requests(what, Int(1))
+        .array(0, Array::ints(0, When::Entry, 2, Count::Arg(1)))
+        .array(1, Array::ints(1, When::Return, 3, Count::Arg(1)))
 }
-const fn per_dimension(slot: u8, arg: u8) -> Words {
-    Words::longs(slot, When::Entry, arg, Count::Rank)
+const fn per_dimension(slot: u8, arg: u8) -> Array {
+    Array::longs(slot, When::Entry, arg, Count::Rank)
 }
 
 /// The arguments between variable and data.
@@ -89,25 +90,25 @@ impl Api {
 
 /// `(ncid, varid, [start, [count, [stride, [map,]]]] data, [datatypes, datatype,] [request])`. How many dimensions there
 /// are tells an inner function.
-const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> Row {
-    let row = ncmpi(symbol, api.kind).flags(api.flags).off(PairNote(1, 0));
+const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> Def<Variables> {
+    let row = ncmpi(symbol, api.kind).flags(api.flags).id(PairNote(1, 0));
     let start = per_dimension(slot::START, 2);
-    let boxes = row.words(0, start).words(1, per_dimension(slot::COUNT, 3));
+    let boxes = row.array(0, start).array(1, per_dimension(slot::COUNT, 3));
     let (region, row, buffer) = match args {
         Args::Whole => (Region::Whole, row, 2),
-        Args::One => (Region::One, row.words(0, start), 3),
+        Args::One => (Region::One, row.array(0, start), 3),
         Args::Box => (Region::Box, boxes, 4),
-        Args::Stride => (Region::Box, boxes.words(2, per_dimension(slot::STRIDE, 4)), 5),
-        Args::Map => (Region::Box, boxes.words(2, per_dimension(slot::STRIDE, 4)), 6),
+        Args::Stride => (Region::Box, boxes.array(2, per_dimension(slot::STRIDE, 4)), 5),
+        Args::Map => (Region::Box, boxes.array(2, per_dimension(slot::STRIDE, 4)), 6),
         Args::List => {
             // The record is the first dimension.
-            (Region::List, row.off(Pair(1, 2)).words(0, Words::boxes(slot::BOXES, 3, 2)), 5)
+            (Region::List, row.id(Pair(1, 2)).array(0, Array::boxes(slot::BOXES, 3, 2)), 5)
         }
-        Args::Filetype => (Region::Datatype, row.off(Int(1)).got(Told(0)), 3),
+        Args::Filetype => (Region::Datatype, row.id(Int(1)).got(Noted(0)), 3),
     };
     let row = match (region, element) {
         (Region::List, Element::Datatype) => row,
-        (Region::List, _) => row.takes(0, Note::Length).len(Told(0)),
+        (Region::List, _) => row.takes(0, Note::Length).len(Noted(0)),
         (Region::Datatype, _) => row.takes(0, Note::Length),
         _ => row.takes(0, Note::Rank),
     };
@@ -116,17 +117,17 @@ const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> R
         _ => (row, buffer + 1),
     };
     let row = row.meaning(Meaning::Data(region, element));
-    if api.submits { row.submits(OutInt(request)).asynchronous(Async::SubmitOf) } else { row }
+    if api.submits { row.submits(OutInt(request)).awaited() } else { row }
 }
 
 /// `(ncid, number, varids, ...)`: regions of several variables.
-const fn several(symbol: &'static str, api: Api, element: Element) -> Row {
+const fn several(symbol: &'static str, api: Api, element: Element) -> Def<Variables> {
     let element = match element {
         Element::Datatype => Element::Datatypes,
         other => other,
     };
     let row = ncmpi(symbol, api.kind).flags(api.flags).meaning(Meaning::Data(Region::Several, element));
-    row.words(0, Words::ints(slot::IDS, When::Entry, 2, Count::Arg(1))).takes_every(Note::Rank)
+    row.array(0, Array::ints(slot::IDS, When::Entry, 2, Count::Arg(1))).takes_every(Note::Rank)
 }
 
 /// The functions of a name for each type in memory, and the bytes of an element.
@@ -190,7 +191,7 @@ fn data_rows() -> impl Iterator<Item = Row> {
     let others = others.into_iter().flat_map(|(api, names)| names.into_iter().map(move |(args, n)| (api, args, n)));
     lists.chain(others).flat_map(|(api, args, names)| {
         names.into_iter().map(move |(symbol, element)| {
-            if api.several { several(symbol, api, element) } else { data(symbol, api, args, element) }
+            if api.several { several(symbol, api, element) } else { data(symbol, api, args, element) }.done()
         })
     })
 }
@@ -204,34 +205,33 @@ fn filetype_rows() -> impl Iterator<Item = Row> {
         ("ncmpi_get_vard_all", Api::new(Kind::Read).all()),
     ]
     .into_iter()
-    .map(|(symbol, api)| data(symbol, api, Args::Filetype, Element::Datatype))
+    .map(|(symbol, api)| data(symbol, api, Args::Filetype, Element::Datatype).done())
 }
 
 /// `(ncid, varid, name, [type, [length,]] data)`. The plain functions have the type of the file.
 fn attribute_rows() -> impl Iterator<Item = Row> {
     let in_file = |element| if element == Element::Datatype { Element::Variable } else { element };
     let put = typed!("ncmpi_put_att", "").into_iter().map(move |(symbol, element)| {
-        let row = Row { kind: Kind::Write, ..all(attribute(symbol, Meaning::AttributeData(in_file(element)))) };
-        if symbol.ends_with("_text") { row.len(Arg(3)) } else { row.len(Arg(4)).got(Int(3)) }
+        let row = all(attribute(symbol, Meaning::AttributeData(in_file(element)))).kind(Kind::Write);
+        if symbol.ends_with("_text") { row.len(Arg(3)) } else { row.len(Arg(4)).got(Int(3)) }.done()
     });
-    let get = typed!("ncmpi_get_att", "").into_iter().map(move |(symbol, element)| Row {
-        kind: Kind::Read,
-        ..attribute(symbol, Meaning::AttributeData(in_file(element)))
+    let get = typed!("ncmpi_get_att", "").into_iter().map(move |(symbol, element)| {
+        attribute(symbol, Meaning::AttributeData(in_file(element))).kind(Kind::Read).done()
     });
     put.chain(get)
 }
 
 /// An exported function that the calls run through and that knows what their arguments do not tell.
-const fn note(symbol: &'static str, note: Note, value: Src) -> Row {
+const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
     ncmpi(symbol, Kind::Other).note(note, value)
 }
 
-const ROWS: &[Row] = &[
+const ROWS: &[Row] = rows![
     open("ncmpi_create"),
     open("ncmpi_open"),
     close("ncmpi_close"),
     close("ncmpi_abort"),
-    meta("ncmpi_delete").role(Role::None).handle(Src::None).path(0),
+    meta("ncmpi_delete").unrelated().handle(Src::None).path(0),
     all(ncmpi("ncmpi_sync", Kind::Sync)),
     all(ncmpi("ncmpi_sync_numrecs", Kind::Sync)),
     all(ncmpi("ncmpi_flush", Kind::Sync)),
@@ -241,16 +241,16 @@ const ROWS: &[Row] = &[
     define("ncmpi_set_fill"),
     define("ncmpi_begin_indep_data"),
     define("ncmpi_end_indep_data"),
-    all(requests("ncmpi_wait_all", Kind::Wait, Async::WaitIds)),
-    requests("ncmpi_wait", Kind::Wait, Async::WaitIds),
-    requests("ncmpi_cancel", Kind::Other, Async::CancelIds),
+    all(requests("ncmpi_wait_all", Kind::Wait, RequestAction::WaitIds)),
+    requests("ncmpi_wait", Kind::Wait, RequestAction::WaitIds),
+    requests("ncmpi_cancel", Kind::Other, RequestAction::CancelIds),
     meta("ncmpi_buffer_attach"),
     meta("ncmpi_buffer_detach"),
     // Dimensions.
-    define("ncmpi_def_dim").len(Arg(2)).off(OutInt(3)).meaning(Meaning::Dimension { new: true }),
+    define("ncmpi_def_dim").len(Arg(2)).id(OutInt(3)).meaning(Meaning::Dimension { new: true }),
     define("ncmpi_rename_dim"),
-    meta("ncmpi_inq_dim").off(Int(1)).len(Out(3)).meaning(Meaning::Dimension { new: false }),
-    meta("ncmpi_inq_dimlen").off(Int(1)).len(Out(2)).meaning(Meaning::Dimension { new: false }),
+    meta("ncmpi_inq_dim").id(Int(1)).len(Out(3)).meaning(Meaning::Dimension { new: false }),
+    meta("ncmpi_inq_dimlen").id(Int(1)).len(Out(2)).meaning(Meaning::Dimension { new: false }),
     meta("ncmpi_inq_dimid"),
     meta("ncmpi_inq_dimname"),
     meta("ncmpi_inq_unlimdim"),
@@ -259,20 +259,20 @@ const ROWS: &[Row] = &[
         .path(1)
         .len(Int(2))
         .got(Int(3))
-        .off(OutInt(5))
-        .words(0, Words::ints(slot::IDS, When::Entry, 4, Count::Arg(3)).rank())
+        .id(OutInt(5))
+        .array(0, Array::ints(slot::IDS, When::Entry, 4, Count::Arg(3)).rank())
         .meaning(Meaning::Variable { new: true }),
-    define("ncmpi_rename_var").path(2).off(Int(1)).meaning(Meaning::Variable { new: false }),
+    define("ncmpi_rename_var").path(2).id(Int(1)).meaning(Meaning::Variable { new: false }),
     is_variable("ncmpi_inq_var")
         .names(2)
         .len(OutInt(3))
         .got(OutInt(4))
-        .words(0, Words::ints(slot::IDS, When::Return, 5, Count::At(4)).rank()),
-    is_variable("ncmpi_inq_varid").path(1).off(OutInt(2)),
+        .array(0, Array::ints(slot::IDS, When::Return, 5, Count::At(4)).rank()),
+    is_variable("ncmpi_inq_varid").path(1).id(OutInt(2)),
     is_variable("ncmpi_inq_varname").names(2),
     is_variable("ncmpi_inq_vartype").len(OutInt(2)),
     is_variable("ncmpi_inq_varndims").got(OutInt(2)),
-    is_variable("ncmpi_inq_vardimid").words(0, Words::ints(slot::IDS, When::Return, 2, Count::Rank)),
+    is_variable("ncmpi_inq_vardimid").array(0, Array::ints(slot::IDS, When::Return, 2, Count::Rank)),
     define("ncmpi_def_var_fill"),
     all(ncmpi("ncmpi_fill_var_rec", Kind::Other)),
     meta("ncmpi_inq_varnatts"),
@@ -301,13 +301,13 @@ const ROWS: &[Row] = &[
     meta("ncmpi_inq_striping"),
     meta("ncmpi_inq_header_size"),
     meta("ncmpi_inq_header_extent"),
-    meta("ncmpi_inq_file_format").role(Role::None).handle(Src::None).path(0),
+    meta("ncmpi_inq_file_format").unrelated().handle(Src::None).path(0),
     // dispatch and drivers/common of 1.12.3: (ndims, type, count, ..., esize, ...) of blocking calls, (ndims, count, ...) of
     // all with a request, (type, ..., elements, ...) of datatypes, and argument 5 is the number of elements.
     note("ncmpii_buftype_decode", Note::Rank, PairOut(0, 6))
-        .words(0, Words::longs(slot::SHAPE, When::Return, 2, Count::Arg(0)).rank()),
+        .array(0, Array::longs(slot::SHAPE, When::Return, 2, Count::Arg(0)).rank()),
     note("ncmpii_create_imaptype", Note::Rank, Int(0))
-        .words(0, Words::longs(slot::SHAPE, When::Return, 1, Count::Arg(0)).rank()),
+        .array(0, Array::longs(slot::SHAPE, When::Return, 1, Count::Arg(0)).rank()),
     note("ncmpii_dtype_decode", Note::Length, Out(3)),
     note("ncmpio_pack_xbuf", Note::Length, Arg(5)),
     note("ncmpio_unpack_xbuf", Note::Length, Arg(5)),

@@ -6,128 +6,130 @@
 use crate::catalog::Src::{
     self, Arg, Asked, Const, Global, Int, Line, Mul, Ret, RetTimes, StreamEnd, StreamMoved, StreamPos, Strlen,
 };
-use crate::catalog::{Fails, Family, Role, Row, row};
+use crate::catalog::def::{Def, row, rows};
+use crate::catalog::role::{Close, Data, Open, Reopen};
+use crate::catalog::{Fails, Family, Row, Variable};
 use crate::vocabulary::{Kind, Layer};
 
-const STDIN: Src = Global("stdin");
-const STDOUT: Src = Global("stdout");
-const STDERR: Src = Global("stderr");
+const STDIN: Src = Global(Variable::Stdin);
+const STDOUT: Src = Global(Variable::Stdout);
+const STDERR: Src = Global(Variable::Stderr);
 
-const fn c(symbol: &'static str, kind: Kind) -> Row {
+const fn c(symbol: &'static str, kind: Kind) -> Def<Data> {
     row(Family::Libc, Layer::Stdio, symbol, kind).fails(Fails::NegativeInt)
 }
 /// `FILE *f(...)`
-const fn open(symbol: &'static str) -> Row {
-    c(symbol, Kind::Open).role(Role::Open).handle(Ret).fails(Fails::Zero)
+const fn open(symbol: &'static str) -> Def<Open> {
+    c(symbol, Kind::Open).opens(Ret).fails(Fails::Zero)
 }
 /// `FILE *f(path, mode, FILE*)`
-const fn reopen(symbol: &'static str) -> Row {
-    open(symbol).role(Role::Reopen).path(0).off(Arg(2))
+const fn reopen(symbol: &'static str) -> Def<Reopen> {
+    c(symbol, Kind::Open).reopens(Ret, Arg(2)).path(0).fails(Fails::Zero)
 }
 /// `int f(FILE*)`
-const fn close(symbol: &'static str) -> Row {
-    c(symbol, Kind::Close).role(Role::Close).handle(Arg(0)).len(StreamPos)
+const fn close(symbol: &'static str) -> Def<Close> {
+    c(symbol, Kind::Close).closes(Arg(0)).position(StreamPos)
 }
 
 /// A read or write from where the stream stands.
-const fn read(symbol: &'static str, stream: Src) -> Row {
+const fn read(symbol: &'static str, stream: Src) -> Def<Data> {
     c(symbol, Kind::Read).handle(stream).off(StreamPos).brief()
 }
-const fn write(symbol: &'static str, stream: Src) -> Row {
+const fn write(symbol: &'static str, stream: Src) -> Def<Data> {
     c(symbol, Kind::Write).handle(stream).off(StreamPos).brief()
 }
 /// `size_t f(buf, size, n, FILE*)`
-const fn fread(symbol: &'static str) -> Row {
+const fn fread(symbol: &'static str) -> Def<Data> {
     read(symbol, Arg(3)).len(Mul(1, 2)).got(RetTimes(1)).fails(Fails::Eof)
 }
 /// The same with the size of the buffer as its second argument.
-const fn fread_chk(symbol: &'static str, plain: &'static str) -> Row {
+const fn fread_chk(symbol: &'static str, plain: &'static str) -> Def<Data> {
     read(symbol, Arg(4)).op(plain).len(Mul(2, 3)).got(RetTimes(2)).fails(Fails::Eof)
 }
-const fn fwrite(symbol: &'static str) -> Row {
+const fn fwrite(symbol: &'static str) -> Def<Data> {
     write(symbol, Arg(3)).len(Mul(1, 2)).got(RetTimes(1)).fails(Fails::Eof)
 }
 /// `int f(FILE*)` or `int f(void)`: a byte.
-const fn getc(symbol: &'static str, stream: Src) -> Row {
+const fn getc(symbol: &'static str, stream: Src) -> Def<Data> {
     read(symbol, stream).len(Const(1)).got(Asked).fails(Fails::EofInt)
 }
 /// `int f(c, FILE*)` or `int f(c)`
-const fn putc(symbol: &'static str, stream: Src) -> Row {
+const fn putc(symbol: &'static str, stream: Src) -> Def<Data> {
     write(symbol, stream).len(Const(1)).got(Asked)
 }
 /// `char *f(buf, n, FILE*)`
-const fn fgets(symbol: &'static str) -> Row {
+const fn fgets(symbol: &'static str) -> Def<Data> {
     read(symbol, Arg(2)).len(Int(1)).got(Strlen(0)).fails(Fails::Eof)
 }
-const fn fgets_chk(symbol: &'static str, plain: &'static str) -> Row {
+const fn fgets_chk(symbol: &'static str, plain: &'static str) -> Def<Data> {
     read(symbol, Arg(3)).op(plain).len(Int(2)).got(Strlen(0)).fails(Fails::Eof)
 }
 /// `char *f(buf)`: takes the newline out of what it read, so that only the position tells.
-const fn gets(symbol: &'static str) -> Row {
+const fn gets(symbol: &'static str) -> Def<Data> {
     read(symbol, STDIN).op("gets").got(StreamMoved).fails(Fails::Eof)
 }
 /// `ssize_t f(..., FILE*)`: the result is the number of bytes.
-const fn getline(symbol: &'static str, stream: Src) -> Row {
+const fn getline(symbol: &'static str, stream: Src) -> Def<Data> {
     read(symbol, stream).got(Ret).fails(Fails::EofInt)
 }
 /// The result counts conversions; only the position tells the bytes.
-const fn scanf(symbol: &'static str, plain: &'static str, stream: Src) -> Row {
+const fn scanf(symbol: &'static str, plain: &'static str, stream: Src) -> Def<Data> {
     read(symbol, stream).op(plain).got(StreamMoved).fails(Fails::EofInt)
 }
-const fn fputs(symbol: &'static str) -> Row {
+const fn fputs(symbol: &'static str) -> Def<Data> {
     write(symbol, Arg(1)).len(Strlen(0)).got(Asked)
 }
 /// The result is the number of bytes.
-const fn printf(symbol: &'static str, plain: &'static str, stream: Src) -> Row {
+const fn printf(symbol: &'static str, plain: &'static str, stream: Src) -> Def<Data> {
     write(symbol, stream).op(plain).len(Ret).got(Ret)
 }
 /// `int f(fd, ...)`: a stream of its own, which ends with the call.
-const fn dprintf(symbol: &'static str, plain: &'static str) -> Row {
+const fn dprintf(symbol: &'static str, plain: &'static str) -> Def<Data> {
     c(symbol, Kind::Write).op(plain).len(Ret).got(Ret)
 }
 
 /// A read of wide characters; the result is -1 or null at the end of the file.
-const fn wide_read(symbol: &'static str, plain: &'static str, stream: Src, fails: Fails) -> Row {
+const fn wide_read(symbol: &'static str, plain: &'static str, stream: Src, fails: Fails) -> Def<Data> {
     c(symbol, Kind::Read).op(plain).handle(stream).fails(fails)
 }
-const fn getwc(symbol: &'static str, stream: Src) -> Row {
+const fn getwc(symbol: &'static str, stream: Src) -> Def<Data> {
     wide_read(symbol, symbol, stream, Fails::EofInt)
 }
-const fn wide_write(symbol: &'static str, plain: &'static str, stream: Src) -> Row {
+const fn wide_write(symbol: &'static str, plain: &'static str, stream: Src) -> Def<Data> {
     c(symbol, Kind::Write).op(plain).handle(stream)
 }
-const fn putwc(symbol: &'static str, stream: Src) -> Row {
+const fn putwc(symbol: &'static str, stream: Src) -> Def<Data> {
     wide_write(symbol, symbol, stream)
 }
 
 /// `int f(FILE*, ...)`: its offset is where the stream stands afterwards.
-const fn seek(symbol: &'static str) -> Row {
+const fn seek(symbol: &'static str) -> Def<Data> {
     c(symbol, Kind::Seek).handle(Arg(0)).len(StreamPos).off(StreamEnd)
 }
 /// `long f(FILE*)`: where it stands.
-const fn tell(symbol: &'static str) -> Row {
+const fn tell(symbol: &'static str) -> Def<Data> {
     c(symbol, Kind::Other).handle(Arg(0)).off(Ret).fails(Fails::Negative)
 }
 /// `int f(FILE*, ...)` that moves nothing.
-const fn on(symbol: &'static str, kind: Kind) -> Row {
+const fn on(symbol: &'static str, kind: Kind) -> Def<Data> {
     c(symbol, kind).handle(Arg(0)).len(StreamPos)
 }
 /// What the functions above call when a stream's buffer is empty or full, and what `exit` calls for each stream that is open
 /// (glibc, libio/fileops.c; others have no such functions). They go through a table of pointers, so that their probes are met
 /// from inside the library, too.
-const fn slow(symbol: &'static str, does: Kind) -> Row {
+const fn slow(symbol: &'static str, does: Kind) -> Def<Data> {
     sure(on(symbol, Kind::Other)).outermost().slow_path(does)
 }
 /// `void f(FILE*, ...)`
-const fn sure(row: Row) -> Row {
+const fn sure(row: Def<Data>) -> Def<Data> {
     row.fails(Fails::Never)
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = rows![
     // The most used ones first: kernels without links for many probes get only so many, see `loader::attach`.
     open("fopen").path(0),
     open("fopen64").path(0),
-    open("fdopen").off(Int(0)),
+    open("fdopen").opened_in(Int(0)),
     reopen("freopen"),
     close("fclose"),
     fread("fread"),

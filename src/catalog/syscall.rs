@@ -1,67 +1,67 @@
 //! System call rows. Their numbers are in `number.rs`. Signatures: man section 2; Linux `include/linux/syscalls.h`.
 
-use crate::catalog::Src::{Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
-use crate::catalog::{Argument, Copies, Family, Role, Row, row};
+use crate::catalog::Src::{self, Arg, Cloexec, Field, Int, Iov, Message, Pair, Pos, Ret};
+use crate::catalog::def::{Def, row, rows};
+use crate::catalog::role::{Data, Dup, Names, Open};
+use crate::catalog::{Copies, Family, Row};
 use crate::vocabulary::{Kind, Layer};
 
-const fn sys(symbol: &'static str, kind: Kind) -> Row {
+const fn sys(symbol: &'static str, kind: Kind) -> Def<Data> {
     row(Family::Syscall, Layer::Syscall, symbol, kind)
 }
 /// A call on an open descriptor, its first argument.
-const fn fd(symbol: &'static str, kind: Kind) -> Row {
+const fn fd(symbol: &'static str, kind: Kind) -> Def<Data> {
     sys(symbol, kind).handle(Int(0))
 }
 /// A call that names a file by its first argument.
-const fn named(symbol: &'static str, kind: Kind) -> Row {
-    sys(symbol, kind).role(Role::None).path(0)
+const fn named(symbol: &'static str, kind: Kind) -> Def<Data> {
+    sys(symbol, kind).unrelated().path(0)
 }
 /// A call that names a file by (directory descriptor, path).
-const fn named_at(symbol: &'static str, kind: Kind) -> Row {
-    sys(symbol, kind).role(Role::None).base(0).path(1)
+const fn named_at(symbol: &'static str, kind: Kind) -> Def<Data> {
+    sys(symbol, kind).unrelated().base(0).path(1)
 }
 /// `int f(olddirfd, oldpath, newdirfd, newpath, ...)`.
-const fn renames(symbol: &'static str) -> Row {
-    named_at(symbol, Kind::Meta).role(Role::Rename).base2(2).path2(3)
+const fn renames(symbol: &'static str, names: Names) -> Def<Names> {
+    named_at(symbol, Kind::Meta).changes(names).base2(2).path2(3)
 }
 /// `ssize_t f(fd, buf, count)` at the file position.
-const fn data(symbol: &'static str, kind: Kind) -> Row {
+const fn data(symbol: &'static str, kind: Kind) -> Def<Data> {
     fd(symbol, kind).len(Arg(2)).got(Ret).off(Pos)
 }
 /// `ssize_t f(fd, iov, iovcnt, ...)`.
-const fn vector(symbol: &'static str, kind: Kind) -> Row {
+const fn vector(symbol: &'static str, kind: Kind) -> Def<Data> {
     fd(symbol, kind).len(Iov(1, 2)).got(Ret)
 }
 
 /// A call that makes a descriptor, its result.
-const fn opens(row: Row) -> Row {
-    row.role(Role::Open).handle(Ret).got(Cloexec)
+const fn opens(row: Def<Data>) -> Def<Open> {
+    row.opens(Ret).got(Cloexec)
 }
 /// A call that makes another descriptor of a file, its result.
-const fn dups(symbol: &'static str) -> Row {
-    fd(symbol, Kind::Other).role(Role::Dup).handle(Ret).off(Int(0)).got(Cloexec).argument(Argument::Descriptor)
+const fn dups(symbol: &'static str) -> Def<Dup> {
+    sys(symbol, Kind::Other).dups(Ret, Int(0)).cloexec(Cloexec)
 }
-/// `int fcntl(fd, cmd, arg)`
-const fn command(row: Row) -> Row {
-    row.op("fcntl").len(Pair(1, 2)).argument(Argument::Command)
-}
+/// `int fcntl(fd, cmd, arg)`: the command and its argument.
+const COMMAND: Src = Pair(1, 2);
 /// A call on a mapping: the kernel side puts the offset in the file in place of the address.
-const fn mapping(symbol: &'static str, kind: Kind) -> Row {
-    sys(symbol, kind).role(Role::None).mapped().off(Arg(0)).len(Arg(1))
+const fn mapping(symbol: &'static str, kind: Kind) -> Def<Data> {
+    sys(symbol, kind).unrelated().mapped().off(Arg(0)).len(Arg(1))
 }
 
 /// A call that moves data between two files. The kernel side puts the descriptors and offsets at these places, the destination
 /// first.
-const fn copy(symbol: &'static str, what: Copies) -> Row {
+const fn copy(symbol: &'static str, what: Copies) -> Def<Data> {
     fd(symbol, Kind::Write).off(Arg(1)).len(Arg(4)).got(Ret).copies(what)
 }
 /// The same call where only its source is recorded, or the half that reads.
-const fn from(symbol: &'static str, op: &'static str) -> Row {
+const fn from(symbol: &'static str, op: &'static str) -> Def<Data> {
     sys(symbol, Kind::Read).op(op).handle(Int(2)).off(Arg(3)).len(Arg(4)).got(Ret).copies(Copies::Part)
 }
 
 /// A call on operations, which are spans of their own (`operation.rs`).
-const fn submits(symbol: &'static str, kind: Kind) -> Row {
-    sys(symbol, kind).role(Role::None)
+const fn submits(symbol: &'static str, kind: Kind) -> Def<Data> {
+    sys(symbol, kind).unrelated()
 }
 
 /// Calls that copy, which have a half that reads: `sendfile.read`.
@@ -73,7 +73,7 @@ const F_DUPFD: u32 = 0;
 const F_SETFD: u32 = 2;
 const F_DUPFD_CLOEXEC: u32 = 1030;
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = rows![
     data("read", Kind::Read),
     data("write", Kind::Write),
     data("pread64", Kind::Read).off(Arg(3)),
@@ -85,15 +85,15 @@ pub(super) const ROWS: &[Row] = &[
     // An offset of -1 means the file position (preadv2(2)); the kernel side turns it into that.
     vector("preadv2", Kind::Read).off(Arg(3)),
     vector("pwritev2", Kind::Write).off(Arg(3)),
-    opens(named("open", Kind::Open)).len(Int(1)),
-    opens(named_at("openat", Kind::Open)).len(Int(2)),
+    opens(named("open", Kind::Open)).mode(Int(1)),
+    opens(named_at("openat", Kind::Open)).mode(Int(2)),
     // The flags are the first member of struct open_how.
-    opens(named_at("openat2", Kind::Open)).len(Field(2, 0)),
+    opens(named_at("openat2", Kind::Open)).mode(Field(2, 0)),
     opens(named("creat", Kind::Open)),
-    opens(sys("open_by_handle_at", Kind::Open)).len(Int(2)),
+    opens(sys("open_by_handle_at", Kind::Open)).mode(Int(2)),
     opens(sys("memfd_create", Kind::Open)),
-    fd("close", Kind::Close).role(Role::Close),
-    sys("close_range", Kind::Close).role(Role::CloseRange).off(Int(0)).len(Int(1)).got(Int(2)),
+    sys("close", Kind::Close).closes(Int(0)),
+    sys("close_range", Kind::Close).closes_range(Int(0), Int(1), Int(2)),
     copy("copy_file_range", Copies::Ranges),
     from("copy_file_range from a file", "copy_file_range"),
     from("copy_file_range.read", "copy_file_range.read"),
@@ -111,11 +111,11 @@ pub(super) const ROWS: &[Row] = &[
     fd("recvfrom", Kind::Read).len(Arg(2)).got(Ret).sockets(),
     fd("sendmsg", Kind::Write).len(Message(1)).got(Ret).sockets(),
     fd("recvmsg", Kind::Read).len(Message(1)).got(Ret).sockets(),
-    fd("lseek", Kind::Seek).off(Ret).len(Arg(1)).got(Int(2)).argument(Argument::Seek),
+    fd("lseek", Kind::Seek).seeks(Ret, Arg(1), Int(2)),
     fd("fsync", Kind::Sync),
     fd("fdatasync", Kind::Sync),
     fd("syncfs", Kind::Sync),
-    sys("sync", Kind::Sync).role(Role::None),
+    sys("sync", Kind::Sync).unrelated(),
     fd("sync_file_range", Kind::Sync).off(Arg(1)).len(Arg(2)),
     fd("readahead", Kind::Other).off(Arg(1)).len(Arg(2)),
     fd("fadvise64", Kind::Other).off(Arg(1)).len(Arg(2)),
@@ -128,18 +128,18 @@ pub(super) const ROWS: &[Row] = &[
     named("truncate", Kind::Meta).off(Arg(1)),
     fd("ftruncate", Kind::Meta).off(Arg(1)),
     fd("fallocate", Kind::Meta).off(Arg(2)).len(Arg(3)),
-    named("rename", Kind::Meta).role(Role::Rename).path2(1),
-    renames("renameat"),
-    renames("renameat2").role(Role::Exchange).only(4, RENAME_EXCHANGE, RENAME_EXCHANGE).otherwise(),
-    renames("renameat2 to a name").op("renameat2"),
-    named("unlink", Kind::Meta).role(Role::Unlink),
-    named_at("unlinkat", Kind::Meta).role(Role::Unlink),
-    named("rmdir", Kind::Meta).role(Role::Unlink),
-    named("link", Kind::Meta).role(Role::Link).path2(1),
-    named_at("linkat", Kind::Meta).role(Role::Link).base2(2).path2(3),
+    named("rename", Kind::Meta).changes(Names::Rename).path2(1),
+    renames("renameat", Names::Rename),
+    renames("renameat2", Names::Exchange).only(4, RENAME_EXCHANGE, RENAME_EXCHANGE).otherwise(),
+    renames("renameat2 to a name", Names::Rename).op("renameat2"),
+    named("unlink", Kind::Meta).changes(Names::Unlink),
+    named_at("unlinkat", Kind::Meta).changes(Names::Unlink),
+    named("rmdir", Kind::Meta).changes(Names::Unlink),
+    named("link", Kind::Meta).changes(Names::Link).path2(1),
+    named_at("linkat", Kind::Meta).changes(Names::Link).base2(2).path2(3),
     // What a symbolic link says is no path yet.
-    sys("symlink", Kind::Meta).role(Role::None).path(1),
-    sys("symlinkat", Kind::Meta).role(Role::None).base(1).path(2),
+    sys("symlink", Kind::Meta).unrelated().path(1),
+    sys("symlinkat", Kind::Meta).unrelated().base(1).path(2),
     named("readlink", Kind::Meta).len(Arg(2)).got(Ret),
     named_at("readlinkat", Kind::Meta).len(Arg(3)).got(Ret),
     named("mkdir", Kind::Meta),
@@ -195,9 +195,14 @@ pub(super) const ROWS: &[Row] = &[
     dups("dup"),
     dups("dup2"),
     dups("dup3"),
-    command(dups("fcntl")).only(1, F_DUPFD, F_DUPFD_CLOEXEC).otherwise(),
-    command(fd("fcntl F_SETFD", Kind::Other)).role(Role::Inherit).got(Cloexec).only(1, F_SETFD, F_SETFD).otherwise(),
-    command(fd("fcntl on locks and flags", Kind::Other)),
+    dups("fcntl").command(COMMAND).only(1, F_DUPFD, F_DUPFD_CLOEXEC).otherwise(),
+    fd("fcntl F_SETFD", Kind::Other)
+        .inherits(Cloexec)
+        .command(COMMAND)
+        .op("fcntl")
+        .only(1, F_SETFD, F_SETFD)
+        .otherwise(),
+    fd("fcntl on locks and flags", Kind::Other).command(COMMAND).op("fcntl"),
     submits("io_setup", Kind::Other),
     submits("io_destroy", Kind::Other),
     submits("io_submit", Kind::Other),

@@ -1,6 +1,8 @@
 //! Reads catalog files: libraries and functions of the user, in TOML. Errors name the file, the line and what is allowed.
 
+use crate::catalog::def::row;
 use crate::catalog::library::{Catalog, Library, Pattern};
+use crate::catalog::role::{Close, Data, Does, Dup, Names, Open, OpenedIn, Reopen, Values};
 use crate::catalog::value::{position, source};
 use crate::catalog::{Fails, Family, Role, Row, Src};
 use crate::vocabulary::{self, KINDS, Kind, Layer, flag};
@@ -198,41 +200,55 @@ impl Place<'_> {
             Role::None | Role::Use | Role::Dup | Role::Inherit => Kind::Other,
         });
         let op = f.op.as_ref().map_or(Ok(symbol), |op| self.name_of(op, "op"))?;
-        let row = Row {
-            op,
-            role,
-            handle,
-            len,
-            off,
-            got,
-            path,
-            path2,
-            fails: fails.unwrap_or(Fails::Never),
-            flags,
-            object,
-            ..crate::catalog::row(family, layer, symbol, kind)
-        };
-        senseless(&row).map_or(Ok(row), |(key, what)| Err(fail(&f.symbol, key, what)))
+        let values = Values { handle, len, off, got };
+        if let Some((key, what)) = senseless(role, values, object, [path, path2]) {
+            return Err(fail(&f.symbol, key, what));
+        }
+        let row = row(family, layer, symbol, kind).op(op).flags(flags).fails(fails.unwrap_or(Fails::Never)).done();
+        Ok(Row { does: does(role, values), path, path2, object, ..row })
+    }
+}
+
+/// What a function of this role does: of its values those that the role has a place for.
+fn does(role: Role, Values { handle, len, off, got }: Values) -> Does {
+    match role {
+        Role::Open => {
+            let opened_in = if off == Src::None { OpenedIn::Nothing } else { OpenedIn::Handle(off) };
+            Does::Open(Open { handle, mode: len, opened_in, got })
+        }
+        Role::Close => Does::Close(Close { handle, position: Src::None }),
+        Role::Reopen => Does::Reopen(Reopen { handle, old: off, mode: len }),
+        Role::Dup => Does::Dup(Dup { handle, old: off, cloexec: got, command: Src::None }),
+        Role::Unlink => Does::Names(Names::Unlink),
+        Role::Rename => Does::Names(Names::Rename),
+        Role::Exchange => Does::Names(Names::Exchange),
+        Role::Link => Does::Names(Names::Link),
+        Role::Use | Role::None | Role::CloseRange | Role::Inherit => {
+            Does::Data(Data { uses: role == Role::Use, handle, len, off, got })
+        }
     }
 }
 
 /// What a row cannot mean: the key, and why.
-fn senseless(row: &Row) -> Option<(&'static str, &'static str)> {
-    let has_handle = row.handle != Src::None;
+fn senseless(
+    role: Role,
+    Values { handle, len, off, got }: Values,
+    object: Option<&str>,
+    [path, path2]: [Option<u8>; 2],
+) -> Option<(&'static str, &'static str)> {
+    let has_handle = handle != Src::None;
     let at_entry = |src: Src| matches!(src, Src::In(_) | Src::InInt(_));
-    let needs_handle = matches!(row.role, Role::Use | Role::Open | Role::Close | Role::Reopen | Role::Dup);
-    match row.role {
+    let needs_handle = matches!(role, Role::Use | Role::Open | Role::Close | Role::Reopen | Role::Dup);
+    match role {
         _ if needs_handle && !has_handle => Some(("role", "needs a handle")),
-        Role::Dup if row.off == Src::None => Some(("role", "dup needs off, the handle that gets another name")),
-        Role::Reopen if row.off == Src::None => Some(("role", "reopen needs off, the handle that it ends")),
-        Role::Unlink if row.path.is_none() => Some(("role", "unlink needs path")),
-        Role::Rename if row.path.is_none() || row.path2.is_none() => Some(("role", "rename needs path and path2")),
-        _ if row.object.is_some() && row.role != Role::Open => Some(("object", "only with the role open")),
-        _ if [row.len, row.off, row.got].into_iter().any(at_entry) => {
-            Some(("in(...) or in_int(...)", "is read for handle only"))
-        }
-        _ if [row.handle, row.len, row.off].contains(&Src::Asked) => Some(("asked", "is for got only")),
-        _ if row.got == Src::Asked && row.len == Src::None => Some(("got", "asked needs len")),
+        Role::Dup if off == Src::None => Some(("role", "dup needs off, the handle that gets another name")),
+        Role::Reopen if off == Src::None => Some(("role", "reopen needs off, the handle that it ends")),
+        Role::Unlink if path.is_none() => Some(("role", "unlink needs path")),
+        Role::Rename if path.is_none() || path2.is_none() => Some(("role", "rename needs path and path2")),
+        _ if object.is_some() && role != Role::Open => Some(("object", "only with the role open")),
+        _ if [len, off, got].into_iter().any(at_entry) => Some(("in(...) or in_int(...)", "is read for handle only")),
+        _ if [handle, len, off].contains(&Src::Asked) => Some(("asked", "is for got only")),
+        _ if got == Src::Asked && len == Src::None => Some(("got", "asked needs len")),
         _ => None,
     }
 }
@@ -313,18 +329,17 @@ mod tests {
         "#)
         .unwrap();
         let rows: Vec<Row> = catalog.user_rows().copied().collect();
-        let base = |layer, symbol, kind| crate::catalog::row(rows[0].family, layer, symbol, kind).fails(Fails::Never);
+        let base = |layer, symbol, kind| row(rows[0].family, layer, symbol, kind).fails(Fails::Never);
         let st = |symbol, kind| base(Layer::Pnetcdf, symbol, kind);
-        let open =
-            st("st_open", Kind::Open).role(Role::Open).handle(Src::Ret).len(Src::Int(1)).path(0).fails(Fails::Zero);
+        let open = st("st_open", Kind::Open).opens(Src::Ret).mode(Src::Int(1)).path(0).fails(Fails::Zero);
         let put = st("st_put_v2", Kind::Write).op("st_put").handle(Src::Arg(0)).len(Src::Mul(2, 3)).off(Src::Arg(4));
         let put = put.got(Src::Asked).fails(Fails::NegativeInt).flags(flag::COLLECTIVE);
-        let var = st("st_var", Kind::Open).role(Role::Open).handle(Src::Out(2)).off(Src::Arg(0)).path(1);
+        let var = st("st_var", Kind::Open).opens(Src::Out(2)).opened_in(Src::Arg(0)).path(1);
         let var = var.object("variable").fails(Fails::NonZero);
-        let rename = st("st_rename", Kind::Meta).role(Role::Rename).path(0).path2(1);
-        let run = base(Layer::App, "engine_run", Kind::Other).role(Role::None);
-        assert_eq!(rows[..4], [open, put, var, rename]);
-        assert_eq!(rows[4], Row { family: Family::User(1), ..run });
+        let rename = st("st_rename", Kind::Meta).changes(Names::Rename).path(0).path2(1);
+        let run = base(Layer::App, "engine_run", Kind::Other).unrelated().family(Family::User(1));
+        assert_eq!(rows[..4], [open.done(), put.done(), var.done(), rename.done()]);
+        assert_eq!(rows[4], run.done());
         assert!(rows[4].is_phase());
         let store = catalog.library(rows[0].family).unwrap();
         assert_eq!(
@@ -339,7 +354,7 @@ mod tests {
 
     #[test]
     fn role_and_kind_follow_from_each_other() {
-        let is = |lines: &str| function(lines).map(|r| (r.kind, r.role)).unwrap();
+        let is = |lines: &str| function(lines).map(|r| (r.kind, r.role())).unwrap();
         assert_eq!(is("kind = 'open'\nhandle = 'ret'"), (Kind::Open, Role::Open));
         assert_eq!(is("kind = 'open'"), (Kind::Open, Role::None));
         assert_eq!(is("kind = 'close'\nhandle = 'in(0)'"), (Kind::Close, Role::Close));

@@ -24,12 +24,8 @@ const SOURCES: &[(&str, Make, &str)] = &[
     ("in_int", One(Src::InInt), "the 32-bit number it points at, when the call begins (for handle)"),
     ("out", One(Src::Out), "the 64-bit word it points at, when the call returns"),
     ("out_int", One(Src::OutInt), "the 32-bit number it points at, when the call returns"),
-    (
-        "field",
-        OneTimes(|a, at| Src::Field(a, u32::from(at))),
-        "the 64-bit member of the struct it points at, so far into it",
-    ),
-    ("field_int", OneTimes(|a, at| Src::FieldInt(a, u32::from(at))), "the same of a 32-bit number"),
+    ("field", OneTimes(Src::Field), "the 64-bit member of the struct it points at, so far into it"),
+    ("field_int", OneTimes(Src::FieldInt), "the same of a 32-bit number"),
     ("strlen", One(Src::Strlen), "the length of the string it points at"),
     ("line", One(Src::Line), "the same and a newline"),
     ("mul", Two(Src::Mul), "the product of two arguments"),
@@ -45,7 +41,7 @@ const SOURCES: &[(&str, Make, &str)] = &[
     ("asked", Plain(Src::Asked), "what was asked for (len), when the call succeeds"),
 ];
 
-/// Arguments that are read: `IOT_ARGS` of `bpf/task.h`.
+/// Arguments that are read (`IOT_ARGS`).
 pub const ARGUMENTS: u8 = 12;
 
 /// A position of an argument.

@@ -150,7 +150,7 @@ impl Correlator {
             if span.process_ix < 0 && !self.processes.learnt(thread, &mut span) {
                 self.losses.add("thread_unknown", Some(span.layer), 1);
             }
-            self.resources.complete(&mut span, row.role == Role::Close);
+            self.resources.complete(&mut span, row.role() == Role::Close);
             if complete && root && span.layer == Layer::Syscall && self.asynchronous.awaits_help() {
                 let owner = self.processes.threads.get(&thread).map(|t| t.owner);
                 let fd = span.handle_id.and_then(|id| self.resources.handles.row(id)).map(|h| h.raw);
@@ -184,7 +184,7 @@ impl Correlator {
     /// Writes spans whose operations are complete.
     pub(super) fn write(&mut self, out: &mut Vec<Row>) {
         for Over { mut span, spec, wanted } in self.over.drain(..) {
-            self.resources.complete(&mut span, self.specs[usize::from(spec)].role == Role::Close);
+            self.resources.complete(&mut span, self.specs[usize::from(spec)].role() == Role::Close);
             self.slow.ended(&mut span, out);
             put(&mut self.rollups, self.sums.as_mut(), &mut self.cover, self.t0, Over { span, spec, wanted }, out);
         }

@@ -109,7 +109,7 @@ impl Correlator {
             phase_file: phase.and_then(Open::file),
         };
         let found = self.resources.call(&seen);
-        handle_changed(self.sums.as_mut(), &self.resources, &seen, &found, spec.role);
+        handle_changed(self.sums.as_mut(), &self.resources, &seen, &found, spec.role());
         if let Some(access) = found.access {
             columns.apply_access(spec, call, access.requested, access.collective);
         }
@@ -345,9 +345,9 @@ fn waited(
 
 /// A call that changed what was changed again since is one that asks.
 fn asked(spec: &catalog::Row, taken: &Taken<'_>) -> Option<(catalog::Row, Call)> {
-    let changes = !matches!(spec.role, Role::Use | Role::None);
+    let changes = !matches!(spec.role(), Role::Use | Role::None);
     let asks = taken.past() && changes;
-    if asks { Some((catalog::Row { role: Role::None, ..*spec }, Call { handle: None, ..*taken.call })) } else { None }
+    if asks { Some((spec.without_effect(), Call { handle: None, ..*taken.call })) } else { None }
 }
 
 /// With sums: a handle that a call made or closed, for sums that come later.

@@ -19,7 +19,8 @@ static SPECS: LazyLock<Vec<catalog::Row>> = LazyLock::new(|| {
     let all = crate::correlate::testing::specs();
     let phase = all[usize::from(spec("outer"))];
     let operation = |r: &catalog::Row| matches!(r.family, catalog::Family::Uring | catalog::Family::Aio);
-    let whole = all.into_iter().filter(|r| !r.is_phase() && !r.inside && r.asynchronous == Async::No && !operation(r));
+    let whole =
+        all.into_iter().filter(|r| !r.is_phase() && !r.inside && r.asynchronous() == Async::No && !operation(r));
     whole.chain(std::iter::repeat_n(phase, usize::from(PHASES))).collect()
 });
 

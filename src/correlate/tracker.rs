@@ -1,6 +1,6 @@
 //! What a call is about: its file, its handle, its object; and what it does to them.
 
-use crate::catalog::hdf5::Tells;
+use crate::catalog::hdf5::Effect;
 use crate::catalog::{self, Family, Role};
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::calls::stack::Node;
@@ -55,7 +55,7 @@ impl ResourceTracker {
         if netcdf {
             self.netcdf.group(seen, &mut self.handles);
         }
-        let mut found = match seen.row.role {
+        let mut found = match seen.row.role() {
             Role::None | Role::Unlink | Role::Rename | Role::Exchange | Role::Link => {
                 Found { file: self.named(seen, file), ..Found::default() }
             }
@@ -74,7 +74,9 @@ impl ResourceTracker {
         found.paths = self.paths(seen);
         found.object = found.handle.and_then(|id| self.object(id));
         found.flags = self.hdf5.call(seen, &found, &mut self.objects);
-        if seen.row.tells == Tells::Transfers && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1) {
+        if matches!(seen.row.effect(), Effect::Transfers { .. })
+            && seen.numbers(hdf5::DATASETS).is_none_or(|all| all.len() != 1)
+        {
             (found.handle, found.object) = (None, None); // it is about several
         }
         if let (Some(file), Layer::Syscall, true) = (found.file, seen.row.layer, succeeded(seen.call)) {
@@ -121,7 +123,7 @@ impl ResourceTracker {
         let path = seen.first_path();
         let file = file.or_else(|| self.files.by_path(rooted(path.as_ref()?))).or_else(|| seen.file_below(&self.files));
         if succeeded(seen.call) {
-            match (seen.row.role, path) {
+            match (seen.row.role(), path) {
                 (Role::Unlink, Some(path)) => self.files.unlink(seen.end_ns, rooted(&path)),
                 (role @ (Role::Rename | Role::Exchange), Some((root, from))) => {
                     if let Some((_, to)) = seen.path(TextKind::Path2, TextKind::Base2) {
@@ -151,7 +153,7 @@ impl ResourceTracker {
         // Only the descriptor 0 is one: fflush(NULL) is about no stream.
         let raw = seen.call.handle.filter(|raw| *raw != 0 || seen.row.layer != Layer::Stdio || seen.row.descriptor)?;
         let mut known = self.handles.find(seen.owner, seen.name(raw));
-        if seen.row.role == Role::Close {
+        if seen.row.role() == Role::Close {
             known = known.or_else(|| self.of_below(seen, raw, |_| true));
         }
         if matches!(seen.row.family, Family::Uring | Family::Aio) {
@@ -283,7 +285,7 @@ impl ResourceTracker {
 
     /// The handle stands for an object that is called as the call says, seen from another handle.
     fn name(&mut self, seen: &Seen, location: i32, handle: i32, class: &'static str) {
-        let made = matches!(seen.row.tells, Tells::Made | Tells::Dataset | Tells::Attribute);
+        let made = matches!(seen.row.effect(), Effect::Made | Effect::Dataset { .. } | Effect::Attribute { .. });
         let scope = self.handles.file(handle).map_or(Scope::Handle(location), Scope::File);
         let object = if let Some(path) = seen.object_path() {
             let path = ObjectPath { scope, location: self.object(location), name: &path, class };
@@ -302,8 +304,8 @@ impl ResourceTracker {
 
     /// An object that was made without a name gets one.
     fn named_later(&mut self, seen: &Seen, found: &Found) {
-        if let (Tells::Named, true, Some(object), Some(path)) =
-            (seen.row.tells, succeeded(seen.call), found.handle.and_then(|h| self.object(h)), seen.object_path())
+        if let (Effect::Named { .. }, true, Some(object), Some(path)) =
+            (seen.row.effect(), succeeded(seen.call), found.handle.and_then(|h| self.object(h)), seen.object_path())
             && let Some(location) = self.location(seen)
         {
             let location = self.object(location);
@@ -313,8 +315,8 @@ impl ResourceTracker {
 
     /// What an open starts from: a handle of its own layer for an object, a descriptor for `fdopen`.
     fn location(&mut self, seen: &Seen) -> Option<i32> {
-        let links = seen.row.tells == Tells::Named;
-        let opens = seen.row.role == Role::Open && seen.row.hints == catalog::Hints::None;
+        let links = matches!(seen.row.effect(), Effect::Named { .. });
+        let opens = seen.row.role() == Role::Open && seen.row.hints() == catalog::Hints::None;
         let raw = seen.call.off.filter(|_| opens || links)?;
         let name = if links || seen.row.object.is_some() { seen.name(raw) } else { (Layer::Syscall, 0, raw) };
         let known = self.handles.find(seen.owner, name);
@@ -344,7 +346,7 @@ impl ResourceTracker {
         };
         let source = self.handles.find(seen.owner, seen.name(old));
         let file = file.or_else(|| self.handles.file(source?));
-        if let (Tells::Reference, true) = (seen.row.tells, succeeded(seen.call))
+        if let (Effect::Reference, true) = (seen.row.effect(), succeeded(seen.call))
             && let Some(known) = self.handles.find(seen.owner, seen.name(raw))
         {
             self.hdf5.reference(seen, raw);

@@ -122,7 +122,7 @@ fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
         symbol: row.symbol,
         op: row.op,
         // An inner function has no calls of its own: it tells what the call is about that it runs in.
-        kind: if row.note.is_some() { "inner" } else { row.kind.name() },
+        kind: if row.inner().is_some() { "inner" } else { row.kind.name() },
     });
     if json {
         serde_json::to_writer_pretty(&mut *out, &rows.collect::<Vec<_>>())?;

@@ -1,60 +1,70 @@
 //! Property lists and dataspaces, which decide what other calls do, and event sets.
 
-use crate::catalog::Src::{Arg, Int, Ret, RetInt};
+use crate::catalog::Src::{self, Arg, Int, Ret, RetInt};
+use crate::catalog::def::{Def, rows};
 use crate::catalog::hdf5::{
-    DEFLATE, FLETCHER32, List, NBIT, NUMBERS, SCALEOFFSET, SHUFFLE, SZIP, Space, Tells, dims, plain,
+    DEFLATE, Effect, FLETCHER32, ListEffect as List, NBIT, NUMBERS, SCALEOFFSET, SHUFFLE, SZIP, SpaceEffect as Space,
+    dims, plain,
 };
-use crate::catalog::{Count, Fails, Row, When, Words};
+use crate::catalog::role::{Data, Hdf5};
+use crate::catalog::{Array, Count, Fails, Row, When};
 use crate::vocabulary::Kind;
 
 /// `herr_t f(list, ...)`: decides I/O, and says nothing of shapes.
-const fn set(symbol: &'static str) -> Row {
+const fn set(symbol: &'static str) -> Def<Data> {
     plain(symbol, Kind::Meta)
 }
-/// `herr_t f(list, ...)`.
-const fn list(symbol: &'static str, says: List) -> Row {
-    set(symbol).off(Arg(0)).tells(Tells::List(says))
+/// `herr_t f(list, ...)`, which gives the list a value.
+const fn list(symbol: &'static str, effect: List, value: Src) -> Def<Hdf5> {
+    set(symbol).effect(Effect::List { list: Arg(0), effect, value, index: Src::None })
 }
 /// `hid_t f(...)`: a new list.
-const fn new_list(symbol: &'static str, says: List) -> Row {
-    list(symbol, says).got(Ret).fails(Fails::Negative)
+const fn new_list(symbol: &'static str, effect: List) -> Def<Hdf5> {
+    list(symbol, effect, Ret).fails(Fails::Negative)
 }
 /// `int f(list, ...)`.
-const fn ask(symbol: &'static str, says: List) -> Row {
-    list(symbol, says).got(RetInt)
+const fn ask(symbol: &'static str, effect: List) -> Def<Hdf5> {
+    list(symbol, effect, RetInt)
+}
+/// `int f(list, index, ...)`.
+const fn ask_at(symbol: &'static str, effect: List) -> Def<Hdf5> {
+    set(symbol).effect(Effect::List { list: Arg(0), effect, value: RetInt, index: Int(1) })
 }
 /// `(list, filter, flags, number of parameters, parameters)`.
-const fn parameters(row: Row) -> Row {
-    row.got(Int(1)).words(0, Words::ints(NUMBERS, When::Entry, 4, Count::Arg(3)))
+const fn parameters(symbol: &'static str, effect: List) -> Def<Hdf5> {
+    list(symbol, effect, Int(1)).array(0, Array::ints(NUMBERS, When::Entry, 4, Count::Arg(3)))
 }
 /// `int f(list, number, flags, number of parameters, parameters, ...)`.
-const fn ask_filter(symbol: &'static str) -> Row {
-    ask(symbol, List::ToldFilter).len(Int(1)).words(0, Words::ints(NUMBERS, When::Return, 4, Count::At(3)))
+const fn ask_filter(symbol: &'static str) -> Def<Hdf5> {
+    ask_at(symbol, List::GetFilter).array(0, Array::ints(NUMBERS, When::Return, 4, Count::At(3)))
 }
 /// `herr_t f(dataspace, ...)`: selects; which points, the call that moves them says.
-const fn select(symbol: &'static str) -> Row {
+const fn select(symbol: &'static str) -> Def<Data> {
     plain(symbol, Kind::Meta).secondary()
 }
-const fn space(symbol: &'static str, says: Space) -> Row {
-    plain(symbol, Kind::Meta).off(Arg(0)).tells(Tells::Space(says))
+const fn space(symbol: &'static str, effect: Space, value: Src) -> Def<Hdf5> {
+    plain(symbol, Kind::Meta).effect(Effect::Space { space: Arg(0), effect, value })
 }
 /// `hid_t f(dataspace, ...)`.
-const fn new_space(symbol: &'static str, says: Space) -> Row {
-    space(symbol, says).got(Ret).fails(Fails::Negative)
+const fn new_space(symbol: &'static str, effect: Space) -> Def<Hdf5> {
+    space(symbol, effect, Ret).fails(Fails::Negative)
 }
 /// `int f(dataspace, ...)`.
-const fn number(symbol: &'static str) -> Row {
-    plain(symbol, Kind::Meta).got(RetInt).tells(Tells::Result)
+const fn number(symbol: &'static str) -> Def<Hdf5> {
+    plain(symbol, Kind::Meta).effect(Effect::Result { result: RetInt })
 }
-const fn long_number(symbol: &'static str) -> Row {
-    number(symbol).got(Ret).fails(Fails::Negative)
+const fn long_number(symbol: &'static str) -> Def<Hdf5> {
+    plain(symbol, Kind::Meta).fails(Fails::Negative).effect(Effect::Result { result: Ret })
 }
 
-pub(super) const ROWS: &[Row] = &[
+/// `hid_t H5Screate(class)`.
+const CLASS: Effect = Effect::Space { space: Int(0), effect: Space::Class, value: Ret };
+
+pub(super) const ROWS: &[Row] = rows![
     new_list("H5Pcreate", List::New),
     new_list("H5Pcopy", List::Copy),
     new_list("H5Pdecode", List::Unknown),
-    list("H5Pclose", List::Close),
+    list("H5Pclose", List::Close, Src::None),
     // Of a file.
     set("H5Pset_userblock"),
     set("H5Pset_sizes"),
@@ -110,17 +120,17 @@ pub(super) const ROWS: &[Row] = &[
     set("H5Pset_small_data_block_size"),
     set("H5Pset_elink_file_cache_size"),
     // Of a dataset.
-    list("H5Pset_chunk", List::Chunk).words(0, dims(When::Entry, 2, Count::Arg(1)).rank()),
-    list("H5Pset_layout", List::Layout).got(Int(1)),
-    list("H5Pset_deflate", List::Filter(DEFLATE)).got(Int(1)),
-    list("H5Pset_shuffle", List::Filter(SHUFFLE)),
-    list("H5Pset_fletcher32", List::Filter(FLETCHER32)),
-    list("H5Pset_szip", List::Filter(SZIP)),
-    list("H5Pset_nbit", List::Filter(NBIT)),
-    list("H5Pset_scaleoffset", List::Filter(SCALEOFFSET)),
-    parameters(list("H5Pset_filter", List::AnyFilter)),
-    parameters(list("H5Pmodify_filter", List::FilterAgain)),
-    list("H5Premove_filter", List::NoFilter).got(Int(1)),
+    list("H5Pset_chunk", List::Chunk, Src::None).array(0, dims(When::Entry, 2, Count::Arg(1)).rank()),
+    list("H5Pset_layout", List::Layout, Int(1)),
+    list("H5Pset_deflate", List::Filter(DEFLATE), Int(1)),
+    list("H5Pset_shuffle", List::Filter(SHUFFLE), Src::None),
+    list("H5Pset_fletcher32", List::Filter(FLETCHER32), Src::None),
+    list("H5Pset_szip", List::Filter(SZIP), Src::None),
+    list("H5Pset_nbit", List::Filter(NBIT), Src::None),
+    list("H5Pset_scaleoffset", List::Filter(SCALEOFFSET), Src::None),
+    parameters("H5Pset_filter", List::AnyFilter),
+    parameters("H5Pmodify_filter", List::ModifyFilter),
+    list("H5Premove_filter", List::RemoveFilter, Int(1)),
     set("H5Pset_chunk_opts"),
     set("H5Pset_chunk_cache"),
     set("H5Pset_append_flush"),
@@ -135,13 +145,13 @@ pub(super) const ROWS: &[Row] = &[
     set("H5Pset_virtual_spatial_tree"),
     set("H5Pset_virtual_view"),
     set("H5Pset_dset_no_attrs_hint"),
-    ask("H5Pget_chunk", List::ToldChunk).len(Int(1)).words(0, dims(When::Return, 2, Count::Ret)),
-    ask("H5Pget_layout", List::ToldLayout),
-    ask("H5Pget_nfilters", List::ToldFilters),
+    ask_at("H5Pget_chunk", List::GetChunk).array(0, dims(When::Return, 2, Count::Ret)),
+    ask("H5Pget_layout", List::GetLayout),
+    ask("H5Pget_nfilters", List::GetFilterCount),
     ask_filter("H5Pget_filter1"),
     ask_filter("H5Pget_filter2"),
     // Of a transfer.
-    list("H5Pset_dxpl_mpio", List::Collective).got(Int(1)),
+    list("H5Pset_dxpl_mpio", List::Collective, Int(1)),
     set("H5Pset_dxpl_mpio_collective_opt"),
     set("H5Pset_dxpl_mpio_chunk_opt"),
     set("H5Pset_dxpl_mpio_chunk_opt_num"),
@@ -173,19 +183,19 @@ pub(super) const ROWS: &[Row] = &[
     set("H5Pset_elink_prefix"),
     set("H5Pset_copy_object"),
     //
-    new_space("H5Screate", Space::Class).off(Int(0)),
+    plain("H5Screate", Kind::Meta).fails(Fails::Negative).effect(CLASS),
     // `(rank, dims, maxdims)`.
-    new_space("H5Screate_simple", Space::New).words(0, dims(When::Entry, 1, Count::Arg(0)).rank()),
+    new_space("H5Screate_simple", Space::New).array(0, dims(When::Entry, 1, Count::Arg(0)).rank()),
     new_space("H5Scopy", Space::Copy),
     new_space("H5Scombine_hyperslab", Space::Copy),
     new_space("H5Scombine_select", Space::Copy),
     long_number("H5Sselect_project_intersection"),
     long_number("H5Sdecode"),
-    space("H5Sclose", Space::Close),
-    space("H5Sset_extent_simple", Space::Extent).words(0, dims(When::Entry, 2, Count::Arg(1)).rank()),
-    space("H5Sset_extent_none", Space::None),
+    space("H5Sclose", Space::Close, Src::None),
+    space("H5Sset_extent_simple", Space::Extent, Src::None).array(0, dims(When::Entry, 2, Count::Arg(1)).rank()),
+    space("H5Sset_extent_none", Space::None, Src::None),
     // `(destination, source)`.
-    space("H5Sextent_copy", Space::Same).got(Arg(1)),
+    space("H5Sextent_copy", Space::Same, Arg(1)),
     select("H5Sselect_all"),
     select("H5Sselect_none"),
     select("H5Sselect_hyperslab"),
@@ -194,7 +204,7 @@ pub(super) const ROWS: &[Row] = &[
     select("H5Sselect_adjust"),
     select("H5Smodify_select"),
     select("H5Soffset_simple"),
-    space("H5Sget_simple_extent_dims", Space::Told).got(RetInt).words(0, dims(When::Return, 1, Count::Ret)),
+    space("H5Sget_simple_extent_dims", Space::GetExtent, RetInt).array(0, dims(When::Return, 1, Count::Ret)),
     number("H5Sget_simple_extent_ndims"),
     long_number("H5Sget_simple_extent_npoints"),
     long_number("H5Sget_select_npoints"),

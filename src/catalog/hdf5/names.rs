@@ -1,33 +1,38 @@
 //! Groups, objects, links, named types, references and identifiers.
 
 use crate::catalog::Src::{Arg, Ret, RetInt};
+use crate::catalog::def::{Def, rows};
 use crate::catalog::hdf5::data::opened;
 use crate::catalog::hdf5::{
-    ANY_CLASS, Tells, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain,
+    ANY_CLASS, Effect, ListEffect, about, answer, close, h5, inside, list, long_answer, nameless, on, on_arg, plain,
 };
-use crate::catalog::{Fails, Role, Row};
+use crate::catalog::role::{Data, Hdf5, Open};
+use crate::catalog::{Fails, Row};
 use crate::vocabulary::Kind;
 
-const fn sync(symbol: &'static str) -> Row {
+const fn sync(symbol: &'static str) -> Def<Data> {
     on(symbol, Kind::Sync)
 }
 /// `(location, name, type, ...)`: a type of the program becomes one of the file.
-const fn commit(symbol: &'static str) -> Row {
-    inside(symbol, "type").handle(Arg(2)).fails(Fails::NegativeInt).tells(Tells::Made)
+const fn commit(symbol: &'static str) -> Def<Hdf5> {
+    made(inside(symbol, "type").handle(Arg(2)).fails(Fails::NegativeInt))
 }
 /// `hid_t f(reference, ...)`, which says nothing of where it leads.
-const fn reference(symbol: &'static str, class: &'static str) -> Row {
-    nameless(symbol, class).off(crate::catalog::Src::None)
+const fn reference(symbol: &'static str, class: &'static str) -> Def<Open> {
+    h5(symbol, Kind::Open).opens(Ret).object(class)
+}
+const fn made(row: Def<Open>) -> Def<Hdf5> {
+    row.effect(Effect::Made)
 }
 
-pub(super) const ROWS: &[Row] = &[
-    inside("H5Gcreate1", "group").tells(Tells::Made),
-    inside("H5Gcreate2", "group").tells(Tells::Made),
-    nameless("H5Gcreate_anon", "group").tells(Tells::Made),
+pub(super) const ROWS: &[Row] = rows![
+    made(inside("H5Gcreate1", "group")),
+    made(inside("H5Gcreate2", "group")),
+    made(nameless("H5Gcreate_anon", "group")),
     inside("H5Gopen1", "group"),
     inside("H5Gopen2", "group"),
     close("H5Gclose"),
-    list("H5Gget_create_plist"),
+    list("H5Gget_create_plist", ListEffect::Unknown),
     sync("H5Gflush"),
     sync("H5Grefresh"),
     about("H5Gget_info"),
@@ -84,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
     opened(nameless("H5Oopen_by_token", ANY_CLASS)),
     close("H5Oclose"),
     // `(object, location, name, ...)`.
-    about("H5Olink").off(Arg(1)).path(2).object(ANY_CLASS).tells(Tells::Named),
+    about("H5Olink").path(2).effect(Effect::Named { location: Arg(1) }).object(ANY_CLASS),
     about("H5Ocopy"),
     sync("H5Oflush"),
     sync("H5Orefresh"),
@@ -124,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
     commit("H5Tcommit1"),
     commit("H5Tcommit2"),
     // `(location, type, ...)`.
-    nameless("H5Tcommit_anon", "type").handle(Arg(1)).fails(Fails::NegativeInt).tells(Tells::Made),
+    made(nameless("H5Tcommit_anon", "type").handle(Arg(1)).fails(Fails::NegativeInt)),
     inside("H5Topen1", "type"),
     inside("H5Topen2", "type"),
     close("H5Tclose"),
@@ -149,9 +154,9 @@ pub(super) const ROWS: &[Row] = &[
     plain("H5Rget_obj_name", Kind::Meta).fails(Fails::Negative),
     //
     // The last reference to an identifier closes what it stands for.
-    on("H5Idec_ref", Kind::Close).role(Role::Close).got(RetInt).tells(Tells::References),
-    answer("H5Iinc_ref").tells(Tells::References),
+    close("H5Idec_ref").effect(Effect::References { count: RetInt }),
+    about("H5Iinc_ref").effect(Effect::References { count: RetInt }),
     // It may look for it in the file.
     long_answer("H5Iget_name"),
-    h5("H5Iget_file_id", Kind::Meta).role(Role::Dup).handle(Ret).off(Arg(0)).tells(Tells::Reference),
+    h5("H5Iget_file_id", Kind::Meta).dups(Ret, Arg(0)).effect(Effect::Reference),
 ];

@@ -217,9 +217,10 @@ impl Demoted {
             return Vec::new();
         }
         let position = |from: Src, value: Option<u64>| value.filter(|_| from == Src::StreamPos);
-        let tell = on.row.off == Src::Ret && on.row.kind == Kind::Other;
-        let before = position(on.row.off, on.call.off)
-            .or_else(|| position(on.row.len, on.call.len))
+        let values = on.row.values();
+        let tell = values.off == Src::Ret && on.row.kind == Kind::Other;
+        let before = position(values.off, on.call.off)
+            .or_else(|| position(values.len, on.call.len))
             .or(on.call.off.filter(|_| tell));
         let stream = self.streams.entry(key).or_default();
         let direction = match (on.row.kind, on.row.slow_path) {
@@ -236,7 +237,7 @@ impl Demoted {
         let bytes = on.bytes.and_then(|n| u64::try_from(n).ok());
         stream.wrote = direction.or(stream.wrote);
         let moves = matches!(on.row.kind, Kind::Read | Kind::Write);
-        stream.end = match on.row.off {
+        stream.end = match values.off {
             Src::StreamEnd => on.call.off,
             _ if moves => before.and_then(|at| at.checked_add(bytes.unwrap_or(0))),
             _ => before.or(stream.end),
@@ -251,7 +252,7 @@ impl Demoted {
             stream.mixes[side].add(self.window, sample);
             self.all[side].add(self.window, sample);
         }
-        if on.row.role == Role::Close {
+        if on.row.role() == Role::Close {
             self.streams.remove(&key);
         }
         estimates

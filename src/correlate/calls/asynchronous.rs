@@ -130,7 +130,7 @@ impl Asynchronous {
     fn effect(&mut self, seen: &Seen, asked: Option<i64>, out: &mut Vec<Done>) -> Effect {
         let key = |name| Key { owner: seen.owner, family: seen.row.family, copy: seen.copy, name };
         let (handle, got, ok) = (seen.call.handle, seen.call.got, succeeded(seen.call));
-        match seen.row.asynchronous {
+        match seen.row.asynchronous() {
             Async::No => Effect::default(),
             Async::Submit => {
                 self.submit(seen, asked, got.filter(|_| ok).map(|r| key(Name::Request(r))).into_iter().collect())
@@ -181,7 +181,7 @@ impl Asynchronous {
             Async::CancelIds | Async::CancelAll => {
                 let keys = self.ids(seen, key);
                 let asked = self.ask(&keys);
-                let ok = ok || seen.row.asynchronous == Async::CancelAll;
+                let ok = ok || seen.row.asynchronous() == Async::CancelAll;
                 for key in keys.iter().filter(|_| ok) {
                     self.cancel(key, seen.end_ns, out);
                 }
@@ -194,7 +194,7 @@ impl Asynchronous {
     /// The requests that a call on a file names by a list (slot 0), or by how many there are (`len`).
     fn ids(&self, seen: &Seen, key: impl Fn(Name) -> Key) -> Vec<Key> {
         let Some(handle) = seen.call.handle else { return Vec::new() };
-        let count = if seen.row.asynchronous == Async::CancelAll { Some(ALL_REQUESTS as u64) } else { seen.call.len };
+        let count = if seen.row.asynchronous() == Async::CancelAll { Some(ALL_REQUESTS as u64) } else { seen.call.len };
         let Some(count) = count else { return Vec::new() };
         let wanted = match count as i64 {
             ALL_REQUESTS => [Some(Kind::Read), Some(Kind::Write)],
@@ -267,7 +267,7 @@ impl Asynchronous {
         let asked = self.ask(&keys.iter().map(|(_, key)| *key).collect::<Vec<_>>());
         let statuses = seen.row.statuses.zip(seen.numbers(2));
         let by_id = seen.numbers(1).unwrap_or_default();
-        let told = match seen.row.asynchronous {
+        let told = match seen.row.asynchronous() {
             Async::WaitIds if succeeded(seen.call) => Moved::All,
             Async::WaitIds => Moved::Failed,
             // A call that completes one operation may tell what that moved.
@@ -278,7 +278,7 @@ impl Asynchronous {
             let Some(id) = self.open.remove(&key) else { continue };
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             operation.parts = operation.parts.saturating_sub(1);
-            let of_its_own = match (seen.row.asynchronous, by_id.get(i)) {
+            let of_its_own = match (seen.row.asynchronous(), by_id.get(i)) {
                 (Async::WaitIds, Some(status)) if *status != 0 => Some(Moved::Failed),
                 _ => statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i)).map(Moved::Bytes),
             };
@@ -455,7 +455,7 @@ fn count(layout: Status, ints: &[i64], request: usize) -> Option<i64> {
 }
 
 fn moved(seen: &Seen) -> Moved {
-    match (seen.row.asynchronous, seen.call.len) {
+    match (seen.row.asynchronous(), seen.call.len) {
         (Async::Return, _) if !succeeded(seen.call) => Moved::Failed,
         (Async::Return, _) => seen.call.got.map_or(Moved::NotTold, |got| Moved::Bytes(got as i64)),
         (Async::Wait | Async::Test | Async::End, Some(len)) => Moved::Bytes(len as i64),
@@ -488,7 +488,8 @@ fn job(owner: Owner, slot: u8, block: &[i64]) -> Option<Job> {
 
 #[cfg(test)]
 mod tests {
-    use crate::catalog::{self, Async, Row as Spec, Src};
+    use crate::catalog::role::{Data, Request, RequestAction, Submit, SubmitAction};
+    use crate::catalog::{self, Does, Row as Spec, Src, Values};
     use crate::correlate::testing::{Rows, Run, call, key, spec};
     use crate::correlate::{Config, Correlator};
     use crate::event::{Call, Event, TextKind};
@@ -502,11 +503,21 @@ mod tests {
             let at = usize::from(spec(symbol));
             specs[at] = row(specs[at]);
         };
-        make("MPI_File_write", &|r| Spec { op: "MPI_File_iwrite", asynchronous: Async::Submit, got: Src::Out(4), ..r });
-        make("MPI_File_sync", &|r| Spec { layer: Layer::Mpi, asynchronous: Async::Wait, inside: true, ..r });
-        make("MPI_File_get_size", &|r| Spec { layer: Layer::Mpi, asynchronous: Async::Test, inside: true, ..r });
-        make("fwrite", &|r| Spec { op: "aio_write", asynchronous: Async::Submit, descriptor: true, ..r });
-        make("fflush", &|r| Spec { op: "aio_return", asynchronous: Async::Return, ..r });
+        let submits = |r: Spec| {
+            let Values { handle, len, off, .. } = r.values();
+            let data = Data { uses: true, handle, len, off, got: Src::None };
+            Does::Submit(Submit { data, action: SubmitAction::Request, request: Src::Out(4) })
+        };
+        let request = |r: Spec, action| {
+            let Values { handle, len, off, got } = r.values();
+            Does::Request(Request { action, uses: true, request: handle, moved: len, outcome: off, result: got })
+        };
+        let waits = |r: Spec, action| Spec { layer: Layer::Mpi, inside: true, does: request(r, action), ..r };
+        make("MPI_File_write", &|r| Spec { op: "MPI_File_iwrite", does: submits(r), ..r });
+        make("MPI_File_sync", &|r| waits(r, RequestAction::Wait));
+        make("MPI_File_get_size", &|r| waits(r, RequestAction::Test));
+        make("fwrite", &|r| Spec { op: "aio_write", descriptor: true, does: submits(r), ..r });
+        make("fflush", &|r| Spec { op: "aio_return", does: request(r, RequestAction::Return), ..r });
         let mut run = Run::new();
         run.correlator = Correlator::new(Config { specs, ..Config::default() });
         run.process(0, 0, None);

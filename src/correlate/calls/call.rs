@@ -1,6 +1,6 @@
 //! What one call's record says by itself: result, error, bytes, offset, flags.
 
-use crate::catalog::hdf5::Tells;
+use crate::catalog::hdf5::Effect;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{Argument, Async, Copies, Fails, Family, Hints, Role, Row, Src};
 use crate::event::Call;
@@ -25,24 +25,25 @@ pub fn succeeded(call: &Call) -> bool {
 }
 
 pub fn columns(row: &Row, call: &Call) -> CallColumns {
-    let plain = matches!(row.role, Role::Use | Role::None);
+    let values = row.values();
+    let plain = matches!(row.role(), Role::Use | Role::None);
     let ok = succeeded(call);
     let (cmd, arg) = argument(row, call);
-    let seeks = row.argument == Argument::Seek;
-    let len = call.len.map(count).filter(|_| !seeks && row.argument != Argument::Command);
-    let asynchronous = row.asynchronous != Async::No;
+    let seeks = row.argument() == Argument::Seek;
+    let len = call.len.map(count).filter(|_| !seeks && row.argument() != Argument::Command);
+    let asynchronous = row.asynchronous() != Async::No;
     // The bytes of an operation are known when it completes; the call that waits for it moves none itself.
-    let submits = matches!(row.asynchronous, Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
+    let submits = matches!(row.asynchronous(), Async::Submit | Async::SubmitOf | Async::SubmitList | Async::Begin);
     // Where a stream stood is no number of bytes.
-    let counts = row.hints != Hints::Len && row.len != Src::StreamPos;
+    let counts = row.hints() != Hints::Len && values.len != Src::StreamPos;
     let len = len.filter(|_| (submits || !asynchronous) && counts);
     let returned = call.got.map(count).filter(|_| ok && plain && !seeks);
     let got = returned.filter(|_| !asynchronous);
     // Calls about shapes and variables have no offset and no number of bytes.
-    let describes = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing;
-    let moves = matches!(row.tells, Tells::Transfer | Tells::Transfers);
-    let off = call.off.filter(|_| plain && !describes && !matches!(row.hints, Hints::Off | Hints::Dup));
-    let off = off.filter(|_| row.argument != Argument::Outcome);
+    let describes = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing;
+    let moves = matches!(row.effect(), Effect::Transfer { .. } | Effect::Transfers { .. });
+    let off = call.off.filter(|_| plain && !describes && !matches!(row.hints(), Hints::Off | Hints::Dup));
+    let off = off.filter(|_| row.argument() != Argument::Outcome);
     let bytes = match got.filter(|_| !describes) {
         _ if moves => len.filter(|_| ok),
         // MPI has no short write without an error.
@@ -51,13 +52,13 @@ pub fn columns(row: &Row, call: &Call) -> CallColumns {
     };
     let set = |on: bool, bit: i32| if on { bit } else { 0 };
     CallColumns {
-        offset: off.filter(|_| ok || !matches!(row.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
+        offset: off.filter(|_| ok || !matches!(values.off, Src::Ret | Src::StreamEnd)).map(|off| off as i64),
         bytes,
         // A copy asks for as much as there is: `cp` passes 2^63 bytes.
         req_bytes: if row.copies == Copies::Nothing { len.filter(|_| plain && (moves || !describes)) } else { bytes },
         cmd,
         arg,
-        ret: result(row, call, if row.got == Src::Ret { returned } else { got }),
+        ret: result(row, call, if values.got == Src::Ret { returned } else { got }),
         errno: errno(row, call),
         flags: row.flags
             | set(call.direct, flag::DIRECT)
@@ -72,7 +73,7 @@ impl CallColumns {
     pub fn apply_access(&mut self, row: &Row, call: &Call, requested: Option<i64>, collective: bool) {
         self.req_bytes = requested;
         // There are no short reads or writes without an error; what moves nothing is done at once.
-        self.bytes = requested.filter(|n| succeeded(call) && (row.asynchronous == Async::No || *n == 0));
+        self.bytes = requested.filter(|n| succeeded(call) && (row.asynchronous() == Async::No || *n == 0));
         if row.layer == Layer::Netcdf && !collective {
             self.flags &= !flag::COLLECTIVE;
         }
@@ -87,7 +88,8 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
     if call.unfinished {
         return None;
     }
-    if matches!(row.role, Role::Open | Role::Reopen | Role::Dup) && row.handle == Src::Ret {
+    let values = row.values();
+    if matches!(row.role(), Role::Open | Role::Reopen | Role::Dup) && values.handle == Src::Ret {
         if row.fails == Fails::Zero {
             return None; // a pointer
         }
@@ -96,16 +98,16 @@ fn result(row: &Row, call: &Call, got: Option<i64>) -> Option<i64> {
         }
     }
     // lseek: the new position.
-    let position = call.off.filter(|_| row.off == Src::Ret && call.status >= 0);
+    let position = call.off.filter(|_| values.off == Src::Ret && call.status >= 0);
     // The code that a function returns is no number of bytes.
-    let result = matches!(row.got, Src::Ret | Src::RetInt);
+    let result = matches!(values.got, Src::Ret | Src::RetInt);
     let returned = got.filter(|_| result || !matches!(row.fails, Fails::NonZero | Fails::NegativeInt));
     returned.or(position.map(|off| off as i64)).or(Some(i64::from(code(row, call.status))))
 }
 
 /// What a call was given, or found: its variant by name, and a number.
 fn argument(row: &Row, call: &Call) -> (Option<&'static str>, Option<i64>) {
-    match row.argument {
+    match row.argument() {
         Argument::Nothing => (None, None),
         Argument::Command => {
             let Some(len) = call.len else { return (None, None) };

@@ -43,7 +43,7 @@ impl Collectives {
             return None;
         }
         let handle = handle?;
-        if seen.row.role == Role::Open {
+        if seen.row.role() == Role::Open {
             let row = handles.row(handle)?;
             let opened = self.open(seen, (row.comm_size?, row.comm_ranks.clone()), caller)?;
             self.files.insert(handle, opened);
@@ -51,7 +51,7 @@ impl Collectives {
         let file = self.files.get_mut(&handle)?;
         let id = file.hash.and(&file.calls.to_le_bytes()).id();
         file.calls += 1;
-        if seen.row.role == Role::Close && succeeded(seen.call) {
+        if seen.row.role() == Role::Close && succeeded(seen.call) {
             self.files.remove(&handle);
         }
         Some(id)

@@ -3,7 +3,7 @@
 use crate::HashMap;
 use crate::catalog::Row;
 pub use crate::catalog::hdf5::{ANY_CLASS, DATASETS};
-use crate::catalog::hdf5::{DEFLATE, FILTERS, LAYOUT, List as Says, PIPELINE, Space as SpaceSays, Tells};
+use crate::catalog::hdf5::{DEFLATE, Effect, FILTERS, LAYOUT, ListEffect, PIPELINE, SpaceEffect};
 use crate::correlate::calls::call::succeeded;
 use crate::correlate::resources::objects::{Objects, Shape};
 use crate::correlate::resources::processes::Owner;
@@ -82,13 +82,13 @@ pub struct Hdf5 {
 impl Hdf5 {
     /// A call ended: learns from it. Returns the flags of its span.
     pub fn call(&mut self, seen: &Seen, found: &Found, objects: &mut Objects) -> i32 {
-        if seen.row.tells == Tells::Nothing || !succeeded(seen.call) {
+        if seen.row.effect() == Effect::Nothing || !succeeded(seen.call) {
             return 0;
         }
         let (len, got) = (seen.call.len, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
-        match seen.row.tells {
-            Tells::Dataset => {
+        match seen.row.effect() {
+            Effect::Dataset { .. } => {
                 let list = got.map(|raw| self.list(key(raw))).unwrap_or_default();
                 let shape = Shape {
                     // The library tells the size after the dimensions: what has a size and no dimensions is a scalar.
@@ -99,28 +99,33 @@ impl Hdf5 {
                 };
                 shaped(found, objects, shape);
             }
-            Tells::Attribute => {
+            Effect::Attribute { .. } => {
                 let dims = got.and_then(|raw| self.spaces.get(&key(raw))?.dims.clone());
                 shaped(found, objects, Shape { dims, elem_size: len.map(size), ..Shape::default() });
             }
-            Tells::Opened => {
+            Effect::Opened { .. } => {
                 let dims = seen.numbers(0).or_else(|| got.filter(|rank| *rank == 0).map(|_| Vec::new()));
                 let layout = seen.numbers(LAYOUT).unwrap_or_default();
                 let chunk = storage::chunk(&layout, dims.as_ref().map(Vec::len), len);
                 let filters = storage::filters(&layout, &seen.numbers(PIPELINE).unwrap_or_default());
                 shaped(found, objects, Shape { dims, chunk, elem_size: len.map(size), filters });
             }
-            Tells::Extent | Tells::Grown => extent(seen, found, objects),
-            Tells::Transfer | Tells::Transfers => {
+            Effect::Extent | Effect::Grown => extent(seen, found, objects),
+            Effect::Transfer { .. } | Effect::Transfers { .. } => {
                 if let (Some(id), Some(got)) = (found.object, got) {
                     objects.learn(id, |shape| shape.elem_size = shape.elem_size.or(Some(size(got))));
                 }
                 let list = seen.call.off.and_then(|raw| self.lists.get(&key(raw)));
                 return if list.is_some_and(|list| list.collective) { flag::COLLECTIVE } else { 0 };
             }
-            Tells::List(says) => self.says(seen, found, objects, says),
-            Tells::Space(says) => self.space(seen, found, objects, says),
-            Tells::Nothing | Tells::Result | Tells::Made | Tells::Named | Tells::References | Tells::Reference => {}
+            Effect::List { effect: says, .. } => self.says(seen, found, objects, says),
+            Effect::Space { effect: says, .. } => self.space(seen, found, objects, says),
+            Effect::Nothing
+            | Effect::Result { .. }
+            | Effect::Made
+            | Effect::Named { .. }
+            | Effect::References { .. }
+            | Effect::Reference => {}
         }
         0
     }
@@ -134,14 +139,14 @@ impl Hdf5 {
         }
     }
 
-    fn says(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: Says) {
+    fn says(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: ListEffect) {
         let (len, got) = (seen.call.len, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
         let new = match says {
-            Says::New => Some(List::new()),
-            Says::Unknown => Some(List::default()),
-            Says::Copy => seen.call.off.map(|raw| List { of: None, ..self.list(key(raw)) }),
-            Says::Of => {
+            ListEffect::New => Some(List::new()),
+            ListEffect::Unknown => Some(List::default()),
+            ListEffect::Copy => seen.call.off.map(|raw| List { of: None, ..self.list(key(raw)) }),
+            ListEffect::Of => {
                 let shape = found.object.and_then(|id| objects.shape(id).cloned()).unwrap_or_default();
                 Some(List { chunk: shape.chunk, filters: shape.filters, of: found.object, ..List::default() })
             }
@@ -152,36 +157,39 @@ impl Hdf5 {
             return;
         }
         let Some(raw) = seen.call.off.filter(|raw| *raw != DEFAULT) else { return };
-        if says == Says::Close {
+        if says == ListEffect::Close {
             self.lists.remove(&key(raw));
             return;
         }
         let list = self.lists.entry(key(raw)).or_default();
-        if !matches!(says, Says::ToldChunk | Says::ToldLayout | Says::ToldFilters | Says::ToldFilter) {
+        if !matches!(
+            says,
+            ListEffect::GetChunk | ListEffect::GetLayout | ListEffect::GetFilterCount | ListEffect::GetFilter
+        ) {
             list.of = None; // it is changed, and the object is not
         }
         match (says, got) {
-            (Says::Chunk, _) => list.chunk = seen.numbers(0).or(list.chunk.take()),
-            (Says::Layout, Some(layout)) if layout != CHUNKED => list.chunk = Some(Vec::new()),
-            (Says::Filter(filter), level) => list.add(named(filter, level)),
-            (Says::AnyFilter, Some(filter)) => list.add(with_level(seen, filter)),
-            (Says::FilterAgain, Some(filter)) => list.replace(&with_level(seen, filter)),
-            (Says::NoFilter, Some(filter)) => list.remove(filter),
-            (Says::Collective, Some(mode)) => list.collective = mode == COLLECTIVE,
-            (Says::ToldChunk, Some(rank)) if len.is_some_and(|room| rank <= room) => {
+            (ListEffect::Chunk, _) => list.chunk = seen.numbers(0).or(list.chunk.take()),
+            (ListEffect::Layout, Some(layout)) if layout != CHUNKED => list.chunk = Some(Vec::new()),
+            (ListEffect::Filter(filter), level) => list.add(named(filter, level)),
+            (ListEffect::AnyFilter, Some(filter)) => list.add(with_level(seen, filter)),
+            (ListEffect::ModifyFilter, Some(filter)) => list.replace(&with_level(seen, filter)),
+            (ListEffect::RemoveFilter, Some(filter)) => list.remove(filter),
+            (ListEffect::Collective, Some(mode)) => list.collective = mode == COLLECTIVE,
+            (ListEffect::GetChunk, Some(rank)) if len.is_some_and(|room| rank <= room) => {
                 list.chunk = seen.numbers(0).or(list.chunk.take());
                 list.teach(objects);
             }
-            (Says::ToldLayout, Some(layout)) if layout != CHUNKED => {
+            (ListEffect::GetLayout, Some(layout)) if layout != CHUNKED => {
                 (list.chunk, list.filters) = (Some(Vec::new()), Some(Vec::new()));
                 list.teach(objects);
             }
-            (Says::ToldFilters, Some(count)) => {
+            (ListEffect::GetFilterCount, Some(count)) => {
                 // Not more than can be (`H5Z_MAX_NFILTERS`, H5Zpublic.h).
                 list.told = vec![None; (count as usize).min(32)];
                 list.told_all(objects);
             }
-            (Says::ToldFilter, Some(filter)) => {
+            (ListEffect::GetFilter, Some(filter)) => {
                 if let Some(told) = len.and_then(|at| list.told.get_mut(at as usize)) {
                     *told = Some(with_level(seen, filter));
                 }
@@ -191,18 +199,18 @@ impl Hdf5 {
         }
     }
 
-    fn space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: SpaceSays) {
+    fn space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: SpaceEffect) {
         let (off, got) = (seen.call.off, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
         let dims_of = |spaces: &HashMap<Key, Space>, raw: Option<u64>| spaces.get(&key(raw?))?.dims.clone();
         let new = match says {
-            SpaceSays::New => Some(Space { dims: Some(seen.numbers(0).unwrap_or_default()), of: None }),
-            SpaceSays::Class => {
+            SpaceEffect::New => Some(Space { dims: Some(seen.numbers(0).unwrap_or_default()), of: None }),
+            SpaceEffect::Class => {
                 let dims = off.filter(|class| matches!(*class, SCALAR | NULL)).map(|_| Vec::new());
                 Some(Space { dims, of: None })
             }
-            SpaceSays::Copy => Some(Space { dims: dims_of(&self.spaces, off), of: None }),
-            SpaceSays::Of => {
+            SpaceEffect::Copy => Some(Space { dims: dims_of(&self.spaces, off), of: None }),
+            SpaceEffect::Of => {
                 let dims = found.object.and_then(|id| objects.shape(id)?.dims.clone());
                 Some(Space { dims, of: found.object })
             }
@@ -214,20 +222,22 @@ impl Hdf5 {
         }
         let Some(raw) = off else { return };
         let dims = match says {
-            SpaceSays::Close => {
+            SpaceEffect::Close => {
                 self.spaces.remove(&key(raw));
                 return;
             }
-            SpaceSays::Extent => seen.numbers(0).or(Some(Vec::new())),
-            SpaceSays::Same => dims_of(&self.spaces, got),
-            SpaceSays::None => None,
+            SpaceEffect::Extent => seen.numbers(0).or(Some(Vec::new())),
+            SpaceEffect::Same => dims_of(&self.spaces, got),
+            SpaceEffect::None => None,
             // Who asks for the number alone gets no dimensions.
-            SpaceSays::Told if seen.numbers(0).is_some() || got == Some(0) => Some(seen.numbers(0).unwrap_or_default()),
+            SpaceEffect::GetExtent if seen.numbers(0).is_some() || got == Some(0) => {
+                Some(seen.numbers(0).unwrap_or_default())
+            }
             _ => return,
         };
         let space = self.spaces.entry(key(raw)).or_default();
         space.dims = dims;
-        if let (SpaceSays::Told, Some(id)) = (says, space.of) {
+        if let (SpaceEffect::GetExtent, Some(id)) = (says, space.of) {
             objects.learn(id, |shape| shape.dims.clone_from(&space.dims));
         }
     }
@@ -236,8 +246,8 @@ impl Hdf5 {
     pub fn closes(&mut self, seen: &Seen) -> bool {
         let Some(raw) = seen.call.handle else { return true };
         let key = (seen.owner, seen.copy, raw);
-        let left = match (seen.row.tells, seen.call.got) {
-            (Tells::References, Some(left)) => left,
+        let left = match (seen.row.effect(), seen.call.got) {
+            (Effect::References { .. }, Some(left)) => left,
             _ => self.references.get(&key).map_or(0, |n| n.saturating_sub(1)),
         };
         self.refer(key, left);
@@ -250,7 +260,9 @@ impl Hdf5 {
 
     /// There are so many references to a handle now.
     pub fn references(&mut self, seen: &Seen) {
-        if let (Tells::References, Some(raw), Some(count)) = (seen.row.tells, seen.call.handle, seen.call.got) {
+        if let (Effect::References { .. }, Some(raw), Some(count)) =
+            (seen.row.effect(), seen.call.handle, seen.call.got)
+        {
             self.refer((seen.owner, seen.copy, raw), count);
         }
     }
@@ -341,7 +353,7 @@ fn extent(seen: &Seen, found: &Found, objects: &mut Objects) {
     objects.learn(id, |shape| {
         // How many numbers there are, only the object knows.
         for (dim, new) in shape.dims.iter_mut().flatten().zip(numbers) {
-            *dim = if seen.row.tells == Tells::Grown { new.max(*dim) } else { new };
+            *dim = if seen.row.effect() == Effect::Grown { new.max(*dim) } else { new };
         }
     });
 }
@@ -372,9 +384,9 @@ fn name(filter: &str) -> &str {
 
 /// Why it is not known how much a call of this function moved.
 pub fn unknown(row: &Row) -> &'static str {
-    match row.tells {
+    match row.effect() {
         _ if row.flags & flag::NONBLOCKING != 0 => "asynchronous call: another thread may have done it",
-        Tells::Transfers => "several datasets: not all of them told their sizes",
+        Effect::Transfers { .. } => "several datasets: not all of them told their sizes",
         _ => "the library's inner functions were not seen",
     }
 }

@@ -17,13 +17,13 @@ pub struct Hints {
 impl Hints {
     /// Does to sets what the call did; returns what it gives to a file.
     pub fn call(&mut self, seen: &Seen) -> Option<&Set> {
-        if seen.row.hints == catalog::Hints::None || !succeeded(seen.call) {
+        if seen.row.hints() == catalog::Hints::None || !succeeded(seen.call) {
             return None;
         }
         let name = |raw: u64| (seen.owner, seen.copy, raw);
         let text = |what| seen.text(what).map(lossy_path);
         let (handle, off, len) = (seen.call.handle, seen.call.off, seen.call.len);
-        match seen.row.hints {
+        match seen.row.hints() {
             catalog::Hints::None => {}
             catalog::Hints::Create => drop(self.sets.insert(name(handle?), Set::new())),
             catalog::Hints::Set => {

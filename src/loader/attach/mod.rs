@@ -462,7 +462,7 @@ impl Engine {
     pub fn verdicts(&mut self) -> Vec<Coverage> {
         let mut new = std::mem::take(&mut self.coverage);
         // Of what is not recorded only a refusal matters.
-        let jumps = |symbol: &str| self.planner.catalog().rows().iter().any(|r| r.jumps && r.symbol == symbol);
+        let jumps = |symbol: &str| self.planner.catalog().rows().iter().any(|r| r.jumps() && r.symbol == symbol);
         new.retain(|c| c.status == "refused" || !jumps(&c.symbol));
         self.covered.extend(new.iter().map(|c| c.layer));
         self.opaque |= new.iter().any(|c| c.layer == Layer::App && c.symbol.is_empty());
@@ -800,10 +800,10 @@ fn harmed(pid: u32) -> Option<String> {
 
 /// Which rows come first where there can only be few: phases and data, then handles, then what makes data durable.
 fn importance(row: &Row) -> u8 {
-    if row.note.is_some() || row.is_phase() {
+    if row.inner().is_some() || row.is_phase() {
         return 0;
     }
-    if row.jumps {
+    if row.jumps() {
         return 4;
     }
     match row.kind {

@@ -130,7 +130,7 @@ impl Plan {
 
 /// The variable that a row needs.
 fn variable(row: &Row) -> Option<&'static str> {
-    if let Src::Global(name) = row.handle { Some(name) } else { None }
+    if let Src::Global(variable) = row.values().handle { Some(variable.symbol()) } else { None }
 }
 
 /// Where a variable is, seen from the breakpoint at an address. Without one the row has no handle.
@@ -160,7 +160,13 @@ impl Planner {
         });
         let kernel = [Family::Syscall, Family::Uring, Family::Aio, Family::Kernel, Family::Fault];
         let rows = catalog.rows().iter().filter(|r| !kernel.contains(&r.family));
-        let fields = |row: &Row| row.accessor.into_iter().flat_map(Accessor::places).flat_map(|at| at.symbols());
+        let fields = |row: &Row| {
+            row.inner()
+                .and_then(|inner| inner.accessor)
+                .into_iter()
+                .flat_map(Accessor::places)
+                .flat_map(|at| at.symbols())
+        };
         let names = |row: &Row| [Some(row.symbol), variable(row), row.messages().map(|messages| messages.callee)];
         let needed = rows.flat_map(|row| names(row).into_iter().flatten().chain(fields(row)));
         let exact: HashSet<&str> = sentinels.chain(versions).chain(needed).chain([C_START]).collect();
@@ -206,7 +212,7 @@ impl Planner {
             let mut settle = |status, reason: String, offset| {
                 plan.settled.push(unprobed(path, row, No { status, reason, offset }));
             };
-            if !(row.layers().into_iter().any(layers) || (row.jumps && traced)) {
+            if !(row.layers().into_iter().any(layers) || (row.jumps() && traced)) {
                 settle("skipped", NOT_SELECTED.into(), None);
                 continue;
             }
@@ -228,7 +234,7 @@ impl Planner {
             for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
                 let planned = place(symbol, bytes, row, &mut taken, &mut code).and_then(|(offset, probe)| {
                     let cold = cold.get(name).map(Vec::as_slice).unwrap_or_default();
-                    let exit_points = if row.jumps {
+                    let exit_points = if row.jumps() {
                         Some(Vec::new())
                     } else if users && elf.unwinds {
                         Some(in_place(symbol, cold, bytes, &mut code)?)
@@ -300,7 +306,7 @@ fn messages(of: Messages, symbol: &Symbol, elf: &Elf, bytes: &[u8], offset: u64)
 /// Probes where the field is read that a row's function returns. `None`: the function does something else, or not all of
 /// these places can be found.
 fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
-    let accessor = row.accessor?;
+    let accessor = row.inner()?.accessor?;
     let function = |name: &str| {
         let [symbol] = elf.symbols.get(name)?.as_slice() else { return None };
         let Target::Code(offset) = symbol.target else { return None };

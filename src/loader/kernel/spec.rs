@@ -1,18 +1,19 @@
 //! Catalog rows as the kernel side sees them (`struct iot_spec`).
 
-use crate::catalog::hdf5::Tells;
+use crate::catalog::hdf5::Effect;
 use crate::catalog::variables::Meaning;
 use crate::catalog::{
-    About, Argument, Async, Copies, Count, Deref, Fails, Family, Hints, Note, Role, Row, Src, When, Words,
+    About, Argument, Array, Async, Copies, Count, Deref, Fails, Family, Hints, Note, Role, Row, Src, When,
 };
 use crate::skel::types as t;
+use crate::skel::types::{iot_from as F, iot_then as T};
 use crate::vocabulary::{Kind, Layer};
 
 /// Open MPI 4 and 5: `size` in `struct opal_datatype_t` (`opal/datatype/opal_datatype.h`): a 16-byte object
 /// header, then flags (2 bytes), id (2), `bdt_used` (4).
-const OMPI_DATATYPE_SIZE: u32 = 24;
+const OMPI_DATATYPE_SIZE: u16 = 24;
 /// Open MPI 4 and 5: `_ucount`, bytes transferred, in `struct ompi_status_public_t` (mpi.h).
-const OMPI_STATUS_UCOUNT: u32 = 16;
+const OMPI_STATUS_UCOUNT: u16 = 16;
 
 /// Operations of devices, behind the rows of the catalog.
 pub const BLOCK_OPS: u32 = t::iot_limit::IOT_BLOCK_OPS.0;
@@ -20,56 +21,84 @@ pub const BLOCK_OPS: u32 = t::iot_limit::IOT_BLOCK_OPS.0;
 /// No note.
 const NO_NOTE: u8 = t::iot_limit::IOT_NO_NOTE.0 as u8;
 
-fn src(from: Src) -> t::iot_src {
-    use t::iot_how as H;
-    let (how, a, b, k) = match from {
-        Src::None => (H::IOT_NONE, 0, 0, 0),
-        Src::Arg(a) => (H::IOT_ARG, a, 0, 0),
-        Src::Int(a) => (H::IOT_INT, a, 0, 0),
-        Src::In(a) => (H::IOT_IN, a, 0, 0),
-        Src::Out(a) => (H::IOT_OUT, a, 0, 0),
-        Src::Mul(a, b) => (H::IOT_MUL, a, b, 0),
-        Src::Typed(a, b) => (H::IOT_TYPED, a, b, OMPI_DATATYPE_SIZE),
-        Src::TypedLong(a, b) => (H::IOT_TYPED_LONG, a, b, OMPI_DATATYPE_SIZE),
-        Src::Strlen(a) => (H::IOT_STRLEN, a, 0, 0),
-        Src::Ret => (H::IOT_RET, 0, 0, 0),
-        Src::RetTimes(a) => (H::IOT_RET_TIMES, a, 0, 0),
-        Src::Status(a) => (H::IOT_STATUS, a, 0, OMPI_STATUS_UCOUNT),
-        Src::Asked => (H::IOT_ASKED, 0, 0, 0),
-        Src::Iov(a, b) => (H::IOT_IOV, a, b, 0),
-        Src::Message(a) => (H::IOT_MESSAGE, a, 0, 0),
-        Src::Pos => (H::IOT_POS, 0, 0, 0),
-        Src::InInt(a) => (H::IOT_IN_INT, a, 0, 0),
-        Src::OutInt(a) => (H::IOT_OUT_INT, a, 0, 0),
-        Src::Field(a, at) => (H::IOT_FIELD, a, 0, at),
-        Src::FieldInt(a, at) => (H::IOT_FIELD_INT, a, 0, at),
-        Src::Note(a) => (H::IOT_NOTE, a, 0, 0),
-        Src::Notes(a, b) => (H::IOT_NOTES, a, b, 0),
-        Src::CountNote(a, b) => (H::IOT_COUNT_NOTE, a, b, 0),
-        Src::ArgNote(a, b) => (H::IOT_ARG_NOTE, a, b, 0),
-        Src::StatusSplit(a, at) => (H::IOT_STATUS_SPLIT, a, 0, at),
-        Src::TypedNumber(a, b) => (H::IOT_TYPED_NUMBER, a, b, 0),
-        Src::Through(a, at, b) => (H::IOT_THROUGH, a, b, at),
-        Src::RetInt => (H::IOT_RET_INT, 0, 0, 0),
-        Src::Rounds(count, a, b) => (H::IOT_ROUNDS, count, a, u32::from(b)),
-        Src::Const(n) => (H::IOT_CONST, 0, 0, u32::from(n)),
-        Src::Line(a) => (H::IOT_STRLEN, a, 0, 1),
-        Src::Global(_) => (H::IOT_GLOBAL, 0, 0, 0),
-        Src::StreamPos => (H::IOT_STREAM_POS, 0, 0, 0),
-        Src::StreamEnd => (H::IOT_STREAM_END, 0, 0, 0),
-        Src::StreamMoved => (H::IOT_STREAM_MOVED, 0, 0, 0),
-        Src::MpiSize(a, b) => (H::IOT_MPI_SIZE, a, b, OMPI_DATATYPE_SIZE),
-        Src::Behind(a, at) => (H::IOT_BEHIND, a, 0, at),
-        Src::BehindInt(a, at) => (H::IOT_BEHIND_INT, a, 0, at),
-        Src::RetBehind(at) => (H::IOT_RET_BEHIND, 0, 0, at),
-        Src::Pair(a, b) => (H::IOT_PAIR, a, b, 0),
-        Src::PairNote(a, b) => (H::IOT_PAIR_NOTE, a, b, 0),
-        Src::PairOut(a, b) => (H::IOT_PAIR_OUT, a, b, 0),
-        Src::Scaled(a, k) => (H::IOT_SCALED, a, 0, u32::from(k)),
-        Src::RetScaled(k) => (H::IOT_RET_SCALED, 0, 0, u32::from(k)),
-        Src::Cloexec => (H::IOT_CLOEXEC, 0, 0, 0),
-    };
-    t::iot_src { how: how.0 as u8, a, b, pad: 0, k }
+/// A source that starts from something, with the argument or note that it takes.
+fn start(from: t::iot_from, a: u8) -> t::iot_src {
+    t::iot_src { from: from.0 as u8, a, ..t::iot_src::default() }
+}
+
+/// Something is done with what it starts from.
+fn then(source: t::iot_src, steps: &[t::iot_then]) -> t::iot_src {
+    t::iot_src { then: steps.iter().fold(source.then, |all, step| all | step.0 as u8), ..source }
+}
+
+/// The member at an offset of the struct that it points at.
+fn member(source: t::iot_src, at: u16, steps: &[t::iot_then]) -> t::iot_src {
+    then(t::iot_src { k: at, ..then(source, &[T::IOT_THEN_READ]) }, steps)
+}
+
+/// The member at an offset of the struct that a member of the struct leads to that it points at.
+fn behind(source: t::iot_src, first: u16, second: u8, steps: &[t::iot_then]) -> t::iot_src {
+    let source = t::iot_src { at: second, ..then(source, &[T::IOT_THEN_AGAIN]) };
+    member(source, first, steps)
+}
+
+/// It is joined with another argument or note, and an offset or a number.
+fn join(source: t::iot_src, how: t::iot_then, b: u8, k: u16) -> t::iot_src {
+    then(t::iot_src { b, k, ..source }, &[how])
+}
+
+fn src(source: Src) -> t::iot_src {
+    const INT: &[T] = &[T::IOT_THEN_INT];
+    let arg = |a| start(F::IOT_FROM_ARG, a);
+    let int = |a| then(arg(a), INT);
+    let (ret, note) = (start(F::IOT_FROM_RET, 0), |a| start(F::IOT_FROM_NOTE, a));
+    match source {
+        Src::None => t::iot_src::default(),
+        Src::Arg(a) => arg(a),
+        Src::Int(a) => int(a),
+        Src::In(a) => start(F::IOT_FROM_IN, a),
+        Src::InInt(a) => then(start(F::IOT_FROM_IN, a), INT),
+        Src::Out(a) => member(arg(a), 0, &[]),
+        Src::OutInt(a) => member(arg(a), 0, INT),
+        Src::Field(a, at) => member(arg(a), at, &[]),
+        Src::FieldInt(a, at) => member(arg(a), at, INT),
+        Src::Status(a) => member(arg(a), OMPI_STATUS_UCOUNT, &[]),
+        Src::StatusSplit(a, at) => member(arg(a), at, &[T::IOT_THEN_SPLIT]),
+        Src::Through(a, at, b) => behind(arg(a), at, b, INT),
+        Src::Behind(a, at) => behind(arg(a), 0, at, &[]),
+        Src::BehindInt(a, at) => behind(arg(a), 0, at, INT),
+        Src::RetBehind(at) => behind(ret, 0, at, &[]),
+        Src::Ret => ret,
+        Src::RetInt => then(ret, INT),
+        Src::RetTimes(a) => join(ret, T::IOT_TIMES_ARG, a, 0),
+        Src::RetScaled(k) => join(ret, T::IOT_TIMES_CONST, 0, k),
+        Src::Scaled(a, k) => join(arg(a), T::IOT_TIMES_CONST, 0, k),
+        Src::Mul(a, b) => join(arg(a), T::IOT_TIMES_ARG, b, 0),
+        Src::Typed(a, b) => join(int(a), T::IOT_TIMES_FIELD, b, OMPI_DATATYPE_SIZE),
+        Src::TypedLong(a, b) => join(arg(a), T::IOT_TIMES_FIELD, b, OMPI_DATATYPE_SIZE),
+        Src::TypedNumber(a, b) => join(int(a), T::IOT_TIMES_TYPE, b, 0),
+        Src::MpiSize(a, b) => join(arg(a), T::IOT_TIMES_MPI, b, OMPI_DATATYPE_SIZE),
+        Src::Note(a) => note(a),
+        Src::Notes(a, b) => join(note(a), T::IOT_TIMES_NOTE, b, 0),
+        Src::CountNote(a, b) => join(int(a), T::IOT_TIMES_NOTE, b, 0),
+        Src::ArgNote(a, b) => join(arg(a), T::IOT_TIMES_NOTE, b, 0),
+        Src::Pair(a, b) => join(arg(a), T::IOT_BELOW_ARG, b, 0),
+        Src::PairNote(a, b) => join(arg(a), T::IOT_BELOW_NOTE, b, 0),
+        Src::PairOut(a, b) => join(arg(a), T::IOT_BELOW_OUT, b, 0),
+        Src::Rounds(count, a, b) => t::iot_src { b: a, k: u16::from(b), ..start(F::IOT_FROM_ROUNDS, count) },
+        Src::Const(n) => t::iot_src { k: u16::from(n), ..start(F::IOT_FROM_CONST, 0) },
+        Src::Strlen(a) => start(F::IOT_FROM_STRLEN, a),
+        Src::Line(a) => t::iot_src { k: 1, ..start(F::IOT_FROM_STRLEN, a) },
+        Src::Iov(a, b) => t::iot_src { b, ..start(F::IOT_FROM_VECTOR, a) },
+        Src::Message(a) => start(F::IOT_FROM_MESSAGE, a),
+        Src::Asked => start(F::IOT_FROM_LEN, 0),
+        Src::Pos => start(F::IOT_FROM_FILE_POS, 0),
+        Src::Global(_) => start(F::IOT_FROM_GLOBAL, 0),
+        Src::StreamPos => start(F::IOT_FROM_STREAM_POS, 0),
+        Src::StreamEnd => start(F::IOT_FROM_STREAM_END, 0),
+        Src::StreamMoved => start(F::IOT_FROM_STREAM_MOVED, 0),
+        Src::Cloexec => start(F::IOT_FROM_CLOEXEC, 0),
+    }
 }
 
 fn fails(fails: Fails) -> u8 {
@@ -102,7 +131,7 @@ fn about(about: About) -> u8 {
     wire.0 as u8
 }
 
-fn array(array: Option<Words>) -> t::iot_array_spec {
+fn array(array: Option<Array>) -> t::iot_array_spec {
     use t::iot_count as C;
     let Some(array) = array else { return t::iot_array_spec::default() };
     let when = match array.when {
@@ -139,26 +168,26 @@ fn array(array: Option<Words>) -> t::iot_array_spec {
 fn flags(row: &Row, layers: &[Layer]) -> u32 {
     use t::iot_spec_flag as F;
     let syscall = row.family == Family::Syscall;
-    let plain = matches!(row.role, Role::Use | Role::None);
-    let stream = row.layer == Layer::Stdio && !row.descriptor && row.handle != Src::None;
-    let at = |when| row.words.iter().flatten().any(|w| w.when == when);
-    let on_descriptor = matches!(row.role, Role::Use | Role::Close | Role::Dup | Role::Inherit);
+    let plain = matches!(row.role(), Role::Use | Role::None);
+    let stream = row.layer == Layer::Stdio && !row.descriptor && row.values().handle != Src::None;
+    let at = |when| row.arrays.iter().flatten().any(|w| w.when == when);
+    let on_descriptor = matches!(row.role(), Role::Use | Role::Close | Role::Dup | Role::Inherit);
     [
         (F::IOT_S_LIFE, !plain || row.is_phase()),
         (F::IOT_S_FD, syscall && on_descriptor),
-        (F::IOT_S_FD_RET, syscall && row.role == Role::Open),
+        (F::IOT_S_FD_RET, syscall && row.role() == Role::Open),
         (F::IOT_S_STAT, row.stat.is_some_and(|(_, extended)| !extended)),
         (F::IOT_S_STATX, row.stat.is_some_and(|(_, extended)| extended)),
         (F::IOT_S_ONLY, row.only.is_some()),
         (F::IOT_S_INSIDE, row.inside),
-        (F::IOT_S_SUBMIT, row.submits),
+        (F::IOT_S_SUBMIT, row.awaited),
         (F::IOT_S_STACK, row.stack_arguments()),
         (F::IOT_S_ENTRY, at(When::Entry)),
         (F::IOT_S_RETURN, at(When::Return)),
         (F::IOT_S_OUTER, row.outermost),
-        (F::IOT_S_ALL, row.asynchronous == Async::Wait),
+        (F::IOT_S_ALL, row.asynchronous() == Async::Wait),
         (F::IOT_S_AWAIT, !layers.contains(&row.layer)),
-        (F::IOT_S_STREAM, stream && matches!(row.role, Role::Use | Role::Close)),
+        (F::IOT_S_STREAM, stream && matches!(row.role(), Role::Use | Role::Close)),
         (F::IOT_S_PHASE, row.is_phase()),
         (F::IOT_S_OTHERWISE, row.otherwise),
         (F::IOT_S_MAPPED, row.mapped),
@@ -170,8 +199,8 @@ fn flags(row: &Row, layers: &[Layer]) -> u32 {
         (F::IOT_S_NAMES, row.names),
         (F::IOT_S_EVERY, row.every),
         (F::IOT_S_READS, syscall && row.kind == Kind::Read),
-        (F::IOT_S_OPENS, !syscall && matches!(row.role, Role::Open | Role::Reopen | Role::Dup)),
-        (F::IOT_S_JUMPS, row.jumps),
+        (F::IOT_S_OPENS, !syscall && matches!(row.role(), Role::Open | Role::Reopen | Role::Dup)),
+        (F::IOT_S_JUMPS, row.jumps()),
     ]
     .into_iter()
     .filter(|(_, on)| *on)
@@ -181,19 +210,19 @@ fn flags(row: &Row, layers: &[Layer]) -> u32 {
 /// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,
 /// where arrays go with them, and where they wait for each other.
 fn sums(row: &Row) -> t::iot_sums_how {
-    let plain = matches!(row.role, Role::Use | Role::None);
-    let says = row.tells != Tells::Nothing || row.meaning != Meaning::Nothing || row.hints != Hints::None;
+    let plain = matches!(row.role(), Role::Use | Role::None);
+    let says = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing || row.hints() != Hints::None;
     // What it was given is no number of bytes.
-    let plain_values = plain && row.argument == Argument::Nothing;
+    let plain_values = plain && row.argument() == Argument::Nothing;
     let library = !matches!(row.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
     let needs_more = !plain
         || says
-        || row.asynchronous != Async::No
-        || row.submits
+        || row.asynchronous() != Async::No
+        || row.awaited
         || row.slow_path.is_some()
-        || row.words.iter().any(Option::is_some);
+        || row.arrays.iter().any(Option::is_some);
     // What a file is called from now on must be known.
-    let renames = matches!(row.role, Role::Rename | Role::Exchange | Role::Link);
+    let renames = matches!(row.role(), Role::Rename | Role::Exchange | Role::Link);
     match (renames || library && (needs_more || row.is_phase()), plain_values) {
         (true, _) => t::iot_sums_how::IOT_SUMS_NOT,
         (false, false) => t::iot_sums_how::IOT_SUMS_CALLS,
@@ -211,13 +240,14 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
     let arg = |a: Option<u8>| a.map_or(-1, |a| a as i8);
     let note = |note: Option<Note>| note.map_or(NO_NOTE, |note| note as u8);
     let (only_arg, a, b) = row.only.unwrap_or_default();
-    let mut off = src(row.off);
-    if row.off == Src::StreamPos && row.kind == Kind::Write {
+    let values = row.values();
+    let mut off = src(values.off);
+    if values.off == Src::StreamPos && row.kind == Kind::Write {
         off.k = 1;
     }
-    let mut got = src(row.got);
-    if row.got == Src::Cloexec {
-        got.b = u8::from(row.handle == Src::Ret);
+    let mut got = src(values.got);
+    if values.got == Src::Cloexec {
+        got.b = u8::from(values.handle == Src::Ret);
     }
     let kind = match row.kind {
         Kind::Read => t::iot_kind::IOT_READS,
@@ -231,8 +261,8 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         (false, false, None) => t::iot_brief_state::IOT_BRIEF_NO,
     };
     t::iot_spec {
-        handle: src(row.handle),
-        len: src(row.len),
+        handle: src(values.handle),
+        len: src(values.len),
         off,
         got,
         flags: flags(row, layers),
@@ -248,10 +278,10 @@ pub fn spec(row: &Row, layers: &[Layer]) -> t::iot_spec {
         brief: brief.0 as u8,
         about: about(row.about),
         quiet: row.quiet,
-        note: note(row.note),
+        note: note(row.inner().map(|inner| inner.note)),
         pad: [0; 3],
         takes: row.takes.map(note),
-        arrays: row.words.map(array),
+        arrays: row.arrays.map(array),
     }
 }
 
@@ -265,7 +295,7 @@ mod tests {
     fn calls_that_change_handles_go_to_the_ring_that_must_not_lose() {
         for row in rows() {
             let life = spec(&row, &LAYERS).flags & t::iot_spec_flag::IOT_S_LIFE.0 != 0;
-            let changes = !matches!(row.role, Role::Use | Role::None);
+            let changes = !matches!(row.role(), Role::Use | Role::None);
             assert_eq!(life, changes, "{}", row.symbol);
         }
     }

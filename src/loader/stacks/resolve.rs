@@ -85,8 +85,9 @@ impl Resolver {
                 kind: row.kind,
                 start_ns,
                 file: file(row, o, thread, space),
-                bytes: number(row.len, o).filter(|_| row.role == Role::Use && row.argument == Argument::Nothing),
-                offset: number(row.off, o).filter(|_| row.role == Role::Use),
+                bytes: number(row.values().len, o)
+                    .filter(|_| row.role() == Role::Use && row.argument() == Argument::Nothing),
+                offset: number(row.values().off, o).filter(|_| row.role() == Role::Use),
             });
         }
         let (first, last) = (calls.first()?, calls.last()?);
@@ -119,7 +120,7 @@ impl Resolver {
             kind: row.kind,
             start_ns,
             file: fd.and_then(|fd| link(&format!("/proc/{pid}/fd/{fd}"))),
-            bytes: valid(iot_call_flag::IOT_F_LEN, op.len).filter(|_| row.role == Role::Use),
+            bytes: valid(iot_call_flag::IOT_F_LEN, op.len).filter(|_| row.role() == Role::Use),
             offset: valid(iot_call_flag::IOT_F_OFF, op.off).filter(|off| *off >= 0),
         };
         Some(waiting(What::Asynchronous, pid, call))
@@ -210,7 +211,7 @@ fn file(row: &Row, o: &iot_open, thread: &iot_stopped, space: Option<&Space>) ->
         let base = base.or_else(|| link(&format!("/proc/{pid}/cwd")))?;
         return Some(if path.is_empty() { base } else { format!("{}/{path}", base.trim_end_matches('/')) });
     }
-    match (row.layer, row.handle) {
+    match (row.layer, row.values().handle) {
         (Layer::Syscall, Src::Arg(a) | Src::Int(a)) => of_fd(argument(a)? as i32),
         (Layer::Stdio, Src::Arg(a)) if row.family == Family::Libc && !row.descriptor => {
             let stream = argument(a)?;

@@ -132,7 +132,7 @@ fn every_call_is_seen_once_with_its_bytes() {
 fn every_function_of_the_catalog_is_called() {
     let called = |family| {
         let rows = iotrace_bpf::catalog::rows();
-        rows.into_iter().filter(move |r| r.family == family && r.layer == Layer::Mpiio && r.note.is_none())
+        rows.into_iter().filter(move |r| r.family == family && r.layer == Layer::Mpiio && r.inner().is_none())
     };
     let [_, _, run, _] = &*RUNS;
     let truth = numbers(&run.truth(0)["calls"]);

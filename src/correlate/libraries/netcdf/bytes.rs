@@ -52,7 +52,7 @@ pub fn text_type(op: &str) -> Option<i32> {
 /// The bytes of a call on one variable.
 pub fn of(on: &On, file: &File, key: Key, region: Region, element: Element, note: Note) -> Bytes {
     let variable = file.variables.get(&key).cloned().unwrap_or_default();
-    let submits = on.seen.row.asynchronous == Async::SubmitOf;
+    let submits = on.seen.row.asynchronous() == Async::SubmitOf;
     if submits && on.ok && on.got() == Some(NO_REQUEST) {
         return Ok(0); // nothing to move makes no request
     }
@@ -120,7 +120,7 @@ fn whole(file: &File, variable: &Variable) -> Bytes {
 
 /// Several boxes of one variable.
 fn list(on: &On, variable: &Variable) -> Bytes {
-    let told = on.len().filter(|_| on.seen.row.meaning != Meaning::Data(Region::List, Element::Datatype));
+    let told = on.len().filter(|_| on.seen.row.meaning() != Meaning::Data(Region::List, Element::Datatype));
     let sums = || on.seen.numbers(slot::BOXES);
     match (on.above(), variable.rank) {
         (0, _) => Ok(0),

@@ -85,7 +85,9 @@ pub fn file_of(layer: Layer, raw: u64) -> u64 {
 impl NetCdf {
     /// A group that is used and was not seen opened gets a handle.
     pub fn group(&mut self, seen: &Seen, handles: &mut Handles) {
-        let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call) && seen.row.role == Role::Use) else { return };
+        let Some(raw) = seen.call.handle.filter(|_| succeeded(seen.call) && seen.row.role() == Role::Use) else {
+            return;
+        };
         let root = file_of(seen.row.layer, raw);
         if root != raw && handles.find(seen.owner, seen.name(raw)).is_none() {
             let root =
@@ -108,7 +110,7 @@ impl NetCdf {
         objects: &mut Objects,
     ) -> VariableAccess {
         let ok = succeeded(seen.call);
-        let meaning = seen.row.meaning;
+        let meaning = seen.row.meaning();
         if let (Meaning::File { parallel }, Some(id)) = (meaning, found.handle) {
             self.files.entry(id).or_default().parallel |= parallel;
             return VariableAccess { collective: parallel, ..VariableAccess::default() };
@@ -166,9 +168,9 @@ impl NetCdf {
     fn groups(&mut self, on: &On, found: &mut Found, handles: &mut Handles, objects: &mut Objects) {
         let seen = on.seen;
         let file = self.files.entry(on.root).or_default();
-        let told: Vec<u64> = match seen.row.meaning {
+        let told: Vec<u64> = match seen.row.meaning() {
             // One that is made: its handle is there.
-            Meaning::Group if seen.row.role == Role::Open => return file.groups.extend(seen.call.handle),
+            Meaning::Group if seen.row.role() == Role::Open => return file.groups.extend(seen.call.handle),
             Meaning::Group => seen.call.off.into_iter().collect(),
             Meaning::GroupParent => {
                 if let Some(parent) = seen.call.off.and_then(|raw| handles.find(seen.owner, seen.name(raw))) {
@@ -192,7 +194,7 @@ impl NetCdf {
                 self.new_group(new, on.root, handles)
             });
             let by_path = on.name().is_some_and(|name| name.starts_with(b"/"));
-            if matches!(seen.row.meaning, Meaning::Group | Meaning::Groups) && !by_path {
+            if matches!(seen.row.meaning(), Meaning::Group | Meaning::Groups) && !by_path {
                 handles.adopt(id, on.group);
             }
             let (Some(name), None) = (on.name(), object(id, handles)) else { continue };
@@ -237,7 +239,7 @@ fn parent(handle: i32, handles: &Handles) -> Option<i32> {
 /// What a call says of dimensions, variables, types and attributes.
 fn told(on: &On, file: &mut File, found: &mut Found, handles: &Handles, objects: &mut Objects) {
     let (len, got) = (on.len(), on.got());
-    match on.seen.row.meaning {
+    match on.seen.row.meaning() {
         Meaning::Dimension { new } => {
             if let Some(id) = on.id() {
                 let dimension = file.dimensions.entry(id).or_default();
@@ -319,7 +321,7 @@ fn variable(on: &On, file: &mut File, found: &mut Found, new: bool, handles: &Ha
 fn layout(on: &On, variable: &mut Variable) {
     let parameter = on.seen.numbers(slot::PARAMETERS).and_then(|p| p.first().copied());
     let yes = |value: Option<i64>| value.is_some_and(|v| v as i32 != 0);
-    match on.seen.row.meaning {
+    match on.seen.row.meaning() {
         Meaning::Storage if on.len() == Some(CHUNKED) => {
             variable.chunk = on.seen.numbers(slot::CHUNK).or(variable.chunk.take());
         }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Arrays of the program that go with a record: dimensions, counts, requests. */
-#ifndef IOT_WORDS_H
-#define IOT_WORDS_H
+#ifndef IOT_ARRAYS_H
+#define IOT_ARRAYS_H
 
-#define IOT_RANK_MAX   32 /* H5S_MAX_RANK, H5Spublic.h */
-#define IOT_POINTERS   4096
-#define IOT_PIECES     64
-#define IOT_WAIT_LISTS 512
-#define IOT_BOXES_MAX  (1 << 20)
-#define IOT_RANKS_MAX  (1 << 20)
-#define IOT_RUNS_MAX   256
-#define IOT_RUN_BYTES  12
+#define IOT_RANK_MAX  32 /* H5S_MAX_RANK, H5Spublic.h */
+#define IOT_POINTERS  4096
+#define IOT_PIECES    64
+#define IOT_BOXES_MAX (1 << 20)
+#define IOT_RANKS_MAX (1 << 20)
+#define IOT_RUNS_MAX  256
+#define IOT_RUN_BYTES 12
 
 /* Dimensions read where the rank is not known; raised when the program makes something of more. */
 u32 iot_rank = 8;
@@ -30,7 +29,7 @@ struct iot_array {
 };
 
 /* One word of an array that could not be read at once; the first that cannot be read ends it. */
-static long iot_word_step(u64 i, struct iot_array *a)
+static long iot_element_step(u64 i, struct iot_array *a)
 {
 	u32 at = a->pos + (u32)i * 8;
 
@@ -50,7 +49,7 @@ static __always_inline bool iot_read_ranked(struct iot_array *a)
 	if (!bpf_probe_read_user(&a->out->bytes[at], n, (void *)a->base))
 		return true;
 	/* bpf_probe_read_user left zeros; what lies before the end of the page is read again */
-	bpf_loop(IOT_RANK_MAX, iot_word_step, a, 0);
+	bpf_loop(IOT_RANK_MAX, iot_element_step, a, 0);
 	return a->any_rank;
 }
 
@@ -349,7 +348,7 @@ __noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct i
 	return 0;
 }
 
-static __noinline u32 iot_words_count(struct iot_array_spec *w, struct iot_frame *f, s64 ret)
+static __noinline u32 iot_array_count(struct iot_array_spec *w, struct iot_frame *f, s64 ret)
 {
 	s32 n = 0;
 
@@ -394,7 +393,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	p.base = p.a.base = iot_arg(f, w->arg);
 	/* the program does not want to know the number, for it knows it: the reader may, too */
 	untold = w->count == IOT_N_AT && !iot_arg(f, w->n);
-	p.count = untold ? IOT_RANK_MAX : iot_words_count(w, f, ret);
+	p.count = untold ? IOT_RANK_MAX : iot_array_count(w, f, ret);
 	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
 	if (p.a.base <= 1 || !p.count)
 		return 0;
@@ -432,8 +431,8 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 }
 
 /* Sends the arrays of a call that are read now. */
-static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u32 seq,
-				      u32 when)
+static __always_inline void iot_send_arrays(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret,
+					    u32 seq, u32 when)
 {
 	for (u32 i = 0; i < IOT_ARRAYS_PER_CALL; i++) {
 		u64 place = (u64)seq << 32 | i;
@@ -449,104 +448,6 @@ static __always_inline void iot_words(struct iot_task *t, struct iot_spec *s, st
 		else
 			iot_send_one(t, s, f, ret, place);
 	}
-}
-
-/* Requests that I/O calls made and that others wait for. */
-struct iot_promise {
-	u64 value;
-	u32 tgid;
-	u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct iot_promise);
-	__type(value, u8);
-} iot_promises SEC(".maps");
-
-static __noinline void iot_submitted(struct iot_task *t, u64 value)
-{
-	struct iot_promise key = {.value = value};
-	u8 one = 1;
-
-	if (!t)
-		return;
-	key.tgid = t->tgid;
-	bpf_map_update_elem(&iot_promises, &key, &one, BPF_ANY);
-}
-
-struct iot_await {
-	struct iot_promise key;
-	u64 base;
-	u32 count;
-	u8 elem;
-	u8 found;
-	u8 all; /* they will all be complete: forget them */
-};
-
-static long iot_await_step(u64 i, struct iot_await *w)
-{
-	s32 number;
-
-	if (i >= w->count)
-		return 1;
-	if (w->elem == 4) {
-		if (bpf_probe_read_user(&number, sizeof(number), (void *)(w->base + i * 4)))
-			return 1;
-		w->key.value = (s64)number;
-	} else if (bpf_probe_read_user(&w->key.value, sizeof(w->key.value), (void *)(w->base + i * 8))) {
-		return 1;
-	}
-	if (!bpf_map_lookup_elem(&iot_promises, &w->key))
-		return 0;
-	w->found = 1;
-	if (!w->all)
-		return 1;
-	bpf_map_delete_elem(&iot_promises, &w->key);
-	return 0;
-}
-
-/* Does this call wait for a request of an I/O call? */
-__noinline bool iot_awaits(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
-{
-	struct iot_await w = {};
-
-	if (!t || !s || !f)
-		return false;
-	w.key.tgid = t->tgid;
-	if (s->arrays[0].when != IOT_READ_AT_ENTRY) {
-		w.key.value = f->in;
-		return f->in && bpf_map_lookup_elem(&iot_promises, &w.key);
-	}
-	w.base = iot_arg(f, s->arrays[0].arg);
-	w.count = iot_words_count(&s->arrays[0], f, 0);
-	w.elem = s->arrays[0].elem;
-	w.all = !!(s->flags & IOT_S_ALL);
-	bpf_loop(IOT_WAIT_LISTS, iot_await_step, &w, 0);
-	return w.found;
-}
-
-/* A request that is complete does not stand where it stood: its name will be that of another. */
-static __noinline void iot_fulfilled(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
-{
-	struct iot_promise key = {};
-	u64 now = 0;
-	s32 number = 0;
-
-	if (!t || !s || !f)
-		return;
-	key.value = f->in;
-	key.tgid = t->tgid;
-	if (s->handle.how == IOT_IN_INT) {
-		if (bpf_probe_read_user(&number, sizeof(number), (void *)iot_arg(f, s->handle.a)))
-			return;
-		now = (s64)number;
-	} else if (s->handle.how != IOT_IN || bpf_probe_read_user(&now, sizeof(now), (void *)iot_arg(f, s->handle.a))) {
-		return;
-	}
-	if (now != f->in)
-		bpf_map_delete_elem(&iot_promises, &key);
 }
 
 #endif
