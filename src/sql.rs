@@ -2,7 +2,7 @@
 
 use crate::export::{self, VIEWS};
 use anyhow::{Context as _, Result, anyhow, bail};
-use rustix::fs::{MemfdFlags, memfd_create};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -59,7 +59,7 @@ fn is_special(dir: &Path) -> bool {
 
 /// The views as a file without a name that is gone with the programs that have it open.
 fn views(dir: &Path) -> Result<File> {
-    let fd = memfd_create("views.sql", MemfdFlags::empty()).context("memory for the views")?;
+    let fd = memfd_create("views.sql", MFdFlags::empty()).context("memory for the views")?;
     let mut file = File::from(fd);
     let at = std::path::absolute(dir).with_context(|| dir.display().to_string())?;
     if let Some(at) = at.to_str().filter(|_| !is_special(dir)) {

@@ -1,5 +1,6 @@
 //! What is kept from run to run, in files that only we may write. Without it all is found out again.
 
+use nix::fcntl::OFlag;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -41,10 +42,10 @@ impl Cache {
 
     /// The same as it stands in the file, behind a line of conditions. Nothing where others than us may write it.
     pub fn bytes(&self) -> Option<Vec<u8>> {
-        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(&self.path).ok()?;
         let metadata = file.metadata().ok()?;
-        let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+        let own = metadata.uid() == nix::unistd::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
         if !(own && metadata.is_file()) {
             return None;
         }

@@ -257,7 +257,7 @@ impl<'obj> Session<'obj> {
     /// Attaches the kernel hooks, each with its verdict. Fails when nothing could be traced at all.
     pub fn attach_hooks(&mut self) -> Result<()> {
         let begun = Instant::now();
-        let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")? as i32;
+        let cpus = libbpf_rs::num_possible_cpus().context("number of CPUs")?;
         let second = self.second.as_mut().map(|skel| skel.object_mut().progs_mut());
         for prog in self.skel.object_mut().progs_mut().chain(second.into_iter().flatten()) {
             let name = prog.name().to_string_lossy();

@@ -1,6 +1,7 @@
 //! What the kernel counts of the traced processes by perf events: which counters, and how their values are read. Pure.
 
 use crate::node::figures::{Figure, Reading};
+use perf_event::events::{Hardware, Software};
 
 /// `perf_type_id` of `include/uapi/linux/perf_event.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,28 +41,32 @@ impl Counter {
     }
 }
 
-const fn counter(kind: Kind, config: u64, figure: Figure, part: &'static str, per_unit: f64) -> Counter {
-    Counter { kind, config, figure, part, per_unit }
+const fn software(event: Software, figure: Figure, part: &'static str, per_unit: f64) -> Counter {
+    Counter { kind: Kind::Software, config: event as u64, figure, part, per_unit }
+}
+
+const fn hardware(event: Hardware, part: &'static str) -> Counter {
+    Counter { kind: Kind::Hardware, config: event as u64, figure: Figure::TargetHardware, part, per_unit: 1.0 }
 }
 
 /// `PERF_COUNT_SW_TASK_CLOCK`: of a whole CPU it tells how long that was looked at.
-pub const TASK_CLOCK: u64 = 1;
+pub const TASK_CLOCK: u64 = Software::TASK_CLOCK as u64;
 
 /// The part of the page faults for which the kernel waited.
 pub const MAJOR: &str = "major";
 
 /// In the order of their figures.
 pub const COUNTERS: [Counter; 10] = [
-    counter(Kind::Software, TASK_CLOCK, Figure::TargetCpu, "", 1e9),
-    counter(Kind::Software, 5, Figure::TargetFaults, "minor", 1.0),
-    counter(Kind::Software, 6, Figure::TargetFaults, MAJOR, 1.0),
-    counter(Kind::Software, 3, Figure::TargetSwitches, "", 1.0),
-    counter(Kind::Software, 4, Figure::TargetMigrations, "", 1.0),
-    counter(Kind::Hardware, 0, Figure::TargetHardware, "cycles", 1.0),
-    counter(Kind::Hardware, 1, Figure::TargetHardware, "instructions", 1.0),
-    counter(Kind::Hardware, 2, Figure::TargetHardware, "cache_references", 1.0),
-    counter(Kind::Hardware, 3, Figure::TargetHardware, "cache_misses", 1.0),
-    counter(Kind::Hardware, 5, Figure::TargetHardware, "branch_misses", 1.0),
+    software(Software::TASK_CLOCK, Figure::TargetCpu, "", 1e9),
+    software(Software::PAGE_FAULTS_MIN, Figure::TargetFaults, "minor", 1.0),
+    software(Software::PAGE_FAULTS_MAJ, Figure::TargetFaults, MAJOR, 1.0),
+    software(Software::CONTEXT_SWITCHES, Figure::TargetSwitches, "", 1.0),
+    software(Software::CPU_MIGRATIONS, Figure::TargetMigrations, "", 1.0),
+    hardware(Hardware::CPU_CYCLES, "cycles"),
+    hardware(Hardware::INSTRUCTIONS, "instructions"),
+    hardware(Hardware::CACHE_REFERENCES, "cache_references"),
+    hardware(Hardware::CACHE_MISSES, "cache_misses"),
+    hardware(Hardware::BRANCH_MISSES, "branch_misses"),
 ];
 
 /// What one event has counted: `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`.

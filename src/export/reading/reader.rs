@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use arrow_array::BooleanArray;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_schema::ArrowError;
+use arrow::array::AsArray;
+use arrow::array::BooleanArray;
+use arrow::datatypes::Int64Type;
+use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,

@@ -80,12 +80,12 @@ pub fn shift(mut row: Row, by: i64) -> Row {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::builder::{ListBuilder, StringBuilder};
-    use arrow_array::{
+    use arrow::array::builder::{ListBuilder, StringBuilder};
+    use arrow::array::{
         Array, ArrayRef, BooleanArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
         StringArray, new_null_array,
     };
-    use arrow_schema::DataType;
+    use arrow::datatypes::DataType;
 
     use super::*;
     use crate::export::dataset::cells::constant_dictionary;

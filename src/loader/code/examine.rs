@@ -7,6 +7,7 @@ use crate::loader::code::plan::{Plan, Planner};
 use crate::loader::code::remembered::{Inode, Version};
 use crate::loader::processes::maps::{self, Mapping};
 use crate::vocabulary::Layer;
+use nix::fcntl::OFlag;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -174,7 +175,7 @@ pub fn code(pid: u32) -> Option<Vec<Mapping>> {
 
 /// Opened without waiting: the name may mean something else by now, even something that blocks who opens it.
 fn named(path: &str) -> std::io::Result<File> {
-    std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)
+    std::fs::OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
 }
 
 fn map_file(pid: u32, m: &Mapping) -> String {

@@ -3,10 +3,9 @@
 use crate::loader::kernel::perf::{Counting, Whom};
 use crate::node::counters::{COUNTERS, Count, Counter, KINDS, Kind, TASK_CLOCK};
 use nix::errno::Errno;
-use rustix::process::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::fd::AsFd as _;
 use std::path::Path;
 
 /// Threads that are counted at most: each takes a descriptor for each counter. They may have this part of those that this process
@@ -53,7 +52,7 @@ impl Counters {
             Of::Group(directory) => match File::open(directory) {
                 Ok(group) => {
                     for cpu in online() {
-                        counters.add(Whom::Group(group.as_fd(), cpu), |_| true);
+                        counters.add(Whom::Group(&group, cpu), |_| true);
                     }
                 }
                 Err(e) => counters.refuse(&e.to_string()),
@@ -127,8 +126,7 @@ impl Counters {
 
 /// How many events there may be.
 fn room() -> usize {
-    // None: there is no limit.
-    let limit = getrlimit(Resource::Nofile).current.map_or(u64::MAX, |soft| soft / PART);
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft / PART);
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
@@ -138,11 +136,11 @@ fn threads(pid: u32) -> Vec<i32> {
 }
 
 /// The numbers of the CPUs that are online.
-fn online() -> Vec<i32> {
+fn online() -> Vec<usize> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse().ok()?..=last.parse::<i32>().ok()?)
+        Some(first.parse().ok()?..=last.parse::<usize>().ok()?)
     };
     text.trim().split(',').filter_map(range).flatten().collect()
 }

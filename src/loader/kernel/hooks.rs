@@ -3,6 +3,7 @@
 use crate::loader::kernel::{self, LibTier, functions, perf};
 use crate::rows::Coverage;
 use crate::vocabulary::Layer;
+use perf_event::events::Software;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -124,7 +125,8 @@ pub const END_CALLS: &str = "iot_end_calls";
 pub const LIST_THREADS: &str = "iot_list_threads";
 
 /// Programs that are attached to events that the kernel counts.
-pub const EVENTS: &[(&str, u64)] = &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
+pub const EVENTS: &[(&str, Software)] =
+    &[("iot_fault_minor", perf::MINOR_FAULTS), ("iot_fault_major", perf::MAJOR_FAULTS)];
 
 /// There as soon as the server's module is loaded, or is part of the kernel. Those that it needs are there then, too.
 const NFS_SERVER: &str = "/sys/module/nfsd";

@@ -286,7 +286,7 @@ impl PathOnly for fs::OpenOptions {
     /// Looks without opening: a FIFO or a device must not notice.
     fn custom_flags_path(&mut self) -> &mut Self {
         use std::os::unix::fs::OpenOptionsExt as _;
-        self.custom_flags(nix::libc::O_PATH)
+        self.custom_flags(nix::fcntl::OFlag::O_PATH.bits())
     }
 }
 

@@ -228,7 +228,7 @@ fn guard() -> Result<()> {
     // Whatever ends the tracer is not to end it.
     SigSet::all().thread_block().context("blocking signals")?;
     // `pkill iotrace-bpf` means the tracer.
-    let _ = rustix::thread::set_name(c"iot-guardian");
+    let _ = nix::sys::prctl::set_name(c"iot-guardian");
     // The last that memory is taken from, where that is allowed.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let mut tracer = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().context("the tracer")?);

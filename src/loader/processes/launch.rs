@@ -6,6 +6,7 @@
 use crate::loader::processes::{limits, seccomp};
 use crate::sudo::invoking_user;
 use anyhow::{Context as _, Result, bail};
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid, User, initgroups, pipe, setgid, setgroups, setuid};
@@ -152,10 +153,10 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
     // The groups before the filter: to look them up may map libraries, and nobody would answer yet.
     let groups = join_groups();
     let filter =
-        if held == HELD { seccomp::install() } else { Err(std::io::Error::from_raw_os_error(nix::libc::EPERM)) };
+        if held == HELD { seccomp::install() } else { Err(std::io::Error::from_raw_os_error(Errno::EPERM as i32)) };
     let listener = match &filter {
         Ok(filter) => filter.as_raw_fd(),
-        Err(e) => -e.raw_os_error().unwrap_or(nix::libc::EPERM),
+        Err(e) => -e.raw_os_error().unwrap_or(Errno::EPERM as i32),
     };
     errors.write_all(&listener.to_ne_bytes())?;
     let mut go = [0];
@@ -165,7 +166,7 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
     drop(gate);
     limits::inherit(&limits.to_string_lossy());
     let failed = groups.err().unwrap_or_else(|| become_user_and_execute(command, rest));
-    errors.write_all(&failed.raw_os_error().unwrap_or(nix::libc::EACCES).to_ne_bytes())?;
+    errors.write_all(&failed.raw_os_error().unwrap_or(Errno::EACCES as i32).to_ne_bytes())?;
     Ok(())
 }
 

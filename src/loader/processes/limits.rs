@@ -2,8 +2,8 @@
 //! caller's, and one that is in the way is named.
 
 use anyhow::Error;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
 use std::sync::OnceLock;
 
@@ -12,14 +12,17 @@ const OPEN_FILES: u64 = 512;
 /// More than any trace takes.
 const PLENTY: u64 = 1 << 16;
 
-/// What is raised, to where if that is allowed (`None`: without bounds), and its name for the launcher.
-const RAISED: [(Resource, Option<u64>, &str); 2] =
-    [(Resource::Nofile, Some(PLENTY), "nofile"), (Resource::Fsize, None, "fsize")];
+/// What is raised, to where if that is allowed, and its name for the launcher.
+const RAISED: [(Resource, u64, &str); 2] =
+    [(Resource::RLIMIT_NOFILE, PLENTY, "nofile"), (Resource::RLIMIT_FSIZE, RLIM_INFINITY, "fsize")];
 /// No limits were changed; a limit without bounds.
 const NONE: &str = "-";
 
+/// The soft and the hard limit; `RLIM_INFINITY`, the largest number: without bounds.
+type Limit = (u64, u64);
+
 /// What the caller had set, where that was changed, for the command.
-static CALLERS: OnceLock<Vec<(Resource, Rlimit)>> = OnceLock::new();
+static CALLERS: OnceLock<Vec<(Resource, Limit)>> = OnceLock::new();
 
 /// Raises the limits of this process, and blocks the signal that would end it at the limit on the size of files: the
 /// write fails instead. Before there are other threads.
@@ -35,14 +38,17 @@ pub fn ignore_size() {
 }
 
 /// What it was before, if that has changed.
-fn raise(resource: Resource, wanted: Option<u64>) -> Option<(Resource, Rlimit)> {
-    let old = getrlimit(resource);
+fn raise(resource: Resource, wanted: u64) -> Option<(Resource, Limit)> {
+    let old = getrlimit(resource).ok()?;
     // None of them is lowered.
-    let maximum = old.maximum.and_then(|hard| wanted.map(|wanted| wanted.max(hard)));
-    let most = Rlimit { current: maximum, maximum };
-    let allowed = Rlimit { current: old.maximum, ..old };
-    let _ = setrlimit(resource, most).or_else(|_| setrlimit(resource, allowed));
-    (getrlimit(resource) != old).then_some((resource, old))
+    let most = wanted.max(old.1);
+    let _ = setrlimit(resource, most, most).or_else(|_| setrlimit(resource, old.1, old.1));
+    (getrlimit(resource).ok()? != old).then_some((resource, old))
+}
+
+/// The soft limit, if there is one.
+fn soft(resource: Resource) -> Option<u64> {
+    getrlimit(resource).ok().map(|(soft, _)| soft).filter(|soft| *soft != RLIM_INFINITY)
 }
 
 /// The caller's limits, for the launcher.
@@ -51,20 +57,20 @@ pub fn callers() -> String {
     if all.is_empty() {
         return NONE.to_owned();
     }
-    let number = |n: Option<u64>| n.map_or_else(|| NONE.to_owned(), |n| n.to_string());
+    let number = |n: u64| if n == RLIM_INFINITY { NONE.to_owned() } else { n.to_string() };
     let name = |resource| RAISED.iter().find(|r| r.0 == resource).map_or("", |r| r.2);
-    let texts = all.iter().map(|(of, l)| format!("{}:{}:{}", name(*of), number(l.current), number(l.maximum)));
+    let texts = all.iter().map(|(of, (soft, hard))| format!("{}:{}:{}", name(*of), number(*soft), number(*hard)));
     texts.collect::<Vec<_>>().join(",")
 }
 
 /// The same as the launcher is given them, for [`restore`].
 pub fn inherit(text: &str) {
-    let number = |text: &str| if text == NONE { Some(None) } else { text.parse().ok().map(Some) };
+    let number = |text: &str| if text == NONE { Some(RLIM_INFINITY) } else { text.parse().ok() };
     let one = |text: &str| {
         let mut parts = text.split(':');
-        let (name, current, maximum) = (parts.next()?, number(parts.next()?)?, number(parts.next()?)?);
+        let (name, soft, hard) = (parts.next()?, number(parts.next()?)?, number(parts.next()?)?);
         let resource = RAISED.iter().find(|r| r.2 == name)?.0;
-        Some((resource, Rlimit { current, maximum }))
+        Some((resource, (soft, hard)))
     };
     CALLERS.get_or_init(|| text.split(',').filter_map(one).collect());
 }
@@ -75,7 +81,7 @@ pub fn inherit(text: &str) {
 /// When the kernel refuses that, which it does not to whom they were raised.
 pub fn restore() -> io::Result<()> {
     let all = CALLERS.get().map(Vec::as_slice).unwrap_or_default();
-    all.iter().try_for_each(|(resource, limit)| Ok(setrlimit(*resource, *limit)?))
+    all.iter().try_for_each(|(resource, (soft, hard))| Ok(setrlimit(*resource, *soft, *hard)?))
 }
 
 const WAYS_OUT: &str = "in limits.conf(5) or LimitNOFILE= and LimitFSIZE= of a service; as root, or with CAP_SYS_RESOURCE, the \
@@ -86,7 +92,7 @@ const WAYS_OUT: &str = "in limits.conf(5) or LimitNOFILE= and LimitFSIZE= of a s
 /// # Errors
 /// When a trace takes more.
 pub fn open_files() -> Result<String, String> {
-    match getrlimit(Resource::Nofile).current {
+    match soft(Resource::RLIMIT_NOFILE) {
         Some(most) if most < OPEN_FILES => {
             Err(format!("{most} open files are allowed (ulimit -n), and a trace takes {OPEN_FILES}"))
         }
@@ -114,12 +120,11 @@ pub fn explained(error: Error) -> Error {
         number == Some(errno as i32) || format!("{error:#}").contains(&format!("(os error {})", errno as i32))
     };
     let why = if is(nix::errno::Errno::EMFILE) {
-        getrlimit(Resource::Nofile)
-            .current
+        soft(Resource::RLIMIT_NOFILE)
             .map(|most| format!("too many open files: {most} are allowed (ulimit -n); raise that"))
     } else if is(nix::errno::Errno::EFBIG) {
-        let of = getrlimit(Resource::Fsize).current;
-        of.map(|most| format!("no file may be larger than {most} bytes (ulimit -f); raise that"))
+        soft(Resource::RLIMIT_FSIZE)
+            .map(|most| format!("no file may be larger than {most} bytes (ulimit -f); raise that"))
     } else {
         None
     };
@@ -147,7 +152,7 @@ mod tests {
         assert_eq!(format!("{:#}", explained(error(28))), "cannot write x: No space left on device (os error 28)");
         // Without a limit it is the file system's.
         let efbig = format!("{:#}", explained(error(27)));
-        assert_eq!(efbig.contains("ulimit -f"), getrlimit(Resource::Fsize).current.is_some(), "{efbig}");
+        assert_eq!(efbig.contains("ulimit -f"), soft(Resource::RLIMIT_FSIZE).is_some(), "{efbig}");
         let of_text: Error =
             Result::<(), _>::Err(anyhow::anyhow!("libbpf: failed (os error 24)")).context("x").unwrap_err();
         assert!(format!("{:#}", explained(of_text)).contains("ulimit -n"));
@@ -156,9 +161,11 @@ mod tests {
     #[test]
     fn what_the_launcher_is_given_is_what_it_sets() {
         inherit("nofile:64:128,fsize:-:-,bogus:1:2,fsize:x:1");
-        let limit = |current, maximum| Rlimit { current, maximum };
         let all = CALLERS.get().unwrap();
-        assert_eq!(*all, [(Resource::Nofile, limit(Some(64), Some(128))), (Resource::Fsize, limit(None, None))]);
+        assert_eq!(
+            *all,
+            [(Resource::RLIMIT_NOFILE, (64, 128)), (Resource::RLIMIT_FSIZE, (RLIM_INFINITY, RLIM_INFINITY))]
+        );
         assert_eq!(callers(), "nofile:64:128,fsize:-:-");
     }
 }

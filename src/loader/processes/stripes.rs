@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::event::{FileKey, Striping};
+use nix::fcntl::OFlag;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -91,7 +92,7 @@ fn ask(fstype: &str, path: &Path) -> Option<Striping> {
         let len = rustix::fs::lgetxattr(path, "lustre.lov", &mut room[..]).ok()?;
         return lustre(room.get(..len)?);
     }
-    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let mut answer = ioctl::Answer::default();
     // SAFETY: the kernel writes as many bytes as the number of the request says, which is made of the type of `answer`.

@@ -2,6 +2,10 @@
 
 mod dwarf;
 mod guess;
+#[cfg(feature = "headers")]
+mod header;
+#[cfg(not(feature = "headers"))]
+#[path = "no_header.rs"]
 mod header;
 mod passing;
 mod signature;

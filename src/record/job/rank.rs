@@ -14,9 +14,10 @@ use crate::record::{TICK, TOOL_FAILED, pass_on};
 use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getpid, pidfd_getfd, pidfd_open, setrlimit};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -261,6 +262,6 @@ fn relay(from: Option<impl Read + Send + 'static>, mut to: impl Write + Send + '
 /// Ends as the program did, which launchers tell from an exit status. Returns only where that is not possible.
 fn end_by(signal: i32) {
     // The program has left its core, if that is wanted.
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     let _ = signal_hook::low_level::emulate_default_handler(signal);
 }

@@ -13,10 +13,10 @@ use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{MsgFlags, recv};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -73,9 +73,9 @@ impl Meeting {
         // The rank blocks the signals that it waits for, and runs on some CPUs only.
         SigSet::empty().thread_set_mask().context("unblocking signals")?;
         let mut all = CpuSet::new();
-        (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+        (0..CpuSet::count()).try_for_each(|cpu| all.set(cpu)).context("CPUs")?;
         // Where it is refused the trace goes on, slower.
-        let _ = sched_setaffinity(None, &all);
+        let _ = sched_setaffinity(nix::unistd::Pid::from_raw(0), &all);
         let own = pidfd_open(getpid(), PidfdFlags::empty()).context("this process")?;
         let lock = pidfd_getfd(&own, text(lock)?.parse().context("the lock")?, PidfdGetfdFlags::empty());
         let lock = lock.context("the lock of the ranks of this node")?;

@@ -62,7 +62,7 @@ impl Rendezvous {
             .append(true)
             .create(true)
             .mode(0o600)
-            .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK);
+            .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
         let what = || format!("the lock of the ranks of this node ({OURS}{}.{LOCK})", self.job);
         let file = file.open(self.path(LOCK)).with_context(what)?;
         match file.try_lock() {

@@ -6,6 +6,7 @@ use iotrace_bpf::catalog::{self, Family, Row};
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -295,7 +296,7 @@ for fd in fds: os.fsync(fd)",
             let fd = entry.file_name().into_string().unwrap();
             let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap();
             let told = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
-            truth.insert(fd.parse().unwrap(), i32::from_str_radix(told, 8).unwrap() & !nix::libc::O_CLOEXEC);
+            truth.insert(fd.parse().unwrap(), i32::from_str_radix(told, 8).unwrap() & !OFlag::O_CLOEXEC.bits());
         }
     }
     ways::go(dir);
@@ -304,5 +305,5 @@ for fd in fds: os.fsync(fd)",
     let synced = data.calls("fsync").filter_map(|s| data.handles.get(&s.handle_id?));
     let modes: BTreeMap<i64, i32> = synced.map(|h| (h.raw, h.mode.unwrap())).collect();
     assert_eq!((modes.len(), &modes), (3, &truth));
-    assert!(modes.values().any(|mode| mode & nix::libc::O_APPEND != 0));
+    assert!(modes.values().any(|mode| mode & OFlag::O_APPEND.bits() != 0));
 }
