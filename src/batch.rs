@@ -22,7 +22,7 @@ const WIDTH: usize = 4096;
 pub struct Batch {
     pub json: bool,
     pub delay: Duration,
-    /// Ticks; until the end when it is not said.
+    /// Ticks; until the end when not given.
     pub ticks: Option<u64>,
     pub filter: Option<Arc<Filter>>,
 }

@@ -1,4 +1,4 @@
-//! Options from a file: its keys become arguments in front of those of the command line, and the one parser judges both.
+//! Options from a file: its keys become arguments in front of those of the command line, and one parser checks both.
 //!
 //! The file is text of whoever wrote it: nothing in it may do more than make an error, which names file, line and key.
 
@@ -24,7 +24,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// Why a command line is not accepted.
 #[derive(Debug)]
 pub enum Wrong {
-    /// As the parser of the command line says it.
+    /// As the parser of the command line reports it.
     Usage(clap::Error),
     /// About the file.
     File(String),
@@ -53,8 +53,8 @@ fn agreeing(cli: Cli) -> Result<Cli, Wrong> {
     let args = &cli.record;
     let several = args.flight.flight.is_some() || args.rotate.is_wanted();
     let why = if !args.detail.is_empty() && !args.aggregates() {
-        "--detail says which calls are recorded besides sums; with --aggregate=no all are"
-    } else if args.tell.report.is_some() && several && !args.show.batch {
+        "--detail chooses the calls that are recorded besides sums; with --aggregate=no all are"
+    } else if args.output_args.report.is_some() && several && !args.show.batch {
         "--report: --flight and datasets that follow each other have no report at the end; `iotrace-bpf report DIR` makes one"
     } else {
         return Ok(cli);
@@ -189,7 +189,7 @@ impl Options<'_> {
         Ok(Given { key: key.to_owned(), value: text, at: value_at, argument })
     }
 
-    /// Puts an error about an option of the file to its place there.
+    /// Adds the line in the file to an error about an option of the file.
     fn explain(&self, error: clap::Error, given: &[Given]) -> Wrong {
         let text = |kind| match error.get(kind) {
             Some(ContextValue::String(text)) => text.as_str(),
@@ -202,10 +202,10 @@ impl Options<'_> {
         let mut of_key = given.iter().filter(|g| g.key == key);
         let Some(first) = of_key.clone().next() else { return Wrong::Usage(error) };
         let at = of_key.find(|g| g.value.split(',').any(|part| part == value)).unwrap_or(first).at.clone();
-        let said = error.to_string();
+        let message = error.to_string();
         // The rest is about the command line.
-        let said = said.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim_end();
-        Wrong::File(self.file.error(Some(at), format!("{key}: {said}")))
+        let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").trim_end();
+        Wrong::File(self.file.error(Some(at), format!("{key}: {message}")))
     }
 }
 
@@ -291,11 +291,11 @@ mod tests {
             ("pid = 1\npid = 2", "my.toml:2: duplicate key"),
             ("pid = ", "my.toml:1: "),
         ];
-        for (text, says) in cases {
-            let said = refused(&[], text);
-            assert!(said.starts_with(says), "{text:?}: {said}");
+        for (text, expected) in cases {
+            let error = refused(&[], text);
+            assert!(error.starts_with(expected), "{text:?}: {error}");
         }
-        // What is missing is nobody's line.
+        // What is missing has no line.
         assert!(refused(&[], "").contains("<COMMAND>..."));
         assert!(refused(&[], "pid = 1\nforce = true").contains("--output"));
     }

@@ -14,7 +14,7 @@ use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// One thing that was looked at.
+/// One check.
 struct Check {
     name: &'static str,
     /// What was found, or what is wrong with it.
@@ -170,7 +170,7 @@ fn groups(caps: &Capabilities) -> Vec<Check> {
         found: verdict.map(|()| "its programs load".to_owned()),
         way_out: match group.absent() {
             Some(_) => "not needed where there is none; if there is one, it must be there before the trace begins",
-            None => "coverage in a trace says what is missing without it; please report the text above and the kernel",
+            None => "coverage in a trace lists what is missing without it; please report the text above and the kernel",
         },
         needed: group == Group::Process,
     };

@@ -11,7 +11,7 @@ pub struct InFlight {
     pub operations: Vec<Operation>,
 }
 
-/// What an operation is, and who waits for it.
+/// An operation and the thread that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Calls of a thread, inside each other.
@@ -22,7 +22,7 @@ pub enum What {
     Request,
 }
 
-/// One thing that is not over.
+/// One call or request in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     pub what: What,
@@ -60,7 +60,7 @@ pub struct Open {
     pub offset: Option<i64>,
 }
 
-/// A place in the kernel or in the program.
+/// A code address in the kernel or in the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     pub address: u64,
@@ -68,7 +68,7 @@ pub struct Frame {
     pub function: Option<String>,
     /// Program, library or module.
     pub module: Option<String>,
-    /// Source file and line, where the debug information says so.
+    /// Source file and line, from the debug information.
     pub line: Option<(String, u32)>,
 }
 
@@ -90,8 +90,8 @@ impl Frame {
         let name = self.function.as_deref().map_or_else(|| format!("{:#x}", self.address), escape);
         let module = self.module.as_deref().map(escape);
         let line = self.line.as_ref().map(|(file, line)| format!("{}:{line}", escape(file)));
-        let place: Vec<String> = module.into_iter().chain(line).collect();
-        if place.is_empty() { name } else { format!("{name} ({})", place.join(", ")) }
+        let location: Vec<String> = module.into_iter().chain(line).collect();
+        if location.is_empty() { name } else { format!("{name} ({})", location.join(", ")) }
     }
 }
 

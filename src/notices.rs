@@ -16,7 +16,7 @@ struct State {
     lines: Vec<String>,
 }
 
-/// Shared by whoever has a message and whoever shows it.
+/// Shared by the writers of messages and the screen.
 #[derive(Debug, Clone, Default)]
 pub struct Notices(Arc<Mutex<State>>);
 
@@ -35,7 +35,7 @@ impl Notices {
         self.with(|state| state.lines.last().cloned())
     }
 
-    /// What is no failure.
+    /// A notice, not a failure.
     pub fn note(&self, what: &str) {
         if !QUIET.load(Ordering::Relaxed) {
             self.print(what);
@@ -60,7 +60,7 @@ pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// What is no failure: at once, on stderr, unless nobody wants it.
+/// A notice: at once, on stderr, unless --quiet.
 pub fn note(what: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         print(what);

@@ -1,4 +1,4 @@
-//! `replay`: the dashboard over a recorded dataset. What the sums of the dataset tell is there at once; calls are read in
+//! `replay`: the dashboard over a recorded dataset. What the sums of the dataset give is there at once; calls are read in
 //! another thread, as far as they are asked for.
 
 use crate::cli::ShowArgs;
@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Rows that are taken with one locking: who looks waits for as many at most.
+/// Rows that are added per lock: the screen waits for as many at most.
 const CHUNK: usize = 512;
-/// How long the reader lets somebody pass who looks.
+/// How long the reader yields to the screen.
 const PASS: Duration = Duration::from_micros(50);
 
 /// Shows a dataset until the user leaves.
@@ -32,7 +32,7 @@ pub fn run(dir: &Path, show: &ShowArgs) -> Result<()> {
     let mut replay = Replay::open(dir)?;
     if show.batch {
         replay.wait(&Focus { filter: show.filter.clone().map(Arc::new), ..Focus::default() });
-        // A dataset does not change: one tick says it all.
+        // A dataset does not change: one tick is all there is.
         let once = batch::Batch { ticks: Some(1), delay: Duration::ZERO, ..show.batch() };
         return batch::run(&mut replay, &once, &mut std::io::stdout().lock(), |_| false);
     }
@@ -172,15 +172,15 @@ impl Replay {
         if self.instance.as_ref().is_none_or(|(id, ..)| *id != span_id) {
             let found = Found::default();
             let over = Arc::new(AtomicBool::new(false));
-            let (path, into, told) = (self.path.clone(), Arc::clone(&found), Arc::clone(&over));
+            let (path, into, done) = (self.path.clone(), Arc::clone(&found), Arc::clone(&over));
             let mut summary = Summary::new(From::Spans);
             summary.knows(&self.facts);
             let read = move || {
-                // What cannot be read is told with the warnings of the whole.
+                // What cannot be read is among the warnings of the whole.
                 if let Ok(waterfall) = tree(&path, span_id, root_id, &mut summary) {
                     *lock(&into) = waterfall.map(Arc::new);
                 }
-                told.store(true, Ordering::Release);
+                done.store(true, Ordering::Release);
             };
             let started = std::thread::Builder::new().name("instance".into()).spawn(read);
             if started.is_err() {
@@ -207,7 +207,7 @@ impl Source for Replay {
         {
             return Arc::clone(snapshot);
         }
-        // Sums tell all there is on these screens, as long as nothing is left out.
+        // These screens need only sums, as long as nothing is left out.
         let summed = matches!(focus.screen, Screen::Overview | Screen::Processes | Screen::Latency | Screen::Coverage);
         let mut snapshot = if !complete && summed && self.chosen.is_none() {
             let mut snapshot = self.sums.shared.look().snapshot(focus);
@@ -233,7 +233,7 @@ impl Source for Replay {
             snapshot.loading = Some(Loading { what: "calls".to_owned(), done });
         }
         if let Some(id) = focus.span_id {
-            // Asked first: what is found between the two would be missing, and nothing would say that it is still read.
+            // Asked first: what is found between the two would be missing, without a hint that it is still read.
             self.instance(id, root);
             let over = self.instance.as_ref().is_some_and(|(_, _, over)| over.load(Ordering::Acquire));
             snapshot.waterfall = self.instance(id, root);
@@ -317,7 +317,7 @@ impl Shared {
         summary
     }
 
-    /// Sums first: they tell what kind of call a distribution is of.
+    /// Sums first: they give the kind of call of a distribution.
     fn read_sums(&self, path: &Path) -> Result<()> {
         if lock(&self.summary).from() == From::Sums {
             return self.read_summed(path);

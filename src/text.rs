@@ -90,7 +90,7 @@ pub fn cut_end(text: &str, width: usize) -> String {
     out
 }
 
-/// The text in at most `width` columns, its start cut: the end of a path says more than its start.
+/// The text in at most `width` columns, its start cut: the end of a path matters more than its start.
 pub fn cut_start(text: &str, width: usize) -> String {
     let reversed = |t: &str| t.chars().rev().collect::<String>();
     reversed(&cut_end(&reversed(text), width))

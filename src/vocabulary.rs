@@ -162,7 +162,7 @@ pub mod flag {
     pub const READAHEAD: i32 = 1 << 7;
     /// A page fault that the kernel counts as a major one: it waited for a device.
     pub const MAJOR: i32 = 1 << 8;
-    /// It is in the sums, too (`--aggregate`): nobody may count it twice.
+    /// It is in the sums, too (`--aggregate`): it must not be counted twice.
     pub const SUMMED: i32 = 1 << 9;
 }
 
@@ -171,7 +171,7 @@ const MAX_NAMES: usize = 65_536;
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// A name of a function or another word of a small vocabulary, kept for the life of the program.
+/// The name of a function or another value of a small vocabulary, kept for the life of the program.
 ///
 /// # Errors
 /// When there are more than 65 536 distinct names: what is read is not a vocabulary then, and memory must stay bounded.

@@ -335,7 +335,7 @@ mod tests {
 
     fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
         let id = span_id(thread, seq);
-        Span { layer_top: true, ..Span::nameless(id, (Layer::Syscall, "read", Kind::Read), 0, (start_ns, 10)) }
+        Span { layer_top: true, ..Span::new(id, (Layer::Syscall, "read", Kind::Read), 0, (start_ns, 10)) }
     }
 
     /// The files of a report that has room for so many.

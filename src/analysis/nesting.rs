@@ -218,7 +218,7 @@ mod tests {
     /// A span of thread 1: number, parent, layer, kind.
     fn span(seq: u32, parent: Option<u32>, layer: Layer, kind: Kind) -> Span {
         let parent_id = parent.map(|p| span_id(1, p));
-        Span { parent_id, ..Span::nameless(span_id(1, seq), (layer, "call", kind), 0, (i64::from(seq), 10)) }
+        Span { parent_id, ..Span::new(span_id(1, seq), (layer, "call", kind), 0, (i64::from(seq), 10)) }
     }
 
     /// What one call submits may be over during the next one, and be written when a part has been closed in between.

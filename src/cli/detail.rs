@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_read_and_shown_again() {
+    fn options_are_parsed_and_printed_again() {
         for text in ["slow", "slow=20ms", "slow=hdf5:5ms", "rank=3", "file=/data/*.h5"] {
             assert_eq!(text.parse::<Detail>().unwrap().to_string(), text);
         }

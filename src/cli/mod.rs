@@ -120,7 +120,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub job_vars: Vec<String>,
     #[command(flatten)]
-    pub tell: TellArgs,
+    pub output_args: OutputArgs,
     #[command(flatten)]
     pub show: ShowArgs,
     /// The command to start and trace with all its children
@@ -129,7 +129,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The option that has whoever is there traced, and nobody in particular.
+    /// The option that traces whole groups of processes, not single ones.
     pub const fn wide(&self) -> Option<&'static str> {
         match (self.system, &self.cgroup) {
             (true, _) => Some("--system"),
@@ -169,7 +169,7 @@ impl RotateArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct FlightArgs {
     /// Write nothing but keep the last TIME of the trace in memory: a dataset of it is written into a new directory in
-    /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger says so
+    /// --output, named by when (UTC), at each SIGUSR2, with W on the dashboard, and when a --trigger fires
     #[arg(long, value_name = "TIME", value_parser = period, requires = "output",
           conflicts_with_all = ["rotate_time", "rotate_size", "force", "aggregate"])]
     pub flight: Option<Duration>,
@@ -185,7 +185,7 @@ pub struct FlightArgs {
 
 /// What is printed of a trace, and where.
 #[derive(Debug, Clone, Default, Args)]
-pub struct TellArgs {
+pub struct OutputArgs {
     /// Write the report (with --batch: the figures) to FILE, - for stdout, and not to stderr, or without a COMMAND to
     /// stdout. Ranks of a job: FILE.NODE
     #[arg(long, value_name = "FILE")]
@@ -335,7 +335,7 @@ pub const TRACEABLE: [Layer; 10] = [
     Layer::Block,
 ];
 
-/// Those that are traced when nobody says which: the others make each page fault or system call dearer, and few ask for them.
+/// The layers that are traced by default: the others make each page fault or system call dearer, and are rarely needed.
 pub const USUAL: [Layer; 8] =
     [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
 

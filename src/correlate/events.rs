@@ -114,7 +114,7 @@ impl Correlator {
         }
     }
 
-    /// Pages of a file became dirty otherwise than by a write that says where.
+    /// Pages of a file became dirty other than by a write with a known range.
     fn dirtied(&mut self, dirty: &Dirtied) {
         let known = self.resources.files.of_data(dirty.file);
         let file = known.unwrap_or_else(|| self.resources.files.intern(dirty.file));

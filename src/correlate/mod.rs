@@ -190,7 +190,7 @@ impl Correlator {
         self.slow.named(stack_id, frames, out);
     }
 
-    /// A file system has said how a file is spread.
+    /// The striping of a file, from its file system.
     pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
         self.resources.files.is_striped(key, striping);
     }
@@ -257,7 +257,7 @@ impl Correlator {
         self.unknown.report(self.since_t0(now), out);
     }
 
-    /// Whoever gets the rows has forgotten those of these files, objects, handles and paths: they are told again when a
+    /// The receiver of the rows has dropped those of these files, objects, handles and paths: they are written again when a
     /// call is about them.
     pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
         self.resources.forgotten(files, objects, handles, paths);

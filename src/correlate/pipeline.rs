@@ -1,5 +1,5 @@
 //! A call from its record to its row, in stages: what it is about, what it completes or submits, what it waited for; and
-//! then a place among the calls of its thread that wait for the end of one around them.
+//! then its position among the calls of its thread that wait for the end of an enclosing one.
 
 use super::summing::{add_estimates, current, owned};
 use super::{Correlator, relative};

@@ -42,8 +42,8 @@ fn enter(call: &Call) -> Event {
     Event::Enter(Enter { spec, thread, seq, depth, start, cpu })
 }
 
-/// What is told of these calls: each, and when a phase begins. The beginnings at `lost` are not.
-fn told(calls: &[Call], lost: &[bool]) -> Vec<Event> {
+/// The events of these calls: each call, and the beginning of each phase. The beginnings at `lost` are missing.
+fn events(calls: &[Call], lost: &[bool]) -> Vec<Event> {
     let begins = calls.iter().enumerate().filter(|(i, c)| is_phase(c) && !lost.get(*i).copied().unwrap_or(false));
     begins.map(|(_, c)| enter(c)).chain(calls.iter().copied().map(Event::Call)).collect()
 }
@@ -180,7 +180,7 @@ proptest! {
     fn trees_are_rebuilt_exactly(programs in programs(), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let truth = play_all(&programs);
         let calls: Vec<Call> = truth.iter().map(|t| t.0).collect();
-        let rows = run(&told(&calls, &[]), &shuffle, batch, usize::MAX);
+        let rows = run(&events(&calls, &[]), &shuffle, batch, usize::MAX);
         check_order(&rows);
         let got = spans(&rows);
         check_shape(&got);
@@ -193,10 +193,10 @@ proptest! {
         }
     }
 
-    /// Calls that are summed up and told when the outermost call around them ends come out below the same calls as ones that
-    /// are told at once.
+    /// Calls that are summed up and sent when the outermost call around them ends get the same parents as ones that
+    /// are sent at once.
     #[test]
-    fn calls_that_are_told_late_find_their_place(programs in programs(), kept in prop::collection::vec(prop::bool::weighted(0.6), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+    fn calls_that_are_sent_late_get_the_same_parents(programs in programs(), kept in prop::collection::vec(prop::bool::weighted(0.6), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let mut truth = play_all(&programs);
         for (call, _) in &mut truth {
             call.spec %= calls();
@@ -233,17 +233,17 @@ proptest! {
     }
 
     /// With loss the surviving calls come out once, each below its nearest surviving ancestor. Lost are calls, and
-    /// beginnings of phases; that a phase is over is told before its thread goes on, if its beginning was told.
+    /// beginnings of phases; the end of a phase comes before its thread goes on, if its beginning was sent.
     #[test]
-    fn loss_only_removes(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.2), 200), untold in prop::collection::vec(prop::bool::weighted(0.3), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
+    fn loss_only_removes(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.2), 200), not_sent in prop::collection::vec(prop::bool::weighted(0.3), 200), shuffle in prop::collection::vec(0_u64..1000, 200), batch in 1_usize..9) {
         let truth = play_all(&programs);
         let at = |of: &[bool], i: usize| of.get(i).copied().unwrap_or(false);
-        let is_lost = |i: usize| at(&lost, i) && (!is_phase(&truth[i].0) || at(&untold, i));
+        let is_lost = |i: usize| at(&lost, i) && (!is_phase(&truth[i].0) || at(&not_sent, i));
         let parents: HashMap<(u32, u32), Option<u32>> = truth.iter().map(|(c, p)| ((c.thread, c.seq), *p)).collect();
-        let (calls, untold): (Vec<Call>, Vec<bool>) =
-            truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(i, t)| (t.0, at(&untold, i))).unzip();
+        let (calls, not_sent): (Vec<Call>, Vec<bool>) =
+            truth.iter().enumerate().filter(|(i, _)| !is_lost(*i)).map(|(i, t)| (t.0, at(&not_sent, i))).unzip();
         let alive: HashSet<(u32, u32)> = calls.iter().map(|c| (c.thread, c.seq)).collect();
-        let got = spans(&run(&told(&calls, &untold), &shuffle, batch, usize::MAX));
+        let got = spans(&run(&events(&calls, &not_sent), &shuffle, batch, usize::MAX));
         check_shape(&got);
         prop_assert_eq!(got.len(), calls.len());
         for call in &calls {
@@ -263,7 +263,7 @@ proptest! {
     fn arrival_changes_nothing(programs in programs(), lost in prop::collection::vec(prop::bool::weighted(0.1), 200), shuffles in prop::collection::vec(prop::collection::vec(0_u64..1000, 200), 2), batches in (1_usize..9, 1_usize..50), max_pending in 1_usize..40) {
         let calls: Vec<Call> = play_all(&programs).into_iter().enumerate()
             .filter(|(i, (c, _))| is_phase(c) || !lost.get(*i).copied().unwrap_or(false)).map(|(_, t)| t.0).collect();
-        let events = told(&calls, &lost);
+        let events = events(&calls, &lost);
         let one = run(&events, &shuffles[0], batches.0, max_pending);
         let two = run(&events, &shuffles[1], batches.1, max_pending);
         check_shape(&spans(&one));
@@ -282,7 +282,7 @@ proptest! {
         };
         let mut correlator = Correlator::new(Config { max_pending: 0, specs: specs(), ..Config::default() });
         let calls: Vec<Call> = truth.iter().map(|t| t.0).filter(|c| outermost(c.seq)).collect();
-        let mut events = told(&calls, &[]);
+        let mut events = events(&calls, &[]);
         events.sort_by_key(Event::time);
         let (mut out, mut ended) = (Vec::new(), 0);
         for together in events.chunk_by(|a, b| a.time() == b.time()) {

@@ -97,7 +97,7 @@ fn descriptors_follow_fork_exec_dup_and_reuse() {
     // The parent closes 3 and gets the number again for another file.
     run.call("close", Call { handle: Some(3), file: Some(key(1)), ..call(0, 4, 0, 20, 21) });
     run.openat(call(0, 5, 0, 22, 23), "/d/c", 3, 3);
-    // Its close and the open that follows were lost: the file tells.
+    // Its close and the open that follows were lost: the other file shows it.
     run.call("write", Call { handle: Some(3), file: Some(key(1)), got: Some(1), ..call(0, 6, 0, 24, 25) });
     run.call("close", Call { handle: Some(99), status: -9, ..call(0, 7, 0, 26, 27) });
     run.push(Event::Exit { time: 30, process: 1, status: 0x0200 });
@@ -457,7 +457,7 @@ fn freopen_ends_a_stream_and_opens_it_again() {
 }
 
 #[test]
-fn a_handle_that_was_forgotten_is_told_again_with_the_next_call_on_it() {
+fn a_forgotten_handle_is_written_again_with_the_next_call_on_it() {
     let mut run = Run::new();
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
     run.openat(call(0, 2, 0, 3, 4), "/d/b", 2, 4);

@@ -101,7 +101,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Will the descriptor that the call made be closed by an exec? Operations of the kernel only tell how they were asked.
+    /// Will the descriptor that the call made be closed by an exec? For operations of the kernel only the request is known.
     pub(super) fn close_on_exec(&self) -> bool {
         let asked = || self.row.role() == Role::Open && self.call.len.is_some_and(|mode| mode & O_CLOEXEC != 0);
         self.row.layer == Layer::Syscall && self.call.got.map_or_else(asked, |closed| closed != 0)

@@ -119,7 +119,7 @@ pub(super) fn owned(thread: &ThreadState) -> Option<Owned> {
     (process_ix >= 0).then_some(Owned { process_ix, pid: thread.pid, rank: thread.rank })
 }
 
-/// Adds what calls came to, before this time, that are not told.
+/// Adds the sums of calls before this time that are not recorded.
 pub(super) fn add_estimates(
     rollups: &mut Rollups,
     sums: &mut Sums,

@@ -156,14 +156,14 @@ impl Rows {
         found.unwrap_or_else(|| panic!("no span {thread}.{seq}"))
     }
 
-    /// The last word on a handle.
+    /// The last row of a handle.
     pub fn handle(&self, id: i32) -> &Handle {
         let rows = self.0.iter().rev();
         let mut handles = rows.filter_map(|r| if let Row::Handle(h) = r { Some(h) } else { None });
         handles.find(|h| h.handle_id == id).unwrap_or_else(|| panic!("no handle {id}"))
     }
 
-    /// The last word on a file.
+    /// The last row of a file.
     pub fn file(&self, id: i32) -> &File {
         let rows = self.0.iter().rev();
         let mut files = rows.filter_map(|r| if let Row::File(f) = r { Some(f) } else { None });

@@ -50,7 +50,7 @@ impl ResourceTracker {
         let below = seen.row.family == Family::Fault;
         let above = |files: &Files, key| if below { files.of_data(key) } else { None };
         let file = seen.call.file.map(|key| above(&self.files, key).unwrap_or_else(|| self.files.intern(key)));
-        // Of other libraries of these layers the user's catalog says all.
+        // For other libraries of these layers the user's catalog is all there is.
         let netcdf = matches!(seen.row.family, Family::Netcdf | Family::Pnetcdf);
         if netcdf {
             self.netcdf.group(seen, &mut self.handles);
@@ -165,7 +165,7 @@ impl ResourceTracker {
         }
         let other = |id: i32| matches!((self.handles.file(id), file), (Some(a), Some(b)) if a != b);
         match known {
-            // The file says that a close and an open were lost in between.
+            // Another file: a close and an open were lost in between.
             Some(id) if !other(id) => Some(id),
             None if !succeeded(seen.call) || seen.row.layer == Layer::Hdf5 && hdf5::is_of_memory(raw) => None,
             _ => Some(self.handles.make(seen.older(raw, file))),
@@ -283,7 +283,7 @@ impl ResourceTracker {
         Found { file, handle: Some(id), opened: true, ..Found::default() }
     }
 
-    /// The handle stands for an object that is called as the call says, seen from another handle.
+    /// The handle stands for an object whose name the call gives relative to another handle.
     fn name(&mut self, seen: &Seen, location: i32, handle: i32, class: &'static str) {
         let made = matches!(seen.row.effect(), Effect::Made | Effect::Dataset { .. } | Effect::Attribute { .. });
         let scope = self.handles.file(handle).map_or(Scope::Handle(location), Scope::File);
@@ -494,7 +494,7 @@ impl ResourceTracker {
         }
     }
 
-    /// Their rows are told again when they are used.
+    /// Their rows are written again when they are used.
     pub fn forgotten(&mut self, files: &[i32], objects: &[i32], handles: &[i32], paths: &[i32]) {
         self.files.forgotten(files);
         self.objects.forgotten(objects);

@@ -53,13 +53,12 @@ const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 /// How often the table of targets is emptied at the end.
 const FORGET_ROUNDS: u32 = 4;
 
-/// The place of what was to be recorded besides the sums and is only in them.
 use crate::rows::DETAIL;
 
-/// The place of calls that are left out on purpose: counted, and not a loss.
+/// Calls that are left out on purpose: counted, and not a loss.
 pub const EXCLUDED: &str = "excluded";
 
-/// The place of page faults that are not looked at because another thread changes the mappings meanwhile: most of them are
+/// Page faults that are not looked at because another thread changes the mappings meanwhile: most of them are
 /// on memory without a file, so they are counted, and no loss.
 pub const UNPLACED: &str = "mapping";
 
@@ -83,7 +82,7 @@ pub struct Session<'obj> {
     settles: Option<Instant>,
     /// Processes that were looked into since then, as far as they asked.
     looked_into: BTreeSet<u32>,
-    /// Who tells how much besides sums.
+    /// How much each process sends besides sums.
     sources: Option<Sources>,
     /// Processes of a held command that have begun with the probes that they are to have, by number.
     begun: HashSet<u32>,
@@ -114,18 +113,18 @@ pub struct Hooked {
     pub part: f64,
 }
 
-/// Has the kernel look up its functions by which requests are told apart; the verdict, if it keeps them to itself.
+/// Has the kernel look up its functions that distinguish requests; the verdict, if it hides them.
 fn find_symbols(progs: &IotraceProgs<'_>, maps: &IotraceMaps<'_>) -> Result<Option<Coverage>> {
     progs.iot_find_symbols.test_run(ProgramInput::default()).context("looking up functions of the kernel")?;
     let found = maps.bss_data.as_deref().is_some_and(|data| data.iot_symbols.end_bio_bh_io_sync != 0);
     // kallsyms_show_value, kernel/ksyms_common.c
-    let why = "the kernel hides its addresses (sysctl kernel.kptr_restrict=1 shows them): requests of journals are not told from \
+    let why = "the kernel hides its addresses (sysctl kernel.kptr_restrict=1 shows them): requests of journals are not distinguished from \
                others, and direct ones of io_uring and libaio not linked to their operation";
     Ok((!found).then(|| verdict(Group::Block, FIND_SYMBOLS, Err(why.to_owned()))))
 }
 
 /// Tells the kernel side what the functions of the catalog are, all at once.
-fn tell_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer]) -> Result<()> {
+fn write_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer]) -> Result<()> {
     let numbers: Vec<u8> = (0..rows.len() as u32).flat_map(u32::to_ne_bytes).collect();
     let values: Vec<u8> = rows.iter().flat_map(|row| wire::spec_bytes(&spec(row, layers)).to_vec()).collect();
     specs
@@ -191,10 +190,10 @@ impl<'obj> Session<'obj> {
         let tier = trial.found()?.lib_tier();
         let progs = probes(&skel, second.as_ref());
         let symbols = progs.iot_find_symbols.autoload().then(|| find_symbols(progs, &skel.maps)).transpose()?;
-        tell_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
+        write_catalog(&skel.maps.iot_specs, rows, &options.layers)?;
         mark_remembered(&skel.maps.iot_libs, &remembered)?;
         let rings = rings.join().map_err(|_| anyhow!("the thread that makes the rings panicked"))??;
-        let placing = rings::place(layout, &rings, &skel.maps)?;
+        let placing = rings::allocate(layout, &rings, &skel.maps)?;
         let release = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned());
         let tier = match refused.iter().find(|(group, _)| *group == Group::Library) {
             Some((_, why)) => Err(format!("this kernel does not load the programs of library probes: {why}")),
@@ -295,7 +294,7 @@ impl<'obj> Session<'obj> {
             self.hooks.iter().filter(|c| c.status != "attached" && c.symbol.starts_with("sched_process")).collect();
         if let Some(c) = missing.first() {
             bail!(
-                "{}: {}; without it processes cannot be followed (iotrace-bpf doctor says what this kernel allows)",
+                "{}: {}; without it processes cannot be followed (see `iotrace-bpf doctor` for what this kernel allows)",
                 c.symbol,
                 c.reason.as_deref().unwrap_or("refused")
             );
@@ -338,7 +337,7 @@ impl<'obj> Session<'obj> {
         Sums::create(&self.skel.maps, slow)
     }
 
-    /// What chooses whose calls are told although they are summed up.
+    /// Chooses the calls that are sent although they are summed up.
     ///
     /// # Errors
     /// When the kernel does not show its tables.
@@ -386,16 +385,16 @@ impl<'obj> Session<'obj> {
 
     /// Attaches to every library that a process maps, if it is a target. The layers that have new probes. `moved`: its
     /// first thread is another one by now.
-    pub fn judge(&mut self, pid: u32, asked: Option<(FileKey, Written)>, moved: bool) -> BTreeSet<Layer> {
+    pub fn attach_process(&mut self, pid: u32, asked: Option<(FileKey, Written)>, moved: bool) -> BTreeSet<Layer> {
         let before = self.engine.verdicts();
         if moved && let Some(process) = self.process_of(pid) {
             self.engine.forget(process);
         }
         if let Some((file, written)) = asked
-            && self.engine.is_judged(file, written)
+            && self.engine.is_classified(file, written)
         {
             self.mark(file, true);
-            // Who waited for its probes has them.
+            // Processes that waited for its probes get them.
             let inode = (file.dev, file.ino);
             if self.process_of(pid).is_some_and(|process| self.engine.lacks(process, inode)) {
                 self.attach_to(pid, Some(inode));
@@ -446,7 +445,7 @@ impl<'obj> Session<'obj> {
             return false;
         };
         let inode = Some((file.dev, file.ino));
-        if self.engine.is_judged(file, written) && !self.engine.sets_in_each(inode) {
+        if self.engine.is_classified(file, written) && !self.engine.sets_in_each(inode) {
             return true;
         }
         let status = std::fs::read(format!("/proc/{tid}/status")).map(|text| maps::status(&text)).unwrap_or_default();
@@ -460,13 +459,13 @@ impl<'obj> Session<'obj> {
             engine.learn(file);
         });
         self.mark(file, true);
-        self.engine.is_judged(file, written) && !self.engine.sets_in_each(inode)
+        self.engine.is_classified(file, written) && !self.engine.sets_in_each(inode)
     }
 
-    /// Sets the probes of what a process maps; see [`Engine::judge_process`].
+    /// Sets the probes of what a process maps; see [`Engine::attach_process`].
     fn attach_to(&mut self, pid: u32, asked: Option<Inode>) -> Vec<Inode> {
         let Some(process) = self.process_of(pid) else { return Vec::new() };
-        self.attaches(process, |engine, progs| engine.judge_process(Target { pid, process }, asked, progs))
+        self.attaches(process, |engine, progs| engine.attach_process(Target { pid, process }, asked, progs))
     }
 
     fn set_several(&mut self, process: u32) {
@@ -544,7 +543,7 @@ impl<'obj> Session<'obj> {
             self.set_brief(row, iot_brief_state::IOT_BRIEF_NO);
             return None;
         };
-        // What takes its place is there before it goes.
+        // Its replacement is attached before it is detached.
         let time = rings::now();
         self.set_brief(row, iot_brief_state::IOT_BRIEF_DEMOTED);
         self.engine.leave(gone);
@@ -556,10 +555,10 @@ impl<'obj> Session<'obj> {
 
     fn set_brief(&self, row: u16, state: iot_brief_state) {
         let Some(row_of) = self.rows.get(usize::from(row)) else { return };
-        let told = t::iot_spec { brief: state.0 as u8, ..spec(row_of, &self.layers) };
-        // The table has a place for every row.
+        let spec = t::iot_spec { brief: state.0 as u8, ..spec(row_of, &self.layers) };
+        // The table has an entry for every row.
         let _ =
-            self.skel.maps.iot_specs.update(&u32::from(row).to_ne_bytes(), wire::spec_bytes(&told), MapFlags::EXIST);
+            self.skel.maps.iot_specs.update(&u32::from(row).to_ne_bytes(), wire::spec_bytes(&spec), MapFlags::EXIST);
     }
 
     /// When it is time to, looks for a moment at each call of what is demoted: what tells the reader of the records.
@@ -596,15 +595,15 @@ impl<'obj> Session<'obj> {
             // Its number may be another process's by now.
             if let Some(process) = self.process_of(pid) {
                 let progs = probes(&self.skel, self.second.as_ref());
-                self.engine.judge_process(Target { pid, process }, None, progs);
+                self.engine.attach_process(Target { pid, process }, None, progs);
             }
         }
     }
 
-    fn mark(&self, file: FileKey, judged: bool) {
+    fn mark(&self, file: FileKey, classified: bool) {
         let key = lib_key(file);
         let libs = &self.skel.maps.iot_libs;
-        if !judged {
+        if !classified {
             let _ = libs.delete(&key);
         } else if let Ok(Some(mut value)) = libs.lookup(&key, MapFlags::ANY)
             && let Some(state) = value.first_chunk_mut()
@@ -657,12 +656,12 @@ impl<'obj> Session<'obj> {
         if goes_on {
             self.engine.wait_until_gone();
         }
-        // Taken out: what is open is told once.
+        // Taken out: open calls are sent once.
         if let Some(end) = self.iterators.remove(END_CALLS) {
             inflight::run(&end);
         }
         self.misses.last();
-        // Nobody tells the end of what is issued while the hooks are detached.
+        // The end of requests issued while the hooks are detached is not seen.
         let after = inflight::requests(&self.skel.maps);
         after.iter().filter(|r| before.contains(&r.req)).map(inflight::open).collect()
     }
@@ -749,7 +748,7 @@ impl<'obj> Session<'obj> {
     }
 
     /// What was lost since the last call; `t_ns` is relative to `t0`. Calls that were left out on purpose
-    /// (sockets, pipes, terminals, devices) are among them, under the place [`EXCLUDED`].
+    /// (sockets, pipes, terminals, devices) are among them, as [`EXCLUDED`].
     pub fn losses(&mut self, t_ns: i64) -> Vec<Loss> {
         if self.settles.is_some_and(|at| Instant::now() >= at) {
             self.settles = None;

@@ -49,7 +49,7 @@ const fn hardware(event: Hardware, part: &'static str) -> Counter {
     Counter { kind: Kind::Hardware, config: event as u64, figure: Figure::TargetHardware, part, per_unit: 1.0 }
 }
 
-/// `PERF_COUNT_SW_TASK_CLOCK`: of a whole CPU it tells how long that was looked at.
+/// `PERF_COUNT_SW_TASK_CLOCK`: of a whole CPU it is the observed time.
 pub const TASK_CLOCK: u64 = Software::TASK_CLOCK as u64;
 
 /// The part of the page faults for which the kernel waited.
@@ -88,7 +88,7 @@ impl Count {
     }
 }
 
-/// The sums over all events of each counter that has any: places in [`COUNTERS`], and counts.
+/// The sums over all events of each counter that has any: indices in [`COUNTERS`], and counts.
 pub fn readings(counts: impl IntoIterator<Item = (usize, Count)>) -> Vec<Reading> {
     let mut sums = [None; COUNTERS.len()];
     for (at, count) in counts {
@@ -96,8 +96,8 @@ pub fn readings(counts: impl IntoIterator<Item = (usize, Count)>) -> Vec<Reading
             *sum = Some(sum.unwrap_or(0.0) + count.estimate());
         }
     }
-    let told = COUNTERS.iter().zip(sums).filter_map(|(counter, sum)| Some((counter, sum?)));
-    told.map(|(c, sum)| Reading { figure: c.figure, of: "".into(), part: c.part, value: sum / c.per_unit }).collect()
+    let values = COUNTERS.iter().zip(sums).filter_map(|(counter, sum)| Some((counter, sum?)));
+    values.map(|(c, sum)| Reading { figure: c.figure, of: "".into(), part: c.part, value: sum / c.per_unit }).collect()
 }
 
 #[cfg(test)]
@@ -107,21 +107,21 @@ mod tests {
     #[test]
     fn events_of_a_counter_add_up_and_what_was_not_counted_all_the_time_is_estimated() {
         let count = |value, enabled_ns, running_ns| Count { value, enabled_ns, running_ns };
-        let told = readings([
+        let values = readings([
             (0, count(1_500_000_000, 9, 9)),
             (0, count(500_000_000, 9, 9)),
             (1, count(7, 0, 0)),
             (5, count(100, 20, 5)),
             (99, count(1, 1, 1)),
         ]);
-        let told: Vec<_> = told.iter().map(|r| (r.figure.name(), r.part, r.value)).collect();
+        let values: Vec<_> = values.iter().map(|r| (r.figure.name(), r.part, r.value)).collect();
         let expected = [
             ("target_cpu_seconds", "", 2.0),
             // It has not run yet.
             ("target_page_faults", "minor", 0.0),
             ("target_hardware_events", "cycles", 400.0),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(values, expected);
         assert_eq!(readings([]), []);
     }
 }

@@ -117,10 +117,10 @@ const MEMORY: [(&str, &str); 6] = [
 /// Bytes, of /proc/meminfo.
 pub fn memory(meminfo: &str) -> Vec<Reading> {
     let reading = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?;
+        let mut fields = line.split_whitespace();
+        let name = fields.next()?;
         let (_, kind) = MEMORY.iter().find(|(known, _)| *known == name)?;
-        Some(Reading::new(Figure::Memory, "", kind, words.next()?.parse::<f64>().ok()? * 1024.0))
+        Some(Reading::new(Figure::Memory, "", kind, fields.next()?.parse::<f64>().ok()? * 1024.0))
     };
     meminfo.lines().filter_map(reading).collect()
 }
@@ -128,10 +128,10 @@ pub fn memory(meminfo: &str) -> Vec<Reading> {
 /// Seconds for which some, or all, tasks waited for a resource, of a file in /proc/pressure.
 pub fn pressure(resource: &str, text: &str) -> Vec<Reading> {
     let reading = |line: &str| {
-        let mut words = line.split_whitespace();
-        let kind = words.next()?;
+        let mut fields = line.split_whitespace();
+        let kind = fields.next()?;
         let kind = ["some", "full"].into_iter().find(|k| *k == kind)?;
-        let micros: f64 = words.find_map(|w| w.strip_prefix("total="))?.parse().ok()?;
+        let micros: f64 = fields.find_map(|w| w.strip_prefix("total="))?.parse().ok()?;
         Some(Reading::new(Figure::Pressure, resource, kind, micros / 1e6))
     };
     text.lines().filter_map(reading).collect()
@@ -151,31 +151,31 @@ pub fn network(text: &str) -> Vec<Reading> {
     text.lines().filter_map(of).take(MAX).flatten().collect()
 }
 
-/// What is told of each operation: where it stands in a line of /proc/diskstats, counted from the name: requests, sectors,
+/// The figures of each operation: their positions in a line of /proc/diskstats, counted from the name: requests, sectors,
 /// milliseconds.
 const OPERATIONS: [(&str, usize, Option<usize>, usize); 4] =
     [("read", 1, Some(3), 4), ("write", 5, Some(7), 8), ("discard", 12, Some(14), 15), ("flush", 16, None, 17)];
 const IN_FLIGHT: usize = 9;
 const BUSY_MS: usize = 10;
 
-/// What devices did since boot, of /proc/diskstats. `whole` says which are no partitions.
+/// What devices did since boot, of /proc/diskstats. `whole`: is it no partition?
 pub fn devices(text: &str, mut whole: impl FnMut(&str) -> bool) -> Vec<Reading> {
     let mut readings = Vec::new();
     let lines = text.lines().map(|l| l.split_whitespace().skip(2).collect::<Vec<_>>());
-    for words in lines.filter(|w| w.first().is_some_and(|name| whole(name))).take(MAX) {
-        let name = words[0];
+    for fields in lines.filter(|w| w.first().is_some_and(|name| whole(name))).take(MAX) {
+        let name = fields[0];
         // Older kernels have shorter lines.
-        let at = |at: usize| words.get(at)?.parse::<f64>().ok();
-        let mut tell = |figure, part, value: Option<f64>| {
+        let at = |at: usize| fields.get(at)?.parse::<f64>().ok();
+        let mut add = |figure, part, value: Option<f64>| {
             readings.extend(value.map(|value| Reading::new(figure, name, part, value)));
         };
         for (op, requests, sectors, ms) in OPERATIONS {
-            tell(Figure::DeviceRequests, op, at(requests));
-            tell(Figure::DeviceBytes, op, sectors.and_then(at).map(|n| n * SECTOR));
-            tell(Figure::DeviceTime, op, at(ms).map(|n| n / 1e3));
+            add(Figure::DeviceRequests, op, at(requests));
+            add(Figure::DeviceBytes, op, sectors.and_then(at).map(|n| n * SECTOR));
+            add(Figure::DeviceTime, op, at(ms).map(|n| n / 1e3));
         }
-        tell(Figure::DeviceBusy, "", at(BUSY_MS).map(|n| n / 1e3));
-        tell(Figure::DeviceInFlight, "", at(IN_FLIGHT));
+        add(Figure::DeviceBusy, "", at(BUSY_MS).map(|n| n / 1e3));
+        add(Figure::DeviceInFlight, "", at(IN_FLIGHT));
     }
     readings
 }
@@ -198,7 +198,7 @@ pub const TOTALS: [&str; 12] = [
 /// The same: levels, of which means are made.
 pub const LEVELS: [&str; 3] = ["memory_available_bytes", "dirty_bytes", "writeback_bytes"];
 
-/// The few figures that are kept at several resolutions, at one time; `None` where the kernel does not tell.
+/// The few figures that are kept at several resolutions, at one time; `None` where the kernel does not give it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Digest {
     pub totals: [Option<f64>; TOTALS.len()],
@@ -228,8 +228,8 @@ impl Digest {
                 (Figure::Memory, _, "writeback") => "writeback_bytes",
                 _ => continue,
             };
-            let place = |names: &[&str]| names.iter().position(|n| *n == total);
-            let sum = match (place(&TOTALS), place(&LEVELS)) {
+            let index = |names: &[&str]| names.iter().position(|n| *n == total);
+            let sum = match (index(&TOTALS), index(&LEVELS)) {
                 (Some(at), _) => &mut digest.totals[at],
                 (_, Some(at)) => &mut digest.levels[at],
                 _ => continue,
@@ -244,7 +244,7 @@ impl Digest {
 mod tests {
     use super::*;
 
-    fn told(readings: &[Reading]) -> Vec<(String, f64)> {
+    fn values(readings: &[Reading]) -> Vec<(String, f64)> {
         readings.iter().map(|r| (r.label().unwrap_or_default(), r.value)).collect()
     }
 
@@ -261,13 +261,13 @@ mod tests {
 
     #[test]
     fn cpu_seconds_are_those_of_the_first_line() {
-        let seen = told(&cpu(STAT, 100.0));
+        let seen = values(&cpu(STAT, 100.0));
         assert_eq!(seen[0], ("user".to_owned(), 62793.66));
         assert_eq!(seen[7], ("steal".to_owned(), 1162.26));
         assert_eq!(seen.len(), MODES.len());
         assert_eq!(cpu("", 100.0), []);
         // Linux 2.5 had four columns; what is no number ends the line.
-        assert_eq!(told(&cpu("cpu  1 2 x 4", 1.0)), named(&[("user", 1.0), ("nice", 2.0)]));
+        assert_eq!(values(&cpu("cpu  1 2 x 4", 1.0)), named(&[("user", 1.0), ("nice", 2.0)]));
     }
 
     #[test]
@@ -275,14 +275,14 @@ mod tests {
         let text =
             "MemTotal:        100 kB\nMemFree: 7 kB\nCached: 3 kB\nSwapCached: 9 kB\nDirty: 2 kB\nWriteback: x kB\n";
         let expected = named(&[("total", 102_400.0), ("free", 7168.0), ("cached", 3072.0), ("dirty", 2048.0)]);
-        assert_eq!(told(&memory(text)), expected);
+        assert_eq!(values(&memory(text)), expected);
     }
 
     #[test]
     fn pressure_is_in_seconds() {
         let text =
             "some avg10=13.99 avg60=11.42 avg300=7.91 total=16739071910\nfull avg10=0.00 total=5\nelse total=1\n";
-        assert_eq!(told(&pressure("io", text)), named(&[("io some", 16_739.071_91), ("io full", 0.000_005)]));
+        assert_eq!(values(&pressure("io", text)), named(&[("io some", 16_739.071_91), ("io full", 0.000_005)]));
     }
 
     #[test]
@@ -294,13 +294,13 @@ a:b\"c:7 1 0 0 0 0 0 0 8 1 0 0 0 0 0 0
 ";
         let expected =
             [("lo received", 44_123_292.0), ("lo sent", 44_123_293.0), ("a:b\"c received", 7.0), ("a:b\"c sent", 8.0)];
-        assert_eq!(told(&network(text)), named(&expected));
+        assert_eq!(values(&network(text)), named(&expected));
     }
 
     #[test]
-    fn devices_are_told_by_operation_and_partitions_are_not() {
+    fn devices_are_counted_by_operation_and_partitions_are_not() {
         let readings = devices(DISKS, |name| name != "vda1");
-        let of = |figure| told(&readings.iter().filter(|r| r.figure == figure).cloned().collect::<Vec<_>>());
+        let of = |figure| values(&readings.iter().filter(|r| r.figure == figure).cloned().collect::<Vec<_>>());
         assert_eq!(
             of(Figure::DeviceRequests),
             named(&[
@@ -324,7 +324,7 @@ a:b\"c:7 1 0 0 0 0 0 0 8 1 0 0 0 0 0 0
     }
 
     #[test]
-    fn a_digest_adds_up_hardware_and_leaves_out_what_is_not_told() {
+    fn a_digest_adds_up_hardware_and_leaves_out_missing_figures() {
         let mut readings = cpu(STAT, 100.0);
         readings.extend(devices(DISKS, |name| name != "vda1"));
         readings.extend(pressure("memory", "some total=1000000"));

@@ -25,8 +25,8 @@ pub struct Point {
 impl Point {
     /// One figure, by its name.
     pub fn figure(&self, name: &str) -> Option<f64> {
-        let place = |names: &[&str]| names.iter().position(|n| *n == name);
-        place(&TOTALS).and_then(|at| self.rates[at]).or_else(|| self.means[place(&LEVELS)?])
+        let index = |names: &[&str]| names.iter().position(|n| *n == name);
+        index(&TOTALS).and_then(|at| self.rates[at]).or_else(|| self.means[index(&LEVELS)?])
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_has_no_rate_and_what_goes_back_is_nothing() {
+    fn missing_counters_have_no_rate_and_a_decrease_counts_as_zero() {
         let mut r = Resolutions::default();
         r.push(0, &look(5.0, 1.0));
         r.push(0, &look(9.0, 9.0));

@@ -57,7 +57,7 @@ const ADVICE: &str = "use a build with symbols, or trace it with --layers syscal
 /// What would come of files; each must be a program or library.
 pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
     let planner = Planner::new(catalog);
-    let judge = |path: &PathBuf| {
+    let check = |path: &PathBuf| {
         let shown = path.display();
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
         if !metadata.is_file() {
@@ -79,7 +79,7 @@ pub fn files(paths: &[PathBuf], catalog: Catalog) -> Result<Vec<File>> {
         }
         Ok(file(path.to_string_lossy().into_owned(), &real, &elf, &bytes, &planner))
     };
-    paths.iter().map(judge).collect()
+    paths.iter().map(check).collect()
 }
 
 /// What would come of the files that a process maps as code. Files that are nothing to the catalog are left out.
@@ -95,7 +95,7 @@ pub fn process(pid: u32, catalog: Catalog) -> Result<Vec<File>> {
     for mapping in maps::mappings(&text).iter().filter(|m| m.is_code() && seen.insert((m.dev, m.inode))) {
         let path = String::from_utf8_lossy(&mapping.path).into_owned();
         let read = examine::open(pid, mapping)
-            .and_then(|file| outline::judge(&mut kept, &file, |s| planner.takes(s)).map_err(|why| why.to_string()));
+            .and_then(|file| outline::classify(&mut kept, &file, |s| planner.takes(s)).map_err(|why| why.to_string()));
         let mut file = match read {
             Ok((elf, bytes)) => file(path.clone(), &path, &elf, &bytes, &planner),
             Err(error) => File { path, libraries: Vec::new(), functions: Vec::new(), error: Some(error) },

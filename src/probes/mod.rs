@@ -26,7 +26,7 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
 }
 
 /// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user
-/// adds is wanted, whatever `--layers` says.
+/// adds is wanted, whatever `--layers` selects.
 pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let asked: Vec<Layer> = asked.iter().map(|choice| choice.layer).collect();
     let added = || catalog.user_rows().map(|row| row.layer);
@@ -52,7 +52,7 @@ pub fn has_breakpoints(layer: Layer) -> bool {
     LIBRARY_LAYERS.contains(&layer)
 }
 
-/// Whom these layers slow besides those that are traced, if they do, where nobody is named to be traced.
+/// The untraced processes that these layers slow, with `--system` and `--cgroup`.
 pub fn slows(layers: &[Layer]) -> Option<String> {
     let names: Vec<&str> =
         layers.iter().filter(|l| has_breakpoints(**l) && **l != Layer::App).map(|l| l.name()).collect();
@@ -65,9 +65,9 @@ pub fn slows(layers: &[Layer]) -> Option<String> {
     })
 }
 
-/// Gives the verdicts on layers that nobody has named their reason, where these are left out for what they would do to
+/// Adds the reason to the verdicts of layers off by default, where these are left out for what they would do to
 /// others.
-pub fn say_default(verdicts: &mut [Coverage], of: &'static str) {
+pub fn mark_default(verdicts: &mut [Coverage], of: &'static str) {
     for c in verdicts.iter_mut().filter(|c| c.status == "skipped" && has_breakpoints(c.layer)) {
         if c.reason.as_deref() == Some(NOT_SELECTED) {
             let wanted = std::iter::once(c.layer).chain(USUAL.into_iter().filter(|l| !has_breakpoints(*l)));
@@ -140,7 +140,7 @@ mod tests {
     use Layer::{App, Block, Hdf5, Mpiio, Syscall, Vfs};
 
     #[test]
-    fn who_is_not_named_is_not_slowed_unless_that_is_asked_for() {
+    fn untraced_processes_are_not_slowed_unless_that_is_asked_for() {
         let mut catalog = Catalog::built_in();
         assert_eq!(layers(&[], &catalog, true).unwrap(), [Syscall, Block]);
         assert_eq!(layers(&[], &catalog, false).unwrap().len(), USUAL.len());

@@ -19,55 +19,15 @@ const OPS: [(Layer, &str, Kind); 5] = [
 
 fn span(thread: u32, seq: u32, op: usize, start_ns: i64, dur_ns: i64) -> Span {
     let (layer, op, kind) = OPS[op];
-    let id = span_id(thread, seq);
     let bytes = matches!(kind, Kind::Read | Kind::Write).then_some(i64::from(seq) * 100);
     Span {
-        span_id: id,
-        parent_id: None,
-        root_id: id,
-        layer,
-        op,
-        kind,
-        depth: 0,
-        layer_top: true,
-        process_ix: thread as i32,
         pid: 100 + thread as i32,
         tid: 100 + thread as i32,
-        rank: None,
-        cpu: 0,
-        start_ns,
-        dur_ns,
-        probe_ns: None,
-        self_ns: dur_ns,
-        layer_ns: None,
         file_id: Some(seq as i32 % 7),
-        handle_id: None,
-        object_id: None,
-        path_id: None,
-        path2_id: None,
-        cmd: None,
-        arg: None,
         offset: bytes.map(|b| b * 3),
         bytes,
         req_bytes: bytes,
-        miss_bytes: None,
-        ahead_bytes: None,
-        cpu_ns: None,
-        runq_ns: None,
-        throttle_ns: None,
-        lock_ns: None,
-        writeback_ns: None,
-        journal_ns: None,
-        flush_ns: None,
-        devqueue_ns: None,
-        device_ns: None,
-        remote_ns: None,
-        ret: None,
-        errno: 0,
-        flags: 0,
-        async_id: None,
-        coll_id: None,
-        stack_id: None,
+        ..Span::new(span_id(thread, seq), (layer, op, kind), thread as i32, (start_ns, dur_ns))
     }
 }
 

@@ -74,7 +74,7 @@ impl Dashboard {
             Effect::Quit => return false,
             Effect::Command(command) => {
                 let answer = source.command(command, &self.state.focus());
-                self.state.tell(answer);
+                self.state.show_answer(answer);
             }
             Effect::Mark => {
                 let focus = self.state.focus();
@@ -85,7 +85,7 @@ impl Dashboard {
             Effect::Copy(text) => self.request = Some(Request::Copy(text)),
             Effect::Save => match Layout::of(&self.state).text() {
                 Ok(text) => self.request = Some(Request::Save(text)),
-                Err(why) => self.state.tell(Err(why)),
+                Err(why) => self.state.show_answer(Err(why)),
             },
         }
         self.unseen = true;
@@ -106,8 +106,8 @@ impl Dashboard {
     }
 
     /// What became of it.
-    pub fn tell(&mut self, answer: Result<String, String>) {
-        self.state.tell(answer);
+    pub fn show_answer(&mut self, answer: Result<String, String>) {
+        self.state.show_answer(answer);
     }
 
     /// Takes a layout that was kept.

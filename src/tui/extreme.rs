@@ -1,4 +1,4 @@
-//! Every screen over figures beyond all bounds, as the bytes of a damaged dataset may say them: drawn at any size, without a panic.
+//! Every screen over figures beyond all bounds, as the bytes of a damaged dataset may give them: drawn at any size, without a panic.
 
 #[path = "../../tests/common/extreme.rs"]
 mod rows;
@@ -14,7 +14,7 @@ use ratatui::layout::{Rect, Size};
 
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::replay::Replay;
-use crate::tui::{Dashboard, Key, Theme};
+use crate::tui::{Dashboard, Key, Theme, help};
 
 const SIZES: [(u16, u16); 7] = [(1, 1), (3, 40), (40, 10), (60, 12), (81, 25), (200, 60), (400, 120)];
 
@@ -34,7 +34,7 @@ fn numbers_beyond_all_bounds_are_drawn() {
             writer.push(row).unwrap();
         }
         writer.finish().unwrap();
-        for screen in '1'..='9' {
+        for screen in help::keys() {
             let mut replay = Replay::open(&path).unwrap();
             let mut dashboard = Dashboard::new(&mut replay, Theme { colours: !aggregate, ascii: aggregate }, None);
             let mut keys = String::new();

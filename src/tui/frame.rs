@@ -6,10 +6,10 @@ use ratatui::style::Modifier;
 
 use crate::analysis::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
-use crate::summary::view::{LayerRow, Snapshot, Status};
-use crate::tui::help::about;
+use crate::summary::view::{LayerRow, Screen, Snapshot, Status};
+use crate::tui::help::{self, SCREENS, about};
 use crate::tui::keys::EVERYWHERE;
-use crate::tui::state::{Popup, SCREENS, State};
+use crate::tui::state::{Popup, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::{Pen, put, title};
 use crate::tui::{screens, sql, text};
@@ -32,12 +32,13 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
     let body = Rect { y: area.y + 2, height: area.height - 4 - lines, ..area };
     state.begin_frame();
     screens::draw(buf, body, snapshot, state);
-    for (i, (words, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
+    for (i, (label, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
         let more = if i + 1 == usize::from(lines) { distorted.len() - i - 1 } else { 0 };
-        let more = if more > 0 { format!(" (and {more} more: 9)") } else { String::new() };
+        let more =
+            if more > 0 { format!(" (and {more} more: {})", help::key(Screen::Coverage)) } else { String::new() };
         let room = usize::from(area.width).saturating_sub(more.len() + 1);
-        let words = format!("{}{more}", text::cut_end(words, room, pen.theme.ascii));
-        put(buf, pen, area, area.x, body.bottom() + i as u16, &words, *tone);
+        let label = format!("{}{more}", text::cut_end(label, room, pen.theme.ascii));
+        put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
     }
     status_line(buf, area, pen, snapshot);
     foot(buf, area, state);
@@ -62,13 +63,13 @@ fn head(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         right.push(("REC".to_owned(), Tone::Bad));
     }
     if let Some(w) = state.window {
-        let words = format!(
+        let label = format!(
             "{} {}-{}",
             if run.live { "FROZEN" } else { "WINDOW" },
             text::seconds(w.from_ns),
             text::seconds(w.to_ns)
         );
-        right.push((words, Tone::Warn));
+        right.push((label, Tone::Warn));
     }
     if let Some(mark) = state.since(snapshot) {
         right.push((format!("SINCE {}", text::seconds(mark.at_ns)), Tone::Warn));
@@ -86,8 +87,8 @@ fn head(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let mut x = put(buf, pen, area, area.x, area.y, "iotrace-bpf ", Tone::Head);
     x = put(buf, pen, area, x, area.y, &pen.name(&run.title, room), Tone::Strong);
     let mut at = x.max((area.right()).saturating_sub(width as u16)) + 1;
-    for (words, tone) in &right {
-        at = put(buf, pen, area, at, area.y, words, *tone) + 2;
+    for (label, tone) in &right {
+        at = put(buf, pen, area, at, area.y, label, *tone) + 2;
     }
     tabs(buf, area, state);
 }
@@ -96,8 +97,8 @@ fn tabs(buf: &mut Buffer, area: Rect, state: &mut State) {
     let pen = state.pen;
     let mut x = area.x;
     state.tabs.clear();
-    for (i, screen) in SCREENS.into_iter().enumerate() {
-        let tab = format!("{} {}", i + 1, about(screen).tab);
+    for screen in SCREENS.iter().map(|about| about.screen) {
+        let tab = format!("{} {}", help::key(screen), about(screen).tab);
         let from = x;
         let tone = if screen == state.screen { Tone::Strong } else { Tone::Dim };
         x = put(buf, pen, area, x, area.y + 1, &tab, tone);
@@ -108,8 +109,8 @@ fn tabs(buf: &mut Buffer, area: Rect, state: &mut State) {
         x += if area.width < 90 { 1 } else { 2 };
     }
     if let Some(filter) = &state.filter {
-        let words = format!("filter: {}", text::name(filter.text(), pen.theme.ascii));
-        put(buf, pen, area, x + 1, area.y + 1, &words, Tone::Warn);
+        let label = format!("filter: {}", text::name(filter.text(), pen.theme.ascii));
+        put(buf, pen, area, x + 1, area.y + 1, &label, Tone::Warn);
     }
 }
 
@@ -149,16 +150,16 @@ fn caveats(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
 fn status_line(buf: &mut Buffer, area: Rect, pen: Pen, snapshot: &Snapshot) {
     let y = area.bottom() - 2;
     let mut x = area.x;
-    for (words, tone) in status_words(&snapshot.status, pen, snapshot.run.live) {
-        if usize::from(area.right() - x) < text::columns(&words) {
+    for (label, tone) in status_texts(&snapshot.status, pen, snapshot.run.live) {
+        if usize::from(area.right() - x) < text::columns(&label) {
             break;
         }
-        x = put(buf, pen, area, x, y, &words, tone) + 2;
+        x = put(buf, pen, area, x, y, &label, tone) + 2;
         x = x.min(area.right());
     }
 }
 
-fn status_words(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
+fn status_texts(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
     let mut out = Vec::new();
     if live {
         out.push((format!("ev/s {}", text::count(status.events_per_s)), Tone::Plain));
@@ -191,8 +192,8 @@ fn status_words(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
     }
     match &status.recording {
         Some(r) => {
-            let words = format!("rec {}/s {}", text::bytes(r.bytes_per_s, pen.si), pen.bytes(r.bytes as i64));
-            out.push((words, Tone::Bad));
+            let label = format!("rec {}/s {}", text::bytes(r.bytes_per_s, pen.si), pen.bytes(r.bytes as i64));
+            out.push((label, Tone::Bad));
         }
         None if live => out.push(("not recording".to_owned(), Tone::Dim)),
         None => {}
@@ -205,7 +206,7 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State) {
     let pen = state.pen;
     let y = area.bottom() - 1;
     if let Some(prompt) = &state.prompt {
-        let x = put(buf, pen, area, area.x, y, &format!("{}: ", prompt.asked.words()), Tone::Head);
+        let x = put(buf, pen, area, area.x, y, &format!("{}: ", prompt.asked.label()), Tone::Head);
         let end = put(buf, pen, area, x, y, &text::name(&prompt.text, pen.theme.ascii), Tone::Plain);
         let before: String = prompt.text.chars().take(prompt.cursor).collect();
         let cursor = x + text::columns(&text::name(&before, pen.theme.ascii)) as u16;
@@ -217,8 +218,8 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State) {
         }
         return;
     }
-    if let (true, Some((bad, words))) = (state.fresh, state.messages.last()) {
-        put(buf, pen, area, area.x, y, &text::name(words, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
+    if let (true, Some((bad, label))) = (state.fresh, state.messages.last()) {
+        put(buf, pen, area, area.x, y, &text::name(label, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
         return;
     }
     let keys = "q quit  ? help  / filter  Enter look into  Esc back  s sort  z freeze  d details  R record  S SQL";
@@ -313,8 +314,8 @@ fn boxed(buf: &mut Buffer, area: Rect, state: &mut State, name: &str, lines: &[(
     let more = if lines.len() > usize::from(page) { "j k scroll, Esc closes" } else { "" };
     title(buf, pen, frame, name, more, true);
     let inner = Rect { x: frame.x + 2, y: frame.y + 1, width: width - 4, height: page };
-    for (i, (words, tone)) in lines.iter().skip(usize::from(state.scroll)).take(usize::from(page)).enumerate() {
-        put(buf, pen, inner, inner.x, inner.y + i as u16, words, *tone);
+    for (i, (label, tone)) in lines.iter().skip(usize::from(state.scroll)).take(usize::from(page)).enumerate() {
+        put(buf, pen, inner, inner.x, inner.y + i as u16, label, *tone);
     }
     title(buf, pen, Rect { y: frame.bottom() - 1, height: 1, ..frame }, "Esc", "", false);
 }
@@ -330,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn the_overview_says_where_time_goes_and_what_is_not_seen() {
+    fn the_overview_shows_where_time_goes_and_what_is_not_covered() {
         insta::assert_snapshot!(frame(Theme::default(), 80, 24));
     }
 
     #[test]
     fn hostile_names_are_escaped_on_every_screen() {
-        for screen in SCREENS {
+        for screen in SCREENS.iter().map(|about| about.screen) {
             let mut state = State::new(Theme::default());
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
@@ -351,7 +352,7 @@ mod tests {
 
     #[test]
     fn ascii_is_ascii() {
-        for screen in SCREENS {
+        for screen in SCREENS.iter().map(|about| about.screen) {
             let mut state = State::new(Theme { colours: false, ascii: true });
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn every_size_is_drawn() {
-        for screen in SCREENS {
+        for screen in SCREENS.iter().map(|about| about.screen) {
             for popup in [
                 None,
                 Some(Popup::Help),
@@ -384,8 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn loss_and_missing_probes_are_said_on_every_screen() {
-        for screen in SCREENS {
+    fn loss_and_missing_probes_are_on_every_screen() {
+        for screen in SCREENS.iter().map(|about| about.screen) {
             let mut state = State::new(Theme::default());
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 80, 40);
@@ -408,12 +409,12 @@ mod tests {
     #[test]
     fn what_is_stuck_is_shown_with_its_stack() {
         let mut state = State::new(Theme::default());
-        state.screen = crate::summary::view::Screen::InFlight;
+        state.screen = Screen::InFlight;
         let text = drawn(&snapshot(), &mut state, 100, 24);
-        for words in
+        for label in
             ["23.0s", "H5Dwrite", "pwrite64 of 1.00M at 0  /data/out.h5", "rwsem_down_write_slowpath", "vfs_write"]
         {
-            assert!(text.contains(words), "{words} is not in:\n{text}");
+            assert!(text.contains(label), "{label} is not in:\n{text}");
         }
     }
 }

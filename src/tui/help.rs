@@ -1,9 +1,9 @@
-//! The help of each screen: what it answers, how to read it, and its keys.
+//! The table of screens, in the order of their keys: tab, name, help text and own keys.
 
 use crate::summary::view::Screen;
 use crate::tui::keys::Binding;
 
-/// What is said about a screen.
+/// The help text of a screen.
 pub struct About {
     pub screen: Screen,
     /// On the tab.
@@ -13,7 +13,8 @@ pub struct About {
     pub keys: &'static [Binding],
 }
 
-static ALL: [About; 9] = [
+/// All screens; the position is the key: see [`key`] and [`screen`].
+pub static SCREENS: &[About] = &[
     About {
         screen: Screen::Overview,
         tab: "Over",
@@ -22,7 +23,7 @@ static ALL: [About; 9] = [
             "One line for each layer, from the program down to the device.",
             "excl: part of the exclusive time, that is time not spent in the traced calls below.",
             "p50, p99: how long outermost calls of the layer took. A layer without probes is",
-            "not covered: that says nothing about the program.",
+            "not covered: that is no finding about the program.",
             "Bytes: what the program asked for, and what each layer below made of it.",
             "Imbalance: the most of any rank over the mean.",
         ],
@@ -108,7 +109,7 @@ static ALL: [About; 9] = [
     About {
         screen: Screen::Devices,
         tab: "Dev",
-        name: "Devices and mounts: how busy, how slow, who shares them",
+        name: "Devices and mounts: how busy, how slow, and their users",
         text: &[
             "busy: part of the time in which the device had a request. queue: from queueing to the driver;",
             "device: from the driver to completion. Requests of other programs are in it, too.",
@@ -131,5 +132,27 @@ static ALL: [About; 9] = [
 
 /// What there is to know about a screen.
 pub fn about(screen: Screen) -> &'static About {
-    ALL.iter().find(|about| about.screen == screen).unwrap_or(&ALL[0])
+    SCREENS.iter().find(|about| about.screen == screen).unwrap_or(&SCREENS[0])
+}
+
+/// The keys of screens, in their order.
+const KEYS: &str = "1234567890";
+
+const _: () = assert!(SCREENS.len() <= KEYS.len());
+
+/// The key that shows a screen.
+pub fn key(screen: Screen) -> char {
+    let at = SCREENS.iter().position(|about| about.screen == screen).unwrap_or(0);
+    KEYS.chars().nth(at).unwrap_or(' ')
+}
+
+/// The screen that a key shows, if it is one of a screen.
+pub fn screen(key: char) -> Option<Screen> {
+    Some(SCREENS.get(KEYS.find(key)?)?.screen)
+}
+
+/// The keys of all screens.
+#[cfg(test)]
+pub fn keys() -> impl Iterator<Item = char> {
+    KEYS.chars().take(SCREENS.len())
 }

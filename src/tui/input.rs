@@ -1,4 +1,4 @@
-//! What comes from the terminal, in our own words.
+//! Input from the terminal as our own events.
 
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,

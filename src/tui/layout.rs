@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn nothing_is_the_usual_layout_and_what_is_wrong_is_named() {
         assert_eq!(Layout::parse(""), Ok(Layout::of(&State::new(Theme::default()))));
-        for (text, said) in [
+        for (text, expected) in [
             ("units = 'stone'", "stone"),
             ("colour = 'red'", "colour"),
             ("[sort]\nfils = { by = 'read' }", "fils"),
@@ -132,7 +132,7 @@ mod tests {
             ("\u{0}", ""),
         ] {
             let why = Layout::parse(text).unwrap_err();
-            assert!(why.contains(said), "{text}: {why}");
+            assert!(why.contains(expected), "{text}: {why}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The dashboard: screens over a [`Source`], live or recorded. Keys change the `state`, which says what to ask the source
+//! The dashboard: screens over a [`Source`], live or recorded. Keys change the `state`, which holds the request for the source
 //! for; each frame is drawn from one snapshot and the state, and nothing else.
 
 mod dashboard;
@@ -82,7 +82,7 @@ pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
     let settings = Settings::of_environment();
     match kept(&settings) {
         Ok(layout) => dashboard.lay_out(layout),
-        Err(why) => dashboard.tell(Err(format!("the usual layout is shown: {why}"))),
+        Err(why) => dashboard.show_answer(Err(format!("the default layout is used: {why}"))),
     }
     let mut due = Instant::now();
     let mut drawn: Option<Instant> = None;
@@ -111,9 +111,9 @@ pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
         match dashboard.request() {
             Some(Request::Copy(text)) => {
                 screen.copy(&text)?;
-                dashboard.tell(Ok("copied, if this terminal lets programs copy (OSC 52)".to_owned()));
+                dashboard.show_answer(Ok("copied, if this terminal lets programs copy (OSC 52)".to_owned()));
             }
-            Some(Request::Save(text)) => dashboard.tell(keep(&settings, &text)),
+            Some(Request::Save(text)) => dashboard.show_answer(keep(&settings, &text)),
             None => {}
         }
         changed = true;
@@ -123,7 +123,7 @@ pub fn run(source: &mut dyn Source, options: &Options) -> Result<()> {
 
 /// The layout of the last time, or the usual one.
 fn kept(settings: &Result<Settings>) -> Result<Layout, String> {
-    // Without a place for it there is none.
+    // Without a directory for it there is none.
     let Ok(settings) = settings else { return Ok(Layout::default()) };
     let text = settings.load().map_err(|e| format!("{e:#}"))?;
     text.map_or_else(

@@ -32,7 +32,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Of the user who runs this or called sudo.
+    /// Of the invoking user, also under sudo.
     ///
     /// # Errors
     /// When it is not known where that is.
@@ -53,7 +53,7 @@ impl Settings {
                 let below = below(&config, &home).unwrap_or_default();
                 Ok(Self { base: home, below, owner })
             }
-            // A privileged program makes nothing elsewhere because a variable says so.
+            // A privileged program creates nothing at a path from a variable.
             (_, Some(config)) if owner.is_none() => Ok(Self { base: config, below: DIRECTORY.into(), owner }),
             (Some(home), _) => Ok(Self { below: Path::new(".config").join(DIRECTORY), base: home, owner }),
             (None, _) => bail!("there is no home directory to keep it in: set HOME or XDG_CONFIG_HOME"),
@@ -71,7 +71,7 @@ impl Settings {
     /// When it cannot be read.
     pub fn load(&self) -> Result<Option<String>> {
         let Some(directory) = self.directory(false)? else { return Ok(None) };
-        // Not blocked by a pipe in its place.
+        // Not blocked when it is a pipe.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = match openat(&directory, FILE, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_given_to_the_user_who_called_sudo() {
+    fn it_is_given_to_the_user_that_called_sudo() {
         let home = tempfile::tempdir().unwrap();
         let me = Uid::effective();
         // Only root gives to others.

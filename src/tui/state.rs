@@ -1,4 +1,4 @@
-//! What the user looks at: keys and the mouse change it, and it says what to ask the source for. No terminal, no clock.
+//! What the user looks at: keys and the mouse change it, and it holds the request for the source. No terminal, no clock.
 
 mod mouse;
 mod press;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::summary::filter::Filter;
 use crate::summary::since::Mark;
 use crate::summary::view::{Command, Focus, Grouping, Measure, NodeId, Screen, Snapshot, Window};
+use crate::tui::help::SCREENS;
 use crate::tui::input::Mouse;
 pub use crate::tui::state::prompt::{Asked, Prompt};
 use crate::tui::text;
@@ -24,19 +25,6 @@ use crate::tui::widgets::Pen;
 use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::TableState;
 use crate::vocabulary::Layer;
-
-/// The screens in the order of their keys.
-pub const SCREENS: [Screen; 9] = [
-    Screen::Overview,
-    Screen::Processes,
-    Screen::Files,
-    Screen::Tree,
-    Screen::Latency,
-    Screen::InFlight,
-    Screen::Events,
-    Screen::Devices,
-    Screen::Coverage,
-];
 
 /// Every table there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -227,15 +215,15 @@ impl State {
     }
 
     /// An answer to a command.
-    pub fn tell(&mut self, answer: Result<String, String>) {
+    pub fn show_answer(&mut self, answer: Result<String, String>) {
         let bad = answer.is_err();
-        let (Ok(words) | Err(words)) = answer;
-        self.say(bad, words);
+        let (Ok(text) | Err(text)) = answer;
+        self.notify(bad, text);
     }
 
-    pub fn say(&mut self, bad: bool, words: impl Into<String>) {
+    pub fn notify(&mut self, bad: bool, text: impl Into<String>) {
         const KEPT: usize = 200;
-        self.messages.push((bad, words.into()));
+        self.messages.push((bad, text.into()));
         if self.messages.len() > KEPT {
             self.messages.remove(0);
         }
@@ -245,7 +233,7 @@ impl State {
     /// Sets the mark: figures as they are now, and the same with a row for each thread.
     pub fn set_mark(&mut self, now: &Snapshot, threads: &Snapshot) {
         let mark = Mark::new(now, threads);
-        self.say(
+        self.notify(
             false,
             format!(
                 "mark set at {}: figures are of what comes from now on (a: rates, totals)",
@@ -273,7 +261,7 @@ impl State {
     fn set_filter(&mut self, filter: Option<Filter>) {
         self.filter = filter.map(Arc::new);
         if self.mark.take().is_some() {
-            self.say(false, "the mark is gone: it was of the calls that were looked at before");
+            self.notify(false, "the mark is gone: it was of the calls that were looked at before");
         }
         if self.amounts == Amounts::Since {
             self.amounts = Amounts::Totals;
@@ -292,7 +280,7 @@ impl State {
     }
 
     fn index(&self) -> usize {
-        SCREENS.iter().position(|s| *s == self.screen).unwrap_or(0)
+        SCREENS.iter().position(|about| about.screen == self.screen).unwrap_or(0)
     }
 
     /// The table that keys go to.

@@ -27,7 +27,7 @@ use crate::tui::osc52;
 
 /// The controlling terminal, wherever standard output goes.
 const TTY: &str = "/dev/tty";
-/// A panic took the terminal away: what is drawn now would destroy what it said.
+/// A panic took the terminal away: what is drawn now would overwrite its message.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 /// What a whole frame of a large terminal takes, in bytes.
 const FRAME: usize = 256 * 1024;
@@ -64,7 +64,7 @@ impl Screen {
     /// When the terminal is gone.
     pub fn draw(&mut self, dashboard: &mut Dashboard) -> Result<()> {
         if PANICKED.load(Ordering::Acquire) {
-            bail!("a part of this program has panicked; what it said is above");
+            bail!("a part of this program has panicked; its message is above");
         }
         let begun = Instant::now();
         let mut drawing = Duration::ZERO;
@@ -157,13 +157,13 @@ fn give_back() {
     let _ = disable_raw_mode();
 }
 
-/// A panic, on whichever thread, is told on a terminal that shows it.
+/// A panic, on whichever thread, restores the terminal before it prints its message.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            // Damaged parts of a dataset are read under guard, and told as such.
+            // Damaged parts of a dataset are read under guard, and reported as such.
             if decoding() {
                 return;
             }

@@ -44,7 +44,7 @@ pub fn cut_end(text: &str, width: usize, ascii: bool) -> String {
     out
 }
 
-/// At most `width` columns, the start cut: the end of a path says more.
+/// At most `width` columns, the start cut: the end of a path matters more.
 pub fn cut_start(text: &str, width: usize, ascii: bool) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -119,7 +119,7 @@ pub fn bytes(n: f64, si: bool) -> String {
     }
 }
 
-/// A number of things.
+/// A count.
 pub fn count(n: f64) -> String {
     if n != 0.0 && n.abs() < 9.95 && (n - n.round()).abs() > 0.05 {
         return format!("{n:.1}");

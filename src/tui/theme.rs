@@ -1,4 +1,4 @@
-//! How things look: the terminal's 16 colours or none, Unicode or ASCII.
+//! Colours and characters: the terminal's 16 colours or none, Unicode or ASCII.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -99,7 +99,7 @@ impl Theme {
         if self.ascii { [" ", ".", ":", "*", "#"] } else { [" ", "░", "▒", "▓", "█"] }
     }
 
-    /// A line between things.
+    /// A separator.
     pub fn rule(self) -> &'static str {
         if self.ascii { "-" } else { "─" }
     }
@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_locale_says_which_characters() {
+    fn the_locale_chooses_the_characters() {
         assert!(is_utf8(Some("C.UTF-8")) && is_utf8(Some("de_DE.utf8")) && is_utf8(None));
         assert!(!is_utf8(Some("C")) && !is_utf8(Some("de_DE.ISO-8859-1")));
     }
 
     #[test]
-    fn the_environment_says_which_colours() {
+    fn the_environment_chooses_the_colours() {
         let of = |set: &[(&str, &str)]| {
             Theme::of(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
         };

@@ -112,7 +112,7 @@ pub fn ranks(data: &Data) -> BTreeMap<i32, &Process> {
 
 /// What a rank of `mpiio_mix` asked for and moved, by function, is what it says itself in `out`; and so is the number of its
 /// process.
-pub fn rank_is_as_it_says(data: &Data, out: &Path, rank: i32) {
+pub fn rank_is_as_its_environment_says(data: &Data, out: &Path, rank: i32) {
     let truth: Value = serde_json::from_slice(&fs::read(out.join(format!("truth.{rank}.json"))).unwrap()).unwrap();
     assert_eq!(Some(i64::from(ranks(data)[&rank].pid)), truth["pid"].as_i64(), "rank {rank}");
     let io = || {

@@ -360,12 +360,12 @@ pub fn state(pid: u32) -> Option<char> {
 }
 
 /// Waits until a tracer has attached to all that it was to, and listens: it answers. `said` is its stderr.
-pub fn until_it_traces(tracer: u32, said: &Path) {
+pub fn until_it_traces(tracer: u32, output: &Path) {
     use nix::sys::signal::Signal;
     // The first thing that it does about signals is to block them.
     until("the tracer", || has_signal(tracer, "SigBlk", Signal::SIGUSR1));
     send(tracer, Signal::SIGUSR1);
-    until("the trace", || fs::read_to_string(said).unwrap().contains("in flight "));
+    until("the trace", || fs::read_to_string(output).unwrap().contains("in flight "));
 }
 
 /// Is a signal in one of the masks of a process, `proc_pid_status(5)`?

@@ -26,8 +26,8 @@ pub fn compare(dir: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/compare.py");
     let error = hist::error::<{ hist::REPORT_BITS }>().to_string();
     let out = Command::new(python()).arg(script).arg(report.path()).arg(error).current_dir(dir).output().unwrap();
-    let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "the report on {} differs from SQL:\n{said}{erred}", dir.display());
+    let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "the report on {} differs from SQL:\n{output}{erred}", dir.display());
 }
 
 /// `DuckDB` shows the progress of what takes long before it.

@@ -43,9 +43,9 @@ impl Attached {
         let dataset = work.join("run.iotrace");
         let mut tracer = live::tracer();
         tracer.args(options).arg("-o").arg(&dataset).args(["-p", &pid.to_string()]);
-        let said = work.join("stderr");
-        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
-        live::until_it_traces(live::child_of(guard.pid()), &said);
+        let output = work.join("stderr");
+        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
+        live::until_it_traces(live::child_of(guard.pid()), &output);
         Self { guard, dataset }
     }
 

@@ -24,7 +24,7 @@ fn help_of_report() {
 }
 
 #[test]
-fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
+fn wrong_usage_exits_with_2_and_a_reason() {
     let cases: [(&[&str], &str); 40] = [
         (&["replay"], "<DIR>"),
         (&["replay", "d", "--where", "layer=hdf"], "at character 7 of \"layer=hdf\": no such layer"),
@@ -194,7 +194,7 @@ fn what_would_be_attached_to_a_file_is_shown() {
 }
 
 #[test]
-fn what_cannot_be_checked_says_why() {
+fn a_file_that_cannot_be_checked_has_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = dir.path().join(name);

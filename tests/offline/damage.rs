@@ -53,21 +53,21 @@ fn read(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
     let mut command = Command::new("timeout");
     command.args(LIMIT).arg(env!("CARGO_BIN_EXE_iotrace-bpf")).args(reader).arg(dir);
     let out = command.output().unwrap();
-    let said = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
-    assert!(matches!(out.status.code(), Some(0 | 125)), "{reader:?} ends with {}: {said}", out.status);
-    assert!(!said.contains("panicked"), "{reader:?}: {said}");
-    assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{reader:?}: {said:?}");
-    assert!(!said.is_empty(), "{reader:?} says nothing");
-    (said, out.status.code())
+    let output = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+    assert!(matches!(out.status.code(), Some(0 | 125)), "{reader:?} ends with {}: {output}", out.status);
+    assert!(!output.contains("panicked"), "{reader:?}: {output}");
+    assert!(!output.contains(|c: char| c.is_control() && c != '\n'), "{reader:?}: {output:?}");
+    assert!(!output.is_empty(), "{reader:?} says nothing");
+    (output, out.status.code())
 }
 
 /// Every reader goes on past this part, and says its name.
 fn is_named(part: &str, dir: &Path, how: &str) {
     for reader in READERS {
-        let (said, code) = read(reader, dir);
-        assert_eq!(code, Some(0), "{how} {part}, {reader:?}: {said}");
-        assert!(said.contains(&format!("{part}: not readable")), "{how} {part}, {reader:?}: {said}");
-        assert!(part.starts_with("spans") || said.contains("hdf5"), "{how} {part}, {reader:?}: {said}");
+        let (output, code) = read(reader, dir);
+        assert_eq!(code, Some(0), "{how} {part}, {reader:?}: {output}");
+        assert!(output.contains(&format!("{part}: not readable")), "{how} {part}, {reader:?}: {output}");
+        assert!(part.starts_with("spans") || output.contains("hdf5"), "{how} {part}, {reader:?}: {output}");
     }
 }
 
@@ -107,7 +107,7 @@ fn what_is_no_part_is_named_and_the_rest_is_shown() {
 }
 
 #[test]
-fn a_table_in_the_place_of_another_is_named() {
+fn a_table_with_the_file_name_of_another_is_named() {
     for table in NEEDED {
         for other in NEEDED.iter().filter(|other| **other != table) {
             let dir = copy();
@@ -124,8 +124,8 @@ fn a_table_that_is_gone_costs_what_is_in_it() {
         let dir = copy();
         fs::remove_file(dir.path().join(&part)).unwrap();
         for reader in READERS {
-            let (said, code) = read(reader, dir.path());
-            assert_eq!(code, Some(0), "without {part}: {said}");
+            let (output, code) = read(reader, dir.path());
+            assert_eq!(code, Some(0), "without {part}: {output}");
         }
     }
     // Only one is left.
@@ -133,8 +133,8 @@ fn a_table_that_is_gone_costs_what_is_in_it() {
         let dir = tempfile::tempdir().unwrap();
         fs::copy(recorded().join(&part), dir.path().join(&part)).unwrap();
         for reader in READERS {
-            let (said, code) = read(reader, dir.path());
-            assert_eq!(code, Some(0), "only {part}: {said}");
+            let (output, code) = read(reader, dir.path());
+            assert_eq!(code, Some(0), "only {part}: {output}");
         }
     }
 }
@@ -151,8 +151,8 @@ fn numbers_beyond_all_bounds_are_shown_as_they_are() {
         }
         writer.finish().unwrap();
         for reader in READERS {
-            let (said, code) = read(reader, &path);
-            assert_eq!(code, Some(0), "{reader:?}: {said}");
+            let (output, code) = read(reader, &path);
+            assert_eq!(code, Some(0), "{reader:?}: {output}");
         }
         let mut replay = Replay::open(&path).unwrap();
         let screens =
@@ -225,13 +225,13 @@ fn a_few_bytes_that_stand_for_gigabytes_are_named_and_the_rest_is_shown() {
         let size = dir.path().join("files-00009.parquet").metadata().unwrap().len();
         assert!(size < 2 << 20, "{what}: {size} bytes");
         for reader in READERS {
-            let (said, code) = read(reader, dir.path());
-            assert_eq!(code, Some(0), "{what}, {reader:?}: {said}");
+            let (output, code) = read(reader, dir.path());
+            assert_eq!(code, Some(0), "{what}, {reader:?}: {output}");
             assert!(
-                said.contains("files-00009.parquet: not readable") && said.contains(why),
-                "{what}, {reader:?}: {said}"
+                output.contains("files-00009.parquet: not readable") && output.contains(why),
+                "{what}, {reader:?}: {output}"
             );
-            assert!(said.contains("hdf5"), "{what}, {reader:?}: {said}");
+            assert!(output.contains("hdf5"), "{what}, {reader:?}: {output}");
             let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
             let mut child =
                 command.args(reader).arg(dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -248,9 +248,9 @@ fn long_paths_in_many_rows_are_read() {
     let paths: Vec<String> = (0..5000).map(|n| format!("/{}/{n}", "a/".repeat(2000))).collect();
     bomb(dir.path(), 1, &StringArray::from(paths), |p| p.set_max_row_group_row_count(Some(65_536)));
     for reader in READERS {
-        let (said, code) = read(reader, dir.path());
+        let (output, code) = read(reader, dir.path());
         assert_eq!(code, Some(0), "{reader:?}");
-        assert!(!said.contains("not readable"), "{reader:?}: {}", &said[..said.len().min(2000)]);
+        assert!(!output.contains("not readable"), "{reader:?}: {}", &output[..output.len().min(2000)]);
     }
 }
 
@@ -310,12 +310,12 @@ proptest! {
             fs::write(&path, damaged(fs::read(&path).unwrap_or_default(), change)).unwrap();
         }
         for reader in READERS {
-            let (said, code) = read(reader, dir.path());
+            let (output, code) = read(reader, dir.path());
             // Where it gives up, it says which of the files it is about.
-            let named = changes.iter().any(|(part, _)| said.contains(part.as_str()));
-            prop_assert!(code == Some(0) || named || said.contains("has schema"), "{reader:?}: {said}");
+            let named = changes.iter().any(|(part, _)| output.contains(part.as_str()));
+            prop_assert!(code == Some(0) || named || output.contains("has schema"), "{reader:?}: {output}");
             let cut = changes.iter().find(|(_, change)| matches!(change, Damage::Cut(_)));
-            prop_assert!(cut.is_none_or(|(part, _)| said.contains(part.as_str())) || code != Some(0), "{reader:?}: {said}");
+            prop_assert!(cut.is_none_or(|(part, _)| output.contains(part.as_str())) || code != Some(0), "{reader:?}: {output}");
         }
     }
 }

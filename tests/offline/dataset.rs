@@ -41,22 +41,16 @@ struct Sample {
 /// A span that uses every field, or as few as possible.
 fn span(number: usize, some: bool) -> Span {
     let id = span_id(1_048_575, number as u32 + 1);
+    let op = if some { "H5Dwrite" } else { "pwrite64" };
+    let function = (LAYERS[number % LAYERS.len()], op, KINDS[number % KINDS.len()]);
     Span {
-        span_id: id,
         parent_id: some.then_some(id - 1),
-        root_id: id,
-        layer: LAYERS[number % LAYERS.len()],
-        op: if some { "H5Dwrite" } else { "pwrite64" },
-        kind: KINDS[number % KINDS.len()],
         depth: i8::MAX,
         layer_top: some,
-        process_ix: 3,
         pid: 4_194_303,
         tid: 4_194_304,
         rank: some.then_some(0),
         cpu: i16::MAX,
-        start_ns: (1 << 52) + number as i64,
-        dur_ns: 1,
         probe_ns: some.then_some(1),
         self_ns: 0,
         layer_ns: some.then_some(13),
@@ -88,6 +82,7 @@ fn span(number: usize, some: bool) -> Span {
         async_id: some.then_some(6),
         coll_id: some.then_some(7),
         stack_id: some.then_some(8),
+        ..Span::new(id, function, 3, ((1 << 52) + number as i64, 1))
     }
 }
 

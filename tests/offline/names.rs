@@ -19,15 +19,15 @@ fn acts(c: char) -> bool {
     c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'))
 }
 
-fn said(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
+fn output(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
     let out = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf")).args(reader).arg(dir).output().unwrap();
-    let said = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+    let output = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
     assert!(
-        !said.contains(acts),
+        !output.contains(acts),
         "{reader:?}: {:?}",
-        said.lines().filter(|line| line.contains(acts)).collect::<Vec<_>>()
+        output.lines().filter(|line| line.contains(acts)).collect::<Vec<_>>()
     );
-    (said, out.status.code())
+    (output, out.status.code())
 }
 
 fn name() -> String {
@@ -121,19 +121,19 @@ fn no_text_of_a_dataset_acts_on_a_terminal() {
     let path = dir.path().join("run");
     write(&path, HOSTILE);
     for reader in READERS {
-        let (said, code) = said(reader, &path);
-        assert_eq!(code, Some(0), "{reader:?}: {said}");
+        let (output, code) = output(reader, &path);
+        assert_eq!(code, Some(0), "{reader:?}: {output}");
         let json = reader.contains(&"--json");
-        assert!(said.contains(if json { "\\u001b]0;owned" } else { "\\x1b]0;owned" }), "{reader:?}: {said}");
+        assert!(output.contains(if json { "\\u001b]0;owned" } else { "\\x1b]0;owned" }), "{reader:?}: {output}");
         if json {
-            let value: serde_json::Value = serde_json::from_str(&said).unwrap();
-            assert!(value["files"].as_array().unwrap().iter().any(|file| file["path"] == HOSTILE), "{said}");
+            let value: serde_json::Value = serde_json::from_str(&output).unwrap();
+            assert!(value["files"].as_array().unwrap().iter().any(|file| file["path"] == HOSTILE), "{output}");
         }
     }
     // Two nodes, whose names stand in front of others.
     write(&dir.path().join("other"), &format!("other{HOSTILE}"));
     for reader in &READERS[..2] {
-        assert_eq!(said(reader, dir.path()).1, Some(0), "{reader:?}");
+        assert_eq!(output(reader, dir.path()).1, Some(0), "{reader:?}");
     }
 }
 
@@ -145,14 +145,14 @@ fn no_name_of_a_directory_acts_on_a_terminal() {
     for reader in READERS {
         // Not there; nothing in it; damaged; one of those below is meant.
         let _ = fs::remove_dir_all(&path);
-        assert_eq!(said(reader, &path).1, Some(125), "{reader:?}");
+        assert_eq!(output(reader, &path).1, Some(125), "{reader:?}");
         fs::create_dir(&path).unwrap();
-        assert_eq!(said(reader, &path).1, Some(125), "{reader:?}");
+        assert_eq!(output(reader, &path).1, Some(125), "{reader:?}");
         fs::write(path.join("spans-00001.parquet"), "nothing").unwrap();
-        assert_eq!(said(reader, &path).1, Some(125), "{reader:?}");
-        said(reader, dir.path());
+        assert_eq!(output(reader, &path).1, Some(125), "{reader:?}");
+        output(reader, dir.path());
         write_over(&path);
-        assert_eq!(said(reader, &path).1, Some(0), "{reader:?}");
+        assert_eq!(output(reader, &path).1, Some(0), "{reader:?}");
     }
 }
 

@@ -129,7 +129,7 @@ fn every_row_is_a_function_of_a_library() {
 }
 
 #[test]
-fn what_tells_of_dimensions_is_in_every_library() {
+fn functions_about_dimensions_are_in_every_library() {
     let libraries: Vec<BTreeSet<String>> = libraries().iter().map(|library| exported(library)).collect();
     let notes = catalog::rows().into_iter().filter(|r| r.inner().is_some());
     for row in notes.filter(|r| matches!(r.family, Family::Netcdf | Family::Pnetcdf)) {

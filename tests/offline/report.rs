@@ -234,7 +234,7 @@ fn amplification_goes_from_the_program_to_the_device() {
 }
 
 #[test]
-fn what_is_written_back_counts_for_who_wrote_it() {
+fn write_back_counts_for_its_writer() {
     const SYNC: (Layer, &str, Kind) = (Layer::Mpiio, "MPI_File_sync", Kind::Sync);
     let mut t = Trace::default();
     let h5 = t.call(0, None, H5, 0, 100);
@@ -275,7 +275,7 @@ fn phases() -> Vec<Row> {
 }
 
 #[test]
-fn phases_say_what_happens_inside_them() {
+fn phases_have_the_calls_inside_them() {
     let r = build(&mut phases()).unwrap();
     let times = |p: &PhaseRow| (p.op, p.calls, p.unfinished_calls, p.inclusive_ns, p.exclusive_ns);
     assert_eq!(
@@ -323,7 +323,7 @@ fn libraries_come_after_all_other_files() {
 }
 
 #[test]
-fn what_was_left_out_on_purpose_is_said() {
+fn calls_left_out_on_purpose_are_reported() {
     let metric = |t_ns, name, value| Row::Metric(Metric { t_ns, name, label: None, value });
     let mut t = checkpoint();
     t.row(metric(1, "excluded_calls", 3.0));
@@ -357,7 +357,7 @@ fn page_faults_that_were_not_recorded_are_named_where_they_are_many() {
 }
 
 #[test]
-fn calls_below_tell_what_a_call_of_unknown_size_asked() {
+fn the_size_of_a_call_comes_from_the_calls_inside_it() {
     let mut t = Trace::default();
     let phase = t.call(0, None, (Layer::App, "step", Kind::Other), 0, 1000);
     let h5 = t.call(0, Some(phase), H5, 10, 500);

@@ -455,12 +455,12 @@ fn runs_that_have_nothing_to_do_with_each_other_have_a_report_each() {
     run("job/node1", "node1", "app", 0);
     run("job/node2", "node2", "app", 5_000_000);
     run("later", "node1", "gzip", 9_000_000_000);
-    let told = |path: &Path, json: bool| {
+    let printed = |path: &Path, json: bool| {
         let mut out = Vec::new();
         report::run(path, json, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
-    let text = told(dir.path(), false);
+    let text = printed(dir.path(), false);
     assert!(text.contains("holds 2 runs that have nothing to do with each other"), "{text}");
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("=== run ")).collect();
     let path = |name: &str| dir.path().join(name).display().to_string();
@@ -468,10 +468,11 @@ fn runs_that_have_nothing_to_do_with_each_other_have_a_report_each() {
     assert_eq!(heads, [format!("=== run 1 of 2: {nodes}"), format!("=== run 2 of 2: {}", path("later"))]);
     // Each is what is said of it alone.
     assert!(
-        text.contains(&told(&dir.path().join("job"), false)) && text.contains(&told(&dir.path().join("later"), false))
+        text.contains(&printed(&dir.path().join("job"), false))
+            && text.contains(&printed(&dir.path().join("later"), false))
     );
-    let json: serde_json::Value = serde_json::from_str(&told(dir.path(), true)).unwrap();
-    let alone: serde_json::Value = serde_json::from_str(&told(&dir.path().join("later"), true)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&printed(dir.path(), true)).unwrap();
+    let alone: serde_json::Value = serde_json::from_str(&printed(&dir.path().join("later"), true)).unwrap();
     assert_eq!((json["runs"].as_array().unwrap().len(), &json["runs"][1]["report"]), (2, &alone));
     assert_eq!(json["runs"][0]["datasets"], serde_json::json!([path("job/node1"), path("job/node2")]));
     let refused = format!("{:#}", Replay::open(dir.path()).err().unwrap());
@@ -585,7 +586,7 @@ fn datasets_of_a_flight_recorder_are_not_added_up() {
 }
 
 #[test]
-fn a_dataset_that_cannot_be_read_is_told_and_left_out() {
+fn an_unreadable_dataset_is_reported_and_left_out() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
     for (host, _) in NODES {

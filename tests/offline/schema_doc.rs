@@ -44,7 +44,7 @@ fn add<T: Table>(tables: &mut Tables) {
         .zip(std::iter::once(Encoding::Dict).chain(chosen))
         .map(|(field, encoding)| {
             let encoding = match encoding {
-                Encoding::Delta => "delta",
+                Encoding::Delta | Encoding::Time => "delta",
                 Encoding::Plain => "plain",
                 Encoding::Dict => "dict",
             };

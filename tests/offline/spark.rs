@@ -130,8 +130,8 @@ fn spark_and_duckdb_give_the_same_rows() {
     let mut python = Command::new(sql::python());
     python.arg(common("spark.py")).args(["recorded/views.sql", "recorded/views-spark.sql"]).current_dir(dir.path());
     let out = python.output().unwrap();
-    let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{said}{erred}");
+    let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{output}{erred}");
 }
 
 #[test]

@@ -63,12 +63,12 @@ fn a_query_is_answered_from_any_directory() {
         assert!(layers.len() > 3);
         let lines = layers.iter().map(|row| format!("{},{}\n", row["layer"].as_str().unwrap(), row["calls"]));
         let truth = format!("layer,calls\n{}", lines.collect::<String>());
-        let said = ask(&venv(), &path, &["SELECT layer, calls FROM v_layers"], "");
+        let output = ask(&venv(), &path, &["SELECT layer, calls FROM v_layers"], "");
         assert_eq!(
-            (said.status.code(), text(&said.stdout)),
+            (output.status.code(), text(&output.stdout)),
             (Some(0), truth.clone()),
             "{name}: {}",
-            text(&said.stderr)
+            text(&output.stderr)
         );
         // What is piped is answered, too.
         let piped = ask(&venv(), &path, &[], "SET threads = 1; SELECT layer, calls FROM v_layers;");
@@ -86,20 +86,20 @@ fn the_program_is_taken_first_and_gets_the_views() {
     dataset(&path);
     let script = "#!/bin/sh\necho \"$1 $3 $4|$5\"; read -r first < \"$2\"; echo \"$first\"; exit 7\n";
     let bin = programs(&dir, &[("duckdb", script), ("python3", "#!/bin/sh\nexit 0\n")]);
-    let said = ask(&bin, &path, &["FROM v_ops"], "");
+    let output = ask(&bin, &path, &["FROM v_ops"], "");
     let expected = format!("-init -csv -c|FROM v_ops\nSET VARIABLE iotrace_dir = '{}';\n", path.display());
-    assert_eq!((said.status.code(), text(&said.stdout)), (Some(7), expected), "{}", text(&said.stderr));
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(7), expected), "{}", text(&output.stderr));
 }
 
 #[test]
-fn without_duckdb_it_says_how_to_get_one() {
+fn without_duckdb_the_error_has_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
     dataset(&path);
     for bin in [&[][..], &[("python3", "#!/bin/sh\nexit 1\n")]] {
-        let said = ask(&programs(&dir, bin), &path, &["FROM v_ops"], "");
-        assert_eq!(said.status.code(), Some(125));
-        assert!(text(&said.stderr).contains("pip install duckdb"), "{}", text(&said.stderr));
+        let output = ask(&programs(&dir, bin), &path, &["FROM v_ops"], "");
+        assert_eq!(output.status.code(), Some(125));
+        assert!(text(&output.stderr).contains("pip install duckdb"), "{}", text(&output.stderr));
     }
     let none = ask(&venv(), dir.path().parent().unwrap().join("nothing-here").as_path(), &["FROM v_ops"], "");
     assert_eq!(none.status.code(), Some(125));

@@ -50,7 +50,7 @@ fn posix_all_makes_every_call_of_the_catalog() {
 }
 
 #[test]
-fn stdio_mix_leaves_the_bytes_it_says() {
+fn stdio_mix_moves_the_documented_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let out = Command::new(programs::build("stdio_mix")).arg(dir.path()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -60,7 +60,7 @@ fn stdio_mix_leaves_the_bytes_it_says() {
 }
 
 #[test]
-fn metered_counts_what_strace_counts_and_leaves_the_bytes_it_says() {
+fn metered_matches_strace_and_moves_the_documented_bytes() {
     let program = programs::build("metered");
     // Past the page cache of a disk.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -73,10 +73,10 @@ fn metered_counts_what_strace_counts_and_leaves_the_bytes_it_says() {
         assert_eq!(truth["posix"][name].as_u64(), Some(of(name).len() as u64), "{name}");
     }
     let moved = |name: &str| Some(of(name).into_iter().filter(|n| *n > 0).sum::<i64>());
-    let told = |group: &str, at: usize| truth["bytes"][group][at].as_i64();
-    assert_eq!([told("direct", 0), told("direct", 1)], [moved("preadv"), moved("pwritev")]);
+    let printed = |group: &str, at: usize| truth["bytes"][group][at].as_i64();
+    assert_eq!([printed("direct", 0), printed("direct", 1)], [moved("preadv"), moved("pwritev")]);
     let size = |name: &str| Some(fs::metadata(dir.path().join(name)).unwrap().len() as i64);
-    assert_eq!([told("stdio", 1), told("direct", 1)], [size("text"), size("direct")]);
+    assert_eq!([printed("stdio", 1), printed("direct", 1)], [size("text"), size("direct")]);
 }
 
 #[test]
@@ -110,16 +110,16 @@ fn patterns_are_where_strace_sees_them() {
             *sum += n;
         }
     }
-    let told = truth.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("sys_"));
-    let told = told.map(|(name, n)| {
+    let printed = truth.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("sys_"));
+    let printed = printed.map(|(name, n)| {
         let figures = ["calls", "bytes", "consecutive", "random"].map(|figure| n[figure].as_i64().unwrap());
         (name.clone(), figures)
     });
-    assert_eq!(seen, told.collect());
+    assert_eq!(seen, printed.collect());
 }
 
 #[test]
-fn stdio_all_leaves_the_bytes_it_says() {
+fn stdio_all_moves_the_documented_bytes() {
     let dir = tempfile::tempdir().unwrap();
     for program in ["stdio_all", "stdio_all_static"] {
         assert!(Command::new(programs::build(program)).arg(dir.path()).output().unwrap().status.success());

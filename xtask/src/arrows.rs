@@ -33,7 +33,7 @@ pub fn check(src: &Path) -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("imports that lead the wrong way (xtask/src/arrows.rs says which way is right):\n  {}", wrong.join("\n  "))
+    bail!("imports that lead the wrong way (allowed directions: xtask/src/arrows.rs):\n  {}", wrong.join("\n  "))
 }
 
 /// Imports of a top-level module that is not below the importing one.

@@ -34,7 +34,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install the system packages that are missing (as root, with apt-get), or say what to install
+    /// Install the system packages that are missing (as root, with apt-get), or list them
     Setup,
     /// Build the tracer and trace a small parallel HDF5 program with it
     Demo,
@@ -80,7 +80,7 @@ enum Task {
     Vmlinux,
 }
 
-/// The places everything is relative to.
+/// The directories everything is relative to.
 pub struct Tree {
     /// The checked-out project.
     pub root: PathBuf,

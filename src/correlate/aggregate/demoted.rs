@@ -1,8 +1,8 @@
-//! What functions moved that were demoted while the trace runs: their calls are not told one by one (`loader::attach`).
+//! Bytes moved by functions that were demoted during the trace: their calls are not recorded one by one (`loader::attach`).
 //!
-//! Every other call on a stream tells where the stream stands before and after it. What lies between the end of one and the
+//! Every other call on a stream gives the position of the stream before and after it. What lies between the end of one and the
 //! beginning of the next is what calls of demoted functions moved. How many they were is estimated: as many for these bytes as
-//! there were when each of them was told, just before the function was demoted and in short windows since.
+//! there were when each of them was recorded, just before the function was demoted and in short windows since.
 
 use crate::HashMap;
 use crate::catalog::{Role, Row, Src};
@@ -16,7 +16,7 @@ pub struct Estimate {
     /// Of the catalog.
     pub row: u16,
     pub calls: u64,
-    /// Standard error of `calls`: as many where there is only one call to tell it by, or none on the stream.
+    /// Standard error of `calls`: as large as `calls` with a single sample, or none on the stream.
     pub error: u64,
     /// Exact.
     pub bytes: u64,
@@ -25,7 +25,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// What calls come to that were not told: they ended before `until`.
+    /// The sums of calls that were not recorded: they ended before `until`.
     pub fn figures(&self, until: u64) -> Figures {
         let Self { calls, error, bytes, alike, .. } = *self;
         let mut f =
@@ -42,7 +42,7 @@ impl Estimate {
     }
 }
 
-/// Calls that were told.
+/// Calls that were recorded.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     row: u16,
@@ -176,7 +176,7 @@ pub struct Demoted {
 }
 
 impl Demoted {
-    /// From now on calls of this row are not told. Where they were only summed up before, it is not known how far they got.
+    /// From now on calls of this row are not recorded. Where they were only summed up before, their last position is not known.
     pub fn demote(&mut self, row: u16, summed: bool) {
         if !self.rows.contains(&row) {
             self.rows.push(row);
@@ -208,7 +208,7 @@ impl Demoted {
         self.all[usize::from(writes)].add(self.window, Sample { row, calls: f.calls, bytes: f.bytes, squares });
     }
 
-    /// What calls that were not told moved before this call, on its stream; `of`: whose they are.
+    /// Bytes that unrecorded calls moved on the stream before this call; `of`: their owner.
     pub fn call(&mut self, on: &OnStream<'_>, of: impl FnOnce() -> Subject) -> Vec<Estimate> {
         let key = (on.process_ix, on.handle);
         if let Some(opened) = on.opened {
@@ -405,9 +405,9 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_summed_up_tell_the_mix_when_their_sums_come() {
+    fn sums_of_calls_give_the_mix_when_they_come() {
         let mut run = Run::summing();
-        // How far these came is not known: where the stream stood before it is first told counts for nothing.
+        // Their positions are not known: what moved before the first known position is not counted.
         run.call("fopen", Call { handle: Some(0x1000), ..on(0, 10) });
         demote(&mut run, 20, "fputc");
         run.call("_IO_file_overflow", Call { len: Some(4096), ..on(1, 30) });

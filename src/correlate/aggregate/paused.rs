@@ -2,7 +2,7 @@
 //!
 //! Calls of I/O libraries are recorded all the time. Inside those without a record of what MPI did there were as many
 //! calls of MPI as inside those of the last window in which each was recorded, before the pause or in it, or of the
-//! next one. With probes a program is slower, so that time would not tell.
+//! next one. With probes a program is slower, so a window with probes would not show it.
 
 use crate::HashMap;
 use crate::correlate::aggregate::demoted::Estimate;
@@ -118,7 +118,7 @@ impl Paused {
 }
 
 impl Process {
-    /// Another window begins; one without calls of I/O libraries says nothing.
+    /// Another window begins; one without calls of I/O libraries is not counted.
     fn roll(&mut self) {
         let window = std::mem::take(&mut self.window);
         if window.outer > 0 {
@@ -169,7 +169,7 @@ mod tests {
         (0..40).for_each(|_| paused.call(RANK, 7));
         paused.call(RANK, 8);
         assert_eq!(calls(&paused.looked(50)), [(1, 7, 4000, 632), (1, 8, 100, 100)]);
-        // It is told once, and what comes after it is like it until the next one.
+        // It is counted once, and the next ones are assumed to be like it until the next window.
         outer(&mut paused, RANK, 20);
         assert_eq!(calls(&paused.end(90)), [(1, 7, 80, 13), (1, 8, 2, 2)]);
         outer(&mut paused, RANK, 20);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_before_the_pause_and_after_it_tell_as_well() {
+    fn calls_before_and_after_the_pause_count_as_well() {
         let mut paused = Paused::default();
         outer(&mut paused, RANK, 2);
         paused.call(RANK, 7);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_io_says_nothing_and_the_next_one_counts() {
+    fn a_window_without_io_is_not_counted_and_the_next_one_is() {
         let mut paused = Paused::default();
         paused.begin();
         outer(&mut paused, RANK, 100);

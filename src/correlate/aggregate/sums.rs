@@ -1,4 +1,4 @@
-//! Aggregate mode: sums of the kernel side, and of calls that it tells, put together by process, file, layer and operation.
+//! Aggregate mode: sums of the kernel side and of calls that it sends, merged by process, file, layer and operation.
 
 use std::collections::VecDeque;
 
@@ -78,7 +78,7 @@ impl Sums {
         known.opened.insert(span, opened);
     }
 
-    /// The handle that a call opened. Of one that is closed it is told what was known of it then.
+    /// The handle that a call opened. For a closed one: as it was when it was closed.
     pub fn handle(&self, process: u32, span: i64) -> Option<Opened> {
         self.processes.get(&process)?.opened.get(&span).copied()
     }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_that_is_closed_and_used_again_is_told_apart() {
+    fn a_handle_value_that_is_used_again_is_another_handle() {
         let mut run = Run::summing();
         // Two streams at one address, one after the other, and each has a file of its own.
         for (seq, ino, start) in [(0, 7, 10), (10, 8, 100)] {
@@ -354,7 +354,7 @@ mod tests {
                 ("pread64", "/tmp/8", 5, 50, 20, pid)
             ]
         );
-        // Calls that are told are summed up, too, and none is written.
+        // Calls that are sent are summed up, too, and none is written.
         let opens: i64 = rows(&out).iter().filter(|r| r.op == "fopen").map(|r| r.calls).sum();
         assert_eq!(opens, 2);
         assert!(!out.iter().any(|r| matches!(r, Row::Span(_))));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_calls_that_are_not_told_is_not_that_of_the_call_around_them() {
+    fn the_time_of_calls_that_are_not_sent_is_not_self_time_of_the_enclosing_call() {
         let mut run = Run::summing();
         run.push(Event::Inner { time: 90, thread: 0, seq: 1, inner: 60 });
         run.call("fclose", Call { handle: Some(0x1000), ..call(0, 1, 0, 10, 90) });
@@ -377,13 +377,13 @@ mod tests {
     fn what_is_wanted_besides_is_written_and_counted_once() {
         let mut run = Run::summing();
         let wanted = |call: Call, wanted| Call { wanted, ..call };
-        // A call of which all is wanted: the one inside it was told before that was known.
+        // A call that is recorded whole: the one inside it was sent before that was known.
         run.call("H5Aopen", Call { handle: Some(7), ..call(0, 1, 1, 20, 30) });
         run.call("H5Dopen2", wanted(Call { handle: Some(9), ..call(0, 0, 0, 10, 90) }, Wanted::Whole));
-        // One that was summed up, told for the sake of the one inside it.
+        // One that was summed up and is sent because of the one inside it.
         let cached = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
-        let kept = |symbol: &str, call: Call, told, inner| {
-            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, told, inner, cached }))
+        let kept = |symbol: &str, call: Call, sent, inner| {
+            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, told: sent, inner, cached }))
         };
         run.push(kept("pwrite64", wanted(call(0, 11, 1, 120, 130), Wanted::Itself), 150, 0));
         run.push(kept("fwrite", call(0, 10, 0, 100, 150), 150, 10));

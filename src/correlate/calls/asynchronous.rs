@@ -48,7 +48,7 @@ pub struct Done {
     pub spec: u16,
     /// Aggregate mode: it is wanted by itself.
     pub wanted: bool,
-    /// The tree it is the root of in its own thread, which block requests still have to be told.
+    /// The tree it is the root of in its own thread, which block requests are not assigned to yet.
     pub tree: Option<Tree>,
 }
 
@@ -60,7 +60,7 @@ struct Operation {
     layer: Layer,
     /// Requests that are still to complete: a list call submits several.
     parts: usize,
-    /// Bytes moved so far, as completing calls told; none once one did not tell.
+    /// Bytes moved so far, from completing calls; none once one of them had no count.
     moved: Option<i64>,
     failed: bool,
     /// When the last part was found complete.
@@ -110,8 +110,8 @@ const NO_REQUEST: i64 = -1;
 const NAMELESS: u64 = 1 << 63;
 /// Errors of a wait that did not begin (pnetcdf.h): `NC_EBADID`, `NC_EINDEFINE`, `NC_ENOTINDEP`, `NC_EINDEP`.
 const NOT_WAITED: [i32; 4] = [-33, -39, -202, -203];
-/// `struct aiocb` of glibc on 64-bit machines, in words: `aio_fildes` and `aio_lio_opcode`, `aio_nbytes`, `aio_offset`.
-const AIOCB_WORDS: usize = 17;
+/// `struct aiocb` of glibc on 64-bit machines, as 64-bit integers: `aio_fildes` and `aio_lio_opcode`, `aio_nbytes`, `aio_offset`.
+const AIOCB_LEN: usize = 17;
 const AIOCB_NBYTES: usize = 3;
 const AIOCB_OFFSET: usize = 16;
 /// `aio_lio_opcode` (aio.h).
@@ -248,11 +248,11 @@ impl Asynchronous {
         Effect { id: Some(seen.span), submitted: true, ..Effect::default() }
     }
 
-    /// A call enters that will have a helper thread do something: `words` are `struct aiocb`s, one behind the other.
+    /// A call enters that hands work to a helper thread: `blocks` are its `struct aiocb`s, one after the other.
     ///
     /// The helper may be done before the call returns.
-    pub fn announce(&mut self, owner: Owner, id: i64, slot: u8, words: &[i64]) {
-        for job in words.chunks_exact(AIOCB_WORDS).filter_map(|block| job(owner, slot, block)) {
+    pub fn announce(&mut self, owner: Owner, id: i64, slot: u8, blocks: &[i64]) {
+        for job in blocks.chunks_exact(AIOCB_LEN).filter_map(|block| job(owner, slot, block)) {
             self.jobs.entry(job).or_default().push(id);
         }
     }
@@ -267,10 +267,10 @@ impl Asynchronous {
         let asked = self.ask(&keys.iter().map(|(_, key)| *key).collect::<Vec<_>>());
         let statuses = seen.row.statuses.zip(seen.numbers(2));
         let by_id = seen.numbers(1).unwrap_or_default();
-        let told = match seen.row.asynchronous() {
+        let completed = match seen.row.asynchronous() {
             Async::WaitIds if succeeded(seen.call) => Moved::All,
             Async::WaitIds => Moved::Failed,
-            // A call that completes one operation may tell what that moved.
+            // A call that completes one operation may return how much it moved.
             _ if keys.len() == 1 => moved(seen),
             _ => Moved::NotTold,
         };
@@ -282,7 +282,7 @@ impl Asynchronous {
                 (Async::WaitIds, Some(status)) if *status != 0 => Some(Moved::Failed),
                 _ => statuses.as_ref().and_then(|(layout, ints)| count(*layout, ints, i)).map(Moved::Bytes),
             };
-            match of_its_own.unwrap_or(told) {
+            match of_its_own.unwrap_or(completed) {
                 Moved::All => operation.moved = operation.asked,
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
                 Moved::NotTold => operation.moved = None,
@@ -304,7 +304,7 @@ impl Asynchronous {
         }
     }
 
-    /// Nobody will tell when it is complete.
+    /// Its completion will not be seen.
     fn abandon(&mut self, key: &Key, out: &mut Vec<Done>) {
         let Some(id) = self.open.remove(key) else { return };
         if let Some(operation) = self.operations.get_mut(&id) {
@@ -421,7 +421,7 @@ fn finished(operation: Operation) -> Vec<Done> {
             span.dur_ns = span.dur_ns.max(end.saturating_sub(span.start_ns));
             // Hooks were in the call that submitted it.
             span.probe_ns = None;
-            // Writes have no short result without an error (MPI-4.0, 14.4); what a read got must be told.
+            // Writes have no short result without an error (MPI-4.0, 14.4); for a read the count must be known.
             span.bytes = match operation.moved {
                 Some(moved) => Some(moved),
                 None if operation.kind == Kind::Write && !operation.failed => operation.asked,
@@ -463,7 +463,7 @@ fn moved(seen: &Seen) -> Moved {
     }
 }
 
-/// The requests a call was given, and what stood in their place when it returned.
+/// The requests that a call was given, and the values that replaced them when it returned.
 fn before(seen: &Seen) -> Vec<u64> {
     seen.numbers(0)
         .map_or_else(|| seen.call.handle.into_iter().collect(), |n| n.into_iter().map(|v| v as u64).collect())
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_unfinished() {
+    fn an_operation_without_a_wait_is_unfinished() {
         let mut run = run();
         submit(&mut run, 1, 100, 7);
         run.push(Event::Exit { time: 500, process: 0, status: 0 });

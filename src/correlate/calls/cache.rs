@@ -53,10 +53,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_holds() {
+    fn counts_of_the_kernel_side_are_used() {
         let on = Call { file: Some(key(1)), ..call(0, 1, 0, 0, 1) };
-        let told = Cached { miss: Some(300), ahead: Some(8192), throttled: 7, locked: 0 };
-        assert_eq!(of(ALL, "pread64", on, Some(told)), [Some(100), Some(8192)]);
+        let cached = Cached { miss: Some(300), ahead: Some(8192), throttled: 7, locked: 0 };
+        assert_eq!(of(ALL, "pread64", on, Some(cached)), [Some(100), Some(8192)]);
         let unknown = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
         assert_eq!(of(ALL, "read", on, Some(unknown)), [None; 2]);
     }

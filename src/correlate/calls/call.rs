@@ -1,4 +1,4 @@
-//! What one call's record says by itself: result, error, bytes, offset, flags.
+//! The columns that follow from the record of one call alone: result, error, bytes, offset, flags.
 
 use crate::catalog::hdf5::Effect;
 use crate::catalog::variables::Meaning;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_read_says_what_was_asked_and_what_came() {
+    fn a_short_read_has_requested_and_actual_bytes() {
         let got =
             of("pread64", Call { len: Some(100), got: Some(40), off: Some(7), direct: true, ..call(0, 1, 0, 0, 1) });
         let flags = flag::DIRECT;

@@ -74,7 +74,7 @@ mod tests {
 
     fn span(thread: u32, flags: i32, [from, to]: [i64; 2]) -> Span {
         let op = (Layer::Mpiio, "MPI_File_iwrite", Kind::Write);
-        Span { flags, ..Span::nameless(span_id(thread, 1), op, 0, (from, to - from)) }
+        Span { flags, ..Span::new(span_id(thread, 1), op, 0, (from, to - from)) }
     }
 
     fn adds(cover: &mut Cover, mut span: Span) -> i64 {

@@ -1,4 +1,4 @@
-//! What a call says by itself, where it is in the tree of its thread, and what its time went to.
+//! Calls: their own columns, their position in the call tree of their thread, and what their time went to.
 
 pub(crate) mod asynchronous;
 pub(crate) mod cache;

@@ -1,5 +1,5 @@
 //! Phases: calls that may last as long as their thread. What runs inside one is written when it is complete itself,
-//! because the kernel side tells of a phase when it begins.
+//! because the kernel side sends a phase when it begins.
 
 use crate::correlate::calls::stack::{Above, Node, Tree};
 use crate::event::Enter;

@@ -139,7 +139,7 @@ mod tests {
         stacks.taken(1, &[7]);
         assert_eq!(ended(&mut stacks, 7, 9, &mut out), None);
         stacks.named(1, vec!["main".to_owned()], &mut out);
-        stacks.named(2, vec!["nobody".to_owned()], &mut out);
+        stacks.named(2, vec!["unknown".to_owned()], &mut out);
         assert_eq!(ended(&mut stacks, 9, 100, &mut out), None);
         assert_eq!(written(&out), []);
         assert!(stacks.stacks.is_empty() && stacks.calls.is_empty());

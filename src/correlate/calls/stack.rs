@@ -22,7 +22,7 @@ pub struct Node {
     pub opened: bool,
     /// Runs in a call of an I/O library; known when it is taken out.
     pub inside: bool,
-    /// How long the calls right inside it took, where these are not told.
+    /// How long its direct children took, where these are not recorded.
     pub inner: Option<i64>,
     /// Aggregate mode: it is wanted by itself.
     pub wanted: bool,
@@ -105,7 +105,7 @@ impl Stack {
         fits
     }
 
-    /// Adds a call that is told a while after it ended: it may have run inside calls that are here already, and between those
+    /// Adds a call that arrives a while after it ended: it may have run inside calls that are here already, and between those
     /// inside them.
     pub fn insert(&mut self, mut node: Node) {
         let (begins, ends) = (node.span.start_ns, node.span.start_ns.saturating_add(node.span.dur_ns));

@@ -67,7 +67,7 @@ fn signed(ns: u64) -> i64 {
 pub fn parts(net: u64, off_cpu: Option<OffCpu>, causes: &Causes, requests: Option<(&Busy, [u64; 2])>) -> Parts {
     let away = off_cpu.map(|off| off.all.min(net));
     let runq = off_cpu.zip(away).map(|(off, away)| off.queued.min(away));
-    // Where the scheduler says nothing, no more than the call took.
+    // Without times of the scheduler, no more than the call took.
     let mut left = away.unwrap_or(net) - runq.unwrap_or(0);
     let throttle = causes.throttled.map(|ns| take(&mut left, ns));
     let lock = causes.locked.map(|ns| take(&mut left, ns));
@@ -183,7 +183,7 @@ impl<'a> Surroundings<'a> {
 }
 
 impl Span {
-    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that nobody watched are 0. `None`: the scheduler says
+    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that were not measured are 0. `None`: the scheduler says
     /// nothing.
     pub fn parts(&self) -> Option<[i64; PARTS.len()]> {
         let known = [Some(self.cpu_ns?), self.runq_ns].into_iter().chain(self.sleeps());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_scheduler_does_not_say_is_not_known() {
+    fn without_times_of_the_scheduler_nothing_is_known() {
         let causes = Causes { throttled: Some(500), ..Causes::default() };
         let known = parts(100, None, &causes, None);
         assert_eq!(known.all(), [None, None, Some(100), None, None, None, None, None, None, Some(0)]);
@@ -295,7 +295,7 @@ mod tests {
             lock_ns: Some(2),
             device_ns: Some(3),
             flush_ns: None,
-            ..Span::nameless(1, (layer, op, Kind::Write), 0, (0, 10))
+            ..Span::new(1, (layer, op, Kind::Write), 0, (0, 10))
         };
         let mut around = span("fwrite", Layer::Stdio);
         around.add_sleep(&span("write", Layer::Syscall));

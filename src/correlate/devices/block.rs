@@ -139,7 +139,7 @@ impl Blocks {
         self.forgotten += self.dirty.wrote(file, off, bytes, writer, during);
     }
 
-    /// Pages became dirty, through a mapping or by a call that does not say where it wrote.
+    /// Pages became dirty, through a mapping or by a call whose range is not known.
     pub fn dirtied(&mut self, file: i32, dirty: &Dirtied) {
         let writer = (dirty.thread, dirty.seq.map(|seq| (seq, seq)));
         self.forgotten += self.dirty.dirtied(file, dirty.off, dirty.bytes, writer, dirty.time);

@@ -21,7 +21,7 @@ pub fn is_write(flags: u32) -> bool {
     flags & req::OP == WRITE
 }
 
-/// The word for an operation. Devices without a queue get flushes as writes of nothing.
+/// The name of an operation. Devices without a queue get flushes as empty writes.
 pub fn operation(flags: u32, bytes: u32) -> &'static str {
     match flags & req::OP {
         WRITE if bytes == 0 && flags & req::PREFLUSH != 0 => "flush",

@@ -27,12 +27,12 @@ pub enum Known {
     Beside,
     /// It wrote to the file, of which more was dirty than could be remembered.
     Inode,
-    /// Not at all: nobody who is traced, or before the trace.
+    /// Not at all: by an untraced process, or before the trace.
     No,
 }
 
 impl Known {
-    /// The word in the table.
+    /// The name in the table.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Range => "range",
@@ -43,7 +43,7 @@ impl Known {
     }
 }
 
-/// Bytes that belong to one writer, or to nobody.
+/// Bytes of one writer, or of an unknown one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub writer: Option<Writer>,
@@ -72,7 +72,7 @@ pub struct Dirty {
     /// File, first byte and number in the order of writing; entries of ranges that are gone stay until they are met.
     oldest: VecDeque<(i32, u64, u32)>,
     numbers: u32,
-    /// Files of which ranges had to be forgotten, and who wrote the last of these.
+    /// Files of which ranges had to be forgotten, and the writer of the last of these.
     cut: HashMap<i32, Writer>,
 }
 
@@ -174,7 +174,7 @@ impl Dirty {
         }
     }
 
-    /// Nobody writes a file back that has no name, and that nobody has open.
+    /// A file without a name and without an open handle is never written back.
     pub fn forget(&mut self, file: i32) {
         self.count -= self.files.remove(&file).map_or(0, |ranges| ranges.len());
         self.cut.remove(&file);

@@ -64,7 +64,7 @@ fn written_back_bytes_name_the_calls_that_wrote_them() {
     run.push(request(50, 1 | 1 << 11, 32, 40));
     run.call("fsync", Call { handle: Some(3), file: Some(key(1)), ..call(0, 6, 1, 30, 45) });
     run.call("fflush", call(0, 5, 0, 29, 46));
-    // Written again later by nobody's call: nothing is dirty any more.
+    // Written again later without a call: nothing is dirty any more.
     run.push(bio(51, Some(1), 0, 4096, 50, None));
     run.push(request(51, 1, 51, 55));
     let rows = run.finish();
@@ -178,7 +178,7 @@ fn a_request_whose_end_was_not_seen_has_a_row_without_a_duration() {
 
 /// Two requests for the file and one for another file, journal blocks of the device, and a call that has to do with neither.
 #[test]
-fn calls_tell_how_long_write_back_and_journal_took_them() {
+fn calls_have_their_time_in_write_back_and_journal() {
     let mut run = Run::new();
     run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
@@ -209,7 +209,7 @@ fn calls_tell_how_long_write_back_and_journal_took_them() {
 }
 
 #[test]
-fn where_requests_are_not_watched_nobody_knows_how_long_they_took() {
+fn without_request_probes_their_times_are_not_known() {
     let mut run = Run::new();
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
     run.call("fsync", Call { handle: Some(3), file: Some(key(1)), ..call(0, 3, 0, 32, 50) });
@@ -245,7 +245,7 @@ fn write_back_of_the_file_below_is_that_of_the_file_above() {
 }
 
 #[test]
-fn a_file_that_was_forgotten_is_told_again_with_a_request_that_carries_its_bytes() {
+fn a_forgotten_file_is_written_again_with_a_request_that_carries_its_bytes() {
     let mut run = Run::new();
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
     let mut before = Vec::new();
@@ -255,12 +255,12 @@ fn a_file_that_was_forgotten_is_told_again_with_a_request_that_carries_its_bytes
     run.push(request(50, 1, 21, 30));
     let mut rows = Vec::new();
     run.correlator.advance(40, &mut rows);
-    let told = |rows: &[Row]| rows.iter().filter(|r| matches!(r, Row::File(f) if f.file_id == 1)).count();
+    let written = |rows: &[Row]| rows.iter().filter(|r| matches!(r, Row::File(f) if f.file_id == 1)).count();
     assert!(rows.iter().any(|r| matches!(r, Row::BlockBytes(b) if b.file_id == Some(1))));
-    assert_eq!((told(&before), told(&rows)), (1, 1));
+    assert_eq!((written(&before), written(&rows)), (1, 1));
 }
 
-/// Of what was dirty before, the kernel says which control group it is charged to.
+/// For pages that were dirty before, the kernel has the control group that they are charged to.
 #[test]
 fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process() {
     let mut run = Run::new();

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_replied_to_or_by_another_thread_or_of_nobody_is_kept() {
+    fn requests_without_reply_by_another_thread_or_without_client_are_kept() {
         let mut run = run();
         asked(&mut run, 2, FORGET, 20, 5, 0);
         asked(&mut run, 4, READ, 21, 5, 555);
@@ -404,8 +404,8 @@ mod tests {
         };
         run.push(Event::Reply(reply));
         // Nobody in particular; one that has ended; a status that is no error number.
-        let nobody = Reply { client: None, client_tid: None, range: None, moved: None, ..reply };
-        run.push(Event::Reply(Reply { time: 31, ..nobody }));
+        let kernel = Reply { client: None, client_tid: None, range: None, moved: None, ..reply };
+        run.push(Event::Reply(Reply { time: 31, ..kernel }));
         run.push(Event::Reply(Reply { time: 32, client: Some((9, None)), status: 10_008, ..reply }));
         let rows = run.finish();
         let [a, b, c] = &requests(&rows)[..] else { panic!("{:?}", requests(&rows)) };

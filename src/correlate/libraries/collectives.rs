@@ -16,11 +16,11 @@ use crate::vocabulary::flag;
 /// Who calls, as all processes of a run know it.
 pub struct Caller<'a> {
     pub rank: Option<i32>,
-    /// What tells the run from others.
+    /// The run, as opposed to other runs at the same time.
     pub run: &'a [String],
 }
 
-/// How many open a file together and, where that is known, who.
+/// How many processes open a file together and, where known, which.
 type Group = (i32, Option<String>);
 
 /// A file that is open.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn communicators_of_one_size_are_told_apart_by_their_ranks() {
+    fn communicators_of_one_size_differ_by_their_ranks() {
         let mut run = Run::new();
         for (process, members) in [(1, [0, 2, 2]), (2, [2, 0, -2]), (3, [1, 3, 2])] {
             run.process(10, process, None);

@@ -1,4 +1,4 @@
-//! HDF5: what property lists and dataspaces say of the objects and the transfers that they are given to.
+//! HDF5: the effect of property lists and dataspaces on the objects and transfers that they are passed to.
 
 use crate::HashMap;
 use crate::catalog::Row;
@@ -33,7 +33,7 @@ const DATASPACE: u64 = 4;
 const DATASET: u64 = 5;
 const AFTER_OBJECTS: u64 = 8;
 
-/// The class of an object that is opened: what the function opens, or what the identifier says.
+/// The class of an object that is opened: from the function, or from the identifier.
 pub fn class(of_row: &'static str, raw: u64) -> &'static str {
     match (of_row, raw >> TYPE_SHIFT) {
         (ANY_CLASS, GROUP) => "group",
@@ -59,8 +59,8 @@ struct List {
     collective: bool,
     /// The object that it came from.
     of: Option<i32>,
-    /// Its filters as far as it was asked for them.
-    told: Vec<Option<String>>,
+    /// Its filters as far as the program queried them.
+    queried: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,7 +91,7 @@ impl Hdf5 {
             Effect::Dataset { .. } => {
                 let list = got.map(|raw| self.list(key(raw))).unwrap_or_default();
                 let shape = Shape {
-                    // The library tells the size after the dimensions: what has a size and no dimensions is a scalar.
+                    // The size comes after the dimensions: a dataset with a size and no dimensions is a scalar.
                     dims: seen.numbers(0).or_else(|| len.map(|_| Vec::new())),
                     chunk: list.chunk,
                     elem_size: len.map(size),
@@ -130,7 +130,7 @@ impl Hdf5 {
         0
     }
 
-    /// What is known of a list; of the default one that it says nothing.
+    /// What is known of a list; the default one sets nothing.
     fn list(&self, key: Key) -> List {
         match self.lists.get(&key) {
             Some(list) => list.clone(),
@@ -186,14 +186,14 @@ impl Hdf5 {
             }
             (ListEffect::GetFilterCount, Some(count)) => {
                 // Not more than can be (`H5Z_MAX_NFILTERS`, H5Zpublic.h).
-                list.told = vec![None; (count as usize).min(32)];
-                list.told_all(objects);
+                list.queried = vec![None; (count as usize).min(32)];
+                list.finish_query(objects);
             }
             (ListEffect::GetFilter, Some(filter)) => {
-                if let Some(told) = len.and_then(|at| list.told.get_mut(at as usize)) {
-                    *told = Some(with_level(seen, filter));
+                if let Some(slot) = len.and_then(|at| list.queried.get_mut(at as usize)) {
+                    *slot = Some(with_level(seen, filter));
                 }
-                list.told_all(objects);
+                list.finish_query(objects);
             }
             _ => {}
         }
@@ -317,14 +317,14 @@ impl List {
         }
     }
 
-    fn told_all(&mut self, objects: &mut Objects) {
-        if let Some(all) = self.told.iter().cloned().collect() {
+    fn finish_query(&mut self, objects: &mut Objects) {
+        if let Some(all) = self.queried.iter().cloned().collect() {
             self.filters = Some(all);
             self.teach(objects);
         }
     }
 
-    /// What it says is true of the object that it came from.
+    /// Its settings are those of the object that it came from.
     fn teach(&self, objects: &mut Objects) {
         let Some(id) = self.of else { return };
         objects.learn(id, |shape| {
@@ -386,7 +386,7 @@ fn name(filter: &str) -> &str {
 pub fn unknown(row: &Row) -> &'static str {
     match row.effect() {
         _ if row.flags & flag::NONBLOCKING != 0 => "asynchronous call: another thread may have done it",
-        Effect::Transfers { .. } => "several datasets: not all of them told their sizes",
+        Effect::Transfers { .. } => "several datasets: the sizes of some were not seen",
         _ => "the library's inner functions were not seen",
     }
 }

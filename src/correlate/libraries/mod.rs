@@ -1,4 +1,4 @@
-//! What calls of one library say beyond their row.
+//! Meaning of the calls of single libraries, beyond their catalog row.
 
 pub(crate) mod collectives;
 pub(crate) mod hdf5;

@@ -1,4 +1,4 @@
-//! What an open of MPI-IO tells of its file.
+//! Opens of files by MPI-IO.
 
 use crate::catalog::{Family, OMPIO, OMPIO_OPENED, OPENED_BY, ROMIO, ROMIO_OPENED};
 use crate::correlate::seen::Seen;

@@ -14,7 +14,7 @@ const ROUND: u64 = 16_384;
 struct Known {
     path: Arc<str>,
     /// Whoever gets the rows has it.
-    told: bool,
+    written: bool,
     /// How many paths had come when it was used last.
     last: u64,
 }
@@ -43,7 +43,7 @@ impl Named {
         self.last += 1;
         self.came += 1;
         let path: Arc<str> = Arc::from(path);
-        self.all.insert(self.last, Known { path: Arc::clone(&path), told: true, last: self.came });
+        self.all.insert(self.last, Known { path: Arc::clone(&path), written: true, last: self.came });
         self.by_path.insert(path, self.last);
         self.changed.push(self.last);
         self.last
@@ -57,7 +57,7 @@ impl Named {
     pub fn used(&mut self, id: i32) {
         let Some(known) = self.all.get_mut(&id) else { return };
         known.last = self.came;
-        if !std::mem::replace(&mut known.told, true) {
+        if !std::mem::replace(&mut known.written, true) {
             self.changed.push(id);
         }
     }
@@ -66,7 +66,7 @@ impl Named {
     pub fn forgotten(&mut self, ids: &[i32]) {
         for id in ids {
             if let Some(known) = self.all.get_mut(id) {
-                known.told = false;
+                known.written = false;
             }
         }
     }

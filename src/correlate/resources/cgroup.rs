@@ -77,9 +77,9 @@ mod tests {
 
     const ID: &str = "4d1f9bb0f24fdb2d6d07b2ee1b5a6b5ad21ca6a6ee1c44f0a6b1f1a3e43ab0c1";
 
-    fn words(path: &str) -> [Option<String>; 4] {
-        let place = of(&path.replace("ID", ID));
-        [place.container, place.unit, place.job, place.step]
+    fn ids(path: &str) -> [Option<String>; 4] {
+        let ids = of(&path.replace("ID", ID));
+        [ids.container, ids.unit, ids.job, ids.step]
     }
 
     #[test]
@@ -95,15 +95,15 @@ mod tests {
             ("/kubepods.slice/kubepods-burstable.slice/crio-ID.scope", "cri-o"),
             ("/kubepods/besteffort/pod8a1b/ID", "kubernetes"),
         ] {
-            assert_eq!(words(path)[0], Some(format!("{runtime}://{ID}")), "{path}");
+            assert_eq!(ids(path)[0], Some(format!("{runtime}://{ID}")), "{path}");
         }
-        assert_eq!(words("/lxc.payload.web/system.slice/x.service")[0].as_deref(), Some("lxc://web"));
-        assert_eq!(words("/lxc/web/init.scope")[0].as_deref(), Some("lxc://web"));
+        assert_eq!(ids("/lxc.payload.web/system.slice/x.service")[0].as_deref(), Some("lxc://web"));
+        assert_eq!(ids("/lxc/web/init.scope")[0].as_deref(), Some("lxc://web"));
         // What watches a container is not in it; other names are only names.
         for path in
             ["/machine.slice/libpod-conmon-ID.scope", "/system.slice/docker.service", "/a/docker-1.scope", "/ID"]
         {
-            assert_eq!(words(path)[0], None, "{path}");
+            assert_eq!(ids(path)[0], None, "{path}");
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
             ("/", None),
             ("", None),
         ] {
-            assert_eq!(words(path)[1].as_deref(), unit, "{path}");
+            assert_eq!(ids(path)[1].as_deref(), unit, "{path}");
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
             ("/system.slice/slurmd.service", None, None),
             ("/a/job_7/step_0", None, None),
         ] {
-            let [_, _, found, part] = words(path);
+            let [_, _, found, part] = ids(path);
             assert_eq!((found.as_deref(), part.as_deref()), (job, step), "{path}");
         }
     }

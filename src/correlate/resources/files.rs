@@ -14,7 +14,7 @@ struct FileState {
     root: u64,
     /// Its other names, the oldest first: a file with hard links has several.
     others: Vec<(u64, Vec<u8>)>,
-    /// How many names it has, as far as that was told; 0: not known, or none.
+    /// Link count as last reported; 0: not known, or none.
     links: u32,
     /// Paths that it was seen by besides the first one.
     more: Vec<String>,
@@ -32,17 +32,17 @@ struct FileState {
     queued: bool,
     /// The size changed; worth a row when the file is closed, not at every write.
     resized: bool,
-    /// The kernel side told of it, and not only a call that asked.
-    told: bool,
-    /// How many files had been told, or asked about, when it was used last.
+    /// Reported by the kernel side, and not only the subject of a query such as stat.
+    reported: bool,
+    /// `reported` or `asked` of [`Files`] when it was used last.
     last: u64,
 }
 
-/// So many files can be told, or asked about, after the last use of one until it is forgotten, unless somebody has it open. One
-/// that comes back has another id. Of those that were told it must be more than the kernel side remembers (`iot_files` in
-/// `bpf/path.h`): it tells again what it has forgotten itself.
+/// A file is forgotten when so many others were reported, or asked about, since its last use, unless it is open. One
+/// that comes back has another id. For reported ones this must be more than the kernel side remembers (`iot_files` in
+/// `bpf/path.h`): it reports again what it has forgotten itself.
 const REMEMBERED: u64 = 2 * 65_536;
-/// The same, of those that have lost their names: nobody comes back to them but who has them open.
+/// The same for unlinked files: only open handles lead to them.
 const NAMELESS: u64 = 4096;
 /// How often it is looked what can be forgotten: after so many files.
 const ROUND: u64 = 16_384;
@@ -64,7 +64,7 @@ impl FileState {
     }
 
     /// The row as it is written.
-    fn told(&self) -> File {
+    fn to_row(&self) -> File {
         let paths = self.row.first_path.as_ref().map(|_| self.names().cloned().collect());
         File { paths, ..self.row.clone() }
     }
@@ -86,8 +86,8 @@ fn leave(by_path: &mut BTreeMap<(u64, Vec<u8>), i32>, path: &(u64, Vec<u8>), id:
 pub struct Files {
     all: HashMap<i32, Box<FileState>>,
     last: i32,
-    /// Files that the kernel side has told, one as often as it was.
-    told: u64,
+    /// Number of reports of files by the kernel side.
+    reported: u64,
     /// Those that were only asked about.
     asked: u64,
     /// When it is looked next what can be forgotten.
@@ -101,7 +101,7 @@ pub struct Files {
     by_data: HashMap<FileKey, i32>,
     /// By root directory and path.
     by_path: BTreeMap<(u64, Vec<u8>), i32>,
-    /// Of files that were not told yet.
+    /// Of files that were not reported yet.
     striped: HashMap<FileKey, Striping>,
     mounts: Vec<Mount>,
     /// The mount namespace that is the host's.
@@ -136,7 +136,7 @@ impl Files {
         self.all.get(&id).map(Box::as_ref)
     }
 
-    /// A file that was seen before. Generation 0 may stand for any: stat and /proc do not tell it.
+    /// A file that was seen before. Generation 0 matches any: stat and /proc do not have it.
     pub fn known(&self, key: FileKey) -> Option<i32> {
         let exact = self.by_key.get(&key).copied();
         exact.or_else(|| {
@@ -190,7 +190,7 @@ impl Files {
             used: false,
             queued: false,
             resized: false,
-            told: false,
+            reported: false,
             last: self.asked,
         };
         self.all.insert(id, Box::new(state));
@@ -199,11 +199,11 @@ impl Files {
         id
     }
 
-    /// The kernel's word on a file.
+    /// The kernel side reports a file.
     pub fn seen(&mut self, t_ns: i64, key: FileKey, seen: &Sighting) -> i32 {
         let mut id = self.intern(key);
         if key.generation == 0 && seen.links > 0 && self.get(id).is_some_and(|state| state.row.unlinked) {
-            // The inode is used again, and nothing but the unlink tells.
+            // The inode is used again; only the unlink shows it.
             id = self.add(key);
         }
         if let Some(data) = seen.data {
@@ -212,10 +212,10 @@ impl Files {
         if let Some(striping) = self.striped.remove(&key) {
             self.set_striping(id, striping);
         }
-        self.told += 1;
-        let told = self.told;
+        self.reported += 1;
+        let reported = self.reported;
         let Some(state) = self.state(id) else { return id };
-        (state.told, state.last) = (true, told);
+        (state.reported, state.last) = (true, reported);
         state.mount = seen.mount;
         if seen.fs_dev != 0 {
             state.fs_dev = seen.fs_dev;
@@ -240,7 +240,7 @@ impl Files {
         id
     }
 
-    /// Its file system has said how a file is spread, perhaps before the file itself was told.
+    /// The striping of a file, from its file system; it may come before the file is reported.
     pub fn is_striped(&mut self, key: FileKey, striping: Striping) {
         match self.by_key.get(&key).copied() {
             Some(id) => self.set_striping(id, striping),
@@ -277,7 +277,7 @@ impl Files {
         let mut gone: Vec<(u64, Vec<u8>)> = Vec::new();
         if keep {
             state.others.extend(old);
-            // It has no more names than the kernel says: the oldest are those that somebody has taken away.
+            // It has no more names than its link count: the oldest ones were unlinked unseen.
             let most = (state.links.max(1) as usize).min(PATHS) - 1;
             gone.extend(state.others.drain(..state.others.len().saturating_sub(most)));
         } else {
@@ -313,7 +313,7 @@ impl Files {
         let (mount, dev) = (state.mount, i64::from(state.fs_dev));
         let path = state.path.as_deref().unwrap_or_default();
         let holds = |m: &&Mount| below(m.path.as_bytes(), path).is_some();
-        // What the kernel mounts for itself has numbers from 0, too. FUSE tells more in the list of mounts than in its own name.
+        // What the kernel mounts for itself has numbers from 0, too. The list of mounts has more about FUSE than its own name.
         let is_of =
             |m: &&Mount| [m.fstype.as_str(), ""].contains(&state.fstype.as_str()) || m.fstype.starts_with("fuse");
         // A path leads through the mounts of whoever has it, and the numbers of mounts are used again.
@@ -330,7 +330,7 @@ impl Files {
         if let Some((mount, fstype)) = found {
             (state.row.mount_id, state.row.fstype) = (Some(mount), Some(fstype));
         } else if !state.fstype.is_empty() {
-            // What was found by its path, before the kernel told the mount, was another one.
+            // The one found by its path, before the mount was known, was another one.
             (state.row.mount_id, state.row.fstype) = (None, Some(state.fstype.clone()));
         }
     }
@@ -390,15 +390,15 @@ impl Files {
 
     /// Have so many come that some are to be forgotten?
     pub fn has_many(&self) -> bool {
-        self.told + self.asked >= self.next + ROUND
+        self.reported + self.asked >= self.next + ROUND
     }
 
-    /// Forgets those that were not used for long, and that nobody has open.
+    /// Forgets those that were not used for long and are not open.
     pub fn forget(&mut self, open: &HashSet<i32>) {
-        self.next = self.told + self.asked;
-        let (told, asked) = (self.told, self.asked);
+        self.next = self.reported + self.asked;
+        let (reported, asked) = (self.reported, self.asked);
         let gone = self.all.extract_if(|id, state| {
-            let since = if state.told { told } else { asked } - state.last;
+            let since = if state.reported { reported } else { asked } - state.last;
             let room = if state.row.unlinked { NAMELESS } else { REMEMBERED };
             since > room && !state.queued && !open.contains(id)
         });
@@ -468,7 +468,7 @@ impl Files {
         self.moves(t_ns, root, moved);
     }
 
-    /// Two files, or everything below two directories, change places (`RENAME_EXCHANGE`).
+    /// Two files, or everything below two directories, are exchanged (`RENAME_EXCHANGE`).
     pub fn exchange(&mut self, t_ns: i64, root: u64, one: &[u8], other: &[u8]) {
         if one != other {
             let moved = [self.moved(root, one, other), self.moved(root, other, one)].concat();
@@ -496,7 +496,7 @@ impl Files {
         }
     }
 
-    /// Its size, as far as it was told.
+    /// Its size as last reported.
     pub fn size(&self, id: i32) -> Option<i64> {
         self.get(id)?.row.size_last
     }
@@ -524,9 +524,9 @@ impl Files {
 
     /// A written row refers to it.
     pub fn used(&mut self, id: i32) {
-        let (told, asked) = (self.told, self.asked);
+        let (reported, asked) = (self.reported, self.asked);
         let Some(state) = self.state(id) else { return };
-        state.last = if state.told { told } else { asked };
+        state.last = if state.reported { reported } else { asked };
         if !std::mem::replace(&mut state.used, true) {
             self.mark(id);
         }
@@ -553,13 +553,13 @@ impl Files {
         for id in std::mem::take(&mut self.changed) {
             let Some(state) = self.state(id) else { continue };
             (state.queued, state.resized) = (false, false);
-            out.push(Row::File(Box::new(state.told())));
+            out.push(Row::File(Box::new(state.to_row())));
             // With their room: most files never get another name.
             out.extend(std::mem::take(&mut state.paths).into_iter().map(Row::FilePath));
         }
     }
 
-    /// Writes the last word on every file.
+    /// Writes the final row of every file.
     pub fn finish(&mut self, out: &mut Vec<Row>) {
         for id in self.ids() {
             self.closed(id);

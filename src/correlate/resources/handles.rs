@@ -181,14 +181,14 @@ impl Handles {
         found
     }
 
-    /// Says whether a descriptor survives an exec.
+    /// Sets whether a descriptor survives an exec.
     pub fn inherit(&mut self, owner: Owner, name: Name, survives: bool) {
         if let Some(state) = self.find(owner, name).and_then(|id| self.all.get_mut(&id)) {
             state.close_on_exec = !survives;
         }
     }
 
-    /// A call that closed it is written: it can be forgotten once nobody holds it.
+    /// A call that closed it is written: it can be forgotten once nothing refers to it.
     pub fn retire(&mut self, id: i32) {
         self.retired.push(id);
     }
@@ -230,7 +230,7 @@ impl Handles {
         self.change(id, |h| (h.row.comm_ranks, h.row.implementation) = (ranks, implementation));
     }
 
-    /// The program gave hints with it. What it gave before holds, where these do not say otherwise.
+    /// The program gave hints with it. Earlier hints hold unless these replace them.
     pub fn give(&mut self, id: i32, hints: &Set) {
         self.change(id, |h| {
             let known = h.row.hints.take().unwrap_or_default();

@@ -81,7 +81,7 @@ impl ThreadState {
             tid: self.tid,
             rank: self.rank,
             cpu: cpu as i16,
-            ..Span::nameless(id, function, self.owner.process_ix(), (start_ns, dur_ns))
+            ..Span::new(id, function, self.owner.process_ix(), (start_ns, dur_ns))
         }
     }
 
@@ -110,7 +110,7 @@ impl Owned {
     }
 }
 
-/// Environment variables that tell what an MPI launcher or a scheduler knows, the preferred first.
+/// Environment variables set by an MPI launcher or a scheduler, the preferred first.
 pub struct Variables {
     pub rank: Vec<String>,
     pub size: Vec<String>,
@@ -176,7 +176,7 @@ const IMAGE: [&str; 2] = ["APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"];
 /// Variables with the part of a job: Slurm's.
 const STEP: &str = "SLURM_STEP_ID";
 
-/// What tells the run that a process belongs to from others: the job's id, and the values of `RUN`.
+/// Identifies the run that a process belongs to: the job's id, and the values of `RUN`.
 pub type Run = Arc<[String]>;
 
 /// Variables that are equal for all processes of one run of a launcher, and different for another: `PMIx` (Open MPI, Slurm),

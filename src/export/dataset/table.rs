@@ -29,8 +29,10 @@ pub const HOST: &str = "host";
 /// How a column is laid out. Byte stream split would be smaller for durations, but common readers refuse it for integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// `DELTA_BINARY_PACKED`, for numbers close to the one before: times, ids.
+    /// `DELTA_BINARY_PACKED`, for numbers close to the one before, such as ids.
     Delta,
+    /// The same for times since `t0`, which move when several datasets are read as one (`export/reading/shift.rs`).
+    Time,
     /// As they are, which takes the least time: for numbers that neither repeat nor grow, and for those that are as the one
     /// before in so many rows that they compress to nothing.
     Plain,
@@ -180,7 +182,7 @@ pub fn properties<T: Table>(host: &str, group_rows: usize) -> Result<WriterPrope
         let path = ColumnPath::from(column.name);
         let encoding = match column.encoding {
             Encoding::Dict => continue,
-            Encoding::Delta => parquet::basic::Encoding::DELTA_BINARY_PACKED,
+            Encoding::Delta | Encoding::Time => parquet::basic::Encoding::DELTA_BINARY_PACKED,
             Encoding::Plain => parquet::basic::Encoding::PLAIN,
         };
         properties = properties.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);

@@ -23,7 +23,7 @@ table!("spans", Span, sorted by pid, tid; start_ns, span_id {
     tid: i32 => Plain,
     rank: Option<i32> => Plain,
     cpu: i16 => Plain,
-    start_ns: i64 => Delta,
+    start_ns: i64 => Time,
     dur_ns: i64 => Plain,
     probe_ns: Option<i64> => Plain,
     self_ns: i64 => Plain,
@@ -68,9 +68,9 @@ table!("block", Block {
     sector: i64 => Delta,
     bytes: i32 => Dict,
     pid: i32 => Dict,
-    queue_ns: i64 => Delta,
-    insert_ns: Option<i64> => Delta,
-    issue_ns: i64 => Delta,
+    queue_ns: i64 => Time,
+    insert_ns: Option<i64> => Time,
+    issue_ns: i64 => Time,
     dur_ns: Option<i64> => Delta,
     status: Option<i16> => Dict,
     nr_bios: i16 => Dict,
@@ -113,7 +113,7 @@ table!("rpc", Rpc {
     server_tid: i32 => Dict,
     first_span_id: Option<i64> => Delta,
     last_span_id: Option<i64> => Delta,
-    received_ns: i64 => Delta,
+    received_ns: i64 => Time,
     dur_ns: Option<i64> => Delta,
     offset: Option<i64> => Plain,
     req_bytes: Option<i64> => Dict,
@@ -146,7 +146,7 @@ table!("files", File {
 table!("file_paths", FilePath {
     file_id: i32 => Delta,
     path: String => Dict,
-    from_ns: i64 => Delta,
+    from_ns: i64 => Time,
 });
 
 table!("paths", CallPath {
@@ -171,8 +171,8 @@ table!("handles", Handle {
     hints: Option<Vec<(String, String)>> => Dict,
     open_span_id: Option<i64> => Delta,
     close_span_id: Option<i64> => Delta,
-    start_ns: i64 => Delta,
-    end_ns: Option<i64> => Delta,
+    start_ns: i64 => Time,
+    end_ns: Option<i64> => Time,
 });
 
 table!("objects", Object {
@@ -191,8 +191,8 @@ table!("processes", Process {
     process_ix: i32 => Delta,
     pid: i32 => Delta,
     ppid: i32 => Dict,
-    start_ns: i64 => Delta,
-    end_ns: Option<i64> => Delta,
+    start_ns: i64 => Time,
+    end_ns: Option<i64> => Time,
     exe: Option<String> => Dict,
     cmdline: Vec<String> => Dict,
     uid: i32 => Dict,
@@ -239,7 +239,7 @@ table!("mounts", Mount {
 });
 
 table!("rollup", Rollup {
-    t_ns: i64 => Delta,
+    t_ns: i64 => Time,
     layer: Layer => Dict,
     op: &'static str => Dict,
     kind: Kind => Dict,
@@ -256,8 +256,8 @@ table!("rollup", Rollup {
 });
 
 table!("file_rollup", FileRollup {
-    from_ns: i64 => Delta,
-    to_ns: i64 => Delta,
+    from_ns: i64 => Time,
+    to_ns: i64 => Time,
     layer: Layer => Dict,
     op: &'static str => Dict,
     kind: Kind => Dict,
@@ -278,9 +278,9 @@ table!("file_rollup", FileRollup {
     dur_ns: i64 => Delta,
     self_ns: i64 => Delta,
     max_ns: i64 => Delta,
-    slowest_ns: Option<i64> => Delta,
-    first_ns: Option<i64> => Delta,
-    last_ns: Option<i64> => Delta,
+    slowest_ns: Option<i64> => Time,
+    first_ns: Option<i64> => Time,
+    last_ns: Option<i64> => Time,
     end_offset: Option<i64> => Dict,
     sequential: i64 => Dict,
     consecutive: i64 => Dict,
@@ -303,7 +303,7 @@ table!("file_rollup", FileRollup {
 });
 
 table!("hist", Hist {
-    t_ns: i64 => Delta,
+    t_ns: i64 => Time,
     layer: Layer => Dict,
     op: &'static str => Dict,
     what: &'static str => Dict,
@@ -317,14 +317,14 @@ table!("stacks", Stack {
 });
 
 table!("metrics", Metric {
-    t_ns: i64 => Delta,
+    t_ns: i64 => Time,
     name: &'static str => Dict,
     label: Option<String> => Dict,
     value: f64 => Dict,
 });
 
 table!("losses", Loss {
-    t_ns: i64 => Delta,
+    t_ns: i64 => Time,
     layer: Option<Layer> => Dict,
     cpu: Option<i16> => Dict,
     place: &'static str => Dict,

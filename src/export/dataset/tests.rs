@@ -44,54 +44,8 @@ pub(crate) fn link(req_id: i64) -> Row {
 }
 
 pub(crate) fn span(thread: u32, seq: u32, start_ns: i64) -> Span {
-    Span {
-        span_id: span_id(thread, seq),
-        parent_id: None,
-        root_id: span_id(thread, seq),
-        layer: Layer::Syscall,
-        op: "read",
-        kind: Kind::Read,
-        depth: 0,
-        layer_top: true,
-        process_ix: 0,
-        pid: 100,
-        tid: 100 + thread as i32,
-        rank: None,
-        cpu: 0,
-        start_ns,
-        dur_ns: 10,
-        probe_ns: None,
-        self_ns: 10,
-        layer_ns: None,
-        file_id: None,
-        handle_id: None,
-        object_id: None,
-        path_id: None,
-        path2_id: None,
-        cmd: None,
-        arg: None,
-        offset: None,
-        bytes: None,
-        req_bytes: None,
-        miss_bytes: None,
-        ahead_bytes: None,
-        cpu_ns: None,
-        runq_ns: None,
-        throttle_ns: None,
-        lock_ns: None,
-        writeback_ns: None,
-        journal_ns: None,
-        flush_ns: None,
-        devqueue_ns: None,
-        device_ns: None,
-        remote_ns: None,
-        ret: None,
-        errno: 0,
-        flags: 0,
-        async_id: None,
-        coll_id: None,
-        stack_id: None,
-    }
+    let read = (Layer::Syscall, "read", Kind::Read);
+    Span { pid: 100, tid: 100 + thread as i32, ..Span::new(span_id(thread, seq), read, 0, (start_ns, 10)) }
 }
 
 /// File names in a directory, those of one table.

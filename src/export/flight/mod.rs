@@ -300,7 +300,7 @@ impl FlightWriter {
                 offset: call.offset,
                 req_bytes: call.bytes,
                 flags: flag::UNFINISHED,
-                ..Span::nameless(call.id, (call.layer, op, call.kind), thread.process_ix, (call.start_ns, dur_ns))
+                ..Span::new(call.id, (call.layer, op, call.kind), thread.process_ix, (call.start_ns, dur_ns))
             });
         }
         open

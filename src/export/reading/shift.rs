@@ -89,30 +89,9 @@ mod tests {
 
     use super::*;
     use crate::export::dataset::cells::constant_dictionary;
-    use crate::export::dataset::table::{Column, schema};
+    use crate::export::dataset::table::{Column, Encoding, schema};
     use crate::export::dataset::tests::batch;
     use crate::export::{TABLES, Table};
-
-    /// Columns of nanoseconds that are no times.
-    const DURATIONS: [&str; 17] = [
-        "dur_ns",
-        "probe_ns",
-        "self_ns",
-        "layer_ns",
-        "cpu_ns",
-        "runq_ns",
-        "throttle_ns",
-        "lock_ns",
-        "writeback_ns",
-        "journal_ns",
-        "flush_ns",
-        "devqueue_ns",
-        "device_ns",
-        "remote_ns",
-        "max_ns",
-        "mount_ns",
-        "wait_ns",
-    ];
 
     /// Something for a cell.
     fn value(column: &Column) -> ArrayRef {
@@ -165,7 +144,7 @@ mod tests {
             ($($row:ident $($boxed:ident)?),+) => {$(
                 let unwrap = |row| if let Row::$row(row) = row { Some(check!(@own row $($boxed)?)) } else { None };
                 let wrap = |row: $row| Row::$row(row.into());
-                let is_time = |c: &Column| c.name.ends_with("_ns") && !DURATIONS.contains(&c.name);
+                let is_time = |c: &Column| c.encoding == Encoding::Time;
                 let times: Vec<_> = $row::columns().iter().filter(|c| is_time(c)).map(|c| c.name).collect();
                 assert_eq!(moved::<$row>(wrap, unwrap), times, "{}", $row::NAME);
                 tables.push($row::NAME);

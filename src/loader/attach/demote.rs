@@ -1,7 +1,7 @@
 //! Demotes functions: takes probes away that cost more than the calls that they watch, while the trace runs.
 //!
 //! What such functions do with a stream's buffer needs no probe: what the library calls when the buffer is empty or full gets
-//! one instead, and where the stream stands then tells how many bytes they moved. How many calls these were is estimated from
+//! one instead; the position of the stream then gives the bytes that they moved. How many calls these were is estimated from
 //! short windows in which their probes are back.
 
 use crate::event::wire::Busy;
@@ -35,7 +35,7 @@ impl Probes {
         Some(verdicts)
     }
 
-    /// Sets what is to be set now in the place of what is set. What is to go.
+    /// Attaches the probes wanted now; returns those to detach.
     fn renew(&mut self, progs: &IotraceProgs<'_>) -> Vec<Link> {
         let mut gone = Vec::new();
         let mut set = std::mem::replace(&mut self.set, Set::All(Links::default()));
@@ -66,12 +66,12 @@ impl Probes {
 
 impl Engine {
     /// Sets all probes but those of a function anew, in every file that has it. Those from before, which [`Self::leave`] takes
-    /// away; until [`Self::exchanged`] says so calls may meet two. Nothing: it keeps its probes, for nothing would tell what
+    /// away; until [`Self::exchanged`] returns true calls may hit two. Nothing: it keeps its probes, for nothing would show what
     /// its calls move.
     pub fn demote(&mut self, row: u16, busy: &Busy, at_ns: i64, progs: &IotraceProgs<'_>) -> Option<Vec<Link>> {
         let mut gone = Vec::new();
         let mut any = false;
-        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+        for probes in self.classified.values_mut().filter_map(|classified| classified.probes.as_mut()) {
             let Some(verdicts) = probes.demote(row, &reason(busy, at_ns)) else { continue };
             any = true;
             gone.append(&mut probes.renew(progs));
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Sets the probes of demoted functions for a moment; [`Self::leave`] takes them away.
     pub fn open_window(&self, progs: &IotraceProgs<'_>) -> Vec<Link> {
-        let files = self.judged.values().filter_map(|judged| judged.probes.as_ref());
+        let files = self.classified.values().filter_map(|classified| classified.probes.as_ref());
         let demoted = files.filter(|probes| !probes.demoted.is_empty());
         demoted.flat_map(|probes| probes.beside(&probes.demoted, progs)).collect()
     }

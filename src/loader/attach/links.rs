@@ -45,7 +45,7 @@ pub fn many(
         session,
         ..Default::default()
     };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let text = |e: libbpf_rs::Error| format!("{e:#}");
     let points = |with_return: bool| -> Vec<(u64, u64)> {
         probes.iter().filter(|p| p.exit_points.is_none() == with_return).flat_map(breakpoints).collect()
     };
@@ -63,7 +63,7 @@ pub fn many(
             };
             if !points.is_empty() {
                 let opts = opts(points, false, session);
-                links.push(prog.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+                links.push(prog.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(text)?);
             }
         }
         return Ok(links);
@@ -73,25 +73,25 @@ pub fn many(
     let returns: Vec<_> = with_return.map(|p| (p.offset, p.cookie())).collect();
     if !returns.is_empty() {
         let opts = opts(returns, true, false);
-        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+        links.push(progs.iot_uretprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(text)?);
     }
     let opts = opts([points(true), points(false)].concat(), false, false);
-    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(say)?);
+    links.push(progs.iot_uprobe_multi.attach_uprobe_multi_with_opts(pid, path, "", opts).map_err(text)?);
     Ok(links)
 }
 
 /// One probe of a file, in all processes that map it.
 pub fn single(progs: &IotraceProgs<'_>, path: &Path, probe: &PlannedProbe) -> Result<Vec<Link>, String> {
     let opts = |cookie, retprobe| UprobeOpts { cookie, retprobe, ..Default::default() };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let text = |e: libbpf_rs::Error| format!("{e:#}");
     let mut links = Vec::new();
     if probe.exit_points.is_none() {
         let (at, opts) = (probe.offset as usize, opts(probe.cookie(), true));
-        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(ALL, path, at, opts).map_err(say)?);
+        links.push(progs.iot_uretprobe.attach_uprobe_with_opts(ALL, path, at, opts).map_err(text)?);
     }
     for (at, cookie) in breakpoints(probe) {
         let opts = opts(cookie, false);
-        links.push(progs.iot_uprobe.attach_uprobe_with_opts(ALL, path, at as usize, opts).map_err(say)?);
+        links.push(progs.iot_uprobe.attach_uprobe_with_opts(ALL, path, at as usize, opts).map_err(text)?);
     }
     Ok(links)
 }

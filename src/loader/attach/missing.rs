@@ -34,7 +34,7 @@ impl Missing {
     }
 
     /// A file was looked into.
-    pub fn judged(&mut self, path: &str, elf: &Elf, plan: &Plan, catalog: &Catalog) {
+    pub fn classified(&mut self, path: &str, elf: &Elf, plan: &Plan, catalog: &Catalog) {
         self.seen.extend(plan.families.iter().copied());
         for (spec, looked) in &mut self.phases {
             let Some(row) = catalog.rows().get(usize::from(*spec)) else { continue };

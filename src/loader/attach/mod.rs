@@ -3,7 +3,7 @@
 //! Where the kernel can, a file's probes are set in each target by itself (a link of the kernel with a process): the
 //! breakpoints are in no other process then. That costs each call some 90 ns for each further process that has probes
 //! on the file, and each process its setting; where it is too much they are set in all processes that map the file, and
-//! a verdict says so.
+//! a verdict names it.
 
 pub(crate) mod links;
 pub(crate) mod missing;
@@ -56,10 +56,10 @@ pub struct Target {
 }
 
 /// What became of a file.
-struct Judged {
-    /// Where the kernel told it; 0 is unknown.
+struct Classified {
+    /// As the kernel reported it; 0: unknown.
     generation: u32,
-    /// When it was last written, as `stat` says. Written again it is another file.
+    /// When it was last written (`stat`). Written again it is another file.
     written: Option<Written>,
     /// The file that probes on it went to.
     probed: Option<FileKey>,
@@ -70,7 +70,7 @@ struct Judged {
     plain: Option<Version>,
 }
 
-impl From<&Plain> for Judged {
+impl From<&Plain> for Classified {
     fn from(plain: &Plain) -> Self {
         Self {
             generation: plain.generation,
@@ -99,7 +99,7 @@ struct Probes {
     refused: bool,
     /// One more process is to have them, where stacks are switched.
     crowded: bool,
-    /// What is set in the place of functions that are demoted, and those that are; see [`demote`].
+    /// The probes that replace those of demoted functions, and these functions; see [`demote`].
     slow_paths: Vec<PlannedProbe>,
     demoted: Vec<PlannedProbe>,
     /// Those that can be paused, as the kernel takes them together; see [`pause`].
@@ -226,11 +226,11 @@ pub struct Engine {
     /// Probes are set in targets only.
     scoped: bool,
     kernel_release: String,
-    judged: HashMap<Inode, Judged>,
+    classified: HashMap<Inode, Classified>,
     /// Files that earlier runs found to have nothing to probe.
     remembered: Remembered,
-    /// Files that are to be judged again.
-    rewritten: HashMap<Inode, Judged>,
+    /// Files that are to be classified again.
+    rewritten: HashMap<Inode, Classified>,
     /// Probes of files that a path no longer leads to; other paths may.
     others: Vec<Link>,
     /// Files that have probes. Several paths may lead to one of them (overlayfs).
@@ -283,7 +283,7 @@ impl Engine {
             scoped,
             tier,
             kernel_release,
-            judged: HashMap::new(),
+            classified: HashMap::new(),
             remembered,
             rewritten: HashMap::new(),
             others: Vec::new(),
@@ -312,7 +312,7 @@ impl Engine {
     /// Judges every executable file that a process maps now, or as far as the library that was asked about, where that is found:
     /// of other libraries it is asked for themselves. Sets the probes of those that have some. The inodes that are
     /// settled; nothing where there is no such process.
-    pub fn judge_process(&mut self, target: Target, asked: Option<Inode>, progs: &IotraceProgs<'_>) -> Vec<Inode> {
+    pub fn attach_process(&mut self, target: Target, asked: Option<Inode>, progs: &IotraceProgs<'_>) -> Vec<Inode> {
         let mut settled = Vec::new();
         if self.spares(target) {
             return settled;
@@ -321,9 +321,9 @@ impl Engine {
             let seen = Seen::Mapping(mapping);
             let inode = seen.inode();
             self.meet(target, &seen, progs);
-            if let Some(judged) = self.judged.get(&inode) {
+            if let Some(classified) = self.classified.get(&inode) {
                 settled.push(inode);
-                if asked == Some(inode) && judged.library {
+                if asked == Some(inode) && classified.library {
                     break;
                 }
             }
@@ -354,32 +354,32 @@ impl Engine {
 
     /// Judges a file that a process maps, or is about to, and sets its probes in the process.
     pub fn meet(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
-        match self.judged.get_mut(&seen.inode()) {
-            None => self.judge(target, seen, progs),
-            Some(Judged { probes: Some(probes), .. }) => {
+        match self.classified.get_mut(&seen.inode()) {
+            None => self.classify(target, seen, progs),
+            Some(Classified { probes: Some(probes), .. }) => {
                 probes.set_in(target, self.switches, progs);
             }
             Some(_) => {}
         }
     }
 
-    /// Was this file, which was last written then, judged as it is now? An inode that came back with another generation
+    /// Was this file, which was last written then, classified as it is now? An inode that came back with another generation
     /// is another file, and so is one that was written since.
-    pub fn is_judged(&mut self, file: FileKey, written: Written) -> bool {
+    pub fn is_classified(&mut self, file: FileKey, written: Written) -> bool {
         let inode = (file.dev, file.ino);
-        let Some(known) = self.judged.get_mut(&inode) else { return false };
+        let Some(known) = self.classified.get_mut(&inode) else { return false };
         let same = known.generation == 0 || known.generation == file.generation;
         if same && known.written.is_none_or(|then| then == written) {
             known.generation = file.generation;
             return true;
         }
-        self.rewritten.extend(self.judged.remove_entry(&inode));
+        self.rewritten.extend(self.classified.remove_entry(&inode));
         false
     }
 
     /// Is this process to get probes of its own on this file, and does not have them?
     pub fn lacks(&self, process: u32, inode: Inode) -> bool {
-        let probes = self.judged.get(&inode).and_then(|judged| judged.probes.as_ref());
+        let probes = self.classified.get(&inode).and_then(|classified| classified.probes.as_ref());
         probes.is_some_and(|probes| matches!(&probes.set, Set::Each(links) if !links.contains_key(&process)))
     }
 
@@ -387,14 +387,16 @@ impl Engine {
     /// target may switch stacks.
     pub fn may_have_several(&mut self, process: u32) -> bool {
         let others = |probes: &Probes| matches!(&probes.set, Set::Each(links) if links.keys().any(|of| *of != process));
-        self.several |= self.judged.values().any(|judged| judged.probes.as_ref().is_some_and(others));
+        self.several |= self.classified.values().any(|classified| classified.probes.as_ref().is_some_and(others));
         self.several && !self.switches
     }
 
     /// Does each further process that maps this file, or any file, get probes of its own?
     pub fn sets_in_each(&self, inode: Option<Inode>) -> bool {
-        let each = |judged: &Judged| judged.probes.as_ref().is_some_and(|probes| matches!(probes.set, Set::Each(_)));
-        inode.map_or_else(|| self.judged.values().any(each), |inode| self.judged.get(&inode).is_some_and(each))
+        let each = |classified: &Classified| {
+            classified.probes.as_ref().is_some_and(|probes| matches!(probes.set, Set::Each(_)))
+        };
+        inode.map_or_else(|| self.classified.values().any(each), |inode| self.classified.get(&inode).is_some_and(each))
     }
 
     /// Forgets what a process has: its first thread is another one, and the kernel knows a process by that.
@@ -405,7 +407,7 @@ impl Engine {
     /// Takes the probes away that processes had which have ended.
     pub fn retain(&mut self, alive: impl Fn(u32) -> bool) {
         let mut gone = Vec::new();
-        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+        for probes in self.classified.values_mut().filter_map(|classified| classified.probes.as_mut()) {
             if let Set::Each(links) = &mut probes.set {
                 let over: Vec<u32> = links.keys().copied().filter(|process| !alive(*process)).collect();
                 gone.extend(over.iter().filter_map(|process| links.remove(process)).flat_map(|own| own.links.all()));
@@ -416,13 +418,15 @@ impl Engine {
 
     /// Are there probes that are too much to be set in each process?
     pub fn has_too_many(&self) -> bool {
-        self.judged.values().any(|judged| judged.probes.as_ref().is_some_and(|probes| probes.too_many().is_some()))
+        self.classified
+            .values()
+            .any(|classified| classified.probes.as_ref().is_some_and(|probes| probes.too_many().is_some()))
     }
 
-    /// Sets these in all processes. Until [`Self::exchanged`] says so calls meet both.
+    /// Attaches these in all processes. Until [`Self::exchanged`] returns true calls hit both.
     pub fn share(&mut self, progs: &IotraceProgs<'_>) {
         let mut gone = Vec::new();
-        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+        for probes in self.classified.values_mut().filter_map(|classified| classified.probes.as_mut()) {
             let Some(why) = probes.too_many() else { continue };
             let Some(links) = probes.links(progs, ALL) else {
                 probes.refused = true;
@@ -451,9 +455,9 @@ impl Engine {
         self.leaving.retain(|thread| !thread.is_finished());
     }
 
-    /// Notes the generation that the kernel told of a file that was judged.
+    /// Records the generation that the kernel reported for a file that was classified.
     pub fn learn(&mut self, file: FileKey) {
-        if let Some(known) = self.judged.get_mut(&(file.dev, file.ino)) {
+        if let Some(known) = self.classified.get_mut(&(file.dev, file.ino)) {
             known.generation = file.generation;
         }
     }
@@ -512,8 +516,9 @@ impl Engine {
 
     /// Takes everything away that is attached.
     pub fn take_away(&mut self) {
-        let judged = std::mem::take(&mut self.judged).into_values();
-        let mut links: Vec<Link> = judged.filter_map(|judged| judged.probes).flat_map(|mut p| p.set.take()).collect();
+        let classified = std::mem::take(&mut self.classified).into_values();
+        let mut links: Vec<Link> =
+            classified.filter_map(|classified| classified.probes).flat_map(|mut p| p.set.take()).collect();
         links.append(&mut self.others);
         self.leave(links);
     }
@@ -526,50 +531,50 @@ impl Engine {
         }
     }
 
-    fn judge(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
+    fn classify(&mut self, target: Target, seen: &Seen, progs: &IotraceProgs<'_>) {
         let known = self.remembered.get(seen.inode());
         if let Some(plain) = known.filter(|plain| seen.version(target.pid) == Some(plain.version)) {
-            self.judged.insert(seen.inode(), plain.into());
+            self.classified.insert(seen.inode(), plain.into());
             return;
         }
         let name = seen.name(target.pid);
-        let mut judged =
-            Judged { generation: 0, written: None, probed: None, library: false, probes: None, plain: None };
+        let mut classified =
+            Classified { generation: 0, written: None, probed: None, library: false, probes: None, plain: None };
         match self.examiner.examine(target.pid, seen, &name) {
             Ok(examined) => {
-                judged.written = examined.written;
-                judged.library = !examined.elf.program;
+                classified.written = examined.written;
+                classified.library = !examined.elf.program;
                 // OpenSSL names them for asynchronous engines, which hardly anybody has.
                 if examined.elf.switches_stacks && !name.contains("/libcrypto.so") {
                     self.switches_stacks();
                 }
                 // What the kernel maps together with a program may have probes: the C library of musl.
-                let plain = judged.library && examined.plan.is_empty() && !examined.elf.switches_stacks;
-                judged.plain = examined.version.filter(|_| plain);
-                self.probe(target, seen, &name, examined, &mut judged, progs);
+                let plain = classified.library && examined.plan.is_empty() && !examined.elf.switches_stacks;
+                classified.plain = examined.version.filter(|_| plain);
+                self.probe(target, seen, &name, examined, &mut classified, progs);
             }
             // It took the file along; whoever maps it next is asked again.
             Err(_) if existing::ended(target.pid) => return,
             Err(Unreadable { written, why }) => {
-                judged.written = written;
+                classified.written = written;
                 self.unreadable(&name, &why);
             }
         }
-        self.judged.insert(seen.inode(), judged);
+        self.classified.insert(seen.inode(), classified);
     }
 
-    /// Keeps for later runs which files have nothing to probe. Where that is not possible, they are judged again.
+    /// Keeps for later runs which files have nothing to probe. Where that is not possible, they are classified again.
     pub fn remember(&self) {
-        let plain = |(inode, judged): (&Inode, &Judged)| {
-            let (&(dev, ino), generation) = (inode, judged.generation);
-            Some(Plain { version: judged.plain?, dev, ino, generation, written: judged.written? })
+        let plain = |(inode, classified): (&Inode, &Classified)| {
+            let (&(dev, ino), generation) = (inode, classified.generation);
+            Some(Plain { version: classified.plain?, dev, ino, generation, written: classified.written? })
         };
-        let _ = self.remembered.keep(self.judged.iter().filter_map(plain));
+        let _ = self.remembered.keep(self.classified.iter().filter_map(plain));
     }
 
     fn switches_stacks(&mut self) {
         self.switches = true;
-        for probes in self.judged.values_mut().filter_map(|judged| judged.probes.as_mut()) {
+        for probes in self.classified.values_mut().filter_map(|classified| classified.probes.as_mut()) {
             probes.crowded |= matches!(&probes.set, Set::Each(links) if links.len() > 1);
         }
     }
@@ -585,10 +590,10 @@ impl Engine {
         seen: &Seen,
         name: &str,
         Examined { file, elf, bytes, mut plan, .. }: Examined,
-        judged: &mut Judged,
+        classified: &mut Classified,
         progs: &IotraceProgs<'_>,
     ) {
-        self.missing.judged(name, &elf, &plan, self.planner.catalog());
+        self.missing.classified(name, &elf, &plan, self.planner.catalog());
         let before = self.rewritten.remove(&seen.inode());
         if !plan.probes.is_empty() || before.is_some() {
             let real = real::file(progs, target.pid, seen);
@@ -601,7 +606,7 @@ impl Engine {
             if !plan.probes.is_empty() && !self.probed.insert(real) && !self.scoped {
                 return; // under another path: its verdicts are there
             }
-            judged.probed = Some(real);
+            classified.probed = Some(real);
         }
         let catalog = self.planner.catalog();
         let libraries =
@@ -626,7 +631,7 @@ impl Engine {
             return;
         }
         self.number(&mut plan);
-        judged.probes = self.attach(target, name, file, plan.probes, progs);
+        classified.probes = self.attach(target, name, file, plan.probes, progs);
     }
 
     /// Several copies of a library can be in one process, and their handles may be equal: each file has a number, which
@@ -643,7 +648,7 @@ impl Engine {
         }
     }
 
-    /// A file that may be a library and cannot be read is a gap, and said so. So is one that is too large to judge,
+    /// A file that may be a library and cannot be read is a gap in coverage and is reported. So is one that is too large to examine,
     /// whatever its name.
     fn unreadable(&mut self, name: &str, why: &Unread) {
         let reason = why.to_string();

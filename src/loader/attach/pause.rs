@@ -55,7 +55,7 @@ impl Engine {
     }
 
     fn files_that_pause(&mut self) -> impl Iterator<Item = &mut Probes> {
-        let probes = self.judged.values_mut().filter_map(|judged| judged.probes.as_mut());
+        let probes = self.classified.values_mut().filter_map(|classified| classified.probes.as_mut());
         probes.filter(|probes| !probes.pausing.is_empty())
     }
 }

@@ -85,7 +85,7 @@ impl Pause {
     }
 }
 
-/// What coverage says of them.
+/// Their entries in coverage.
 pub fn reason(at_ns: i64, busy: &Busy, times: u64, total: Duration, summed: bool) -> String {
     let number = if summed { "these calls are missing" } else { "their number is estimated" };
     format!(

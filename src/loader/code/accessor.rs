@@ -2,7 +2,7 @@
 //!
 //! `size_t H5T_get_size(const H5T_t *)` is `mov 0x28(%rdi),%rax; mov 0x10(%rax),%rax; ret`: the kernel emulates none of
 //! these instructions (see `prologue`), so probes on its entry and its return are stepped, at some 9 us each. But the
-//! code says where the field is. It is read at calls of the function, which are emulated, or at the entry of another
+//! code gives the offset of the field. It is read at calls of the function, which are emulated, or at the entry of another
 //! function that gets the same pointer.
 
 use crate::loader::code::prologue::SEARCHED;
@@ -218,7 +218,7 @@ mod tests {
     const SIZE: [u8; 9] = [0x48, 0x8b, 0x47, 0x28, 0x48, 0x8b, 0x40, 0x10, 0xc3];
 
     #[test]
-    fn accessors_say_which_field_they_return() {
+    fn the_field_of_an_accessor_is_found() {
         assert_eq!(field(&POINTS), Some(Field { first: 0x160, then: None }));
         assert_eq!(field(&SIZE), Some(Field { first: 0x28, then: Some(0x10) }));
         let checked = [&[0xf3, 0x0f, 0x1e, 0xfa][..], &SIZE].concat();

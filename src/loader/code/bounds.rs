@@ -1,7 +1,7 @@
 //! How much of a file the tracer looks at: any user of a node can map any file, and a tracer that runs as root must not
 //! spend its memory or its time on it.
 //!
-//! What is beyond a bound is not judged, and its verdict names the bound. Each is several times what the largest
+//! What is beyond a bound is not classified, and its verdict names the bound. Each is several times what the largest
 //! programs and libraries have that are in use: a compiler with all its symbols (`librustc_driver`: 186 000 symbols, 22
 //! MB of names), Node.js (100 000, 13 MB), a browser with all its symbols (a million, 150 MB).
 

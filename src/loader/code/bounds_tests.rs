@@ -1,4 +1,4 @@
-//! What is too large to judge is not, and says which bound it is beyond; what programs and libraries really have is.
+//! Files beyond a bound are not examined and the reason names the bound; real programs and libraries are within all.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ fn planner() -> Planner {
     Planner::new(catalog)
 }
 
-fn judge(path: &Path) -> Result<(Elf, Vec<u8>), Unread> {
+fn classify(path: &Path) -> Result<(Elf, Vec<u8>), Unread> {
     let planner = planner();
-    outline::judge(&mut Outline::default(), &File::open(path).unwrap(), |name| planner.takes(name))
+    outline::classify(&mut Outline::default(), &File::open(path).unwrap(), |name| planner.takes(name))
 }
 
 #[test]
-fn what_is_beyond_a_bound_says_which() {
+fn a_file_beyond_a_bound_names_the_bound() {
     let dir = tempfile::tempdir().unwrap();
     for hostile in FILES.iter().chain([&LOADED]) {
         let path = hostile.write(dir.path());
-        let Err(why) = judge(&path) else { panic!("{} is judged", hostile.name) };
+        let Err(why) = classify(&path) else { panic!("{} is examined", hostile.name) };
         assert_eq!(why.status(), "skipped", "{}: {why}", hostile.name);
         let why = why.to_string();
-        assert!(why.starts_with("too large to judge (") && why.contains(hostile.beyond), "{}: {why}", hostile.name);
+        assert!(why.starts_with("too large to examine (") && why.contains(hostile.beyond), "{}: {why}", hostile.name);
         std::fs::remove_file(path).unwrap();
     }
-    let (elf, bytes) = judge(&hostile::sound(dir.path())).unwrap();
+    let (elf, bytes) = classify(&hostile::sound(dir.path())).unwrap();
     assert_eq!(elf.symbols.keys().collect::<Vec<_>>(), ["H5Fclose", "H5Fopen"]);
     let plan = planner().plan("small.so", &elf, &bytes, &|_| true);
     assert_eq!(plan.settled.iter().filter(|c| c.reason.as_deref().is_some_and(|r| r.contains("too large"))).count(), 0);
@@ -49,7 +49,7 @@ fn headers_of_any_number_of_sections_and_segments_are_too_large() {
     let dir = tempfile::tempdir().unwrap();
     let mut bytes = std::fs::read(hostile::sound(dir.path())).unwrap();
     assert!(all(&bytes).is_ok());
-    // As many sections as fit behind the first, which says how many.
+    // As many sections as fit behind the first, which has their number.
     let at = bytes.len() as u64;
     bytes[40..48].copy_from_slice(&at.to_le_bytes());
     bytes[60..62].fill(0);
@@ -70,7 +70,7 @@ fn headers_of_any_number_of_sections_and_segments_are_too_large() {
 #[test]
 fn code_is_looked_at_up_to_a_bound() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut elf, bytes) = judge(&hostile::sound(dir.path())).unwrap();
+    let (mut elf, bytes) = classify(&hostile::sound(dir.path())).unwrap();
     // As many functions as may be, each of them all there is.
     let symbol = elf.symbols["H5Fopen"][0];
     let large = |n: u64| crate::loader::code::elf::Symbol {
@@ -116,14 +116,14 @@ fn the_largest_programs_and_libraries_are_judged() {
             std::io::Read::read_exact(&mut File::open(&path).unwrap(), &mut start).is_ok() && start == *b"\x7fELF";
         if is_elf {
             let begun = std::time::Instant::now();
-            let judged = judge(&path).map(|(elf, _)| elf.symbols.len());
+            let symbols = classify(&path).map(|(elf, _)| elf.symbols.len());
             println!(
-                "{} {} MB: {judged:?} in {:?}",
+                "{} {} MB: {symbols:?} in {:?}",
                 path.display(),
                 path.metadata().unwrap().len() >> 20,
                 begun.elapsed()
             );
-            assert!(!matches!(judged, Err(Unread::TooLarge(_))), "{}: {judged:?}", path.display());
+            assert!(!matches!(symbols, Err(Unread::TooLarge(_))), "{}: {symbols:?}", path.display());
         }
     }
 }

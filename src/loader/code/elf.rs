@@ -30,7 +30,7 @@ const SECTION_HEADER: u64 = 64;
 pub enum ElfError {
     #[error("not an ELF file (scripts and archives have no symbols; name the program or library itself)")]
     NotElf,
-    #[error("the ELF file ends after {0} bytes, before what its header tells of: truncated")]
+    #[error("the ELF file ends after {0} bytes, before the end that its header gives: truncated")]
     Truncated(usize),
     #[error("a 32-bit ELF file; only 64-bit programs and libraries can be probed")]
     Bits32,
@@ -43,7 +43,7 @@ pub enum ElfError {
     #[error("damaged ELF file: {what}: {why}")]
     Damaged { what: &'static str, why: String },
     /// What it would take is beyond one of `bounds`.
-    #[error("too large to judge ({0})")]
+    #[error("too large to examine ({0})")]
     TooLarge(String),
 }
 
@@ -72,7 +72,7 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol {
     pub target: Target,
-    /// Bytes; 0 when the file does not say.
+    /// Bytes; 0 when not in the file.
     pub size: u64,
     pub vaddr: u64,
     pub binding: Binding,
@@ -92,7 +92,7 @@ pub struct Elf {
     pub go: bool,
     /// A program that has all of its libraries in it: none is mapped beside it.
     pub is_static: bool,
-    /// It says where its functions are. Symbols of a program can be stripped.
+    /// It has function symbols. Symbols of a program can be stripped.
     pub has_functions: bool,
     /// An executable, not a library.
     pub program: bool,
@@ -264,7 +264,7 @@ fn header(data: &[u8]) -> Result<&Header, ElfError> {
 }
 
 /// Symbols of a file that throws or catches exceptions, or lets them pass with something to be cleaned up: the C++
-/// runtime's, and the functions that tell what the code of a language wants done when it is unwound.
+/// runtime's, and the personality functions of languages.
 fn is_of_unwinding(name: &[u8]) -> bool {
     // C code with the attribute `cleanup` names __gcc_personality_v0, and nothing catches anything there.
     name == b"__cxa_throw"
@@ -272,7 +272,7 @@ fn is_of_unwinding(name: &[u8]) -> bool {
             && (name.ends_with(b"_personality_v0") || name.ends_with(b"_eh_personality")))
 }
 
-/// Executables are of type `ET_EXEC`, or shared objects that say so, or ones that are started (`PT_INTERP`) and that no
+/// Executables are of type `ET_EXEC`, or shared objects that are marked so, or ones that are started (`PT_INTERP`) and that no
 /// one links with (no `DT_SONAME`).
 fn is_program(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
     if header.e_type(LittleEndian) == elf::ET_EXEC {
@@ -288,7 +288,7 @@ fn is_program(header: &Header, data: &[u8], segments: &[Segment]) -> bool {
     executable || (started && value(elf::DT_SONAME).is_none())
 }
 
-/// What the names of a file's symbols tell.
+/// What follows from the names of a file's symbols.
 #[derive(Default)]
 struct Names {
     /// There is any function.

@@ -155,7 +155,7 @@ fn look(
 ) -> Result<Examined, Unreadable> {
     let file = seen.open(pid).map_err(|why| Unreadable { written: None, why: Unread::Other(why) })?;
     let (written, before) = (written(&file), Version::of(&file));
-    let read = outline::judge(outline, &file, |symbol| planner.takes(symbol));
+    let read = outline::classify(outline, &file, |symbol| planner.takes(symbol));
     let (elf, bytes) = read.map_err(|why| Unreadable { written, why })?;
     let plan = planner.plan(name, &elf, &bytes, &|layer| layers.contains(&layer));
     let version = before.filter(|before| Version::of(&file) == Some(*before));
@@ -173,7 +173,7 @@ pub fn code(pid: u32) -> Option<Vec<Mapping>> {
     .flatten()
 }
 
-/// Opened without waiting: the name may mean something else by now, even something that blocks who opens it.
+/// Opened without waiting: the name may mean something else by now, even something on which open blocks.
 fn named(path: &str) -> std::io::Result<File> {
     std::fs::OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
 }

@@ -80,7 +80,7 @@ struct Walk<'a> {
     callee: &'a Callee,
     code: Vec<Instruction>,
     /// Where in it an address is.
-    places: HashMap<u64, usize>,
+    index_of: HashMap<u64, usize>,
     /// What is known where ways meet.
     known: HashMap<usize, Values>,
     /// From where there are ways that were not followed, or with less.
@@ -91,9 +91,9 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(code: &[u8], vaddr: u64, callee: &'a Callee) -> Self {
         let code: Vec<Instruction> = decoder(code, vaddr).iter().collect();
-        let places = code.iter().enumerate().map(|(at, insn)| (insn.ip(), at)).collect();
+        let index_of = code.iter().enumerate().map(|(at, insn)| (insn.ip(), at)).collect();
         let known = HashMap::from([(0, Values::from([(Register::RDI, Value::First)]))]);
-        Self { callee, code, places, known, open: vec![0], info: InstructionInfoFactory::new() }
+        Self { callee, code, index_of, known, open: vec![0], info: InstructionInfoFactory::new() }
     }
 
     /// The ids that the function is called with and the third argument, as far as that is known. `None`: it takes too long.
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
                         values.retain(|register, _| !CHANGED.contains(register));
                     }
                     FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
-                        if let Some(target) = self.places.get(&insn.near_branch_target()).copied() {
+                        if let Some(target) = self.index_of.get(&insn.near_branch_target()).copied() {
                             self.meet(target, &values);
                         }
                         if insn.flow_control() == FlowControl::UnconditionalBranch {

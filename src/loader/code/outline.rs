@@ -1,4 +1,4 @@
-//! Of an ELF file only what tells its symbols and its kind: most libraries of a program are not probed, and what is not read
+//! The parts of an ELF file that give its symbols and its kind: most libraries of a program are not probed, and what is not read
 //! need not come from the disk. And of one that is probed all but what only debuggers need.
 
 use std::fs::File;
@@ -15,9 +15,9 @@ use crate::loader::code::elf::{Elf, ElfError, GO_SEARCHED};
 
 type Header = FileHeader64<LittleEndian>;
 
-/// A place in a file and a number of bytes, as the file says: anything.
+/// An offset in a file and a number of bytes, as the file gives them: not checked.
 type Part = (u64, u64);
-/// None: the file does not say.
+/// None: not in the file.
 type Parts = Option<Vec<Part>>;
 
 /// What is read twice of a sound file is smaller.
@@ -33,11 +33,11 @@ const PARTS: [fn(&[u8]) -> Parts; 4] = [header, first_section, headers, tables];
 /// The same of a file that has functions to be probed.
 const CONTENT: [fn(&[u8]) -> Parts; 5] = [header, first_section, headers, tables, loaded];
 
-/// Why a file is not judged.
+/// Why a file is not classified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// What it would take is beyond one of `bounds`.
-    #[error("too large to judge ({0})")]
+    #[error("too large to examine ({0})")]
     TooLarge(String),
     #[error("{0}")]
     Other(String),
@@ -69,7 +69,7 @@ fn length(file: &File) -> Result<usize, Unread> {
     usize::try_from(length).ok().filter(|_| length <= bounds::FILE).ok_or_else(too_large)
 }
 
-/// An error where a file tells of more segments, sections or symbols than are looked at: as much as is known of it by
+/// An error where a file has more segments, sections or symbols than are looked at: as much as is known of it by
 /// now.
 fn bounded(data: &[u8]) -> Result<(), Unread> {
     let Ok(header) = Header::parse(data) else { return Ok(()) };
@@ -88,11 +88,11 @@ fn bounded(data: &[u8]) -> Result<(), Unread> {
 
 /// Where a part of a file of this length is.
 fn range((at, size): Part, length: usize) -> Range<usize> {
-    let place = |at: u64| usize::try_from(at).unwrap_or(length).min(length);
-    place(at)..place(at.saturating_add(size))
+    let clamp = |at: u64| usize::try_from(at).unwrap_or(length).min(length);
+    clamp(at)..clamp(at.saturating_add(size))
 }
 
-/// A file in which all is zero but what can be needed of it: what tells its symbols, and what a program has of it in
+/// A file in which all is zero but what can be needed of it: its symbols, and what a program has of it in
 /// memory. Debug information, most of a large file, is not.
 ///
 /// # Errors
@@ -137,13 +137,13 @@ fn without(range: Range<usize>, others: &[Range<usize>]) -> Vec<Range<usize>> {
 ///
 /// # Errors
 /// When it cannot be read, is no ELF file of this machine, or is too large.
-pub fn judge(outline: &mut Outline, file: &File, wanted: impl Fn(&str) -> bool) -> Result<(Elf, Vec<u8>), Unread> {
+pub fn classify(outline: &mut Outline, file: &File, wanted: impl Fn(&str) -> bool) -> Result<(Elf, Vec<u8>), Unread> {
     let read = outline.of(length(file)?, |part, at| file.read_exact_at(part, at));
     match read.map(|outline| Elf::parse(outline, &wanted)) {
         Ok(Ok(elf)) if elf.symbols.is_empty() => return Ok((elf, Vec::new())),
         Ok(Ok(elf)) => few(&elf)?,
         Ok(Err(ElfError::TooLarge(why))) | Err(Unread::TooLarge(why)) => return Err(Unread::TooLarge(why)),
-        // Damaged in a way that all of it may tell.
+        // Damaged: the whole file may show how.
         Ok(Err(_)) | Err(Unread::Other(_)) => {}
     }
     outline.give_back();
@@ -171,7 +171,7 @@ pub struct Outline {
 
 impl Outline {
     /// A file of this length in which all is zero but what [`Elf::parse`](crate::loader::code::elf::Elf::parse) looks at, save relocations:
-    /// they only count where a variable was asked for. `read` fills a buffer from a place in the file.
+    /// they only count where a variable was asked for. `read` fills a buffer from an offset in the file.
     ///
     /// # Errors
     /// When it cannot be read, or its tables overlap: then there is nothing to be saved. Or when they are too large.
@@ -243,14 +243,14 @@ fn headers(data: &[u8]) -> Parts {
     ])
 }
 
-/// Symbols and their names, names of sections, what the loader is told, notes, and where Go writes that it is Go.
+/// Symbols and their names, names of sections, dynamic section, notes, and the section that marks Go programs.
 fn tables(data: &[u8]) -> Parts {
     let header = Header::parse(data).ok()?;
     let mut parts = Vec::new();
     let segments = header.program_headers(LittleEndian, data).ok()?;
     let is = |s: &ProgramHeader64<LittleEndian>, kind| s.p_type(LittleEndian) == kind;
-    let told = segments.iter().filter(|s| is(s, elf::PT_DYNAMIC) || is(s, elf::PT_NOTE));
-    parts.extend(told.map(|s| s.file_range(LittleEndian)));
+    let dynamic = segments.iter().filter(|s| is(s, elf::PT_DYNAMIC) || is(s, elf::PT_NOTE));
+    parts.extend(dynamic.map(|s| s.file_range(LittleEndian)));
     let writable =
         |s: &&ProgramHeader64<LittleEndian>| is(s, elf::PT_LOAD) && s.p_flags(LittleEndian).0 & elf::PF_W.0 != 0;
     let first = segments.iter().find(writable).map(|s| s.file_range(LittleEndian));
@@ -270,7 +270,7 @@ fn tables(data: &[u8]) -> Parts {
     Some(parts)
 }
 
-/// What a program has in memory of the file, and the relocations, which say where it looks for variables.
+/// What a program has in memory of the file, and the relocations, which give the addresses of variables.
 fn loaded(data: &[u8]) -> Parts {
     let header = Header::parse(data).ok()?;
     let segments = header.program_headers(LittleEndian, data).ok()?.iter().take(bounds::SEGMENTS);

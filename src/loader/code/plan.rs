@@ -41,13 +41,13 @@ pub struct PlannedProbe {
     pub field: Option<FieldProbe>,
     /// Where the function puts what it reads.
     pub messages: Option<Members>,
-    /// Set only in the place of functions that were demoted.
+    /// Set only instead of functions that were demoted.
     pub slow_path: bool,
     /// It goes for a while where calls come too often.
     pub pauses: bool,
 }
 
-/// What is read at a place where a library has pointers to structures in its first arguments.
+/// What is read at a function that gets pointers to structures of the library in its first arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldProbe {
     pub field: Field,
@@ -187,7 +187,7 @@ impl Planner {
         !self.user.is_empty() && self.user.meant_by(cold_part_of(symbol).unwrap_or(symbol)).is_some()
     }
 
-    /// Plans the probes of the file `path`, whose content is `bytes`; `layers` says which layers are traced.
+    /// Plans the probes of the file `path`, whose content is `bytes`; `layers`: the traced layers.
     pub fn plan(&self, path: &str, elf: &Elf, bytes: &[u8], layers: &dyn Fn(Layer) -> bool) -> Plan {
         let is = |l: &&Library| match l.family {
             Family::User(_) => l.is(path, elf.program, |name| elf.symbols.contains_key(name)),
@@ -232,12 +232,12 @@ impl Planner {
                 continue;
             }
             for (name, symbol) in found.iter().flat_map(|(name, all)| all.iter().map(move |s| (*name, s))) {
-                let planned = place(symbol, bytes, row, &mut taken, &mut code).and_then(|(offset, probe)| {
+                let planned = probe_site(symbol, bytes, row, &mut taken, &mut code).and_then(|(offset, probe)| {
                     let cold = cold.get(name).map(Vec::as_slice).unwrap_or_default();
                     let exit_points = if row.jumps() {
                         Some(Vec::new())
                     } else if users && elf.unwinds {
-                        Some(in_place(symbol, cold, bytes, &mut code)?)
+                        Some(exit_points(symbol, cold, bytes, &mut code)?)
                     } else {
                         None
                     };
@@ -304,7 +304,7 @@ fn messages(of: Messages, symbol: &Symbol, elf: &Elf, bytes: &[u8], offset: u64)
 }
 
 /// Probes where the field is read that a row's function returns. `None`: the function does something else, or not all of
-/// these places can be found.
+/// these points can be found.
 fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
     let accessor = row.inner()?.accessor?;
     let function = |name: &str| {
@@ -364,7 +364,7 @@ struct Code(u64);
 
 impl Code {
     fn take(&mut self, size: u64, offset: u64) -> Result<(), No> {
-        let reason = || format!("too large to judge (more than {} bytes of code to look at)", bounds::CODE);
+        let reason = || format!("too large to examine (more than {} bytes of code to look at)", bounds::CODE);
         let left = self.0.checked_sub(size);
         self.0 = left.ok_or_else(|| No { status: "skipped", reason: reason(), offset: Some(offset) })?;
         Ok(())
@@ -383,7 +383,7 @@ fn cold_parts(elf: &Elf) -> HashMap<&str, Vec<&Symbol>> {
 }
 
 /// Where a function that exceptions may pass through is left.
-fn in_place(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<ExitPoint>, No> {
+fn exit_points(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<ExitPoint>, No> {
     let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
     let parts: Vec<_> = std::iter::once(symbol).chain(cold.iter().copied()).filter_map(part).collect();
     let offset = parts.first().map(|(offset, _)| *offset);
@@ -455,9 +455,9 @@ fn unprobed(path: &str, row: &Row, No { status, reason, offset }: No) -> Coverag
     }
 }
 
-/// The file offset and the kind of the probe on one definition of a symbol. `taken` holds the places probed so far:
+/// The file offset and the kind of the probe on one definition of a symbol. `taken` holds the offsets probed so far:
 /// a function with several names is probed under the first.
-fn place(
+fn probe_site(
     symbol: &Symbol,
     bytes: &[u8],
     row: &Row,
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_probed_once_whatever_its_names() {
+    fn an_offset_is_probed_once_whatever_its_symbols() {
         // endbr64; push %rbp; ret
         let bytes = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xc3];
         let at = |offset, size| {

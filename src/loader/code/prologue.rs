@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_to_a_place_passed_over_keeps_the_probe_at_the_start() {
+    fn a_jump_to_a_skipped_instruction_keeps_the_probe_at_the_start() {
         // mov %rdi,%r10; push %rbp; jmp to TARGET; ret
         let looped = |target: i8| [0x49, 0x89, 0xfa, 0x55, 0xeb, (target - 6) as u8, RET];
         assert_eq!(probe(&looped(3)), stepped("mov"));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_probed_says_why() {
+    fn a_function_that_cannot_be_probed_has_a_reason() {
         assert_eq!(choose(&[], 10, ALL), Err(PrologueError::Truncated));
         assert_eq!(choose(&[0x48, 0x83], 9, ALL), Err(PrologueError::Truncated));
         assert_eq!(choose(&[0x48, 0x83, 0xec, 8], 2, ALL), Err(PrologueError::Truncated));
@@ -345,7 +345,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_give_a_place_within_the_function(code in prop::collection::vec(any::<u8>(), 0..200), size in 0..300_u64) {
+        fn any_bytes_give_an_offset_within_the_function(code in prop::collection::vec(any::<u8>(), 0..200), size in 0..300_u64) {
             if let Ok(p) = choose(&code, size, ALL) {
                 prop_assert!(usize::from(p.skip) < code.len());
                 prop_assert!(p.skip == 0 || u64::from(p.skip) < size);

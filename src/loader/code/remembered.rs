@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_changed_just_now_is_judged_again() {
+    fn a_file_that_was_changed_just_now_is_examined_again() {
         let directory = tempfile::tempdir().unwrap();
         let remembered = || Remembered::of(cache(directory.path(), "these"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;

@@ -10,7 +10,7 @@ const FILTERED: u32 = 2;
 /// From Linux 6.11 on a return probe makes the process execute a system call of its own, `uretprobe`. A seccomp filter
 /// that does not know it, which is every filter older than it, refuses it or ends the process
 /// (<https://github.com/systemd/systemd/issues/34615>). Linux 6.14 takes that system call past the filters. Stable
-/// updates of 6.12 and 6.13 do so too, but a distribution's release number does not tell whether it has them.
+/// updates of 6.12 and 6.13 do so too, but the release number of a distribution does not show whether it has them.
 ///
 /// Errors: the reason, for the verdict on the probe.
 pub fn return_probes_allowed(kernel_release: &str, seccomp_mode: u32) -> Result<(), String> {

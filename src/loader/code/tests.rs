@@ -141,22 +141,22 @@ fn every_row_of_a_family_has_a_probe_or_a_reason() {
             assert!(settled.iter().all(|c| c.reason.is_some() && c.target == "the file" && c.tier.is_none()));
         }
         let offsets: BTreeSet<_> = plan.probes.iter().map(|p| p.offset).collect();
-        assert_eq!(offsets.len(), plan.probes.len(), "two probes at one place in {path}");
+        assert_eq!(offsets.len(), plan.probes.len(), "two probes at one offset in {path}");
     }
 }
 
 #[test]
-fn a_library_says_its_version() {
-    let said = |program: &str, args: &[&str], before: &str| {
+fn the_version_of_a_library_is_read_from_its_file() {
+    let version = |program: &str, args: &[&str], before: &str| {
         let text = output(program, args);
         let rest = text.split_once(before).unwrap().1;
         rest.split_whitespace().next().unwrap().to_owned()
     };
     let versions = [
-        (LIBHDF5, Family::Hdf5, said("h5dump", &["--version"], "Version ")),
-        (LIBMPI, Family::OpenMpi, said("mpirun", &["--version"], "(Open MPI) ")),
-        (LIBPNETCDF, Family::Pnetcdf, said("pkg-config", &["--print-provides", "pnetcdf"], "pnetcdf = ")),
-        (LIBC, Family::Libc, said("getconf", &["GNU_LIBC_VERSION"], "glibc ")),
+        (LIBHDF5, Family::Hdf5, version("h5dump", &["--version"], "Version ")),
+        (LIBMPI, Family::OpenMpi, version("mpirun", &["--version"], "(Open MPI) ")),
+        (LIBPNETCDF, Family::Pnetcdf, version("pkg-config", &["--print-provides", "pnetcdf"], "pnetcdf = ")),
+        (LIBC, Family::Libc, version("getconf", &["GNU_LIBC_VERSION"], "glibc ")),
     ];
     for (path, family, version) in versions {
         let bytes = read(path);
@@ -246,7 +246,7 @@ fn every_function_of_mpi_on_files_has_a_row() {
 }
 
 #[test]
-fn both_names_of_an_mpi_function_are_one_place() {
+fn both_names_of_an_mpi_function_are_one_probe() {
     let elf = Elf::parse(&read(LIBMPI), |name| name.contains("MPI_File_")).unwrap();
     let public: Vec<_> = elf.symbols.keys().filter(|n| n.starts_with("MPI_File_")).collect();
     assert!(public.len() > 50);
@@ -691,7 +691,7 @@ fn outlined(outline: &mut Outline, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn a_part_of_a_file_tells_its_symbols() {
+fn the_outline_of_a_file_has_its_symbols() {
     let mut outline = Outline::default();
     let (mut files, mut read_bytes, mut all_bytes) = (0, 0, 0);
     let there = ["/usr/bin", "/usr/lib/x86_64-linux-gnu"].into_iter().flat_map(|dir| std::fs::read_dir(dir).unwrap());

@@ -1,4 +1,4 @@
-//! Which version of a library a file is, as it says itself.
+//! The version of a library, read from its file.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const LONGEST: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
     pub name: &'static str,
-    /// `None`: it does not say.
+    /// `None`: not in the file.
     pub version: Option<String>,
     pub path: String,
 }

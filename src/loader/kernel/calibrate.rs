@@ -161,7 +161,7 @@ fn take(counters: &mut iot_calibration) -> iot_calibration {
 }
 
 /// Where the probe of [`probed`] stands in our executable's file.
-fn place(exe: &Path) -> Result<usize> {
+fn probe_offset(exe: &Path) -> Result<usize> {
     let address = probed as *const () as u64;
     let maps = fs::read_to_string("/proc/self/maps").context("/proc/self/maps")?;
     let offset = maps.lines().find_map(|line| {
@@ -282,7 +282,7 @@ fn measure(tier: Option<LibTier>) -> Result<Fixed> {
     fixed.sys_inside = whole(both.recorded - alone);
     if let Some(tier) = tier {
         // With hooks on the system call inside: one makes the other slower.
-        let at = place(exe)?;
+        let at = probe_offset(exe)?;
         let alone = meter.alone(probed);
         calls.alone = 1;
         let mut links = attach(&skel, tier, exe, at, false)?;
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_function_that_is_probed_is_found_and_begins_with_what_the_kernel_emulates() {
         let exe = Path::new("/proc/self/exe");
-        let at = place(exe).unwrap();
+        let at = probe_offset(exe).unwrap();
         let mut code = [0; 32];
         File::open(exe).unwrap().read_exact_at(&mut code, at as u64).unwrap();
         let probe = prologue::choose(&code, 32, 0).unwrap();

@@ -25,7 +25,7 @@ pub enum Of<'a> {
     Node,
 }
 
-/// All events, by their place in [`COUNTERS`].
+/// All events, by their index in [`COUNTERS`].
 #[derive(Debug, Default)]
 pub struct Counters {
     events: Vec<(usize, Counting)>,
@@ -111,11 +111,11 @@ impl Counters {
 
     /// What is not counted, and why; empty when everything is.
     pub fn missing(&self) -> String {
-        let mut said: Vec<String> = self.refused.iter().map(|(kind, why)| format!("{kind}: {why}")).collect();
+        let mut reasons: Vec<String> = self.refused.iter().map(|(kind, why)| format!("{kind}: {why}")).collect();
         if self.left_out > 0 {
-            said.push(format!("{} threads or CPUs: more than are counted", self.left_out));
+            reasons.push(format!("{} threads or CPUs: more than are counted", self.left_out));
         }
-        said.join("; ")
+        reasons.join("; ")
     }
 
     /// What each event has counted.

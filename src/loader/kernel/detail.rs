@@ -1,4 +1,4 @@
-//! Aggregate mode: which calls the kernel side tells one by one besides, from when on one is slow, and who tells too much.
+//! Aggregate mode: which calls the kernel side also sends one by one, from when on one is slow, and which processes send too many.
 
 use crate::catalog::Row;
 use crate::event::FileKey;
@@ -26,7 +26,7 @@ const UNKNOWN: Duration = Duration::from_millis(100);
 /// After so many looks what is known counts half.
 const HALF_LIFE: u32 = 60;
 
-/// For how many ticks a process that told too much is not listened to: 2 s.
+/// For how many ticks a process that sent too much is muted: 2 s.
 const QUIET_TICKS: u32 = 10;
 /// How often what is known of processes that are gone is forgotten, in ticks.
 const FORGET_TICKS: u32 = 100;
@@ -40,7 +40,7 @@ pub enum Limit {
     Learned,
 }
 
-/// Which calls are told one by one.
+/// Which calls are sent one by one.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// By layer, the ones behind before those before; of none: all layers.
@@ -63,11 +63,11 @@ impl Plan {
     /// By row of the catalog, and behind them by operation of devices.
     fn limits(&self, rows: &[Row]) -> Vec<Limit> {
         let of = |layer: Layer| {
-            let said = |exact: bool| {
+            let limit = |exact: bool| {
                 let fits = |l: &Option<Layer>| if exact { *l == Some(layer) } else { l.is_none() };
                 self.slow.iter().rev().find(|(l, _)| fits(l)).map(|(_, limit)| *limit)
             };
-            said(true).or_else(|| said(false)).unwrap_or(Limit::Never)
+            limit(true).or_else(|| limit(false)).unwrap_or(Limit::Never)
         };
         // A server waits for requests as long as there are none.
         let idles = |row: &Row| row.kind == Kind::Wait && row.layer == Layer::Syscall;
@@ -76,12 +76,12 @@ impl Plan {
     }
 }
 
-/// Learns from when on calls are slow, and tells the kernel side.
+/// Learns from when on calls are slow, and passes that to the kernel side.
 pub struct Slow {
     table: MapHandle,
     limits: Vec<Limit>,
     /// Rows whose calls are not summed up in the kernel: it only counts how long they take.
-    told: Vec<u32>,
+    unsummed: Vec<u32>,
     known: BTreeMap<u32, Vec<u64>>,
     looks: u32,
 }
@@ -94,8 +94,8 @@ impl Slow {
     pub fn create(maps: &IotraceMaps<'_>, plan: &Plan, rows: &[Row]) -> Result<Self> {
         let table = MapHandle::try_from(&maps.iot_slow).context("the table of limits")?;
         let limits = plan.limits(rows);
-        let told = (0..rows.len() as u32).filter(|row| !spec::is_summed(&rows[*row as usize])).collect();
-        let slow = Self { table, limits, told, known: BTreeMap::new(), looks: 0 };
+        let unsummed = (0..rows.len() as u32).filter(|row| !spec::is_summed(&rows[*row as usize])).collect();
+        let slow = Self { table, limits, unsummed, known: BTreeMap::new(), looks: 0 };
         for (row, limit) in slow.limits.iter().enumerate() {
             let limit = match limit {
                 Limit::Never => None,
@@ -112,9 +112,9 @@ impl Slow {
         self.table.update(&row.to_ne_bytes(), &limit.to_ne_bytes(), MapFlags::ANY).context("when a call is slow")
     }
 
-    /// Rows of which the sums tell nothing.
-    pub fn told(&self) -> Vec<u32> {
-        self.told.iter().copied().filter(|row| self.learns(*row)).collect()
+    /// Rows that are not in the sums.
+    pub fn unsummed(&self) -> Vec<u32> {
+        self.unsummed.iter().copied().filter(|row| self.learns(*row)).collect()
     }
 
     fn learns(&self, row: u32) -> bool {
@@ -134,7 +134,7 @@ impl Slow {
         }
     }
 
-    /// All was told that there is to tell of this look.
+    /// All durations of this look were added.
     ///
     /// # Errors
     /// When the kernel does not take a limit.
@@ -178,7 +178,7 @@ fn usual(counts: &[u64]) -> Option<Duration> {
     Some(Duration::from_nanos(quantile(USUAL_OF_1000).max(quantile(500).saturating_mul(TIMES_MEDIAN))).max(LEAST))
 }
 
-/// Chooses processes and files whose calls are told.
+/// Chooses processes and files whose calls are sent one by one.
 pub struct Choice {
     processes: MapHandle,
     files: MapHandle,
@@ -188,16 +188,18 @@ impl Choice {
     /// # Errors
     /// When the kernel does not show its tables.
     pub fn create(maps: &IotraceMaps<'_>) -> Result<Self> {
-        let handle = |map: &libbpf_rs::Map<'_>| MapHandle::try_from(map).context("a table of what is told");
+        let handle = |map: &libbpf_rs::Map<'_>| {
+            MapHandle::try_from(map).context("a table of processes and files with recorded calls")
+        };
         Ok(Self { processes: handle(&maps.iot_wholes)?, files: handle(&maps.iot_chosen)? })
     }
 
-    /// Is every call of the process to be told? False when the kernel has no room to note that.
+    /// Has every call of the process sent? False when the kernel's table is full.
     pub fn process(&self, process: u32, all: bool) -> bool {
         put(&self.processes, process, all)
     }
 
-    /// Every call on the file is to be told. False when the kernel has no room to note that.
+    /// Has every call on the file sent. False when the kernel's table is full.
     pub fn file(&self, file: FileKey) -> bool {
         let mut key = file.ino.to_ne_bytes().to_vec();
         key.extend(file.dev.to_ne_bytes());
@@ -212,22 +214,22 @@ fn put(set: &MapHandle, process: u32, is_in: bool) -> bool {
     if is_in { set.update(&key, &1_u32.to_ne_bytes(), MapFlags::ANY).is_ok() } else { set.delete(&key).is_ok() }
 }
 
-/// How many calls of a process were told, and how many were not.
+/// How many calls of a process were sent, and how many were not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Source {
-    told: u64,
+    sent: u64,
     /// There was no room.
     refused: u64,
     /// Nobody could remember them.
     forgotten: u64,
 }
 
-/// Watches who tells how much.
+/// Watches how much each process sends.
 pub struct Sources {
     table: MapHandle,
     quiet: MapHandle,
     wholes: MapHandle,
-    judge: Judge,
+    limiter: Limiter,
     ticks: u32,
 }
 
@@ -235,13 +237,15 @@ impl Sources {
     /// # Errors
     /// When the kernel does not show its tables.
     pub fn create(maps: &IotraceMaps<'_>) -> Result<Self> {
-        let handle = |map: &libbpf_rs::Map<'_>| MapHandle::try_from(map).context("a table of what is told");
+        let handle = |map: &libbpf_rs::Map<'_>| {
+            MapHandle::try_from(map).context("a table of processes and files with recorded calls")
+        };
         let table = handle(&maps.iot_sources)?;
         let (quiet, wholes) = (handle(&maps.iot_quiets)?, handle(&maps.iot_wholes)?);
-        Ok(Self { table, quiet, wholes, judge: Judge::default(), ticks: 0 })
+        Ok(Self { table, quiet, wholes, limiter: Limiter::default(), ticks: 0 })
     }
 
-    /// Of which processes how many calls were not told since the last tick. Where there was no room, the one that tells most
+    /// Of which processes how many calls were not sent since the last tick. Where there was no room, the one that sends most
     /// is not listened to for a while. `alive` gives the processes that there are.
     pub fn tick(&mut self, alive: impl FnOnce() -> BTreeSet<u32>) -> Vec<(u32, u64)> {
         let mut now = BTreeMap::new();
@@ -249,10 +253,10 @@ impl Sources {
             let Some(process) = key.first_chunk().map(|k| u32::from_ne_bytes(*k)) else { continue };
             let Ok(Some(value)) = self.table.lookup(&key, MapFlags::ANY) else { continue };
             let (words, _) = value.as_chunks();
-            let word = |at: usize| words.get(at).map_or(0, |w| u64::from_ne_bytes(*w));
-            now.insert(process, Source { told: word(0), refused: word(1), forgotten: word(2) });
+            let field = |at: usize| words.get(at).map_or(0, |w| u64::from_ne_bytes(*w));
+            now.insert(process, Source { sent: field(0), refused: field(1), forgotten: field(2) });
         }
-        let verdict = self.judge.tick(&now);
+        let verdict = self.limiter.tick(&now);
         for (process, quiet) in verdict.quiet {
             put(&self.quiet, process, quiet);
         }
@@ -263,7 +267,7 @@ impl Sources {
                 for table in [&self.table, &self.quiet, &self.wholes] {
                     let _ = table.delete(&process.to_ne_bytes());
                 }
-                self.judge.forget(*process);
+                self.limiter.forget(*process);
             }
         }
         verdict.refused
@@ -274,25 +278,25 @@ impl Sources {
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Verdict {
     refused: Vec<(u32, u64)>,
-    /// Who is not listened to from now on, and who is again.
+    /// Processes that are muted from now on, and that are not any more.
     quiet: Vec<(u32, bool)>,
 }
 
-/// Who tells too much: pure.
+/// Decides which processes send too much: pure.
 #[derive(Default)]
-struct Judge {
+struct Limiter {
     before: HashMap<u32, Source>,
     quiet: BTreeMap<u32, u32>,
 }
 
-impl Judge {
+impl Limiter {
     fn tick(&mut self, now: &BTreeMap<u32, Source>) -> Verdict {
         let mut verdict = Verdict::default();
         let mut loudest: Option<(u64, u32)> = None;
         let mut full = false;
         for (process, source) in now {
             let before = self.before.insert(*process, *source).unwrap_or_default();
-            let told = source.told.saturating_sub(before.told);
+            let sent = source.sent.saturating_sub(before.sent);
             let refused = source.refused.saturating_sub(before.refused);
             let forgotten = source.forgotten.saturating_sub(before.forgotten);
             if refused + forgotten > 0 {
@@ -300,7 +304,7 @@ impl Judge {
             }
             if !self.quiet.contains_key(process) {
                 full |= refused > 0;
-                loudest = loudest.max(Some((told + refused, *process)));
+                loudest = loudest.max(Some((sent + refused, *process)));
             }
         }
         self.quiet.retain(|process, left| {
@@ -363,20 +367,20 @@ mod tests {
 
     #[test]
     fn the_loudest_is_not_listened_to_for_a_while() {
-        let mut judge = Judge::default();
-        let source = |told, refused| Source { told, refused, forgotten: 0 };
+        let mut limiter = Limiter::default();
+        let source = |sent, refused| Source { sent, refused, forgotten: 0 };
         let calm = BTreeMap::from([(1, source(50, 0)), (2, source(10, 0))]);
-        assert_eq!(judge.tick(&calm), Verdict::default());
-        // What a thread could not remember is counted, and nobody told too much.
+        assert_eq!(limiter.tick(&calm), Verdict::default());
+        // What a thread could not remember is counted, and no process sent too much.
         let forgot = BTreeMap::from([(1, Source { forgotten: 5, ..source(50, 0) }), (2, source(10, 0))]);
-        assert_eq!(judge.tick(&forgot), Verdict { refused: vec![(1, 5)], quiet: vec![] });
+        assert_eq!(limiter.tick(&forgot), Verdict { refused: vec![(1, 5)], quiet: vec![] });
         let full = BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7))]);
-        assert_eq!(judge.tick(&full), Verdict { refused: vec![(1, 3), (2, 7)], quiet: vec![(2, true)] });
-        // What it would tell now makes nobody else quiet.
+        assert_eq!(limiter.tick(&full), Verdict { refused: vec![(1, 3), (2, 7)], quiet: vec![(2, true)] });
+        // What it would send now mutes no other process.
         for n in 1..=QUIET_TICKS {
             let later =
                 BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7 + u64::from(n)))]);
-            let verdict = judge.tick(&later);
+            let verdict = limiter.tick(&later);
             assert_eq!(verdict.refused, [(2, 1)]);
             assert_eq!(verdict.quiet, if n == QUIET_TICKS { vec![(2, false)] } else { vec![] });
         }

@@ -33,19 +33,19 @@ fn many(progs: &IotraceProgs<'_>, functions: &[Function]) -> Result<Vec<Link>, S
         retprobe,
         ..Default::default()
     };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
+    let text = |e: libbpf_rs::Error| format!("{e:#}");
     // The return first: an entry without its return would leave its frame open.
-    let leave = progs.iot_kretprobe_multi.attach_kprobe_multi_with_opts(opts(true)).map_err(say)?;
-    let enter = progs.iot_kprobe_multi.attach_kprobe_multi_with_opts(opts(false)).map_err(say)?;
+    let leave = progs.iot_kretprobe_multi.attach_kprobe_multi_with_opts(opts(true)).map_err(text)?;
+    let enter = progs.iot_kprobe_multi.attach_kprobe_multi_with_opts(opts(false)).map_err(text)?;
     Ok(vec![leave, enter])
 }
 
 /// Both ends of one.
 fn single(progs: &IotraceProgs<'_>, (spec, row): &Function) -> Result<Vec<Link>, String> {
     let opts = || KprobeOpts { cookie: *spec, ..Default::default() };
-    let say = |e: libbpf_rs::Error| format!("{e:#}");
-    let leave = progs.iot_kretprobe.attach_kprobe_with_opts(true, row.symbol, opts()).map_err(say)?;
-    let enter = progs.iot_kprobe.attach_kprobe_with_opts(false, row.symbol, opts()).map_err(say)?;
+    let text = |e: libbpf_rs::Error| format!("{e:#}");
+    let leave = progs.iot_kretprobe.attach_kprobe_with_opts(true, row.symbol, opts()).map_err(text)?;
+    let enter = progs.iot_kprobe.attach_kprobe_with_opts(false, row.symbol, opts()).map_err(text)?;
     Ok(vec![leave, enter])
 }
 

@@ -19,13 +19,13 @@ pub enum Group {
     Block,
     /// Page cache: what is read into it.
     Pages,
-    /// Page cache: who waits because too much is dirty.
+    /// Page cache: tasks that wait because too much is dirty.
     Throttling,
     /// Locks of the kernel that calls wait for.
     Locks,
     /// Functions inside the kernel.
     Functions,
-    /// Page faults on mapped files: what tells that one is over is no tracepoint.
+    /// Page faults on mapped files: their end has no tracepoint.
     Fault,
     /// What becomes dirty otherwise than by a write.
     Dirty,
@@ -34,7 +34,7 @@ pub enum Group {
     Library,
     /// What user space asks the kernel.
     Question,
-    /// What has entered and not returned: looked at at any time, and told at the end.
+    /// Calls that have entered and not returned: read at any time, and sent at the end.
     InFlight,
 }
 pub const GROUPS: [Group; 15] = [
@@ -114,7 +114,7 @@ pub const HOOKS: &[(&str, &str, Group)] = &[
 /// place.
 pub const USERS_ENTRY: &str = "iot_uprobe_multi";
 
-/// The program that finds the functions by which block requests are told apart; it is run once.
+/// The program that finds the functions that distinguish block requests; it is run once.
 pub const FIND_SYMBOLS: &str = "iot_find_symbols";
 
 /// The program that reads what is open, the one that reads what has been open for long, the one that ends it, and the one that
@@ -172,10 +172,10 @@ impl Group {
         }
     }
 
-    /// Why it is not used in aggregate mode: what it tells belongs to single calls.
+    /// Why it is not used in aggregate mode: its records belong to single calls.
     pub fn unused_in_sums(self) -> Option<&'static str> {
         let unused = matches!(self, Self::Dirty | Self::Nfs);
-        unused.then_some("calls are summed up (--aggregate): who is served, and whose bytes are written back, is told of single calls only")
+        unused.then_some("calls are summed up (--aggregate): clients served and owners of written-back bytes are known for single calls only")
     }
 
     /// Why the running kernel has nothing that it could hook into; found without loading anything.

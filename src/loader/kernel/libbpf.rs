@@ -72,7 +72,7 @@ pub fn prepare(open: &OpenIotraceSkel<'_>) -> Result<Maps, libbpf_rs::Error> {
 /// Has an object use these maps instead of its own.
 ///
 /// # Errors
-/// When the kernel does not tell what they are.
+/// When the kernel does not return them.
 pub fn take(open: &mut OpenIotraceSkel<'_>, maps: &Maps) -> Result<(), libbpf_rs::Error> {
     for mut map in open.open_object_mut().maps_mut() {
         if let Some((_, fd)) = maps.iter().find(|(name, _)| *name == map.name()) {

@@ -59,7 +59,7 @@ impl Misses {
         self.read = -EVERY_NS;
     }
 
-    /// What was missed since the last look, if it is time for one. `taken` says how much of what first copies missed others
+    /// What was missed since the last look, if it is time for one. `taken`: how much of what first copies missed others
     /// took; it is asked for after the kernel's counts, so that it is not behind them.
     pub fn losses(&mut self, t_ns: i64, taken: impl FnOnce() -> u64) -> Vec<Loss> {
         // The kernel lists every program of the machine; now and then is enough.

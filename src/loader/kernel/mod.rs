@@ -86,7 +86,7 @@ impl Capabilities {
 }
 
 thread_local! {
-    /// What libbpf said to this thread.
+    /// Messages of libbpf on this thread.
     static LIBBPF_LOG: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
 }
 const LOG_LINES: usize = 400;
@@ -100,35 +100,35 @@ fn keep(_level: PrintLevel, line: String) {
     });
 }
 
-/// Makes libbpf write to memory instead of stderr; [`libbpf_said`] gives it back when something failed.
+/// Makes libbpf write to memory instead of stderr; [`libbpf_log`] gives it back when something failed.
 pub fn quiet_libbpf() {
     libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
 }
 
-/// What libbpf said to this thread since it was asked last.
-pub fn libbpf_said() -> String {
+/// Messages of libbpf on this thread since the last call.
+pub fn libbpf_log() -> String {
     LIBBPF_LOG.with_borrow_mut(|log| log.drain(..).collect())
 }
 
 /// Why something failed, in the kernel's own words: libbpf prints them, and the error alone is often only EINVAL.
 pub fn reason(error: &libbpf_rs::Error) -> String {
-    reason_in(error, &libbpf_said())
+    reason_in(error, &libbpf_log())
 }
 
 /// The same, and the program that was not loaded, if it was one.
 pub fn refusal(error: &libbpf_rs::Error) -> (Option<String>, String) {
-    let said = libbpf_said();
-    (program_in(&said), reason_in(error, &said))
+    let log = libbpf_log();
+    (program_in(&log), reason_in(error, &log))
 }
 
 /// The program that libbpf named last.
-fn program_in(said: &str) -> Option<String> {
-    let named = said.lines().rev().find_map(|line| line.strip_prefix("libbpf: prog '"));
+fn program_in(log: &str) -> Option<String> {
+    let named = log.lines().rev().find_map(|line| line.strip_prefix("libbpf: prog '"));
     named.and_then(|rest| rest.split('\'').next()).map(str::to_owned)
 }
 
-fn reason_in(error: &libbpf_rs::Error, said: &str) -> String {
-    let line = said.lines().rev().find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)));
+fn reason_in(error: &libbpf_rs::Error, log: &str) -> String {
+    let line = log.lines().rev().find(|l| !["libbpf:", "--", "processed "].iter().any(|p| l.starts_with(p)));
     line.map_or_else(|| format!("{error:#}"), |line| format!("{error:#}: {line}"))
 }
 
@@ -141,10 +141,10 @@ enum Attempt {
 }
 
 fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
-    let say = |e| reason(&e);
-    libbpf_said();
+    let text = |e| reason(&e);
+    libbpf_log();
     let mut store = MaybeUninit::uninit();
-    let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(say)?;
+    let mut open: OpenTrialSkel<'_> = TrialSkelBuilder::default().open(&mut store).map_err(text)?;
     let progs = &mut open.progs;
     match kind {
         Attempt::Session => progs.iot_trial_session.set_autoload(true),
@@ -152,7 +152,7 @@ fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
         Attempt::Single => progs.iot_trial_uprobe.set_autoload(true),
         Attempt::TpBtf => progs.iot_trial_tp_btf.set_autoload(true),
     }
-    let skel = open.load().map_err(say)?;
+    let skel = open.load().map_err(text)?;
     let progs = &skel.progs;
     let opts = |session| UprobeMultiOpts { offsets: vec![entry], cookies: vec![1], session, ..Default::default() };
     let link = match kind {
@@ -167,10 +167,10 @@ fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
         Attempt::TpBtf => progs.iot_trial_tp_btf.attach(),
     };
     // The kernel takes its time to detach it, which nobody has to wait for.
-    link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(say)
+    link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(text)
 }
 
-/// What the kernel's types say, looked up once: to parse them takes some milliseconds.
+/// The kernel's types, looked up once: to parse them takes some milliseconds.
 #[derive(Default, Serialize, Deserialize)]
 struct Types {
     /// Tracepoints, of those that are asked for.
@@ -225,7 +225,7 @@ pub fn word_type() -> Option<u32> {
     TYPES.word
 }
 
-/// Which argument of `balance_dirty_pages` says how long a task is made to wait: there are others in each kernel.
+/// The argument of `balance_dirty_pages` with the time that a task is made to wait: it differs between kernels.
 pub fn pause_argument() -> Option<u32> {
     TYPES.pause
 }
@@ -296,15 +296,15 @@ mod tests {
 
     #[test]
     fn the_program_that_was_refused_is_the_last_one_named() {
-        // As libbpf 1.7 says it on Linux 6.1.
-        let said = "libbpf: prog 'iot_fork': relo #0: matching candidate #0 [7] struct task_struct.tgid\n\
+        // As libbpf 1.7 reports it on Linux 6.1.
+        let log = "libbpf: prog 'iot_fork': relo #0: matching candidate #0 [7] struct task_struct.tgid\n\
                     libbpf: prog 'iot_real_file': BPF program load failed: Invalid argument\n\
                     libbpf: prog 'iot_real_file': -- BEGIN PROG LOAD LOG --\n\
                     kfunc 'bpf_task_from_pid' is referenced but wasn't resolved\n\
                     -- END PROG LOAD LOG --\n\
                     libbpf: prog 'iot_real_file': failed to load: -22\n\
                     libbpf: failed to load object 'iotrace_bpf'\n";
-        assert_eq!(program_in(said).as_deref(), Some("iot_real_file"));
+        assert_eq!(program_in(log).as_deref(), Some("iot_real_file"));
         assert_eq!(program_in("libbpf: map 'iot_rings': failed to create\n"), None);
     }
 }

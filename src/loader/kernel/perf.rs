@@ -61,7 +61,7 @@ impl Counting {
     /// What it, and events that it was inherited by, have counted.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel does not give it.
     pub fn read(&self) -> io::Result<Count> {
         // `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`, as the builder asks for.
         let mut words = [[0; 8]; 3];

@@ -75,7 +75,7 @@ pub fn missing() -> Vec<Capability> {
     missing_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// `status` is `/proc/self/status`. Nothing is said where that tells nothing.
+/// `status` is `/proc/self/status`. Empty where that has no answer.
 fn missing_in(status: &str) -> Vec<Capability> {
     let mask = status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("CapEff:")?.trim(), 16).ok());
     let has = |number: u32| mask.is_none_or(|mask| mask >> number & 1 != 0);

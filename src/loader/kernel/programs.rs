@@ -38,9 +38,9 @@ pub struct Options {
     pub scope: Scope,
     /// The tracer's own.
     pub namespace: PidNamespace,
-    /// Calls and requests are summed up in the kernel, and not told one by one.
+    /// Calls and requests are summed up in the kernel, and not sent one by one.
     pub aggregate: bool,
-    /// Which of them are told all the same.
+    /// Those that are sent one by one all the same.
     pub detail: Option<Plan>,
     /// The share of a thread's time that probes of brief library calls may take; beyond it they are demoted. Nothing: none is.
     pub max_overhead: Option<f64>,
@@ -132,7 +132,7 @@ fn number_calls(ro: &mut rodata, rows: &[Row], sockets: bool) -> Result<()> {
             let table: &mut [u16] = if short { &mut ro.iot_sysno32 } else { &mut ro.iot_sysno };
             let slot = table.get_mut(nr as usize);
             let slot = slot.with_context(|| format!("system call {} has too high a number", row.symbol))?;
-            // Of several rows the first one says which of them it is.
+            // Of several rows the first one decides.
             if *slot == 0 {
                 *slot = entry;
             }
@@ -222,7 +222,7 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
             &mut maps.iot_chosen,
             &mut maps.iot_parts,
         ] {
-            map.set_max_entries(detail::ENTRIES).context("table of what is told")?;
+            map.set_max_entries(detail::ENTRIES).context("table of processes and files with recorded calls")?;
         }
     }
     Ok(())
@@ -257,7 +257,7 @@ fn loads(
 ) -> Result<(), String> {
     let mut store = MaybeUninit::uninit();
     let open = open(&mut store, groups, tier, rows, options, layout).map_err(|e| format!("{e:#}"))?;
-    kernel::libbpf_said();
+    kernel::libbpf_log();
     open.load().map(drop).map_err(|e| kernel::reason(&e))
 }
 
@@ -303,10 +303,10 @@ impl Refusal {
         let of = |group: &&Group| program.as_deref().is_some_and(|program| group.programs(tier).contains(&program));
         match groups.iter().find(of).copied() {
             Some(Group::Process) => bail!(
-                "this kernel does not load the programs that follow processes: {why}\n`iotrace-bpf doctor` says what it allows"
+                "this kernel does not load the programs that follow processes: {why}\nsee `iotrace-bpf doctor` for what it allows"
             ),
             Some(group) => Ok(Self { group, why }),
-            None => bail!("loading the BPF programs: {why}\n`iotrace-bpf doctor` says what this kernel allows"),
+            None => bail!("loading the BPF programs: {why}\nsee `iotrace-bpf doctor` for what this kernel allows"),
         }
     }
 }
@@ -325,7 +325,7 @@ pub fn load<'obj>(
     let mut refused = Vec::new();
     for store in stores {
         let open = open(&mut store.first, &groups, None, rows, options, layout)?;
-        kernel::libbpf_said();
+        kernel::libbpf_log();
         let maps = match libbpf::prepare(&open) {
             Ok(maps) => maps,
             Err(error) => {
@@ -360,7 +360,7 @@ pub fn load<'obj>(
             }
         }
     }
-    bail!("this kernel refuses all programs; `iotrace-bpf doctor` says why")
+    bail!("this kernel refuses all programs; see `iotrace-bpf doctor`")
 }
 
 type Second<'obj> = (Object<'obj>, Vec<(Group, String)>);
@@ -382,7 +382,7 @@ fn load_beside<'obj>(
         }
         let mut open = open(store, &groups, tier, rows, options, layout)?;
         libbpf::take(&mut open, maps)?;
-        kernel::libbpf_said();
+        kernel::libbpf_log();
         match open.load() {
             Ok(skel) => return Ok((Object::new(Some(skel)), refused)),
             Err(error) => {

@@ -115,11 +115,11 @@ pub fn create(layout: Layout) -> Result<JoinHandle<Result<Vec<MapHandle>>>> {
 ///
 /// After a change of such a table the kernel waits until no program uses what was there before, so a thread does it;
 /// all at once, where the kernel can.
-pub fn place(layout: Layout, rings: &[MapHandle], maps: &IotraceMaps<'_>) -> Result<Placing> {
+pub fn allocate(layout: Layout, rings: &[MapHandle], maps: &IotraceMaps<'_>) -> Result<Placing> {
     let keys: Vec<u8> = (0..layout.count()).flat_map(u32::to_ne_bytes).collect();
     let values: Vec<u8> = rings.iter().flat_map(|ring| ring.as_fd().as_raw_fd().to_ne_bytes()).collect();
     let table = MapHandle::try_from(&maps.iot_rings).context("table of rings")?;
-    let place = move || {
+    let allocate = move || {
         if table.update_batch(&keys, &values, layout.count(), MapFlags::ANY, MapFlags::ANY).is_ok() {
             return Ok(());
         }
@@ -128,7 +128,7 @@ pub fn place(layout: Layout, rings: &[MapHandle], maps: &IotraceMaps<'_>) -> Res
         }
         Ok(())
     };
-    let placing = std::thread::Builder::new().name("rings".into()).spawn(place);
+    let placing = std::thread::Builder::new().name("rings".into()).spawn(allocate);
     placing.context("thread to put rings into their table")
 }
 
@@ -236,7 +236,7 @@ pub fn drain(
                 wait = if part.data.len() < LITTLE { (wait * 2).min(longest) } else { POLL };
                 part.watermark = begun.saturating_sub(SLACK);
                 if out.send(Drained::Batch(part)).is_err() {
-                    return Ok(()); // the reader has failed and said why
+                    return Ok(()); // the reader has failed and reported why
                 }
                 if last {
                     let _ = out.send(Drained::End);
@@ -284,7 +284,7 @@ mod tests {
         gauges.filled(taken(&record), 64 * 1024);
         assert!((gauges.take_fill() - 0.5).abs() < 1e-6);
         assert!(gauges.take_fill() < 1e-9);
-        assert!((gauges.take_fill_for_metrics() - 0.5).abs() < 1e-6, "who asks takes nothing from others");
+        assert!((gauges.take_fill_for_metrics() - 0.5).abs() < 1e-6, "a read does not reset the gauge for others");
         gauges.filled(1 << 40, 64 * 1024);
         assert!((gauges.take_fill() - 1.0).abs() < 1e-6, "refilled while it was emptied");
     }

@@ -207,7 +207,7 @@ fn flags(row: &Row, layers: &[Layer]) -> u32 {
     .fold(0, |flags, (flag, _)| flags | flag.0)
 }
 
-/// Can the kernel side say by itself what calls of a row come to? Of a library's it cannot where they make or end handles,
+/// Can the kernel side sum up calls of a row by itself? Of a library's it cannot where they make or end handles,
 /// where arrays go with them, and where they wait for each other.
 fn sums(row: &Row) -> t::iot_sums_how {
     let plain = matches!(row.role(), Role::Use | Role::None);

@@ -1,6 +1,6 @@
 //! Aggregate mode: a thread that takes the kernel side's sums once a second, each exactly once.
 //!
-//! There are two tables of sums of calls. The empty one is put in the place of the one in use; the kernel does so and
+//! There are two tables of sums of calls. The empty one replaces the one in use; the kernel does so and
 //! waits until no program uses the other any more (`maybe_wait_bpf_programs`, kernel/bpf/syscall.c), which is then read
 //! and emptied. Two tables of requests take turns with them: which one is in use changes just before, so that one wait
 //! is for both.
@@ -57,7 +57,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Makes the tables and hangs the first one into its place.
+    /// Makes the tables and installs the first one.
     ///
     /// # Errors
     /// When the kernel gives no memory for them.
@@ -99,7 +99,7 @@ impl Sums {
             .context("changing to the other table of requests")?;
         self.current
             .update(&0_u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-            .context("putting a table of sums into its place")?;
+            .context("installing a table of sums")?;
         self.used = next;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Sums {
             }
             events.push(Event::Counts(Box::new(Counts { time, from, row, durations, sizes })));
         }
-        for row in self.slow.as_ref().map(Slow::told).unwrap_or_default() {
+        for row in self.slow.as_ref().map(Slow::unsummed).unwrap_or_default() {
             let [durations, _] = self.counted(row)?;
             if let Some(slow) = &mut self.slow {
                 slow.took(row, &filled(&durations));
@@ -252,7 +252,7 @@ fn run(mut sums: Sums, stopped: &Receiver<()>, to: &mut impl FnMut(Vec<Event>)) 
         if last {
             return Ok(());
         }
-        // What does not fit is told without saying whose it is.
+        // What does not fit is reported without its owner.
         period = if fill > 0.5 {
             (period / 2).max(SHORTEST)
         } else if fill < 0.1 {
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grew_is_told_also_around_the_end_of_the_counter() {
+    fn growth_is_reported_across_the_wrap_of_the_counter() {
         let counts = |first: [u32; 3]| {
             let mut counts = wire::NO_COUNTS;
             counts[1][..3].copy_from_slice(&first);

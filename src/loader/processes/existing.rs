@@ -76,7 +76,7 @@ pub fn members(group: &Path) -> Result<Vec<u32>> {
 }
 
 /// The directory of a control group of the unified hierarchy, and the kernel's number of it. `name` is that directory, or
-/// what /proc/PID/cgroup says.
+/// the group in /proc/PID/cgroup.
 ///
 /// # Errors
 /// When there is none of that name, or it is of a hierarchy of version 1.
@@ -85,7 +85,7 @@ pub fn group(name: &Path) -> Result<(PathBuf, u64)> {
         unified().context("control groups of version 2 are not mounted here (mount -t cgroup2 none /sys/fs/cgroup)")?;
     let inside = root.join(name.strip_prefix("/").unwrap_or(name));
     let there: Vec<PathBuf> = [name, &inside].into_iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-    // A name that /proc/PID/cgroup says may be that of a directory elsewhere, as the root's is.
+    // The path in /proc/PID/cgroup may be that of a directory elsewhere, as the root's is.
     let is_group = |path: &&PathBuf| path.starts_with(root) && path.join("cgroup.procs").exists();
     let Some(directory) = there.iter().find(is_group).cloned() else {
         if there.is_empty() {
@@ -137,16 +137,16 @@ pub fn has_version_1() -> bool {
 }
 
 /// The control group of a process: in the unified hierarchy, unless it is in the root of that; then of those of version 1 the
-/// one that tells most.
+/// most specific one.
 pub fn cgroup(pid: u32) -> Option<Cgroup> {
     let path = group_path(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)?;
-    // A directory's inode there is the number of the group (kernfs, fs/kernfs/mount.c); what is in the root says nothing.
+    // A directory's inode there is the number of the group (kernfs, fs/kernfs/mount.c); being in the root means nothing.
     let at = |root: &Path| fs::metadata(root.join(path.0.trim_start_matches('/'))).ok();
     let id = unified().filter(|_| path.1 && path.0 != "/").and_then(at).map(|directory| directory.ino());
     Some(Cgroup { path: path.0, id })
 }
 
-/// What `/proc/PID/cgroup` says (cgroups(7)): the path, and whether it is one of the unified hierarchy.
+/// The entries of `/proc/PID/cgroup` (cgroups(7)): the path, and whether it is one of the unified hierarchy.
 fn group_path(text: &str) -> Option<(String, bool)> {
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
     let unified = text.lines().find(|line| line.starts_with("0::")).and_then(path);
@@ -155,7 +155,7 @@ fn group_path(text: &str) -> Option<(String, bool)> {
     }
     let depth = |path: &String| path.split('/').filter(|part| !part.is_empty()).count();
     let others: Vec<String> = text.lines().filter(|line| !line.starts_with("0::")).filter_map(path).collect();
-    // Of those that tell as much, the first.
+    // Of equally specific ones, the first.
     let deepest = others.into_iter().rev().max_by_key(depth).filter(|path| unified.is_none() || path != "/");
     deepest.map(|path| (path, false)).or_else(|| unified.map(|path| (path, true)))
 }
@@ -175,7 +175,7 @@ pub fn rank(pid: u32, variables: &[String]) -> Option<i32> {
     variables.iter().find_map(|name| str::from_utf8(&value(name)?).ok()?.parse().ok())
 }
 
-/// A running process as the events that would have told of it. Files that cannot be seen are left out.
+/// A running process as the events that its start would have sent. Files that cannot be seen are left out.
 pub fn events(pid: u32, process: u32) -> Vec<Event> {
     let status = fs::read(format!("/proc/{pid}/status")).map(|t| maps::status(&t)).unwrap_or_default();
     let (ppid, uid) = (status.ppid.unwrap_or(0), status.uid.unwrap_or(0));
@@ -196,15 +196,15 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
     let (own, theirs) = (known("self"), known(&pid.to_string()));
     let files = fds.filter_map(|entry| {
         let (fd, key, link, mut seen) = open_file(&entry.path())?;
-        let told = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-        seen.mount = mount_in(&told).unwrap_or(0);
+        let fdinfo = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+        seen.mount = mount_in(&fdinfo).unwrap_or(0);
         seen.fs_dev = theirs.iter().find(|m| m.mount_id == seen.mount).map_or(key.dev, |m| m.dev);
         seen.root = root;
         seen.path = below(&above, &link);
-        // Paths in mountinfo are those that the process sees; of what its root directory hides the tracer's own tell.
+        // Paths in mountinfo are those that the process sees; for those hidden by its root directory the tracer's own count.
         let link = link.as_os_str().as_bytes();
         seen.inside = inside(&theirs, seen.mount, &seen.path).or_else(|| inside(&own, seen.mount, link));
-        Some((fd, flags_in(&told), key, seen))
+        Some((fd, flags_in(&fdinfo), key, seen))
     });
     let files: Vec<_> = files.collect();
     let (args, env) = (nul_separated(&format!("/proc/{pid}/cmdline")), nul_separated(&format!("/proc/{pid}/environ")));
@@ -216,7 +216,7 @@ pub fn details(pid: u32, process: u32, time: Option<u64>) -> Vec<Event> {
 }
 
 /// Has the process ended, or does each of its threads? A zombie has. To give up what it has may take long after the kernel side
-/// was told of the end, and was told for nothing when the process was no target yet.
+/// was sent the end, and dropped it when the process was no target yet.
 pub fn ended(pid: u32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     let stats = threads.flatten().map(|thread| fs::read(thread.path().join("stat")));
@@ -231,7 +231,7 @@ fn root(pid: u32) -> Option<(u64, PathBuf)> {
     Some((u64::from(mount as u32) << 32 ^ fstat(&dir).ok()?.st_ino, fs::read_link(link).ok()?))
 }
 
-/// The number of the mount that a descriptor was opened through, as its `fdinfo` says.
+/// The number of the mount that a descriptor was opened through, from its `fdinfo`.
 fn mount_in(fdinfo: &str) -> Option<i32> {
     fdinfo.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
@@ -264,7 +264,7 @@ fn open_file(link: &Path) -> Option<(u32, FileKey, PathBuf, Sighting)> {
     if ![SFlag::S_IFREG, SFlag::S_IFDIR, SFlag::S_IFBLK].contains(&kind) {
         return None;
     }
-    // The generation is not to be had here: 0 stands for whatever the kernel will say.
+    // The generation is not to be had here: 0 matches whatever the kernel will report.
     let key = FileKey { dev: device(stat.st_dev), generation: 0, ino: stat.st_ino };
     let seen = Sighting {
         size: stat.st_size as u64,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_group_that_tells_most_is_taken() {
+    fn the_most_specific_group_is_taken() {
         for (text, path, unified) in [
             ("0::/system.slice/ssh.service\n", "/system.slice/ssh.service", true),
             ("12:freezer:/a/b\n0::/x\n", "/x", true),

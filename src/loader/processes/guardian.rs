@@ -2,7 +2,7 @@
 //! the tracer.
 //!
 //! It alone has the listener of the command's seccomp filter. Each call that waits is passed on to the tracer and goes
-//! on when the tracer says so, when that takes too long, or when the tracer has ended. It lives as long as there is a
+//! on when the tracer releases it, when that takes too long, or when the tracer has ended. It lives as long as there is a
 //! process under the filter: from the end of the trace on it lets every call go on at once.
 
 use crate::loader::code::remembered::Version;
@@ -51,7 +51,7 @@ const KNOWS_FORKS: u64 = 2;
 pub struct Next {
     /// Nothing has to be done where this file is mapped, or this program begins.
     pub knows_file: bool,
-    /// Nothing has to be done where a process is forked, until an answer says otherwise.
+    /// Nothing has to be done where a process is forked, until an answer changes that.
     pub knows_forks: bool,
 }
 
@@ -316,8 +316,8 @@ impl Guarding<'_> {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(e).context("waiting for calls"),
         }
-        let said = |at: usize| fds.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
-        Ok((said(0), said(1)))
+        let events = |at: usize| fds.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+        Ok((events(0), events(1)))
     }
 
     fn receive(&mut self) -> Result<()> {

@@ -109,9 +109,9 @@ impl Launched {
         if let Some(gate) = self.gate.take() {
             File::from(gate).write_all(b"g").context("releasing the command")?;
         }
-        let mut said = Vec::new();
-        self.errors.read_to_end(&mut said).context("waiting for the command")?;
-        let Some(errno) = said.first_chunk().map(|b| i32::from_ne_bytes(*b)) else { return Ok(Ok(())) };
+        let mut errno = Vec::new();
+        self.errors.read_to_end(&mut errno).context("waiting for the command")?;
+        let Some(errno) = errno.first_chunk().map(|b| i32::from_ne_bytes(*b)) else { return Ok(Ok(())) };
         let _ = self.child.wait();
         Ok(Err(StartError::new(command, std::io::Error::from_raw_os_error(errno))))
     }

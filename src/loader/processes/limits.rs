@@ -109,7 +109,7 @@ pub const OPEN_FILES_WAY_OUT: &str = "raise the limit: ulimit -n 65536 where the
 #[error("{0}")]
 struct InTheWay(String);
 
-/// An error that a limit is the cause of says so.
+/// Adds the limit to an error that it caused.
 pub fn explained(error: Error) -> Error {
     if error.downcast_ref::<InTheWay>().is_some() {
         return error;
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn an_error_of_a_limit_names_it_once() {
         let error = |n| Error::from(io::Error::from_raw_os_error(n)).context("cannot write x");
-        let said = format!("{:#}", explained(explained(error(24)).context("more")));
-        assert_eq!(said.matches("ulimit -n").count(), 1, "{said}");
+        let message = format!("{:#}", explained(explained(error(24)).context("more")));
+        assert_eq!(message.matches("ulimit -n").count(), 1, "{message}");
         assert!(
-            said.contains("limits.conf") && said.ends_with("cannot write x: Too many open files (os error 24)"),
-            "{said}"
+            message.contains("limits.conf") && message.ends_with("cannot write x: Too many open files (os error 24)"),
+            "{message}"
         );
         assert_eq!(format!("{:#}", explained(error(28))), "cannot write x: No space left on device (os error 28)");
         // Without a limit it is the file system's.

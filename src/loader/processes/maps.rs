@@ -94,7 +94,7 @@ fn mount(line: &[u8]) -> Option<MountEntry> {
     Some(MountEntry { mount_id, parent, dev, root, path, options, fstype, source, super_options })
 }
 
-/// What `/proc/PID/status` says of a process. `None` and empty: it does not say.
+/// Fields of `/proc/PID/status`. `None` and empty: not there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
     pub tgid: Option<u32>,
@@ -132,7 +132,7 @@ pub fn status(text: &[u8]) -> Status {
     status
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// Fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     pub pid: u32,

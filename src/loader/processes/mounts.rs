@@ -1,4 +1,4 @@
-//! The mounts that a process sees, and what their devices say of themselves, from /proc and /sys.
+//! The mounts that a process sees, and attributes of their devices, from /proc and /sys.
 
 use crate::loader::processes::maps::{self, MountEntry};
 use crate::paths::below;

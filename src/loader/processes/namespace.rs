@@ -1,4 +1,4 @@
-//! The tracer's own PID namespace. Its numbers of processes are those that are told and asked for; the kernel side finds them
+//! The tracer's own PID namespace. Its process ids are those shown and accepted; the kernel side finds them
 //! by how deep the namespace is, and its inode.
 
 use crate::loader::kernel;
@@ -48,7 +48,7 @@ pub fn own() -> Result<PidNamespace, String> {
     }
     // A mount of /proc shows only what is below it, so the kernel is asked.
     let refused = |e: libbpf_rs::Error| format!("how deep the PID namespace is: {}", kernel::reason(&e));
-    kernel::libbpf_said();
+    kernel::libbpf_log();
     let mut store = MaybeUninit::uninit();
     let mut open = TrialSkelBuilder::default().open(&mut store).map_err(refused)?;
     open.progs.iot_trial_level.set_autoload(true);

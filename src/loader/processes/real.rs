@@ -7,13 +7,13 @@ use crate::skel::IotraceProgs;
 use crate::skel::types::iot_real;
 use libbpf_rs::ProgramInput;
 
-/// The file that a process has mapped there; what /proc says, where the kernel cannot be asked (before Linux 5.17).
+/// The file that a process has mapped there; as in /proc where the kernel has no query (before Linux 5.17).
 pub fn file(progs: &IotraceProgs<'_>, pid: u32, seen: &Seen) -> FileKey {
     let (dev, ino) = seen.inode();
-    let told = FileKey { dev, generation: 0, ino };
-    let Seen::Mapping(mapping) = seen else { return told };
+    let from_proc = FileKey { dev, generation: 0, ino };
+    let Seen::Mapping(mapping) = seen else { return from_proc };
     let answer = ask(progs, &iot_real { pid, address: mapping.start, fd: -1, ..Default::default() });
-    answer.map_or(told, |(file, _)| file)
+    answer.map_or(from_proc, |(file, _)| file)
 }
 
 /// The file that a thread has open as this descriptor, and when it was last written. Nothing of the file system is

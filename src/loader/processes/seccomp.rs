@@ -146,7 +146,7 @@ pub fn go_on(listener: BorrowedFd<'_>, id: u64) {
 mod tests {
     use super::*;
 
-    /// What the filter says of a call: the few instructions that it is made of, carried out.
+    /// The filter's verdict on a call: its few instructions, interpreted.
     fn verdict(nr: u32, arch: u32, prot: u32, fd: i32) -> u32 {
         let filter = filter();
         let (mut at, mut value) = (0, 0);

@@ -1,5 +1,5 @@
 //! Over how many servers a parallel file system spreads a file, and in pieces of which size: what Lustre and `BeeGFS`
-//! say.
+//! report.
 //!
 //! The layouts are those of Lustre's `lustre/include/uapi/linux/lustre/lustre_user.h` and
 //! `beegfs_ioctl.h` of the client of `BeeGFS`.
@@ -46,7 +46,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|b| u64::from_ne_bytes(*b))
 }
 
-/// What the attribute `lustre.lov` says. Of a composite layout (`lov_comp_md_v1`) it is the component with the highest
+/// The striping in the attribute `lustre.lov`. Of a composite layout (`lov_comp_md_v1`) it is the component with the highest
 /// offset of those that have objects, of the first mirror.
 fn lustre(bytes: &[u8]) -> Option<Striping> {
     const COMPOSITE: u32 = 0x0bd6_0bd0;
@@ -95,7 +95,7 @@ fn ask(fstype: &str, path: &Path) -> Option<Striping> {
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let mut answer = ioctl::Answer::default();
-    // SAFETY: the kernel writes as many bytes as the number of the request says, which is made of the type of `answer`.
+    // SAFETY: the kernel writes as many bytes as the request number encodes, which is made of the type of `answer`.
     unsafe { ioctl::stripes(file.as_raw_fd(), &raw mut answer) }.ok()?;
     beegfs(&answer)
 }
@@ -146,7 +146,7 @@ impl Stripes {
     }
 
     /// What was answered since this was asked last.
-    pub fn told(&mut self) -> Vec<(FileKey, Striping)> {
+    pub fn take(&mut self) -> Vec<(FileKey, Striping)> {
         let Some((_, answers)) = &self.thread else { return Vec::new() };
         let all: Vec<_> = answers.try_iter().collect();
         self.open -= all.len();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_of_one_component_say_their_stripes() {
+    fn the_stripes_of_layouts_of_one_component_are_read() {
         assert_eq!(lustre(&layout(V1, 1 << 20, 4)), Some(of(4, 1 << 20)));
         assert_eq!(lustre(&layout(V3, 4 << 20, 300)), Some(of(300, 4 << 20)));
         assert_eq!(lustre(&layout(0x0bd5_0bd0, 65536, 2)), Some(of(2, 65536)));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn beegfs_says_its_chunks() {
+    fn the_chunks_of_beegfs_are_read() {
         let answer = |pattern: u32, size: u32, count: u32| {
             let bytes = [pattern, size, count].map(u32::to_le_bytes).concat();
             beegfs(bytes.first_chunk().unwrap())

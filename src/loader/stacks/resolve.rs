@@ -145,7 +145,7 @@ impl Resolver {
         waiting(What::Request, r.pid, call)
     }
 
-    /// Where a waiting thread is in its program. It may have gone on since it was looked at: then there is nothing to tell.
+    /// Where a waiting thread is in its program. It may have gone on since: then there is no stack.
     fn user(&mut self, thread: &iot_stopped, space: &Space) -> Vec<Frame> {
         let at = Registers { ip: thread.ip, sp: thread.sp, bp: thread.bp };
         if thread.waits == 0 {

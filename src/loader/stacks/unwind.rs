@@ -22,7 +22,7 @@ const MAX_SECTION: u64 = 256 << 20;
 
 type Bytes = Arc<[u8]>;
 
-/// What a program or library says about its stack frames.
+/// The unwind information of a program or library.
 #[derive(Default)]
 struct Tables {
     /// Executable parts: offset in the file, address.
@@ -97,7 +97,7 @@ impl Unwinder {
     }
 
     /// The addresses of a stack, the innermost first; those but the first are where calls return to. `back`: what stood at
-    /// these places of the stack before return probes wrote over it.
+    /// these addresses of the stack before return probes wrote over it.
     pub fn stack(&mut self, space: &Space, at: Registers, back: &HashMap<u64, u64>) -> Vec<u64> {
         self.walk(&space.modules, at, back, |address| space.read(address).map(u64::from_ne_bytes))
     }
@@ -130,7 +130,7 @@ fn mapped(pid: u32, mapping: &Mapping) -> PathBuf {
 }
 
 /// A path of the file of a mapping, the same for all processes where that is possible. Of a process that has ended only the
-/// inode says that the path still leads to it.
+/// inode shows that the path still leads to it.
 pub fn file(pid: u32, mapping: &Mapping) -> Option<PathBuf> {
     let (path, mapped) = (PathBuf::from(OsStr::from_bytes(&mapping.path)), mapped(pid, mapping));
     let named = std::fs::metadata(&path).ok();
@@ -170,7 +170,7 @@ fn tables(path: &Path) -> Option<Tables> {
     })
 }
 
-/// A mapping as the place of a file's code.
+/// The mapping that contains code of a file.
 fn module(mapping: &Mapping, tables: &Tables) -> Option<Module<Bytes>> {
     let end = mapping.offset + (mapping.end - mapping.start);
     let (file, address) = tables.code.iter().find(|(file, _)| file.start < end && mapping.offset < file.end)?;

@@ -98,13 +98,13 @@ impl<'a> Info<'a> {
         Ok(Self { dwarf, units, starts })
     }
 
-    /// The unit that holds this place in the section.
+    /// The unit that holds this offset in the section.
     fn unit_of(&self, at: usize) -> Option<usize> {
         self.starts.partition_point(|start| *start <= at).checked_sub(1)
     }
 }
 
-/// A place in the debug information.
+/// An offset in the debug information.
 #[derive(Clone, Copy)]
 pub struct At {
     pub sup: bool,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_places_of_arguments_are_those_of_the_source() {
+    fn types_and_registers_of_arguments_are_those_of_the_source() {
         let dir = tempfile::tempdir().unwrap();
         let library = build(dir.path(), "libst.so");
         check(&found(&library, dir.path()).unwrap());

@@ -1,4 +1,4 @@
-//! Guesses from names and types what a function does: kind, handle, length, path, and how it says that it failed.
+//! Guesses from names and types what a function does: kind, handle, length, path, and how it reports failure.
 
 use std::collections::HashSet;
 
@@ -307,7 +307,7 @@ fn moved(signature: &Signature, kind: Kind, handles: &Handles, arg: &dyn Fn(usiz
     }
 }
 
-/// How a result says that the call failed.
+/// How a result shows that the call failed.
 fn fails(result: &Type, codes: bool) -> Option<&'static str> {
     match result.shape {
         Shape::Pointer { .. } | Shape::Bool => Some("zero"),

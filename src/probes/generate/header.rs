@@ -10,7 +10,7 @@ use tree_sitter::{Node, Parser};
 
 use crate::probes::generate::signature::{Param, Shape, Signature, Type};
 
-/// What compilers say besides C, and what is said about types but is no part of them.
+/// Extensions of compilers, and qualifiers that are no part of a type.
 const QUIET: &[&str] = &[
     "-D__attribute__(x)=",
     "-D__asm__(x)=",
@@ -37,8 +37,8 @@ pub fn signatures(header: &Path, functions: &HashSet<&str>) -> Result<HashMap<St
     let out =
         command.output().with_context(|| format!("cannot start the C compiler {shown} (CC names another one)"))?;
     if !out.status.success() {
-        let said = String::from_utf8_lossy(&out.stderr);
-        bail!("{shown} cannot preprocess {} (CC names another compiler, such as mpicc):\n{said}", header.display());
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        bail!("{shown} cannot preprocess {} (CC names another compiler, such as mpicc):\n{stderr}", header.display());
     }
     declared(&String::from_utf8_lossy(&out.stdout), functions)
 }
@@ -132,7 +132,7 @@ impl Source<'_> {
                 match kind {
                     "enum_specifier" => Type::new(format!("enum {tag}").trim_end(), Shape::Enum),
                     "union_specifier" => Type::new(format!("union {tag}").trim_end(), Shape::Unknown),
-                    // By value its members would tell where it is passed.
+                    // By value its members would decide where it is passed.
                     _ => Type::new(format!("struct {tag}").trim_end(), Shape::Unknown),
                 }
             }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_preprocessed_says_why() {
+    fn a_header_that_cannot_be_preprocessed_gives_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let header = dir.path().join("h.h");
         let none = HashSet::new();

@@ -34,7 +34,7 @@ pub struct Options<'a> {
     pub layer: Layer,
 }
 
-/// Of a library with more functions only those are taken whose name says that they do I/O.
+/// Of a library with more functions only those with a name of I/O are taken.
 const MANY: usize = 500;
 /// Functions by which the library is recognised.
 const TELLING: usize = 3;
@@ -107,7 +107,7 @@ fn catalog(options: &Options, functions: &[Function], from: &str) -> String {
     );
     let left_out = functions.len() - taken.len();
     if left_out > 0 {
-        text += &format!("# Left out: {left_out} functions whose names say nothing of I/O.\n");
+        text += &format!("# Left out: {left_out} functions whose names do not suggest I/O.\n");
     }
     let library = name.split('.').next().unwrap_or(&name);
     let telling: Vec<String> = guess::telling(functions, &guesses, TELLING).iter().map(|s| quoted(s)).collect();

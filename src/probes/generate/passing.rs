@@ -10,7 +10,7 @@ enum Class {
 }
 
 impl Types<'_> {
-    /// A C++ object that must not be copied byte by byte is passed by its address. GCC does not say so: a destructor does,
+    /// A C++ object that must not be copied byte by byte is passed by its address. GCC does not mark that: a destructor does,
     /// of the class or of what it holds.
     pub fn is_passed_by_reference(&self, at: At, depth: usize) -> bool {
         let reference = u64::from(gimli::DW_CC_pass_by_reference.0);

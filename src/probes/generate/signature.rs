@@ -115,7 +115,7 @@ impl Signature {
             Shape::Unknown => known = false,
             _ => {}
         }
-        let mut place = |p: &Param| {
+        let mut position = |p: &Param| {
             let (need_ints, need_floats) = match p.ty.shape {
                 Shape::Bool | Shape::Int { bytes: ..=8, .. } | Shape::Enum | Shape::Pointer { .. } => (1, 0),
                 Shape::Int { .. } => (2, 0),
@@ -145,7 +145,7 @@ impl Signature {
             stack = at.map(|at| at.saturating_add(1));
             at.filter(|at| readable && *at < ARGUMENTS)
         };
-        self.params.iter().map(&mut place).collect()
+        self.params.iter().map(&mut position).collect()
     }
 }
 
@@ -200,11 +200,11 @@ pub mod tests {
         assert_eq!(positions(&[pair(1, 1), int("int")]), [None, Some(1)]);
         // What has no register left is on the stack.
         let many = vec![int("int"); 14];
-        let places = (0..12).map(Some).chain([None, None]);
-        assert_eq!(positions(&many), places.collect::<Vec<_>>());
+        let expected = (0..12).map(Some).chain([None, None]);
+        assert_eq!(positions(&many), expected.collect::<Vec<_>>());
         let mixed = [vec![double(); 9], vec![int("int"); 7]].concat();
-        let places = [None; 9].into_iter().chain([0, 1, 2, 3, 4, 5, 7].map(Some));
-        assert_eq!(positions(&mixed), places.collect::<Vec<_>>());
+        let expected = [None; 9].into_iter().chain([0, 1, 2, 3, 4, 5, 7].map(Some));
+        assert_eq!(positions(&mixed), expected.collect::<Vec<_>>());
         // What does not fit goes to memory as a whole, and leaves the last register to what comes after it.
         let full = [vec![int("int"); 5], vec![pair(2, 0), int("int"), int("int")]].concat();
         assert_eq!(positions(&full), [Some(0), Some(1), Some(2), Some(3), Some(4), None, Some(5), None]);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long after a trigger is waited for what follows: calls around it, requests that it led to. Rows come up to a second
-/// after what they tell.
+/// after what they report.
 const SETTLE: Duration = Duration::from_secs(1);
 /// How long a dataset then waits for what is in flight, whose names may take their time: rows are forgotten meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Asked by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// Somebody who wants to see it.
+    /// A viewer that waits for it.
     Hand,
     /// A trigger, of which there may be many.
     Trigger,
@@ -27,7 +27,7 @@ pub enum By {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     Nothing,
-    /// Looks at what is in flight, and says what came of that.
+    /// Samples what is in flight, and reports the result.
     Look,
     /// Has a dataset written, with what was in flight.
     Write(Why, Option<Arc<InFlight>>),
@@ -60,11 +60,11 @@ pub struct Alarm {
     pending: Option<(Why, Duration)>,
     due: Option<Due>,
     written: Option<Duration>,
-    /// Nobody writes any more.
+    /// Nowhere writes any more.
     over: bool,
 }
 
-/// The one that triggers, users, the session and the worker have in common: nobody else knows what is still to be written.
+/// Shared by triggers, users, the session and the worker: it alone knows what is still to be written.
 #[derive(Debug, Clone)]
 pub struct SharedAlarm(Arc<Mutex<Alarm>>);
 
@@ -178,7 +178,7 @@ mod tests {
         // Seen before it was time.
         let before = seen(999);
         assert_eq!(alarm.step(at(999), &before), Step::Nothing);
-        // Asked again while nobody has the time for it, and then no more.
+        // Asked again while a dataset is being written, and then no more.
         assert_eq!(alarm.step(at(1000), &before), Step::Look);
         alarm.looked(Looked::Busy);
         assert_eq!(alarm.step(at(1200), &before), Step::Look);
@@ -207,13 +207,13 @@ mod tests {
         assert_eq!(alarm.step(at(1000), &seen(0)), Step::Look);
         alarm.ask(at(1100), why("crash"), By::Trigger);
         assert_eq!(alarm.end(), Some(why("slow; crash")));
-        // Whoever asks then is told.
+        // A request after that gets an answer.
         assert!(!alarm.ask(at(1200), why("W"), By::Hand));
         assert_eq!(alarm.end(), None);
     }
 
     #[test]
-    fn reasons_are_told_once_and_with_their_call() {
+    fn reasons_are_reported_once_and_with_their_call() {
         let call = Why { text: "slow".to_owned(), at_ns: 5, span_id: Some(3) };
         let by_hand = Why { at_ns: 9, ..why("SIGUSR2") };
         let both = call.clone().and(&by_hand).and(&by_hand);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_by_hand_waits_for_nothing_but_what_follows() {
+    fn a_manual_request_waits_only_for_the_time_after_it() {
         let mut alarm = Alarm::new(LENGTH);
         alarm.ask(at(0), why("slow"), By::Trigger);
         assert!(due(&mut alarm, 1000).is_some());

@@ -70,14 +70,14 @@ pub fn first(triggers: &[Trigger], rows: &[Row]) -> Option<Found> {
     if triggers.is_empty() {
         return None;
     }
-    rows.iter().find_map(|row| triggers.iter().find_map(|trigger| trigger.judge(row)))
+    rows.iter().find_map(|row| triggers.iter().find_map(|trigger| trigger.check(row)))
 }
 
 impl Trigger {
-    fn judge(self, row: &Row) -> Option<Found> {
+    fn check(self, row: &Row) -> Option<Found> {
         match (self, row) {
             (Self::Slow { layer, time }, Row::Span(call)) => {
-                // A phase is as long as what happens in it, who waits for others is told by what is waited for, and what
+                // A phase is as long as what happens in it, a wait is reported by the operation it waits for, and what
                 // has not returned is stuck.
                 let counts = layer.map_or(call.layer != Layer::App, |layer| call.layer == layer)
                     && call.kind != Kind::Wait
@@ -132,33 +132,33 @@ impl Found {
     }
 }
 
-/// Calls and requests that have not returned for too long; each is told once.
+/// Calls and requests that have not returned for too long; each is reported once.
 #[derive(Debug)]
 pub struct Stuck {
     time: Duration,
-    told: HashSet<Key>,
+    reported: HashSet<Key>,
 }
 
 /// Whether it is a request of a device, and its number: requests and calls are numbered apart.
 type Key = (bool, i64);
 
 impl Stuck {
-    /// `None` when nobody asks for that.
+    /// `None` without such a trigger.
     pub fn wanted(triggers: &[Trigger]) -> Option<Self> {
         let times = triggers.iter().filter_map(|t| if let Trigger::Stuck(time) = t { Some(*time) } else { None });
-        Some(Self { time: times.min()?, told: HashSet::new() })
+        Some(Self { time: times.min()?, reported: HashSet::new() })
     }
 
-    /// The oldest of them that was not told yet.
+    /// The oldest of them that was not reported yet.
     pub fn find(&mut self, now: &InFlight) -> Option<Why> {
         let age = |call: &Open| now.at_ns.saturating_sub(call.start_ns);
-        let all = now.operations.iter().filter_map(|o| Some((o, judged(o)?)));
+        let all = now.operations.iter().filter_map(|o| Some((o, open_call(o)?)));
         let stuck: HashMap<Key, _> =
             all.filter(|(_, call)| reaches(age(call), self.time)).map(|(o, call)| (key(o, call), (o, call))).collect();
-        let new = stuck.iter().filter(|(key, _)| !self.told.contains(key)).map(|(_, found)| *found);
+        let new = stuck.iter().filter(|(key, _)| !self.reported.contains(key)).map(|(_, found)| *found);
         let oldest = new.min_by_key(|(_, call)| (call.start_ns, call.id));
         // What is stuck stays so until it returns.
-        self.told = stuck.keys().copied().collect();
+        self.reported = stuck.keys().copied().collect();
         let (operation, call) = oldest?;
         let inner = operation.innermost().filter(|inner| inner.id != call.id);
         let inner = inner.map_or_else(String::new, |inner| format!(", in {} {}", inner.layer, inner.op));
@@ -174,9 +174,9 @@ impl Stuck {
     }
 }
 
-/// The call of an operation whose age counts: the outermost one. A phase is as long as what happens in it, and who waits
-/// for others is told by what is waited for.
-fn judged(operation: &Operation) -> Option<&Open> {
+/// The call of an operation whose age counts: the outermost one. A phase is as long as what happens in it, and a wait
+/// is reported by the operation it waits for.
+fn open_call(operation: &Operation) -> Option<&Open> {
     operation.calls.iter().find(|call| call.layer != Layer::App && call.kind != Kind::Wait)
 }
 
@@ -218,7 +218,7 @@ mod tests {
             Trigger::Crash,
         ];
         assert_eq!(list, expected);
-        for (wrong, says) in [
+        for (wrong, expected) in [
             ("", "triggers are: slow=TIME"),
             ("slow", "triggers are:"),
             ("crash=1", "triggers are:"),
@@ -227,20 +227,20 @@ mod tests {
             ("stuck=", "expected a number"),
             ("error=EVIL", "no error is called \"EVIL\""),
         ] {
-            let said = wrong.parse::<Trigger>().unwrap_err();
-            assert!(said.contains(says), "{wrong}: {said}");
+            let error = wrong.parse::<Trigger>().unwrap_err();
+            assert!(error.contains(expected), "{wrong}: {error}");
         }
     }
 
     #[test]
     fn calls_and_requests_are_slow() {
         let read = |layer, millis| call(layer, Kind::Read, millis, 0);
-        let said = found("slow=100ms", read(Layer::Syscall, 100)).unwrap();
-        assert_eq!(said, "slow: syscall read took 100 ms (pid 7, rank 3)");
+        let message = found("slow=100ms", read(Layer::Syscall, 100)).unwrap();
+        assert_eq!(message, "slow: syscall read took 100 ms (pid 7, rank 3)");
         assert_eq!(found("slow=100ms", read(Layer::Syscall, 99)), None);
         assert!(found("slow=hdf5:10ms", read(Layer::Hdf5, 10)).is_some());
         assert_eq!(found("slow=hdf5:10ms", read(Layer::Syscall, 10)), None);
-        // Phases only when they are named, and never who waits for others.
+        // Phases only when they are named, and never waits for others.
         assert_eq!(found("slow=10ms", read(Layer::App, 10)), None);
         assert!(found("slow=app:10ms", read(Layer::App, 10)).is_some());
         assert_eq!(found("slow=10ms", call(Layer::Syscall, Kind::Wait, 500, 0)), None);
@@ -271,8 +271,8 @@ mod tests {
             };
             Row::Block(all)
         };
-        let said = found("slow=block:100ms", request(Some(0))).unwrap();
-        assert_eq!(said, "slow: block write took 100 ms (pid 7, sda)");
+        let message = found("slow=block:100ms", request(Some(0))).unwrap();
+        assert_eq!(message, "slow: block write took 100 ms (pid 7, sda)");
         assert_eq!(found("slow=101ms,error", request(Some(0))), None);
         assert!(found("error", request(Some(10))).unwrap().contains("block write failed (pid 7, sda)"));
     }
@@ -290,7 +290,7 @@ mod tests {
         // One that is named counts, whichever it is, and no other.
         assert!(found("error=ENOENT", failed(Errno::ENOENT)).is_some());
         assert_eq!(found("error=ENOENT", failed(Errno::EIO)), None);
-        // A library says no more than that it failed.
+        // A library reports only that it failed.
         assert_eq!(found("error", call(Layer::Hdf5, Kind::Open, 1, -1)), None);
     }
 
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stuck_is_told_once() {
+    fn a_stuck_call_is_reported_once() {
         let flock = |id| operation(What::Calls, vec![open(id, Layer::Syscall, "flock", Kind::Other, id)]);
         let look = |at_ns, ids: &[i64]| InFlight { at_ns, operations: ids.iter().map(|id| flock(*id)).collect() };
         assert!(Stuck::wanted(&triggers("slow=1s,crash")).is_none());
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_call_is_told_once_and_by_its_own_name() {
+    fn a_busy_call_is_reported_once_and_by_its_own_name() {
         let second = 1000 * MS;
         let mut stuck = Stuck::wanted(&triggers("stuck=10s")).unwrap();
         // In a phase, with another call inside each second.

@@ -1,8 +1,8 @@
-//! The parallel job that this tracer was started in, as one of its ranks: what the launcher's variables say. Pure.
+//! The parallel job that this tracer was started in, as one of its ranks: from the launcher's variables. Pure.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-/// A launcher: what tells its jobs from others, and their ranks.
+/// A launcher: the variables that identify its jobs and their ranks.
 struct Launcher {
     /// Variables that all have, and that are together the same for all ranks of a job, and for no other job.
     job: &'static [&'static str],
@@ -55,13 +55,13 @@ const NO_STEP: u32 = 0xffff_fff0;
 pub struct Job {
     /// The same for all its ranks on a node, and for no other job.
     pub name: String,
-    /// How many of its ranks are on this node, where the launcher says that.
+    /// How many of its ranks are on this node, where the launcher sets that.
     pub local: Option<u32>,
-    /// The number of this one, where the launcher says that.
+    /// The number of this one, where the launcher sets that.
     pub rank: Option<u32>,
 }
 
-/// The job of a process with these variables. `maker` says who made the socket of that number, `here` what else keeps jobs
+/// The job of a process with these variables. `maker` gives the process that made the socket of that number, `here` what else keeps jobs
 /// apart.
 pub fn of(var: impl Fn(&str) -> Option<String>, maker: impl Fn(i32) -> Option<String>, here: impl Hash) -> Option<Job> {
     let named = LAUNCHERS.iter().find_map(|launcher| {
@@ -75,7 +75,7 @@ pub fn of(var: impl Fn(&str) -> Option<String>, maker: impl Fn(i32) -> Option<St
     if launcher.job.contains(&"SLURM_STEP_ID") && number(&["SLURM_STEP_ID"]).is_none_or(|step| step >= NO_STEP) {
         return None;
     }
-    // One rank has nobody to meet.
+    // A single rank needs no rendezvous.
     if number(launcher.ranks) == Some(1) {
         return None;
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn slurm_says_how_many_ranks_a_node_has() {
+    fn slurm_gives_the_number_of_ranks_of_a_node() {
         let step = |tasks, node| {
             let step = [("SLURM_JOB_ID", "1"), ("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "7")];
             let job = job(&[step.as_slice(), &[("SLURM_STEP_TASKS_PER_NODE", tasks), ("SLURM_NODEID", node)]].concat());

@@ -5,12 +5,13 @@
 use crate::loader::kernel::privileges;
 use crate::loader::processes::launch::{self, Launched};
 use crate::loader::processes::{guardian, limits};
+use crate::record::finish::pass_on;
 use crate::record::job::launcher::{self, Job};
 use crate::record::job::rank_protocol::{self, Answer};
 use crate::record::job::ranks::{NODE, UNKNOWN};
 use crate::record::job::rendezvous::Rendezvous;
 use crate::record::session::control::{self, Control};
-use crate::record::{TICK, TOOL_FAILED, pass_on};
+use crate::record::{TICK, TOOL_FAILED};
 use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -35,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 /// How long a tracer may take to begin or to end.
 const LONGEST: Duration = Duration::from_mins(1);
-/// How long a tracer that fails may take to say why.
+/// How long a tracer that fails may take to report why.
 const SAYING: Duration = Duration::from_secs(5);
 
 /// This node's name.
@@ -83,7 +84,7 @@ enum Met {
     Failed(String),
 }
 
-/// Tries until the tracer of this node answers, or there is none. The error says why this rank is not traced.
+/// Tries until the tracer of this node answers, or there is none. The error is why this rank is not traced.
 fn come(job: &Job) -> Result<Met> {
     let until = Instant::now() + PATIENCE;
     let mut guard = None;
@@ -133,7 +134,7 @@ struct First {
     control: Receiver<Control>,
     answer: Result<Option<Answer>>,
     /// A signal that ends processes has come.
-    was_told: bool,
+    end_sent: bool,
 }
 
 impl First {
@@ -156,7 +157,7 @@ impl First {
         let program = launch::launch(command, privileges::may_hold())?;
         let guard =
             program.listener().ok().map(|listener| guardian::start()?.of(program.pid(), listener, &[])).transpose()?;
-        // Before there is a tracer, so that it has somebody to tell when it cannot begin.
+        // Before there is a tracer, so that it can report when it cannot begin.
         let mut asked = rendezvous.connect()?.context("the socket of the ranks of this node")?;
         rank_protocol::ask(&mut asked, job.rank, Some(program.pid()), guard.as_ref().map(AsRawFd::as_raw_fd));
         fcntl(lock, FcntlArg::F_SETFD(FdFlag::empty())).context("the lock of the ranks of this node")?;
@@ -167,7 +168,7 @@ impl First {
             .arg(lock.as_raw_fd().to_string())
             .args(std::env::args_os().skip(1))
             .stdin(OwnedFd::from(listener))
-            // Not the launcher's, which waits until nobody has them any more.
+            // Not the launcher's, which waits until all copies are closed.
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // What the launcher does to the rank, it does to its group.
@@ -176,7 +177,7 @@ impl First {
             .context("starting the tracer of this node")?;
         let relays = [relay(tracer.stdout.take(), std::io::stdout())?, relay(tracer.stderr.take(), std::io::stderr())?];
         let answer = rank_protocol::answered(&mut asked, LONGEST);
-        Ok(Self { program, tracer, relays, control, answer, was_told: false })
+        Ok(Self { program, tracer, relays, control, answer, end_sent: false })
     }
 
     /// Lets the program run, and waits for it and for the tracer: the exit status, which is the program's.
@@ -205,9 +206,9 @@ impl First {
             if let Some(status) = self.program.ended()? {
                 break status;
             }
-            if let Some(signal) = self.told() {
+            if let Some(signal) = self.end_signal() {
                 pass_on(&self.program, signal);
-                self.was_told = true;
+                self.end_sent = true;
             }
         };
         if let Some(signal) = status.signal() {
@@ -226,7 +227,7 @@ impl First {
             if until.is_some_and(|until| Instant::now() > until) {
                 return;
             }
-            if self.told().is_some() && std::mem::replace(&mut self.was_told, true) {
+            if self.end_signal().is_some() && std::mem::replace(&mut self.end_sent, true) {
                 let _ = kill(Pid::from_raw(self.tracer.id() as i32), Signal::SIGTERM);
             }
         }
@@ -237,7 +238,7 @@ impl First {
     }
 
     /// Waits a moment for a signal that ends processes. The terminal sends Ctrl-C to the program itself.
-    fn told(&self) -> Option<Signal> {
+    fn end_signal(&self) -> Option<Signal> {
         match self.control.recv_timeout(TICK) {
             Ok(Control::Signal(signal @ (Signal::SIGTERM | Signal::SIGHUP))) => Some(signal),
             _ => None,
@@ -245,9 +246,9 @@ impl First {
     }
 }
 
-/// Writes what the tracer says where the rank does.
+/// Copies the tracer's output to that of the rank.
 fn relay(from: Option<impl Read + Send + 'static>, mut to: impl Write + Send + 'static) -> Result<JoinHandle<()>> {
-    let mut from = from.context("what the tracer of this node says")?;
+    let mut from = from.context("the output of the tracer of this node")?;
     let copy = move || {
         let mut bytes = [0; 8192];
         while let Ok(n @ 1..) = from.read(&mut bytes) {
@@ -256,10 +257,10 @@ fn relay(from: Option<impl Read + Send + 'static>, mut to: impl Write + Send + '
             }
         }
     };
-    thread::Builder::new().name("relay".into()).spawn(copy).context("thread for what the tracer says")
+    thread::Builder::new().name("relay".into()).spawn(copy).context("thread for the output of the tracer")
 }
 
-/// Ends as the program did, which launchers tell from an exit status. Returns only where that is not possible.
+/// Ends as the program did: launchers distinguish a signal from an exit status. Returns only where that is not possible.
 fn end_by(signal: i32) {
     // The program has left its core, if that is wanted.
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);

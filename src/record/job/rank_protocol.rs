@@ -1,4 +1,4 @@
-//! What a rank and the tracer of its node say to each other: one question, one answer.
+//! The protocol between a rank and the tracer of its node: one request, one answer.
 
 use anyhow::{Context as _, Result};
 use nix::sys::socket::{UnixCredentials, getsockopt, sockopt::PeerCredentials};
@@ -35,7 +35,7 @@ pub enum Answer {
 /// Who is at the other end of a socket.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// When the kernel does not give it.
 pub fn peer(socket: &impl AsFd) -> nix::Result<UnixCredentials> {
     getsockopt(socket, PeerCredentials)
 }
@@ -46,23 +46,23 @@ pub fn is_trusted(uid: u32) -> bool {
     uid.is_root() || uid == geteuid()
 }
 
-/// What a rank says when it comes: its number, that of its program, where that is a child of it, and the descriptor
+/// The hello of a rank: its number, that of its program, where that is a child of it, and the descriptor
 /// that it has as the connection to the guardian of that.
 pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>, guard: Option<i32>) {
-    let said = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let field = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     // One that is gone does not answer either.
     let guard = guard.and_then(|fd| u32::try_from(fd).ok());
-    let _ = tracer.write_all(format!("{} {} {}\n", said(rank), said(program), said(guard)).as_bytes());
+    let _ = tracer.write_all(format!("{} {} {}\n", field(rank), field(program), field(guard)).as_bytes());
 }
 
-/// The same as the tracer hears it: a rank that does not say anything for this time is none.
+/// The same as the tracer reads it: a rank that sends nothing for this time is dropped.
 ///
 /// # Errors
-/// When it says something else, or nothing.
+/// When it sends something else, or nothing.
 pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<Asked> {
     let text = hear(rank, patience)?;
     let mut parts = text.trim_end().split(' ');
-    let mut next = || parts.next().context("it does not say who it is");
+    let mut next = || parts.next().context("it sent no process id");
     Ok(Asked { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
 }
 
@@ -80,7 +80,7 @@ pub fn answer(rank: &mut UnixStream, answer: &Answer) -> bool {
 /// The same as the rank hears it; nothing when the tracer has ended.
 ///
 /// # Errors
-/// When it says nothing for this time.
+/// When it sends nothing for this time.
 pub fn answered(tracer: &mut UnixStream, patience: Duration) -> Result<Option<Answer>> {
     let text = match hear(tracer, patience) {
         Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::WouldBlock) => {
@@ -100,7 +100,7 @@ pub fn answered(tracer: &mut UnixStream, patience: Duration) -> Result<Option<An
 
 fn hear(from: &mut UnixStream, patience: Duration) -> Result<String> {
     from.set_read_timeout(Some(patience))?;
-    let mut said = [0; LONGEST];
-    let n = from.read(&mut said)?;
-    Ok(String::from_utf8_lossy(&said[..n]).into_owned())
+    let mut line = [0; LONGEST];
+    let n = from.read(&mut line)?;
+    Ok(String::from_utf8_lossy(&line[..n]).into_owned())
 }

@@ -1,4 +1,4 @@
-//! The ranks of a job on one node, as the tracer of that node sees them: who comes, who has ended.
+//! The ranks of a job on one node, as the tracer of that node sees them: arrivals and ends.
 
 use crate::event::Event;
 use crate::loader::kernel::rings::now;
@@ -36,9 +36,9 @@ pub const UNKNOWN: &str = "-";
 pub const ROOM: u32 = 1024;
 /// Ranks of a node are started within this time. A trace does not end before, unless all are known to have come.
 const LATE: Duration = Duration::from_secs(5);
-/// As many are taken in at once: the trace has other things to do, too.
+/// At most this many are accepted at once, so that the trace is not held up.
 const AT_ONCE: usize = 64;
-/// How long one that has come may take to say who it is.
+/// How long a new connection may take to send its hello.
 const SAYING: Duration = Duration::from_millis(100);
 
 /// How far the tracer is.
@@ -52,7 +52,7 @@ enum State {
     Over,
 }
 
-/// The tracer's side of the place where ranks meet. It has the lock until this process ends.
+/// The tracer's side of the rendezvous. It holds the lock until this process ends.
 pub struct Meeting {
     listener: UnixListener,
     rendezvous: Rendezvous,
@@ -62,7 +62,7 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Of a tracer that the first rank has started, which becomes nobody's: and its command line.
+    /// Of a tracer that the first rank has started and that is reparented to init: and its command line.
     ///
     /// # Errors
     /// When it was not started by a rank.
@@ -80,7 +80,7 @@ impl Meeting {
         let lock = pidfd_getfd(&own, text(lock)?.parse().context("the lock")?, PidfdGetfdFlags::empty());
         let lock = lock.context("the lock of the ranks of this node")?;
         drop(own);
-        // What the launcher gave the rank, such as its end of a connection: it waits for the last one who has it.
+        // What the launcher gave the rank, such as its end of a connection: it waits until the last process closes it.
         let inherited = std::fs::read_dir("/proc/self/fd").context("descriptors")?.flatten();
         let inherited: Vec<i32> = inherited.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         for fd in inherited.into_iter().filter(|fd| *fd > 2 && *fd != lock.as_raw_fd()) {
@@ -98,7 +98,7 @@ impl Meeting {
         Ok((meeting, line))
     }
 
-    /// Makes sure that nobody is late for that dataset: the job may have had a tracer here that has begun it.
+    /// Makes sure that no rank is late for that dataset: the job may have had a tracer here that has begun it.
     ///
     /// # Errors
     /// When it had.
@@ -111,7 +111,7 @@ impl Meeting {
         Ok(())
     }
 
-    /// The end of this tracer: tells those who wait if there was no trace, and leaves nothing behind. The exit status.
+    /// The end of this tracer: answers waiting ranks if there was no trace, and cleans up. The exit status.
     pub fn end(&self, outcome: Result<u8>) -> u8 {
         let why = outcome.as_ref().err().map(|e| format!("{e:#}"));
         let answer = match (self.state.get(), &why) {
@@ -157,7 +157,7 @@ impl<'a> Ranks<'a> {
         Self { meeting, known: BTreeSet::new(), come: 0, alive: Vec::new(), begun: None }
     }
 
-    /// Takes in those that wait, as processes with numbers from `first` on, and notes those that have ended. `count` is told of
+    /// Takes in those that wait, as processes with numbers from `first` on, and records those that have ended. `count` is called for
     /// each before it goes on.
     pub fn look(
         &mut self,
@@ -208,7 +208,7 @@ impl<'a> Ranks<'a> {
         session: &mut Session<'_>,
         notes: &Sender<Note>,
     ) -> Result<(Answer, Option<Rank>)> {
-        let peer = rank_protocol::peer(rank).context("who it is, is not known")?;
+        let peer = rank_protocol::peer(rank).context("its process is not known")?;
         ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
         let Asked { rank: number, program, guard } = rank_protocol::asked(rank, SAYING)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
@@ -248,7 +248,7 @@ impl<'a> Ranks<'a> {
         self.meeting.expected.is_some_and(|ranks| self.come >= ranks)
     }
 
-    /// Have all ended, and does nobody come any more?
+    /// Have all ended, and will none come any more?
     pub fn are_over(&self) -> bool {
         let late = self.begun.is_some_and(|begun| begun.elapsed() > LATE);
         self.alive.is_empty() && (late || self.all_have_come())

@@ -20,10 +20,10 @@ const OURS: &str = "iotrace-bpf-";
 /// The tracer has it locked for as long as it lives. It lists the datasets that tracers of the job began.
 const LOCK: &str = "lock";
 const SOCKET: &str = "sock";
-/// The files of a job that nobody has locked are of no use after this time.
+/// The unlocked files of a job are removed after this time.
 const OLD: Duration = Duration::from_hours(24);
 
-/// A directory that is nobody else's.
+/// A directory that belongs to this user alone.
 pub struct Rendezvous {
     directory: File,
     job: String,
@@ -73,7 +73,7 @@ impl Rendezvous {
         }
     }
 
-    /// Of who has the lock: where ranks come to. What a tracer that was killed has left is removed.
+    /// For the holder of the lock: the socket that ranks connect to. Files of a killed tracer are removed.
     ///
     /// # Errors
     /// When something else is in its place.
@@ -97,7 +97,7 @@ impl Rendezvous {
             Err(e) => return Err(e).context("the tracer of this node"),
         }
         let peer = peer(&socket).context("the tracer of this node")?;
-        ensure!(is_trusted(peer.uid()), "user {} has taken the place of its tracer", peer.uid());
+        ensure!(is_trusted(peer.uid()), "user {} runs in place of its tracer", peer.uid());
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false).context("the tracer of this node")?;
         Ok(Some(stream))
@@ -111,14 +111,14 @@ impl Rendezvous {
 
     /// A tracer of this job has begun that dataset.
     pub fn note(&self, dataset: &Path) {
-        // Without it one who comes late fails instead of running untraced.
+        // Without it a late rank fails instead of running untraced.
         let _ = OpenOptions::new()
             .append(true)
             .open(self.path(LOCK))
             .and_then(|mut file| file.write_all(&[line(dataset), b"\n".to_vec()].concat()));
     }
 
-    /// Of who has the lock: removes the files of its job, and those of jobs that are no more. What is noted stays unless the job
+    /// For the holder of the lock: removes the files of its job, and those of jobs that are no more. The list of datasets stays unless the job
     /// is over here.
     pub fn leave(&self, over: bool) {
         let _ = fs::remove_file(self.path(SOCKET));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_there_without_a_tracer() {
+    fn without_a_tracer_there_is_no_socket() {
         let work = tempfile::tempdir().unwrap();
         let one = rendezvous(work.path(), "1");
         assert!(one.connect().unwrap().is_none());
@@ -207,7 +207,7 @@ mod tests {
         assert!(one.connect().unwrap().is_some());
         drop(listener);
         assert!(one.connect().unwrap().is_none());
-        // The file of a tracer that was killed is in nobody's way.
+        // The file of a killed tracer does not matter.
         let _listener = one.listen().unwrap();
         assert!(one.connect().unwrap().is_some());
     }

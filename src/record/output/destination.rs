@@ -31,10 +31,10 @@ pub struct Destination {
     pub path: PathBuf,
     /// The directory itself.
     made: Option<Whereabouts>,
-    /// Removed at the end: nobody asked for it.
+    /// Removed at the end: it was not requested.
     temporary: bool,
     pub wanted: Wanted,
-    /// What is told of datasets while the trace goes on.
+    /// Progress of datasets while the trace goes on.
     pub notices: Notices,
 }
 
@@ -53,7 +53,7 @@ impl Destination {
         Self { path, made: None, temporary: output.is_none(), wanted: Wanted::default(), notices: Notices::default() }
     }
 
-    /// Nobody asked for it on the command line.
+    /// Nowhere asked for it on the command line.
     pub const fn is_temporary(&self) -> bool {
         self.temporary
     }
@@ -92,10 +92,10 @@ impl Destination {
         Ok(Output::Rotating(Box::new(writer)))
     }
 
-    /// The finished dataset goes where the user wants it; tells where it is then.
+    /// Moves the finished dataset to the user's path; returns its final path.
     ///
     /// # Errors
-    /// When it cannot be moved; it stays where it was written then, and the message says where.
+    /// When it cannot be moved; it stays where it was written then, and the message has that path.
     pub fn settle(&mut self) -> Result<Option<PathBuf>> {
         if !self.temporary {
             return Ok(Some(self.path.clone()));

@@ -23,7 +23,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Begins to serve, and says where.
+    /// Begins to serve, and prints the address.
     ///
     /// # Errors
     /// When a thread cannot be started.

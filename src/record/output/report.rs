@@ -18,10 +18,10 @@ enum To {
     Stdout,
     Stderr,
     File(PathBuf, File),
-    Nobody,
+    Nowhere,
 }
 
-/// Shared by all who write to it, one after the other.
+/// Shared by all writers, one after the other.
 #[derive(Debug, Clone)]
 pub struct Report(Arc<To>);
 
@@ -31,7 +31,7 @@ impl Report {
     /// # Errors
     /// When the file cannot be made or written.
     pub fn open(args: &RecordArgs, of_ranks: bool) -> Result<Self> {
-        let to = match &args.tell.report {
+        let to = match &args.output_args.report {
             Some(path) if path.as_os_str() == STDOUT => To::Stdout,
             Some(path) => {
                 let path = if of_ranks { of_node(path, &rank::host()) } else { path.clone() };
@@ -39,19 +39,19 @@ impl Report {
                 let file = create_file(&path, sudo::invoking_user(), privileged)?;
                 To::File(path, file)
             }
-            None if args.tell.quiet => To::Nobody,
+            None if args.output_args.quiet => To::Nowhere,
             None if args.run.is_empty() => To::Stdout,
             None => To::Stderr,
         };
         Ok(Self(Arc::new(to)))
     }
 
-    /// Does nobody read it?
+    /// Is it discarded?
     pub fn is_unwanted(&self) -> bool {
-        matches!(*self.0, To::Nobody)
+        matches!(*self.0, To::Nowhere)
     }
 
-    /// Writes to it. A reader who has left has seen enough.
+    /// Writes to it. A closed reader is no error.
     ///
     /// # Errors
     /// What `text` fails with, and what went wrong with writing, with the name of the file.
@@ -72,14 +72,14 @@ impl Write for Report {
             To::Stdout => io::stdout().write(bytes),
             To::Stderr => io::stderr().write(bytes),
             To::File(_, file) => (&mut &*file).write(bytes),
-            To::Nobody => Ok(bytes.len()),
+            To::Nowhere => Ok(bytes.len()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &*self.0 {
             To::Stdout => io::stdout().flush(),
-            To::Stderr | To::File(..) | To::Nobody => Ok(()),
+            To::Stderr | To::File(..) | To::Nowhere => Ok(()),
         }
     }
 }

@@ -86,7 +86,7 @@ mod tests {
         assert!(!by_time.due());
         let mut by_size = wanted(None, Some(100), None);
         assert!(!due(&mut by_size, HOUR, 0, 99) && due(&mut by_size, HOUR, 0, 100));
-        // Until the worker is done with it, its size says nothing about the next one.
+        // Until the worker is done with it, its size is no hint for the next one.
         assert!(!due(&mut by_size, HOUR, 0, 100) && due(&mut by_size, HOUR, 1, 100));
         assert!(!due(&mut by_size, SHORTEST / 2, 2, 100));
     }

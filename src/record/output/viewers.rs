@@ -1,4 +1,4 @@
-//! Who looks while a trace goes on: a dashboard on the terminal, lines of `--batch`, or nobody.
+//! The viewer of a running trace: a dashboard on the terminal, lines of `--batch`, or none.
 
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct Begin<'a> {
     pub destination: &'a Destination,
     pub host: &'a str,
-    /// To tell that the user has left.
+    /// To report that the user has left.
     pub left: Sender<Control>,
     /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
     pub alarm: Option<SharedAlarm>,
@@ -50,12 +50,12 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// A command shares its terminal with nobody: a dashboard is for processes that are attached to.
+    /// A command does not share its terminal: a dashboard is for processes that are attached to.
     pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>, node: &Arc<Board>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let how = if args.show.batch {
             Some(How::Batch(args.show.batch()))
-        } else if args.run.is_empty() && !args.show.no_tui && !args.tell.quiet && tui::wanted() {
+        } else if args.run.is_empty() && !args.show.no_tui && !args.output_args.quiet && tui::wanted() {
             let filter = args.show.filter.clone().map(Arc::new);
             Some(How::Dashboard(tui::Options { stop: Arc::clone(&stop), filter }))
         } else {
@@ -114,10 +114,10 @@ impl Watching {
     ///
     /// # Errors
     /// What went wrong with showing.
-    pub fn end(&mut self, control: &Receiver<Control>, told: bool) -> Result<()> {
+    pub fn end(&mut self, control: &Receiver<Control>, stopped: bool) -> Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         self.over = None;
-        if told || !self.shows {
+        if stopped || !self.shows {
             self.stop.store(true, Ordering::Relaxed);
         }
         while !thread.is_finished() {

@@ -1,4 +1,4 @@
-//! How a trace gets its targets: those that there are, a command, the ranks of a job; and who counts them.
+//! How a trace gets its targets: those that there are, a command, the ranks of a job; and their counters.
 
 use crate::event::Event;
 use crate::loader::code::remembered::Version;
@@ -26,7 +26,7 @@ fn start(run: &[OsString], held: bool, known: &[Version]) -> Result<Started> {
     Ok(Started { command, guard, counters })
 }
 
-/// Starts a command before which nobody becomes a target, while the trace is prepared. It is held only for probes of
+/// Starts a command as the first target, while the trace is prepared. It is held only for probes of
 /// libraries, and not where it maps a file that is known to have none.
 ///
 /// # Errors
@@ -42,9 +42,9 @@ impl Run<'_, '_> {
     /// that could not be started.
     ///
     /// # Errors
-    /// When there is nobody to trace, or a probe could not be set.
+    /// When there is no process to trace, or a probe could not be set.
     pub fn begin_targets(&mut self) -> Result<Option<u8>> {
-        self.targets.attach(self.reserved, self.session, &self.notes)?;
+        self.targets.attach(self.reserved, self.session, &self.feeds.notes)?;
         let of = match self.targets {
             // Not yet there.
             Targets::Command(_) => None,
@@ -64,7 +64,7 @@ impl Run<'_, '_> {
 
     /// Begins to read what the kernel counts of the targets.
     fn count(&self, counters: Counters) {
-        if let Some(sampler) = &self.sampler {
+        if let Some(sampler) = &self.feeds.sampler {
             sampler.count(counters);
         }
     }
@@ -72,13 +72,13 @@ impl Run<'_, '_> {
     /// Takes in the ranks that have come.
     pub fn meet(&mut self) {
         if let Some(ranks) = &mut self.ranks {
-            let sampler = self.sampler.as_ref().filter(|_| matches!(self.targets, Targets::Command(_)));
+            let sampler = self.feeds.sampler.as_ref().filter(|_| matches!(self.targets, Targets::Command(_)));
             let count = |pid| {
                 if let Some(sampler) = sampler {
                     sampler.count(Counters::open(Of::Command(pid)));
                 }
             };
-            let guards = ranks.look(self.reserved + 1, self.targets, self.session, &self.notes, count);
+            let guards = ranks.look(self.reserved + 1, self.targets, self.session, &self.feeds.notes, count);
             for guard in guards {
                 // One that cannot be listened to is dropped, and lets all calls go on.
                 let _ = self.hold(guard);
@@ -89,7 +89,7 @@ impl Run<'_, '_> {
     /// Has calls that a library may come with wait until its probes are set.
     fn hold(&mut self, guard: Guard) -> Result<()> {
         let guard = Arc::new(guard);
-        guard.listen(self.sender.clone(), Control::Waits)?;
+        guard.listen(self.feeds.sender.clone(), Control::Waits)?;
         self.guards.add(guard);
         self.session.expect_filters();
         Ok(())
@@ -115,7 +115,7 @@ impl Run<'_, '_> {
                 ppid: std::process::id(),
                 uid: sudo::invoking_user().map_or_else(|| nix::unistd::getuid().as_raw(), |(uid, _)| uid),
             };
-            let _ = self.notes.send(Note::Events(vec![process]));
+            let _ = self.feeds.notes.send(Note::Events(vec![process]));
             self.session.add_target(command.pid(), COMMAND, false)?;
         }
         if matches!(self.targets, Targets::Command(_)) {
@@ -123,7 +123,7 @@ impl Run<'_, '_> {
         }
         // A terminal has sent this to all that were there: the command was not, and would never know.
         if let Some(signal) = self.asked_to_end() {
-            self.told = true;
+            self.stopped = true;
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: {signal}: the command was not started");
             return Ok(Some(128 + signal as u8));
         }

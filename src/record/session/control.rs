@@ -34,12 +34,12 @@ pub struct Channel {
 /// When the threads cannot be started.
 pub fn channel(signals: &SigSet) -> Result<Channel> {
     let (sender, receiver) = mpsc::channel();
-    let (records, told) = mpsc::channel();
+    let (records, inbox) = mpsc::channel();
     let to_session = sender.clone();
     std::thread::Builder::new()
         .name("mappings".into())
         .spawn(move || {
-            told.into_iter().try_for_each(|record| match record {
+            inbox.into_iter().try_for_each(|record| match record {
                 Record::Mapped(mapped) => to_session.send(Control::Mapped(mapped)),
                 Record::Busy(busy) => to_session.send(Control::Busy(busy)),
                 Record::Event(_) | Record::Partial => Ok(()),

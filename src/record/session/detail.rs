@@ -18,7 +18,7 @@ pub fn plan(details: &[Detail]) -> Option<Plan> {
     })
 }
 
-/// Finds the processes and files that all is to be told of, as they come.
+/// Finds the processes and files whose calls are all recorded, as they come.
 pub struct Chooser {
     details: Vec<Detail>,
     rank_vars: Vec<String>,
@@ -71,7 +71,7 @@ impl Chooser {
     }
 }
 
-/// The rank that an environment tells.
+/// The rank in an environment.
 fn rank(names: &[String], env: &[Vec<u8>]) -> Option<i32> {
     let of = |name: &String| env.iter().find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
     std::str::from_utf8(names.iter().find_map(of)?).ok()?.trim().parse().ok()
@@ -85,7 +85,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_plan_is_what_was_said() {
+    fn a_plan_is_printed_as_it_was_given() {
         assert!(plan(&[]).is_none());
         let details: Vec<Detail> = ["slow", "slow=hdf5:5ms", "rank=1"].iter().map(|t| t.parse().unwrap()).collect();
         let plan = plan(&details).unwrap();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_is_what_the_first_variable_says() {
+    fn the_first_variable_gives_the_rank() {
         let env = [b"A=x".to_vec(), b"PMI_RANK=2".to_vec(), b"OMPI_RANK= 5 ".to_vec()];
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(rank(&names(&["OMPI_RANK", "PMI_RANK"]), &env), Some(5));

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often what only /proc and the file system tell is looked at.
+/// How often /proc and the file system are read for what has no events.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What the worker feeds.
@@ -230,9 +230,9 @@ impl Source for Live {
             Command::StartRecording(_) if self.asked => Err(format!("{} is recorded already", self.path.display())),
             Command::StartRecording(path) => {
                 destination::free(&path).map_err(|e| format!("{e:#}"))?;
-                let told = format!("all of the trace, from its beginning, is kept in {}", path.display());
+                let message = format!("all of the trace, from its beginning, is kept in {}", path.display());
                 self.wanted.set(Some(path));
-                Ok(told)
+                Ok(message)
             }
             Command::WriteFlight => {
                 let alarm = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;

@@ -6,7 +6,7 @@ use crate::inflight::InFlight;
 use crate::rows::Row;
 use std::sync::Arc;
 
-/// What the session tells the worker.
+/// Messages of the session to the worker.
 pub enum Note {
     /// What it found out itself, about processes that were there before.
     Events(Vec<Event>),

@@ -1,4 +1,4 @@
-//! A trace that is going on: what it is told, what it does at each tick, and how it ends.
+//! A trace that is going on: its control messages, its ticks, and how it ends.
 
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
@@ -8,25 +8,25 @@ use crate::export::{self, Why};
 use crate::inflight::InFlight;
 use crate::loader::kernel;
 use crate::loader::kernel::counters::Counters;
-use crate::loader::kernel::rings::{Gauges, now};
+use crate::loader::kernel::rings::now;
 use crate::loader::kernel::sums::Taker;
 use crate::loader::processes::guardian::{Guard, Guards};
 use crate::loader::processes::launch::{self, Launched};
 use crate::loader::session::{EXCLUDED, Session, UNPLACED};
+use crate::record::finish::pass_on;
 use crate::record::flight::trigger::Stuck;
 use crate::record::flight::viewer::{Show, Viewer};
-use crate::record::flight::{By, Looked, SharedAlarm, Step};
+use crate::record::flight::{By, Looked, Step};
 use crate::record::job::ranks::Ranks;
 use crate::record::output::rotation::Rotation;
 use crate::record::output::viewers::{self, Watching};
 use crate::record::session::control::Control;
 use crate::record::session::live::Watch;
 use crate::record::session::note::Note;
-use crate::record::session::sampler::Sampler;
 use crate::record::session::share::{Cpu, Share};
-use crate::record::session::stacks::Stacks;
 use crate::record::session::targets::Targets;
-use crate::record::{DUMP, TICK, WRITE, pass_on, wall};
+use crate::record::threads::Feeds;
+use crate::record::{DUMP, TICK, WRITE, wall};
 use crate::rows::{self, Coverage, Loss, Meta, Metric, Row};
 use crate::tui::status::Status;
 use crate::vocabulary::Layer;
@@ -37,13 +37,13 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, PipeWriter, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a command may take to end after it was told to, before the trace ends without it.
+/// How long a command may take to end after it got a signal, before the trace ends without it.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often a dashboard is told what is in flight.
+/// How often a dashboard gets the calls in flight.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What was counted so far.
@@ -58,7 +58,7 @@ pub struct Totals {
     share: Share,
 }
 
-/// A command that waits, and who holds it then.
+/// A command that waits, and the process that holds it.
 pub struct Started {
     pub command: Launched,
     /// Where there is no filter, what is missed is counted (`not_held`).
@@ -74,16 +74,12 @@ pub struct Run<'a, 'obj> {
     /// Numbers of processes that are kept for those that there are already.
     pub reserved: u32,
     pub session: &'a mut Session<'obj>,
-    pub notes: Sender<Note>,
+    pub feeds: Feeds,
     pub control: &'a Receiver<Control>,
+    /// The thread that reads the rings.
     pub drain: &'a JoinHandle<Result<()>>,
     pub t0: u64,
-    pub gauges: Arc<Gauges>,
     pub totals: Totals,
-    /// Looks at the node, until the trace ends.
-    pub sampler: Option<Sampler>,
-    /// Where calls that wait are told.
-    pub sender: Sender<Control>,
     /// Let calls of the command, or of ranks, go on that wait.
     pub guards: Guards,
     /// The command while it is started.
@@ -96,21 +92,16 @@ pub struct Run<'a, 'obj> {
     pub dump: bool,
     /// When datasets end, if there is to be more than one.
     pub rotation: Option<Rotation>,
-    /// When what is kept in memory is written, and what is stuck.
-    pub alarm: Option<SharedAlarm>,
+    /// Finds calls and requests that do not return.
     pub stuck: Option<Stuck>,
-    /// Aggregate mode: who takes the sums.
-    pub sums: Option<Taker>,
-    /// What looks for slow calls and takes their stacks.
-    pub stacks: Stacks,
     /// Where a dashboard finds what is in flight.
     pub board: Option<Arc<Watch>>,
     pub watching: &'a mut Watching,
     /// What the dashboard needs to begin, until it has begun.
     pub begin: Option<viewers::Begin<'a>>,
     /// A signal, the time or the user ended the trace, and not its targets.
-    pub told: bool,
-    /// The command was told to end: with the next signal it is not waited for.
+    pub stopped: bool,
+    /// The command got a signal to end: after the next one it is not waited for.
     pub warned: bool,
     /// How long it took until the programs were loaded.
     pub loading: Duration,
@@ -130,13 +121,13 @@ impl Run<'_, '_> {
 
     fn send(&self, rows: Vec<Row>) {
         // A worker that failed has given the reason; the end of the trace reports it.
-        let _ = self.notes.send(Note::Rows(rows));
+        let _ = self.feeds.notes.send(Note::Rows(rows));
     }
 
-    fn tell_events(&self, events: impl IntoIterator<Item = Event>) {
+    fn send_events(&self, events: impl IntoIterator<Item = Event>) {
         let events: Vec<Event> = events.into_iter().collect();
         if !events.is_empty() {
-            let _ = self.notes.send(Note::Events(events));
+            let _ = self.feeds.notes.send(Note::Events(events));
         }
     }
 
@@ -144,9 +135,9 @@ impl Run<'_, '_> {
         self.send(facts.iter().map(|(k, v)| Row::Meta(Meta { key: (*k).to_owned(), value: v.clone() })).collect());
     }
 
-    pub fn tell_meta(&self, host: &str, caps: &kernel::Capabilities) {
+    pub fn send_meta(&self, host: &str, caps: &kernel::Capabilities) {
         let uname = nix::sys::utsname::uname().map(|u| u.release().to_string_lossy().into_owned()).unwrap_or_default();
-        let (command, mode) = self.targets.words();
+        let (command, mode) = self.targets.describe();
         self.meta(&[
             ("schema", export::SCHEMA.to_owned()),
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -189,26 +180,26 @@ impl Run<'_, '_> {
         self.meta(&[(&format!("clock_pair_{mono}"), wall.to_string())]);
     }
 
-    /// Until the command ends, the targets end, the time is over or a signal says so.
+    /// Until the command ends, the targets end, the time is over or a signal comes.
     pub fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
-        self.stacks.start(self.session, &self.notes)?;
-        let _ = self.notes.send(Note::Watched(self.session.watched()));
+        self.feeds.stacks.start(self.session, &self.feeds.notes)?;
+        let _ = self.feeds.notes.send(Note::Watched(self.session.watched()));
         if let Some(code) = self.begin_targets()? {
             return Ok(Some(code));
         }
         self.tick();
-        self.tell_costs();
+        self.report_costs();
         if let Some(begin) = self.begin.take() {
             self.watching.begin(begin)?;
         }
         let result = self.wait();
         if let Some(board) = &self.board {
-            // What has not returned yet is told as unfinished.
+            // Calls that have not returned yet are sent as unfinished.
             board.set_in_flight(Arc::new(InFlight { at_ns: self.relative(), operations: Vec::new() }));
         }
         self.tick();
-        self.tell_costs();
+        self.report_costs();
         result
     }
 
@@ -217,7 +208,7 @@ impl Run<'_, '_> {
         let mut due = begun + TICK;
         let mut shown = Instant::now();
         let mut looked = begun;
-        let mut told: Option<Instant> = None;
+        let mut signalled: Option<Instant> = None;
         let watching = self.command.is_none() && self.shows_status();
         let mut last = 0;
         loop {
@@ -228,20 +219,20 @@ impl Run<'_, '_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             };
             match heard {
-                // A command goes on when nobody looks any more.
+                // A command goes on when the dashboard is closed.
                 Some(End::Left) if self.command.is_some() || self.ranks.is_some() => {}
                 Some(End::Left) => {
-                    self.told = true;
+                    self.stopped = true;
                     return Ok(Some(0));
                 }
                 Some(End::Signal(s)) => {
-                    self.told = true;
+                    self.stopped = true;
                     let Some(command) = &self.command else { return Ok(Some(0)) };
-                    if told.is_some() {
+                    if signalled.is_some() {
                         return Ok(Some(128 + s as u8));
                     }
                     pass_on(command, s);
-                    told = Some(Instant::now());
+                    signalled = Some(Instant::now());
                     self.warned = true;
                 }
                 None => {}
@@ -252,10 +243,10 @@ impl Run<'_, '_> {
                 return Ok(Some(launch::shell_code(status) as u8));
             }
             if self.args.duration.is_some_and(|d| begun.elapsed() >= d) {
-                self.told = true;
+                self.stopped = true;
                 return Ok(self.command.is_none().then_some(0));
             }
-            if told.is_some_and(|at| at.elapsed() > GRACE) {
+            if signalled.is_some_and(|at| at.elapsed() > GRACE) {
                 return Ok(None);
             }
             if Instant::now() < due {
@@ -263,7 +254,7 @@ impl Run<'_, '_> {
             }
             due = Instant::now() + TICK;
             if self.drain.is_finished() {
-                // Nobody reads the rings any more.
+                // Nowhere reads the rings any more.
                 self.guards.leave();
                 self.session.detach();
                 return Ok(None);
@@ -273,13 +264,13 @@ impl Run<'_, '_> {
                 looked = Instant::now();
                 self.look();
             }
-            let nobody = || !self.targets.may_come() && !self.session.has_targets();
-            if self.ranks.as_ref().map_or_else(|| self.command.is_none() && nobody(), Ranks::are_over) {
+            let no_targets = || !self.targets.may_come() && !self.session.has_targets();
+            if self.ranks.as_ref().map_or_else(|| self.command.is_none() && no_targets(), Ranks::are_over) {
                 return Ok(Some(0));
             }
             if watching && shown.elapsed() >= Duration::from_secs(1) {
                 shown = Instant::now();
-                let records = self.gauges.records.load(Ordering::Relaxed);
+                let records = self.feeds.gauges.records.load(Ordering::Relaxed);
                 let status = self.status(begun.elapsed(), records, records - last);
                 last = records;
                 let _ = write!(std::io::stderr(), "\r\x1b[K{status}");
@@ -292,23 +283,23 @@ impl Run<'_, '_> {
         self.meet();
         self.session.tidy();
         let sampled = self.session.sample();
-        self.tell_events(sampled);
+        self.send_events(sampled);
         let calls = self.session.look_at_paused();
-        self.tell_events(calls);
+        self.send_events(calls);
         self.tick();
-        self.tell_costs();
+        self.report_costs();
         self.rotate();
         self.write();
         self.dump();
     }
 
-    /// Does what it was told; what ends a trace is the caller's.
+    /// Handles control messages; those that end a trace are the caller's.
     fn hear(&mut self, heard: &Control) -> Option<End> {
         match *heard {
             Control::Mapped(ref m) => self.mapped(m),
             Control::Busy(ref busy) => {
-                let told = self.session.relieve(busy, self.relative());
-                self.tell_events(told);
+                let events = self.session.relieve(busy, self.relative());
+                self.send_events(events);
             }
             Control::Waits(ref notice, ref guard) => {
                 let next = self.session.prepare(notice);
@@ -335,12 +326,12 @@ impl Run<'_, '_> {
         None
     }
 
-    /// A target mapped a file that was not judged yet.
+    /// A target mapped a file that was not classified yet.
     fn mapped(&mut self, m: &Mapped) {
         if m.file.is_none() && !self.guards.is_empty() {
             return; // the first call of a process that was forked waits by itself
         }
-        let new = self.session.judge(m.pid, m.file, m.moved);
+        let new = self.session.attach_process(m.pid, m.file, m.moved);
         if self.guards.is_empty() {
             // It went on while the probes were attached: its first calls may be missing.
             let t_ns = self.relative();
@@ -367,7 +358,7 @@ impl Run<'_, '_> {
         };
     }
 
-    /// Tells who wants to know what the last look found, and looks again. Where the kernel refuses that, nothing is told.
+    /// Publishes what the last sample found, and samples again. Where the kernel refuses that, nothing is published.
     fn look(&mut self) {
         if self.board.is_none() && self.stuck.is_none() {
             return;
@@ -390,7 +381,7 @@ impl Run<'_, '_> {
 
     /// A dataset of what is kept in memory is asked for.
     fn ask(&self, why: Why, by: By) {
-        if let Some(alarm) = &self.alarm {
+        if let Some(alarm) = &self.feeds.alarm {
             alarm.with(|alarm| alarm.ask(self.since_t0(), why, by));
         }
     }
@@ -398,7 +389,7 @@ impl Run<'_, '_> {
     /// Has a dataset of what is kept in memory written when it is time for it, and what is in flight was looked at, which takes
     /// its time: never waited for here.
     fn write(&mut self) {
-        let Some(alarm) = &self.alarm else { return };
+        let Some(alarm) = &self.feeds.alarm else { return };
         match alarm.with(|alarm| alarm.step(self.since_t0(), &self.viewer.last())) {
             Step::Nothing => {}
             Step::Look => {
@@ -417,14 +408,14 @@ impl Run<'_, '_> {
             Step::Write(why, in_flight) => {
                 self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
                 // A worker that failed has given the reason.
-                let _ = self.notes.send(Note::Write(why, in_flight));
+                let _ = self.feeds.notes.send(Note::Write(why, in_flight));
             }
         }
     }
 
-    /// Is there a terminal for a line that says how the trace goes on?
+    /// Is there a terminal for a progress line?
     fn shows_status(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.tell.quiet
+        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.output_args.quiet
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
@@ -450,7 +441,7 @@ impl Run<'_, '_> {
 
     fn with_reasons(&self, mut verdicts: Vec<Coverage>) -> Vec<Coverage> {
         if let Some(of) = self.args.wide().filter(|_| self.args.layers.is_empty()) {
-            probes::say_default(&mut verdicts, of);
+            probes::mark_default(&mut verdicts, of);
         }
         verdicts
     }
@@ -508,7 +499,7 @@ impl Run<'_, '_> {
     }
 
     /// What hooks have cost so far.
-    fn tell_costs(&mut self) {
+    fn report_costs(&mut self) {
         let t_ns = self.relative();
         self.totals.share.add(self.session.hooked(), Cpu::now(), t_ns);
         self.send(self.totals.share.rows().collect());
@@ -519,7 +510,7 @@ impl Run<'_, '_> {
         if self.rotation.as_mut().is_some_and(Rotation::due) {
             self.send(self.uncovered().into_iter().map(Row::Coverage).collect());
             // A worker that failed has given the reason.
-            let _ = self.notes.send(Note::Rotate);
+            let _ = self.feeds.notes.send(Note::Rotate);
         }
     }
 
@@ -528,15 +519,15 @@ impl Run<'_, '_> {
         let still = self.session.targets();
         self.guards.leave();
         let detaching = Instant::now();
-        let _ = self.notes.send(Note::Events(self.session.detach()));
-        self.sampler = None;
-        self.stacks.end();
+        let _ = self.feeds.notes.send(Note::Events(self.session.detach()));
+        self.feeds.sampler = None;
+        self.feeds.stacks.end();
         for (key, took) in
             [("load_ns", self.loading), ("attach_ns", self.session.attaching()), ("detach_ns", detaching.elapsed())]
         {
             self.meta(&[(key, took.as_nanos().to_string())]);
         }
-        if let Some(Err(e)) = self.sums.take().map(Taker::finish) {
+        if let Some(Err(e)) = self.feeds.sums.take().map(Taker::finish) {
             let _ = writeln!(std::io::stderr(), "iotrace-bpf: sums are missing: {e:#}");
             self.totals.lost += 1;
             let loss =
@@ -570,10 +561,10 @@ impl Run<'_, '_> {
 fn warnings(verdicts: &[Coverage]) -> Vec<String> {
     let mut warnings = Vec::new();
     for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
-        let place = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
+        let file = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
         let why = c.reason.as_deref().unwrap_or("for an unknown reason");
         let symbol = text::escape(&c.symbol);
-        warnings.push(format!("warning: {symbol}{place} is not traced: {}", text::escape(why)));
+        warnings.push(format!("warning: {symbol}{file} is not traced: {}", text::escape(why)));
     }
     warnings
 }

@@ -48,7 +48,7 @@ impl Seen {
 pub struct Board(Mutex<Seen>);
 
 impl Board {
-    /// Looks at it, while nobody else does.
+    /// Samples it, unless another sampler does.
     pub fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -201,11 +201,11 @@ impl Looker {
             counters: Counters::default(),
             counted: Vec::new(),
         };
-        looker.tell_missing("node_missing", facts);
+        looker.report_missing("node_missing", facts);
         looker
     }
 
-    fn tell_missing(&self, key: &str, what: String) {
+    fn report_missing(&self, key: &str, what: String) {
         if !what.is_empty() {
             let _ = self.notes.send(Note::Rows(vec![Row::Meta(Meta { key: key.to_owned(), value: what })]));
         }
@@ -216,7 +216,7 @@ impl Looker {
         self.counters.extend(counters);
         let missing = self.counters.missing();
         if missing != before {
-            self.tell_missing("counters_missing", missing);
+            self.report_missing("counters_missing", missing);
         }
         self.board.with(|seen| {
             seen.sources.truncate(self.sources.len());
@@ -253,16 +253,16 @@ impl Looker {
         }
         let network = figures::network(&self.text(NETWORK));
         for reading in &network {
-            self.judge(&reading.of, "/sys/class/net");
+            self.resolve(&reading.of, "/sys/class/net");
         }
         readings.extend(network);
         let disks = self.text(DISKS);
-        readings.extend(figures::devices(&disks, |name| self.judge(name, "/sys/block")));
+        readings.extend(figures::devices(&disks, |name| self.resolve(name, "/sys/block")));
         readings
     }
 
     /// Is there something of that name? Remembers whether it is hardware.
-    fn judge(&mut self, name: &str, class: &str) -> bool {
+    fn resolve(&mut self, name: &str, class: &str) -> bool {
         if let Some(known) = self.whole.get(name) {
             return *known;
         }

@@ -1,5 +1,5 @@
 //! `--stacks`: the threads that look for slow calls and find the names for their stacks. Both may be held up by memory and
-//! files that are stuck themselves, so nobody waits for them.
+//! files that are stuck themselves, so nothing waits for them.
 
 use crate::catalog;
 use crate::inflight::Frame;
@@ -26,7 +26,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// Stacks of slow calls, before, while and after they are taken.
 pub enum Stacks {
-    /// Nobody asked for them, or it is over.
+    /// Nowhere asked for them, or it is over.
     No,
     /// As soon as the hooks are attached.
     Wanted(Vec<Limit>, Vec<catalog::Row>, Notices),

@@ -1,4 +1,4 @@
-//! Who is traced: what the command line asked for, the processes that there are already, and what the dataset says of it.
+//! The targets of a trace: from the command line, processes that exist already, and how the dataset describes them.
 
 use crate::cli::RecordArgs;
 use crate::loader::processes::existing;
@@ -51,7 +51,7 @@ impl Targets {
         }
     }
 
-    /// Can the trace go on with nobody to trace? Others may come.
+    /// Can the trace go on without targets? Others may come.
     pub fn may_come(&self) -> bool {
         self.scope() != Scope::Listed
     }
@@ -63,7 +63,7 @@ impl Targets {
     }
 
     /// `meta.command` and `meta.mode`.
-    pub fn words(&self) -> (String, &'static str) {
+    pub fn describe(&self) -> (String, &'static str) {
         match self {
             Self::Command(command) => (command.clone(), "launch"),
             Self::Listed(pids) => {
@@ -91,7 +91,7 @@ impl Targets {
         }
     }
 
-    /// Makes targets of the processes that there are, and tells the worker what they are. The hooks are attached already, so
+    /// Makes existing processes targets, and sends their descriptions to the worker. The hooks are attached already, so
     /// that whoever begins meanwhile is a target by itself. `reserved` are the numbers that are kept for them.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Targets {
             let _ = notes.send(Note::Events(existing::events(pid, process)));
             // Its system calls are seen from here on: should it end while its libraries are attached to, they are kept.
             traced = true;
-            session.judge(pid, None, false);
+            session.attach_process(pid, None, false);
         }
         if matches!(self, Self::Listed(_)) && !traced {
             return Err(anyhow!("every target ended before it was attached to"));

@@ -40,10 +40,10 @@ pub struct Worker {
     pub totals: Option<Arc<Shared>>,
     /// What asks for a dataset of what is kept in memory, and whom it asks.
     pub triggers: Vec<Trigger>,
-    /// What is to be told besides sums.
+    /// Calls that are recorded besides sums.
     pub chooser: Option<Chooser>,
     pub alarm: Option<SharedAlarm>,
-    /// Where it is told that the dataset cannot be written any more.
+    /// Gets the failure when the dataset cannot be written any more.
     pub notices: Notices,
     pub inbox: Receiver<Drained>,
     /// Not bounded, unlike the inbox: the session must never wait here, for targets may be stopped until it acts.
@@ -58,12 +58,12 @@ pub struct Ended {
     pub counted: Option<String>,
 }
 
-/// Starts the worker; it ends after [`Drained::End`], or where nothing can be written and nobody goes on without.
+/// Starts the worker; it ends after [`Drained::End`], or when nothing can be written and there is no other consumer.
 pub fn start(worker: Worker) -> Result<JoinHandle<Ended>> {
     let alarm = worker.alarm.clone();
     let work = move || {
         let done = run(worker);
-        // Also when it has failed: nobody is told then that something is written.
+        // Also when it has failed: then no dataset is announced as written.
         drop(alarm.map(|alarm| alarm.with(Alarm::end)));
         done
     };
@@ -83,7 +83,7 @@ struct State {
     sought: HashSet<(i32, i64)>,
     /// Names of users, as the node has them.
     users: HashMap<u32, Option<String>>,
-    /// Whether there are control groups of which the kernel side says nothing: those of version 1.
+    /// Whether there are control groups that the kernel side does not report: those of version 1.
     version_1: bool,
     stripes: Stripes,
     undecoded: i64,
@@ -146,7 +146,7 @@ impl State {
                 Drained::Batch(batch) => {
                     gauges.records.fetch_add(batch.ends.len() as u64, Ordering::Relaxed);
                     self.batch(&batch);
-                    for (key, striping) in self.stripes.told() {
+                    for (key, striping) in self.stripes.take() {
                         self.correlator.is_striped(key, striping);
                     }
                 }

@@ -27,8 +27,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         .map(|(name, label, n)| format!("{} ({}) {}", name.replace('_', " "), label, text::count(*n)))
         .collect();
     if !excluded.is_empty() {
-        let words = text::name(&format!("left out on purpose: {}", excluded.join(", ")), pen.theme.ascii);
-        area = line(buf, pen, area, &words, Tone::Dim);
+        let label = text::name(&format!("left out on purpose: {}", excluded.join(", ")), pen.theme.ascii);
+        area = line(buf, pen, area, &label, Tone::Dim);
     }
     let times = &state.times;
     let part = |(name, last): (&str, &Last)| {
@@ -40,8 +40,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         .filter_map(part)
         .collect();
     if !parts.is_empty() {
-        let words = format!("dashboard: {} frames, in ms: {}", times.drawing.count, parts.join(", "));
-        area = line(buf, pen, area, &words, Tone::Dim);
+        let label = format!("dashboard: {} frames, in ms: {}", times.drawing.count, parts.join(", "));
+        area = line(buf, pen, area, &label, Tone::Dim);
     }
     let (upper, rest) = split(area, area.height / 2);
     let rows: Vec<(usize, CoverageGroup)> = coverage.groups.iter().cloned().enumerate().collect();

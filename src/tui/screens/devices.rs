@@ -1,4 +1,4 @@
-//! Screen 8: what the node does, devices, who uses them, the mounts, and what waits in memory to be written.
+//! Screen 8: the node, devices and their users, mounts, and dirty pages.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -49,7 +49,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         let classes: Vec<String> = device.classes.iter().map(class).collect();
         let middle = line(buf, pen, middle, &format!("classes: {}", classes.join(", ")), Tone::Plain);
         let more = if device.other_users > 0 { format!(" ({} more)", device.other_users) } else { String::new() };
-        let heading = format!("who uses {}{more}", pen.name(&device.name, 20));
+        let heading = format!("users of {}{more}", pen.name(&device.name, 20));
         let rows: Vec<(usize, DeviceUser)> = device.users.iter().cloned().enumerate().collect();
         let table =
             Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "nobody" };
@@ -148,7 +148,7 @@ fn dirty(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
     let Some(last) = snapshot.devices.dirty.last() else { return area };
     let course: Vec<f64> = snapshot.devices.dirty.iter().map(|d| d.dirty as f64).collect();
     let limit = |n: Option<i64>| n.map_or_else(|| "?".to_owned(), |n| pen.bytes(n));
-    let words = format!(
+    let label = format!(
         "not yet written (whole node): dirty {}, being written {}; the kernel writes from {}, and makes writers wait from {}  ",
         pen.bytes(last.dirty),
         pen.bytes(last.writeback),
@@ -156,7 +156,7 @@ fn dirty(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
         limit(last.threshold)
     );
     let stalls = last.threshold.is_some_and(|t| last.dirty >= t);
-    let room = usize::from(area.width).saturating_sub(text::columns(&words));
+    let room = usize::from(area.width).saturating_sub(text::columns(&label));
     let spark = chart::spark(pen.theme, &course, room.min(30));
-    line(buf, pen, area, &format!("{words}{spark}"), if stalls { Tone::Bad } else { Tone::Plain })
+    line(buf, pen, area, &format!("{label}{spark}"), if stalls { Tone::Bad } else { Tone::Plain })
 }

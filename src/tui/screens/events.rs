@@ -38,8 +38,8 @@ fn columns() -> Vec<Column<EventRow>> {
         Of::new("tid", 7, |e, _| e.tid.to_string()).sort(|e| number(e.tid.into())).less(5),
         Of::wide("layer", 7, |e, _, _| Cell::new(e.layer.name(), Tone::Layer(e.layer))).less(1),
         Of::wide("call", 20, |e, pen: Pen, width| {
-            let words = format!("{}{}", " ".repeat(usize::from(e.depth.max(0).unsigned_abs())), e.op);
-            Cell::new(pen.name(&words, width), Tone::Layer(e.layer))
+            let label = format!("{}{}", " ".repeat(usize::from(e.depth.max(0).unsigned_abs())), e.op);
+            Cell::new(pen.name(&label, width), Tone::Layer(e.layer))
         })
         .sort(|e| Key::Text(e.op.to_owned())),
         Of::new("time", 6, |e, _| time(e.dur_ns)).sort(|e| number(e.dur_ns)),

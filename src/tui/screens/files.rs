@@ -27,9 +27,9 @@ fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         snapshot.files.rows.iter().filter(|r| !state.active_only || r.sums.calls > 0).cloned().collect();
     let mut area = area;
     if let Some(other) = snapshot.files.other {
-        let words =
+        let label =
             format!("{} more files: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
-        line(buf, state.pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
+        line(buf, state.pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &label, Tone::Warn);
         area.height -= 1;
     }
     let id = |r: &FileRow| i64::from(r.file_id);
@@ -86,9 +86,9 @@ fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
     let (read, written) = (bytes(pen, r.sums.bytes_read), bytes(pen, r.sums.bytes_written));
     let (seq, cons) = (part(r.sequential, r.placed), part(r.consecutive, r.placed));
     let (calls, small) = (count(r.sums.calls), count(r.small));
-    let words =
+    let label =
         format!("read {read}  written {written}  calls {calls}  sequential {seq}  consecutive {cons}  small {small}");
-    rest = line(buf, pen, rest, &words, Tone::Plain);
+    rest = line(buf, pen, rest, &label, Tone::Plain);
     for (name, list, more) in [("sizes", &file.sizes, file.other_sizes), ("strides", &file.strides, file.other_strides)]
     {
         let each: Vec<String> = list
@@ -97,8 +97,8 @@ fn one(buf: &mut Buffer, area: Rect, file: &FileDetail, state: &mut State) {
             .map(|(value, n)| format!("{} ({}x)", pen.bytes(*value), text::count(*n as f64)))
             .collect();
         let more = if more > 0 { format!(", and {} others", text::count(more as f64)) } else { String::new() };
-        let words = if each.is_empty() { format!("{name}: -") } else { format!("{name}: {}{more}", each.join(", ")) };
-        rest = line(buf, pen, rest, &words, Tone::Plain);
+        let label = if each.is_empty() { format!("{name}: -") } else { format!("{name}: {}{more}", each.join(", ")) };
+        rest = line(buf, pen, rest, &label, Tone::Plain);
     }
     let (upper, lower) = split(rest, rest.height / 2);
     state.axes.extend(plot(buf, upper, file, pen));
@@ -187,8 +187,8 @@ fn handle_columns() -> Vec<Column<HandleRow>> {
             // Descriptors are small numbers, other handles are addresses and the like.
             let raw = if h.layer == Layer::Syscall { h.raw.to_string() } else { format!("{:#x}", h.raw) };
             let object = h.object.as_deref().unwrap_or_default();
-            let words = format!("{}{} {object} {raw}", "  ".repeat(h.depth), h.layer.name());
-            Cell::new(pen.name(&words, width), Tone::Layer(h.layer))
+            let label = format!("{}{} {object} {raw}", "  ".repeat(h.depth), h.layer.name());
+            Cell::new(pen.name(&label, width), Tone::Layer(h.layer))
         })
         .grows(),
         Of::new("pid", 7, |h, _| h.pid.to_string()).sort(|h| number(h.pid.into())),

@@ -19,7 +19,7 @@ const STUCK: i64 = 10 * LONG;
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let Some(flight) = &snapshot.inflight else {
         let why = if snapshot.run.live {
-            "not covered: it cannot be told here what has not returned; calls are on the other screens when they return"
+            "not covered: calls in flight are not known here; they are on the other screens once they return"
         } else {
             "a dataset has nothing in flight; calls that never returned are in it, marked as unfinished (7, events)"
         };
@@ -39,8 +39,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     );
     let pen = state.pen;
     let inner = title(buf, pen, lower, "the selected one: calls, and where its thread is in the kernel", "", false);
-    for (i, (words, tone)) in details(snapshot, state).iter().take(usize::from(inner.height)).enumerate() {
-        put(buf, pen, inner, inner.x + 1, inner.y + i as u16, words, *tone);
+    for (i, (label, tone)) in details(snapshot, state).iter().take(usize::from(inner.height)).enumerate() {
+        put(buf, pen, inner, inner.x + 1, inner.y + i as u16, label, *tone);
     }
 }
 
@@ -100,14 +100,14 @@ pub fn details(snapshot: &Snapshot, state: &State) -> Vec<(String, Tone)> {
         let bytes = call.bytes.map_or_else(String::new, |n| format!(" of {}", pen.bytes(n)));
         let offset = call.offset.map_or_else(String::new, |n| format!(" at {n}"));
         let file = call.file.as_deref().map_or_else(String::new, |f| format!("  {f}"));
-        let words =
+        let label =
             format!("{:>8} {}{} {}{bytes}{offset}{file}", text::time(age), "  ".repeat(depth), call.layer, call.op);
-        out.push((text::name(&words, pen.theme.ascii), Tone::Layer(call.layer)));
+        out.push((text::name(&label, pen.theme.ascii), Tone::Layer(call.layer)));
     }
     for (name, frames) in [("kernel", &operation.kernel), ("program", &operation.user)] {
         for (i, frame) in frames.iter().enumerate() {
-            let words = format!("{:>8} {}", if i == 0 { name } else { "" }, frame.text());
-            out.push((text::name(&words, pen.theme.ascii), Tone::Dim));
+            let label = format!("{:>8} {}", if i == 0 { name } else { "" }, frame.text());
+            out.push((text::name(&label, pen.theme.ascii), Tone::Dim));
         }
     }
     out

@@ -28,7 +28,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         Measure::Latency => percentile(latency.percentiles, of),
         Measure::Size => latency.percentiles.as_ref().map_or_else(|| "-".into(), |p| pen.bytes(of(p))),
     };
-    let words = format!(
+    let label = format!(
         "{what} of {of}: {} calls  p50 {}  p90 {}  p95 {}  p99 {}  max {}   (b: durations or sizes)",
         text::count(latency.total as f64),
         show(|p| p.p50),
@@ -37,7 +37,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         show(|p| p.p99),
         show(|p| p.max)
     );
-    let rest = line(buf, pen, area, &words, Tone::Strong);
+    let rest = line(buf, pen, area, &label, Tone::Strong);
     let (upper, lower) = split(rest, (rest.height * 3 / 5).max(4));
     let (left, right) = halves(upper, area.width * 3 / 5);
     state.axes.extend(heat_map(buf, left, latency, pen));

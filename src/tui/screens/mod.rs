@@ -74,7 +74,7 @@ fn pane<R>(buf: &mut Buffer, area: Rect, state: &mut State, id: TableId, table: 
     let missed = shown.missed.take();
     state.axes.extend(&shown.axes);
     if let Some(text) = missed {
-        state.say(true, format!("no row of this table contains {text:?}"));
+        state.notify(true, format!("no row of this table contains {text:?}"));
     }
 }
 

@@ -52,7 +52,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect
 
 fn figures(point: &Point, pen: Pen) -> String {
     let figure = |(head, name, show): &(&str, &str, Show)| {
-        let words = point.figure(name).map_or_else(
+        let label = point.figure(name).map_or_else(
             || "?".to_owned(),
             |n| match show {
                 Show::Cpus => format!("{n:.2}"),
@@ -61,7 +61,7 @@ fn figures(point: &Point, pen: Pen) -> String {
                 Show::Bytes => pen.bytes(n as i64),
             },
         );
-        format!("{words:>width$}", width = head.len())
+        format!("{label:>width$}", width = head.len())
     };
     COLUMNS.iter().map(figure).collect()
 }

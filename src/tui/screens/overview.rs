@@ -1,4 +1,4 @@
-//! Screen 1: which layer costs most, what became of the bytes, who is slow.
+//! Screen 1: the costliest layers, the path of the bytes, the slowest ranks and files.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -180,7 +180,7 @@ fn file_columns() -> Vec<Column<FileRow>> {
 fn facts(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
     let overview = &snapshot.overview;
     let mut area = area;
-    for (word, of) in [("written", (|s| s.bytes_written) as fn(&ChainStep) -> i64), ("read", |s| s.bytes_read)] {
+    for (direction, of) in [("written", (|s| s.bytes_written) as fn(&ChainStep) -> i64), ("read", |s| s.bytes_read)] {
         let asked = overview.chain.first().map_or(0, of);
         if overview.chain.iter().all(|s| of(s) == 0) || area.height < 4 {
             continue;
@@ -195,30 +195,30 @@ fn facts(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, pen: Pen) -> Rect {
             }
         };
         let steps: Vec<String> = overview.chain.iter().filter(|s| s.layer.is_none() || of(s) > 0).map(step).collect();
-        area = line(buf, pen, area, &format!("bytes {word}: {}", steps.join(arrow)), Tone::Plain);
+        area = line(buf, pen, area, &format!("bytes {direction}: {}", steps.join(arrow)), Tone::Plain);
     }
-    let mut words = Vec::new();
+    let mut label = Vec::new();
     if let Some(i) = overview.imbalance {
-        words.push(format!(
+        label.push(format!(
             "imbalance of {} ranks: time {:.1}x, bytes {:.1}x (most over mean), slowest rank {}",
             i.members, i.time_max_over_mean, i.bytes_max_over_mean, i.slowest
         ));
     }
     if overview.cache_bytes > 0 {
         let hit = 1.0 - overview.cache_miss_bytes as f64 / overview.cache_bytes as f64;
-        words.push(format!("page cache: {} of bytes read", text::percent(hit.max(0.0))));
+        label.push(format!("page cache: {} of bytes read", text::percent(hit.max(0.0))));
     }
     let all: i64 = overview.parts.iter().fold(0, |sum, ns| sum.saturating_add(*ns));
-    let mut parts: Vec<(i64, &str)> = overview.parts.into_iter().zip(PARTS.map(|(_, words)| words)).collect();
+    let mut parts: Vec<(i64, &str)> = overview.parts.into_iter().zip(PARTS.map(|(_, label)| label)).collect();
     parts.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
     let share = |ns: i64| ns as f64 / all as f64;
     let shown = parts.iter().take(PARTS_SHOWN).filter(|(ns, _)| all > 0 && share(*ns) >= 0.01);
-    let shown: Vec<String> = shown.map(|(ns, words)| format!("{words} {}", text::percent(share(*ns)))).collect();
+    let shown: Vec<String> = shown.map(|(ns, label)| format!("{label} {}", text::percent(share(*ns)))).collect();
     if !shown.is_empty() && area.height >= 4 {
         area = line(buf, pen, area, &format!("system calls: {}", shown.join(", ")), Tone::Plain);
     }
-    if !words.is_empty() && area.height >= 4 {
-        area = line(buf, pen, area, &words.join("   "), Tone::Plain);
+    if !label.is_empty() && area.height >= 4 {
+        area = line(buf, pen, area, &label.join("   "), Tone::Plain);
     }
     area
 }

@@ -22,10 +22,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     let mut area = area;
     let what = if state.grouping == Grouping::Thread { "threads" } else { "processes" };
     if let Some(other) = processes.other {
-        let words =
+        let label =
             format!("{} more {what}: {} calls, {}", other.rows, count(other.sums.calls), time(other.sums.dur_ns));
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
-        line(buf, state.pen, last, &words, Tone::Warn);
+        line(buf, state.pen, last, &label, Tone::Warn);
         area.height -= 1;
     }
     let cells = rows.iter().map(|r| r.heat.len() as i64).max().unwrap_or(0);
@@ -41,7 +41,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     pane(buf, area, state, TableId::Processes, &table);
 }
 
-/// Depth first, each below the one that started it; the command says how deep.
+/// Depth first, each below the one that started it; the command is indented by depth.
 fn nested(rows: &[ProcessRow]) -> Vec<ProcessRow> {
     let started = |by: &ProcessRow, row: &ProcessRow| by.pid == row.ppid && by.process_ix != row.process_ix;
     // Numbers of processes are used again: the last one that began before.
@@ -53,11 +53,11 @@ fn nested(rows: &[ProcessRow]) -> Vec<ProcessRow> {
     let below = |of: Option<usize>| parents.iter().enumerate().rev().filter(move |(_, p)| **p == of).map(|(at, _)| at);
     let mut work: Vec<(usize, usize)> = below(None).map(|at| (at, 0)).collect();
     let mut out: Vec<ProcessRow> = Vec::with_capacity(rows.len());
-    let mut placed = vec![false; rows.len()];
+    let mut listed = vec![false; rows.len()];
     // A circle of parents, which a damaged dataset may have, begins at whichever comes first.
     for next in 0..=rows.len() {
         while let Some((at, depth)) = work.pop() {
-            if std::mem::replace(&mut placed[at], true) {
+            if std::mem::replace(&mut listed[at], true) {
                 continue;
             }
             out.push(ProcessRow {
@@ -66,7 +66,7 @@ fn nested(rows: &[ProcessRow]) -> Vec<ProcessRow> {
             });
             work.extend(below(Some(at)).map(|child| (child, depth + 1)));
         }
-        if next < rows.len() && !placed[next] {
+        if next < rows.len() && !listed[next] {
             work.push((next, 0));
         }
     }

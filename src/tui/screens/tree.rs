@@ -27,8 +27,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
     }
     let mut area = area;
     if let Some(other) = snapshot.tree.other {
-        let words = format!("{} calls found no room in the tree: {}", count(other.sums.calls), time(other.sums.dur_ns));
-        line(buf, state.pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
+        let label = format!("{} calls found no room in the tree: {}", count(other.sums.calls), time(other.sums.dur_ns));
+        line(buf, state.pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &label, Tone::Warn);
         area.height -= 1;
     }
     let (upper, lower) = match state.node {
@@ -88,8 +88,8 @@ fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
                 (Some(true), true) => "-",
                 (Some(false), true) => "+",
             };
-            let words = format!("{}{mark} {}", "  ".repeat(s.node.depth), op(&s.node));
-            Cell::new(text::cut_end(&words, width, pen.theme.ascii), s.node.layer.map_or(Tone::Dim, Tone::Layer))
+            let label = format!("{}{mark} {}", "  ".repeat(s.node.depth), op(&s.node));
+            Cell::new(text::cut_end(&label, width, pen.theme.ascii), s.node.layer.map_or(Tone::Dim, Tone::Layer))
         })
         .grows(),
         Column::<Shown>::new("calls", 6, |s, _| count(s.node.sums.calls)),
@@ -112,7 +112,7 @@ fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
 
 fn op(node: &TreeNode) -> String {
     match node.layer {
-        // No row of a call that has not returned says more.
+        // No row of a call that has not returned has more.
         None => "(call not returned yet)".to_owned(),
         Some(_) => node.op.to_owned(),
     }
@@ -193,11 +193,11 @@ fn flame(buf: &mut Buffer, area: Rect, tree: &Tree, pen: Pen) {
         }
         let y = inner.y + n.depth as u16;
         let room = usize::from(x1 - x0);
-        let words = text::cut_end(&op(n), room.saturating_sub(1), pen.theme.ascii);
-        let fill = " ".repeat(room.saturating_sub(1 + text::columns(&words)));
+        let label = text::cut_end(&op(n), room.saturating_sub(1), pen.theme.ascii);
+        let fill = " ".repeat(room.saturating_sub(1 + text::columns(&label)));
         let style =
             pen.theme.style(n.layer.map_or(Tone::Dim, Tone::Layer)).add_modifier(ratatui::style::Modifier::REVERSED);
-        buf.set_stringn(inner.x + x0, y, format!("{words}{fill}"), room, style);
+        buf.set_stringn(inner.x + x0, y, format!("{label}{fill}"), room, style);
         buf.set_string(inner.x + x1 - 1, y, "|", pen.theme.style(Tone::Dim));
     }
 }
@@ -250,8 +250,8 @@ fn waterfall(buf: &mut Buffer, area: Rect, fall: &Waterfall, state: &mut State) 
     let axis = (fall.from_ns, fall.to_ns);
     let mut area = area;
     if fall.more > 0 {
-        let words = format!("{} more calls and requests inside it are not shown", fall.more);
-        line(buf, pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &words, Tone::Warn);
+        let label = format!("{} more calls and requests inside it are not shown", fall.more);
+        line(buf, pen, Rect { y: area.bottom() - 1, height: 1, ..area }, &label, Tone::Warn);
         area.height -= 1;
     }
     let heading = format!(

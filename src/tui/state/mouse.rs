@@ -31,7 +31,7 @@ impl State {
                 let window = window::between(axis.time(from.x), axis.time(mouse.x), snapshot.kept);
                 if mouse.what == MouseDid::Drag {
                     let (from, to) = (text::seconds(window.from_ns), text::seconds(window.to_ns));
-                    self.say(false, format!("window from {from} to {to}"));
+                    self.notify(false, format!("window from {from} to {to}"));
                     return Effect::None;
                 }
                 self.drag = None;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
+use crate::tui::help;
 use crate::tui::input::Key;
 use crate::tui::sql;
-use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, SCREENS, State, TableId, TreeView, window};
+use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, State, TableId, TreeView, window};
 
 impl State {
     pub fn on_key(&mut self, key: Key, snapshot: &Snapshot) -> Effect {
@@ -20,6 +21,12 @@ impl State {
         if self.prompt.is_some() {
             return self.prompt_key(key, snapshot);
         }
+        if let Key::Char(c) = key
+            && let Some(screen) = help::screen(c)
+        {
+            self.show(screen);
+            return Effect::None;
+        }
         match key {
             Key::Char('q') if snapshot.status.recording.is_some() => self.open(Popup::Leave),
             Key::Char('q' | 'Q') => return Effect::Quit,
@@ -27,7 +34,6 @@ impl State {
             Key::Char('L') => self.open(Popup::Messages),
             Key::Char('d') => self.open(Popup::Details),
             Key::Char('s') | Key::F(6) => self.open(Popup::Sort(0)),
-            Key::Char(c @ '1'..='9') => self.show(SCREENS[c as usize - '1' as usize]),
             Key::Tab => self.next_pane(1),
             Key::BackTab => self.next_pane(-1),
             Key::Enter => return self.enter(snapshot),
@@ -74,9 +80,9 @@ impl State {
     /// Figures of a dataset or of a view that is stopped do not go on.
     fn ask_for_mark(&mut self, snapshot: &Snapshot) -> Effect {
         if !snapshot.run.live || snapshot.run.ended {
-            self.say(true, "a mark is for a trace that goes on: z, [ ] and : choose a part of this one");
+            self.notify(true, "a mark is for a trace that goes on: z, [ ] and : choose a part of this one");
         } else if self.window.is_some() {
-            self.say(true, "the view is stopped: z lets it go on, then a mark can be set");
+            self.notify(true, "the view is stopped: z lets it go on, then a mark can be set");
         } else {
             return Effect::Mark;
         }

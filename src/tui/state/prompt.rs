@@ -13,7 +13,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Filter => "filter",
             Self::Time => "go to time",

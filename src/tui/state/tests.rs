@@ -3,7 +3,7 @@
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
 use crate::tui::input::{Key, MouseDid};
 use crate::tui::state::*;
-use crate::tui::{frame, testing};
+use crate::tui::{frame, help, testing};
 use crate::vocabulary::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -39,9 +39,9 @@ impl Session {
 #[test]
 fn digits_are_screens() {
     let mut s = Session::new();
-    for (i, screen) in SCREENS.into_iter().enumerate() {
-        s.keys(&(i + 1).to_string());
-        assert_eq!(s.state.focus().screen, screen);
+    for (key, about) in help::keys().zip(SCREENS) {
+        s.keys(&key.to_string());
+        assert_eq!((s.state.focus().screen, help::key(about.screen)), (about.screen, key));
     }
 }
 
@@ -221,7 +221,7 @@ fn a_table_may_have_the_screen_for_itself() {
     s.keys("e");
     let alone = text(&mut s);
     assert!(alone.contains("processes by time") && !alone.contains("files by time"), "{alone}");
-    assert!(alone.contains("events lost") || alone.contains("lost 12"), "loss is said all the same: {alone}");
+    assert!(alone.contains("events lost") || alone.contains("lost 12"), "loss is shown all the same: {alone}");
     s.key(Key::Esc);
     assert!(text(&mut s).contains("files by time"));
 }
@@ -279,7 +279,7 @@ fn the_tail_follows_until_the_user_looks_at_a_row() {
 }
 
 #[test]
-fn a_row_that_is_gone_leaves_its_place_selected() {
+fn when_the_selected_row_is_gone_the_next_one_is_selected() {
     let mut s = Session::new();
     s.keys("3j");
     let rows: Vec<FileRow> = s.snapshot.files.rows.iter().filter(|r| r.file_id != 2).cloned().collect();
@@ -449,7 +449,7 @@ fn from_a_call_to_the_first_inside_it_and_back() {
 fn every_key_on_every_screen_is_harmless() {
     let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:xmaaptCtnxNnSyyw";
     for snapshot in [testing::snapshot(), Snapshot::default()] {
-        for screen in '1'..='9' {
+        for screen in help::keys() {
             let mut s = Session::new();
             s.snapshot = snapshot.clone();
             s.keys(&screen.to_string());

@@ -79,8 +79,8 @@ impl State {
                 table.follow = false;
                 table.selected = Some(parent);
             }
-            Some(Some(_)) => self.say(true, "its parent is not among the calls that are kept (yet): see Enter"),
-            Some(None) => self.say(false, "no traced call encloses it"),
+            Some(Some(_)) => self.notify(true, "its parent is not among the calls that are kept (yet): see Enter"),
+            Some(None) => self.notify(false, "no traced call encloses it"),
             None => {}
         }
     }
@@ -94,7 +94,7 @@ impl State {
                 table.follow = false;
                 table.selected = Some(child);
             }
-            None => self.say(false, "no call inside it is among those that are kept: see Enter"),
+            None => self.notify(false, "no call inside it is among those that are kept: see Enter"),
         }
     }
 }

@@ -41,18 +41,18 @@ impl Pen {
 }
 
 /// Writes a text of ours or a safe one, cut at the right edge; returns the column after it.
-pub fn put(buf: &mut Buffer, pen: Pen, area: Rect, x: u16, y: u16, words: &str, tone: Tone) -> u16 {
+pub fn put(buf: &mut Buffer, pen: Pen, area: Rect, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
     if y >= area.bottom() || x >= area.right() || y < area.y {
         return x;
     }
     let room = usize::from(area.right() - x);
-    let cut = text::cut_end(words, room, pen.theme.ascii);
+    let cut = text::cut_end(text, room, pen.theme.ascii);
     buf.set_stringn(x, y, &cut, room, pen.theme.style(tone)).0
 }
 
 /// A line of text below a title; the rest of the area below it.
-pub fn line(buf: &mut Buffer, pen: Pen, area: Rect, words: &str, tone: Tone) -> Rect {
-    put(buf, pen, area, area.x, area.y, words, tone);
+pub fn line(buf: &mut Buffer, pen: Pen, area: Rect, text: &str, tone: Tone) -> Rect {
+    put(buf, pen, area, area.x, area.y, text, tone);
     below(area, 1)
 }
 
@@ -75,16 +75,16 @@ pub fn halves(area: Rect, left: u16) -> (Rect, Rect) {
     (Rect { width: left, ..area }, Rect { x: area.x + left + gap, width: area.width - left - gap, ..area })
 }
 
-/// The title of a part: words on a rule.
-pub fn title(buf: &mut Buffer, pen: Pen, area: Rect, words: &str, right: &str, focused: bool) -> Rect {
+/// The title of a part: text on a rule.
+pub fn title(buf: &mut Buffer, pen: Pen, area: Rect, text: &str, right: &str, focused: bool) -> Rect {
     if area.height == 0 {
         return area;
     }
     let width = usize::from(area.width);
     buf.set_stringn(area.x, area.y, pen.theme.rule().repeat(width), width, pen.theme.style(Tone::Dim));
     let tone = if focused { Tone::Head } else { Tone::Strong };
-    let words = text::cut_end(words, width.saturating_sub(4), pen.theme.ascii);
-    let end = buf.set_stringn(area.x + 1.min(area.width), area.y, format!(" {words} "), width, pen.theme.style(tone)).0;
+    let text = text::cut_end(text, width.saturating_sub(4), pen.theme.ascii);
+    let end = buf.set_stringn(area.x + 1.min(area.width), area.y, format!(" {text} "), width, pen.theme.style(tone)).0;
     let columns = text::columns(right) as u16 + 2;
     if !right.is_empty() && end + columns < area.right() {
         buf.set_string(area.right() - columns - 1, area.y, format!(" {right} "), pen.theme.style(Tone::Dim));

@@ -67,7 +67,7 @@ impl<R> Column<R> {
         Self { head, width, grows: false, left: false, less: 0, show, sort: None, over: None }
     }
 
-    /// Words or a chart, aligned at the left; told how many columns there are.
+    /// Text or a chart, aligned at the left; gets the width of the column.
     pub fn wide<C: Into<Cell>>(head: &'static str, width: usize, show: impl Fn(&R, Pen, usize) -> C + 'static) -> Self {
         let show = Box::new(move |row: &R, pen: Pen, width: usize| show(row, pen, width).into());
         Self { head, width, grows: false, left: true, less: 0, show, sort: None, over: None }
@@ -115,7 +115,7 @@ pub struct TableState {
     pub wanted: Option<(String, bool)>,
     /// First row shown.
     top: usize,
-    /// Of the last frame: ids in their order, place of the selected one, rows that fit, heads that sort, and where things are.
+    /// Of the last frame: ids in their order, index of the selected one, rows that fit, heads that sort, and their areas.
     pub ids: Vec<i64>,
     pub at: usize,
     pub page: usize,
@@ -181,7 +181,7 @@ impl TableState {
         self.sort = Some((head, reversed));
     }
 
-    /// The row or head at a place on the screen.
+    /// The row or head at a position on the screen.
     pub fn hit(&self, x: u16, y: u16) -> Option<Hit> {
         if let Some((.., head)) = self.head_spots.iter().find(|(from, to, _)| (*from..*to).contains(&x))
             && y + 1 == self.body.y
@@ -193,13 +193,13 @@ impl TableState {
         (inside && row < self.ids.len()).then_some(Hit::Row(row))
     }
 
-    /// Whether a place is on the table.
+    /// Whether a position is on the table.
     pub fn covers(&self, x: u16, y: u16) -> bool {
         self.body.contains((x, y).into())
     }
 }
 
-/// What is at a place.
+/// The target of a click.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
     Head(&'static str),
@@ -212,7 +212,7 @@ pub struct Table<'a, R> {
     pub columns: Vec<Column<R>>,
     pub rows: &'a [R],
     pub id: fn(&R) -> i64,
-    /// What is said where there are no rows.
+    /// Shown where there are no rows.
     pub empty: &'a str,
 }
 
@@ -232,7 +232,7 @@ impl<R> Table<'_, R> {
         state.at = match (state.follow, found) {
             (true, _) => last,
             (false, Some(at)) => at,
-            // The row is gone: the one in its place.
+            // The row is gone: the one now at its index.
             (false, None) if state.selected.is_some() => state.at.min(last),
             (false, None) => 0,
         };
@@ -287,8 +287,8 @@ impl<R> Table<'_, R> {
             order.sort_by(|a, b| {
                 let order = keys[*a].partial_cmp(&keys[*b]).unwrap_or(std::cmp::Ordering::Equal);
                 // Words from A on, figures from the greatest.
-                let words = matches!(keys[*a], Key::Text(_));
-                if least_first == words { order.reverse() } else { order }
+                let text = matches!(keys[*a], Key::Text(_));
+                if least_first == text { order.reverse() } else { order }
             });
         }
         order

@@ -18,8 +18,8 @@ fn operations_are_the_programs_own_down_to_the_system_calls() {
     let own = |s: &&Span| s.op.starts_with("aio_") || s.op.starts_with("lio_");
     let calls = Data::totals(data.layer(Layer::Stdio).filter(own));
     let calls: BTreeMap<&str, i64> = calls.iter().map(|(op, total)| (op.trim_end_matches("64"), total.calls)).collect();
-    let told = truth["calls"].as_object().unwrap();
-    assert_eq!(calls, told.iter().map(|(op, n)| (op.as_str(), n.as_i64().unwrap())).collect());
+    let printed = truth["calls"].as_object().unwrap();
+    assert_eq!(calls, printed.iter().map(|(op, n)| (op.as_str(), n.as_i64().unwrap())).collect());
 
     let submitted: Vec<&Span> = data.spans.iter().filter(|s| own(s) && s.flags & flag::ASYNC != 0).collect();
     assert_eq!(submitted.len(), 8);

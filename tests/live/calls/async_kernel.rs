@@ -80,8 +80,8 @@ fn fio(work: &Path) -> (Traced, BTreeMap<String, Value>) {
     let traced = live::trace(work, &["--layers", "syscall,block"], &command);
     let text = fs::read_to_string(&output).unwrap_or_else(|e| panic!("{e}: {}", traced.stderr));
     // Before it fio writes notes.
-    let told: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
-    let jobs = told["jobs"].as_array().unwrap();
+    let program_counts: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    let jobs = program_counts["jobs"].as_array().unwrap();
     (traced, jobs.iter().map(|job| (job["jobname"].as_str().unwrap().to_owned(), job.clone())).collect())
 }
 
@@ -102,7 +102,7 @@ fn sums<'a>(spans: impl Iterator<Item = &'a Span>) -> [(i64, i64); 2] {
 #[test]
 fn operations_and_bytes_of_every_engine_are_fios_own() {
     let work = live::scratch();
-    let (traced, told) = fio(work.path());
+    let (traced, program_counts) = fio(work.path());
     let data = traced.data().lossless();
     assert!(data.layers_are_unions() > 0, "no operations at once");
     let asynchronous = |s: &Span| s.flags & flag::ASYNC != 0;
@@ -110,7 +110,7 @@ fn operations_and_bytes_of_every_engine_are_fios_own() {
         let file = work.path().join(name);
         let own: Vec<&Span> = data.layer(Layer::Syscall).filter(|s| data.path(s) == Some(&file)).collect();
         let truth = ["read", "write"].map(|kind| {
-            let of = &told[*name][kind];
+            let of = &program_counts[*name][kind];
             (of["total_ios"].as_i64().unwrap(), of["io_bytes"].as_i64().unwrap())
         });
         assert_ne!(truth[0].1 + truth[1].1, 0, "{name}");
@@ -120,7 +120,7 @@ fn operations_and_bytes_of_every_engine_are_fios_own() {
             continue;
         }
         assert_eq!(sums(own.iter().copied().filter(|s| s.layer_top)), truth, "{name}");
-        let synced = told[*name]["sync"]["total_ios"].as_i64().unwrap();
+        let synced = program_counts[*name]["sync"]["total_ios"].as_i64().unwrap();
         assert_eq!(own.iter().filter(|s| s.kind == Kind::Sync).count() as i64, synced, "{name}");
         let used = own.iter().filter(|s| matches!(s.kind, Kind::Read | Kind::Write | Kind::Sync)).map(|s| s.op);
         assert_eq!(used.collect::<BTreeSet<_>>(), ops.iter().copied().collect(), "{name}");
@@ -188,7 +188,7 @@ fn printed(stdout: &str) -> BTreeMap<&str, Vec<i64>> {
 }
 
 #[test]
-fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
+fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
     let work = live::scratch();
     let program = programs::build("async_kernel");
     let traced = live::trace(work.path(), &[], &[program.as_path(), work.path()]);
@@ -205,8 +205,8 @@ fn links_cancelled_requests_errors_and_full_queues_are_told_as_they_were() {
     let mut next = |what: &str, ops: &[&str], results: &[i64]| -> Vec<&Span> {
         let some: Vec<&Span> = operations.by_ref().take(ops.len()).collect();
         assert_eq!(some.iter().map(|s| s.op).collect::<Vec<_>>(), ops, "{what}");
-        let told: Vec<Option<i64>> = results.iter().copied().map(Some).collect();
-        assert_eq!(some.iter().map(|s| result(s)).collect::<Vec<_>>(), told, "{what}");
+        let program_counts: Vec<Option<i64>> = results.iter().copied().map(Some).collect();
+        assert_eq!(some.iter().map(|s| result(s)).collect::<Vec<_>>(), program_counts, "{what}");
         for span in &some {
             assert_eq!(i64::from(span.errno), span.ret.filter(|r| *r < 0).map_or(0, |r| -r), "{what}");
             assert_eq!(data.parent(span).unwrap().op, "io_uring_enter", "{what}");

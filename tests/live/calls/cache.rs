@@ -194,7 +194,7 @@ fn what_was_missed_is_what_the_device_gave() {
 }
 
 #[test]
-fn direct_reads_and_files_without_a_cache_have_no_misses_to_tell() {
+fn direct_reads_and_files_without_a_cache_have_no_misses() {
     let work = live::scratch();
     let device = Device::new(work.path());
     let file = device.mount.join("data");
@@ -209,7 +209,7 @@ fn direct_reads_and_files_without_a_cache_have_no_misses_to_tell() {
 }
 
 #[test]
-fn writers_that_are_not_made_to_wait_say_so() {
+fn writers_that_are_not_throttled_have_no_throttle_time() {
     let work = live::scratch();
     let device = Device::new(work.path());
     let script = format!("dd if=/dev/zero of={} bs=64k count=4", device.mount.join("data").display());
@@ -262,7 +262,7 @@ impl Drop for Pauses {
 }
 
 #[test]
-fn writers_are_made_to_wait_as_long_as_the_kernel_s_own_trace_says() {
+fn throttle_time_matches_the_kernel_s_own_trace() {
     let work = live::scratch();
     let device = Device::new(work.path());
     let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name.rsplit('/').next().unwrap())).unwrap();
@@ -278,9 +278,9 @@ fn writers_are_made_to_wait_as_long_as_the_kernel_s_own_trace_says() {
     let data = live::trace(work.path(), &["--layers", "syscall"], &command).data().lossless();
     let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&file)).collect();
     assert_eq!(writes.len(), 256);
-    let told: i64 = writes.iter().map(|s| s.throttle_ns.unwrap()).sum();
+    let printed: i64 = writes.iter().map(|s| s.throttle_ns.unwrap()).sum();
     // A thread that is to sleep for some ticks wakes with the last of them.
-    let said = pauses.sum(writes[0].pid) * 1_000_000;
-    assert!(told <= said && told >= said / 2, "{told} of {said} ns");
-    assert!(!limited || told > 0, "nobody had to wait");
+    let output = pauses.sum(writes[0].pid) * 1_000_000;
+    assert!(printed <= output && printed >= output / 2, "{printed} of {output} ns");
+    assert!(!limited || printed > 0, "nobody had to wait");
 }

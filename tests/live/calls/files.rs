@@ -97,8 +97,8 @@ fn files_that_somebody_else_renames_are_the_same_by_their_new_names() {
         });
         live::trace(work.path(), &["--layers", "syscall"], &[Path::new("python3"), &script, &dir])
     });
-    let told: Vec<String> = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
-    assert_eq!(told, [at("b"), at("a")].map(|path| path.to_str().unwrap().to_owned()), "they have changed places");
+    let printed: Vec<String> = serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(printed, [at("b"), at("a")].map(|path| path.to_str().unwrap().to_owned()), "they have changed places");
     let data = traced.data().lossless();
     // The names that each had, the last one as it has it now.
     let cases: [&[&str]; 7] =
@@ -147,12 +147,13 @@ for name, size in [('top', 1), ('one/same', 2), ('two/same', 3), ('one/new', 4)]
     let mut devices = Vec::new();
     for (name, written) in [("top", 11), ("one/same", 12), ("two/same", 13), ("one/new", 14)] {
         let path = at(&format!("{name}.moved"));
-        let told = run("stat", &["-c", "%Hd %Ld %i", &path]);
-        let told: Vec<i64> = told.split(' ').map(|n| n.parse().unwrap()).collect();
-        let is = |f: &&File| f.path.as_ref() == Some(&path) || (f.dev, f.ino) == (told[0] << 20 | told[1], told[2]);
+        let printed = run("stat", &["-c", "%Hd %Ld %i", &path]);
+        let printed: Vec<i64> = printed.split(' ').map(|n| n.parse().unwrap()).collect();
+        let is =
+            |f: &&File| f.path.as_ref() == Some(&path) || (f.dev, f.ino) == (printed[0] << 20 | printed[1], printed[2]);
         let found: Vec<&File> = data.files.values().filter(is).collect();
         let [file] = found[..] else { panic!("{name}: {found:?}") };
-        assert_eq!((file.dev, file.ino), (told[0] << 20 | told[1], told[2]), "{name}");
+        assert_eq!((file.dev, file.ino), (printed[0] << 20 | printed[1], printed[2]), "{name}");
         assert_eq!(
             (&file.path, &file.host_path, &file.first_path),
             (&Some(path.clone()), &Some(path), &Some(at(name)))
@@ -265,7 +266,7 @@ fn lsblk() -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn mounts_are_what_the_system_says() {
+fn mounts_match_those_of_the_system() {
     let work = live::scratch();
     let device = Device::new(work.path(), "ext4");
     let late = work.path().join("late");

@@ -47,11 +47,11 @@ fn deepest(work: &Path) -> PathBuf {
     path
 }
 
-fn does_nothing(said: &[u8]) -> String {
-    let said = String::from_utf8(said.to_vec()).unwrap();
+fn does_nothing(output: &[u8]) -> String {
+    let output = String::from_utf8(output.to_vec()).unwrap();
     let acts = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
-    assert!(!said.contains(acts), "{said:?}");
-    said
+    assert!(!output.contains(acts), "{output:?}");
+    output
 }
 
 #[test]
@@ -87,5 +87,5 @@ fn hostile_and_long_names_are_recorded_whole_and_do_nothing() {
             all.push(does_nothing(&out.stdout) + &does_nothing(&out.stderr));
         }
     }
-    assert!(all.iter().any(|said| said.contains("\\x1b]0;owned\\x07\\x1b[31m")), "{all:?}");
+    assert!(all.iter().any(|output| output.contains("\\x1b]0;owned\\x07\\x1b[31m")), "{all:?}");
 }

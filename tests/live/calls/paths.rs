@@ -171,8 +171,8 @@ fn who_looks_at_proc_is_known() {
     let phases = ["--phase", "look_by_stream", "--phase", "look_by_descriptor"];
     let traced = live::trace(work.path(), &phases, &[programs::build("looks")]);
     let data = &traced.data().lossless();
-    let said: Vec<i64> = traced.stdout.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [pid, streams, descriptors] = said[..] else { panic!("{}", traced.stdout) };
+    let output: Vec<i64> = traced.stdout.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [pid, streams, descriptors] = output[..] else { panic!("{}", traced.stdout) };
 
     let named = |op: &'static str, path: &str| -> Vec<&Span> {
         data.calls(op).filter(|s| s.path_id.is_some_and(|id| data.named[&id] == path)).collect()
@@ -271,7 +271,7 @@ fn calls_keep_what_they_were_asked_for() {
 }
 
 #[test]
-fn descriptors_that_were_there_before_say_how_they_are_open() {
+fn descriptors_from_before_the_trace_have_their_mode() {
     let work = live::scratch();
     let (dir, file) = (work.path(), work.path().join("open"));
     let script = format!(
@@ -295,8 +295,8 @@ for fd in fds: os.fsync(fd)",
         if fs::read_link(entry.path()).is_ok_and(|to| to == file) {
             let fd = entry.file_name().into_string().unwrap();
             let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap();
-            let told = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
-            truth.insert(fd.parse().unwrap(), i32::from_str_radix(told, 8).unwrap() & !OFlag::O_CLOEXEC.bits());
+            let printed = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+            truth.insert(fd.parse().unwrap(), i32::from_str_radix(printed, 8).unwrap() & !OFlag::O_CLOEXEC.bits());
         }
     }
     ways::go(dir);

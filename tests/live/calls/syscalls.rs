@@ -24,8 +24,8 @@ fn posix_mix(work: &Path) -> (PathBuf, Value, i64, Data) {
     let dir = work.join("mix");
     fs::create_dir(&dir).unwrap();
     let traced = live::trace(work, &["--layers", "syscall"], &[programs::build("posix_mix").as_path(), &dir]);
-    let said = traced.stdout.lines().next().unwrap();
-    (dir, serde_json::from_str(said).unwrap(), said.len() as i64 + 1, traced.data().lossless())
+    let output = traced.stdout.lines().next().unwrap();
+    (dir, serde_json::from_str(output).unwrap(), output.len() as i64 + 1, traced.data().lossless())
 }
 
 /// Without what the C library looks at on its own account.
@@ -176,10 +176,10 @@ fn posix_all(work: &Path) -> (PathBuf, Data) {
 fn every_call_of_the_catalog_is_recorded_once() {
     let work = live::scratch();
     let (dir, data) = posix_all(work.path());
-    let told = dir.join("truth.json");
-    let truth: Value = serde_json::from_slice(&fs::read(&told).unwrap()).unwrap();
+    let printed = dir.join("truth.json");
+    let truth: Value = serde_json::from_slice(&fs::read(&printed).unwrap()).unwrap();
     // The half of a call that reads is no call.
-    let counted = || system_calls(&data).filter(|s| data.path(s) != Some(&told) && !s.op.contains('.'));
+    let counted = || system_calls(&data).filter(|s| data.path(s) != Some(&printed) && !s.op.contains('.'));
     let ours: BTreeMap<String, i64> = Data::totals(counted()).into_iter().map(|(name, t)| (name, t.calls)).collect();
     let theirs: BTreeMap<String, i64> = serde_json::from_value(truth["calls"].clone()).unwrap();
     assert_eq!(ours, theirs);
@@ -202,7 +202,7 @@ fn every_call_of_the_catalog_is_recorded_once() {
 }
 
 #[test]
-fn calls_on_mappings_attributes_and_descriptors_say_what_they_are_about() {
+fn calls_on_mappings_attributes_and_descriptors_have_their_file() {
     let work = live::scratch();
     let (dir, data) = posix_all(work.path());
     let file = dir.join("data");
@@ -259,7 +259,7 @@ fn agree(work: &Path, command: &[&str]) -> BTreeMap<String, Total> {
 }
 
 #[test]
-fn ordinary_programs_do_what_strace_says() {
+fn ordinary_programs_match_strace() {
     let work = live::scratch();
     let below = work.path().join("files");
     fs::create_dir(&below).unwrap();

@@ -133,7 +133,7 @@ fn system_calls_have_the_kernel_functions_that_they_go_through() {
 }
 
 #[test]
-fn kernel_functions_are_left_out_where_nobody_asks_for_them() {
+fn kernel_functions_are_left_out_by_default() {
     let work = live::scratch();
     let data = live::trace(work.path(), &[], &["cat", "/etc/passwd"]).data().lossless();
     for layer in [Layer::Vfs, Layer::Fs] {

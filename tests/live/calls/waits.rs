@@ -68,7 +68,7 @@ for pid in others: os.kill(pid, 9)
 ";
 
 #[test]
-fn waiting_for_a_cpu_is_what_schedstat_says() {
+fn waiting_for_a_cpu_matches_schedstat() {
     let work = live::scratch();
     let device = Device::new(work.path(), "ext4");
     let file = device.mount.join("data");
@@ -82,8 +82,8 @@ fn waiting_for_a_cpu_is_what_schedstat_says() {
         // It looks before and after the call, and may wait in between.
         assert!(call.runq_ns.unwrap() <= truth[0], "{truth:?}: {call:?}");
     }
-    let (seen, said) = (sum(&calls, |s| s.runq_ns), truth.iter().map(|t| t[0]).sum::<i64>());
-    assert!(said > 0 && seen > said / 2, "{seen} of {said} ns");
+    let (seen, output) = (sum(&calls, |s| s.runq_ns), truth.iter().map(|t| t[0]).sum::<i64>());
+    assert!(output > 0 && seen > output / 2, "{seen} of {output} ns");
     assert_parts_add_up(&data);
 }
 
@@ -109,7 +109,7 @@ for lock in (fcntl.flock, fcntl.lockf):
 ";
 
 #[test]
-fn waiting_for_a_lock_on_a_file_is_what_the_program_says() {
+fn waiting_for_a_lock_on_a_file_matches_the_program() {
     let work = live::scratch();
     let file = work.path().join("locked");
     let command = ["python3", "-c", LOCKED, file.to_str().unwrap()];
@@ -193,7 +193,7 @@ fn stat(device: &Device, field: usize) -> i64 {
 }
 
 #[test]
-fn waiting_for_a_device_is_what_its_statistics_say() {
+fn waiting_for_a_device_matches_its_statistics() {
     let work = live::scratch();
     let device = Device::new(work.path(), "ext4");
     let file = device.mount.join("data");
@@ -263,7 +263,7 @@ print(time.monotonic_ns() - before)
 ";
 
 #[test]
-fn waiting_for_a_daemon_is_what_the_program_says() {
+fn waiting_for_a_daemon_matches_the_program() {
     let work = live::scratch();
     let (below, mount) = (work.path().join("below"), work.path().join("mount"));
     for dir in [&below, &mount] {

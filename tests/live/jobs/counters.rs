@@ -30,12 +30,12 @@ impl Counted {
     fn begin(mut command: Command, stdout: PathBuf) -> Self {
         let program = Running::spawn(&mut command);
         let counted = Self { program, stdout };
-        counted.told(1);
+        counted.printed(1);
         counted
     }
 
     /// What it has told the nth time.
-    fn told(&self, times: usize) -> Value {
+    fn printed(&self, times: usize) -> Value {
         let mut last = None;
         until("the program's own counts", || {
             let text = fs::read_to_string(&self.stdout).unwrap();
@@ -53,9 +53,9 @@ impl Counted {
 
     /// Lets it work; what that was.
     fn work(&mut self) -> BTreeMap<&'static str, f64> {
-        let before = self.told(1);
+        let before = self.printed(1);
         self.go();
-        let after = self.told(2);
+        let after = self.printed(2);
         let done = |name: &str| after[name].as_f64().unwrap() - before[name].as_f64().unwrap();
         ["cpu", "minor", "major", "switches"].map(|name| (name, done(name))).into()
     }
@@ -66,8 +66,9 @@ fn counting(stderr: &Path) {
     let mut address: Option<SocketAddr> = None;
     until("the counters", || {
         let text = fs::read_to_string(stderr).unwrap();
-        let said = |l: &str| l.strip_prefix("iotrace-bpf: metrics at http://")?.strip_suffix("/metrics")?.parse().ok();
-        address = address.or_else(|| text.lines().find_map(said));
+        let output =
+            |l: &str| l.strip_prefix("iotrace-bpf: metrics at http://")?.strip_suffix("/metrics")?.parse().ok();
+        address = address.or_else(|| text.lines().find_map(output));
         let page = address.and_then(|a| prometheus::get(a, "/metrics", "text/plain").ok());
         page.is_some_and(|(_, page)| page.contains("iotrace_target_page_faults_total{kind=\"minor\"} "))
     });
@@ -184,7 +185,7 @@ fn threads_that_run_already_and_what_they_start_are_counted() {
 }
 
 #[test]
-fn the_members_of_a_control_group_are_counted_and_nobody_else() {
+fn only_members_of_a_control_group_are_counted() {
     let work = live::scratch();
     let group = Group::new("counted");
     let [inside, outside] = ["inside", "outside"].map(|name| work.path().join(name));
@@ -240,25 +241,25 @@ fn more_threads_than_there_is_room_for_cost_their_counters_and_not_the_trace() {
     let status = limited.stdout(Stdio::null()).stderr(fs::File::create(&stderr).unwrap()).status().unwrap();
     assert!(status.success(), "{}", fs::read_to_string(&stderr).unwrap());
     let data = live::Data::read(&dataset);
-    let said = &data.meta["counters_missing"];
-    let left_out: usize = said
+    let output = &data.meta["counters_missing"];
+    let left_out: usize = output
         .split("; ")
         .find_map(|s| s.strip_suffix(" threads or CPUs: more than are counted"))
         .unwrap()
         .parse()
         .unwrap();
-    assert!((200..301).contains(&left_out), "{said}");
-    assert!(counted(&dataset).contains_key("target_context_switches"), "{said}");
+    assert!((200..301).contains(&left_out), "{output}");
+    assert!(counted(&dataset).contains_key("target_context_switches"), "{output}");
 }
 
 #[test]
-fn what_this_machine_cannot_count_is_said() {
+fn counters_that_this_machine_lacks_are_reported() {
     let work = live::scratch();
     let data = live::trace(work.path(), &[], &["true"]).data();
     let hardware = counted(&work.path().join("run.iotrace")).keys().any(|name| name.starts_with("target_hardware"));
-    let said =
+    let output =
         data.meta.get("counters_missing").is_some_and(|m| m.contains("perf_event hardware: target_hardware_events"));
-    assert_ne!(hardware, said, "{:?}", data.meta);
+    assert_ne!(hardware, output, "{:?}", data.meta);
     // The same as the kernel's list of what counts.
     assert_eq!(hardware, Path::new("/sys/bus/event_source/devices/cpu").exists(), "{:?}", data.meta);
 }

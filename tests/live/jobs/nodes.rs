@@ -39,13 +39,13 @@ fn four_nodes_have_one_report() {
     let command = ["--map-by", "node", "-np", "4"].map(OsStr::new).into_iter();
     let command: Vec<&OsStr> = command.chain([program.as_os_str(), out.as_os_str()]).collect();
     let ran = job::run(work.path(), Own::Network, 1, Some(&daemon), &command);
-    let (said, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{said}{erred}");
+    let (output, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{output}{erred}");
     for rank in 0..NODES {
         let data = Data::read(&run.join(format!("node{}", rank + 1))).lossless();
         assert_eq!(data.meta["host"], format!("node{}", rank + 1));
         assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [rank]);
-        job::rank_is_as_it_says(&data, &out, rank);
+        job::rank_is_as_its_environment_says(&data, &out, rank);
     }
     let report = union_is_whole(&run, 1);
 
@@ -76,8 +76,8 @@ fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
     command.extend([env!("CARGO_BIN_EXE_iotrace-bpf"), "--ring-size", "16M", "-o"].map(OsStr::new));
     command.extend([run.as_os_str(), "--".as_ref(), program.as_os_str(), out.as_os_str()]);
     let ran = job::run(work.path(), Own::Processes, PER_NODE, None, &command);
-    let (said, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{said}{erred}");
+    let (output, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{output}{erred}");
     assert_eq!(job::tracers(), 0);
 
     // One dataset and one report for each node, and the report says which.
@@ -93,7 +93,7 @@ fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
         let pids: BTreeSet<i32> = data.processes.values().map(|p| p.pid).collect();
         assert_eq!(pids, job::ranks(&data).values().map(|p| p.pid).collect());
         assert!(data.processes.values().all(|p| p.exit_code == Some(0)), "{:?}", data.processes);
-        there.for_each(|rank| job::rank_is_as_it_says(&data, &out, rank));
+        there.for_each(|rank| job::rank_is_as_its_environment_says(&data, &out, rank));
     }
     union_is_whole(&run, PER_NODE);
 }

@@ -49,7 +49,7 @@ impl Step {
     }
 
     fn command(&self, options: &[&str], rank: u32, script: &str) -> Command {
-        let said = |what: &str| fs::File::create(self.path(&format!("{what}.{rank}"))).unwrap();
+        let output = |what: &str| fs::File::create(self.path(&format!("{what}.{rank}"))).unwrap();
         let mut tracer = Command::new(TRACER);
         tracer.args(options).arg("-o").arg(self.path("run"));
         tracer.args(["--", "sh", "-c", script]).arg(self.path("out"));
@@ -59,7 +59,7 @@ impl Step {
         }
         tracer.env("SLURM_PROCID", rank.to_string()).env("XDG_RUNTIME_DIR", self.path("place"));
         tracer.env_remove("SUDO_UID").env_remove("SUDO_GID");
-        tracer.stdin(Stdio::null()).stdout(said("stdout")).stderr(said("stderr"));
+        tracer.stdin(Stdio::null()).stdout(output("stdout")).stderr(output("stderr"));
         tracer
     }
 
@@ -105,7 +105,7 @@ impl Rank {
         self.running.wait().code()
     }
 
-    fn said(&self) -> String {
+    fn output(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap()
     }
 }
@@ -141,11 +141,11 @@ fn the_tracer_outlives_the_first_program_and_exit_statuses_are_the_programs() {
     assert!(first.running.0.try_wait().unwrap().is_none());
     step.make("go");
     let pid = second.running.pid();
-    assert_eq!(second.code(), Some(3), "{}", second.said());
-    assert_eq!(third.running.wait().signal(), Some(15), "{}", third.said());
-    assert_eq!(first.code(), Some(0), "{}", first.said());
+    assert_eq!(second.code(), Some(3), "{}", second.output());
+    assert_eq!(third.running.wait().signal(), Some(15), "{}", third.output());
+    assert_eq!(first.code(), Some(0), "{}", first.output());
     assert_eq!(fs::read_to_string(step.path("out.second")).unwrap(), format!("{pid} 1\n"));
-    assert_eq!((second.said(), third.said()), (String::new(), String::new()));
+    assert_eq!((second.output(), third.output()), (String::new(), String::new()));
 
     let data = step.data().lossless();
     let ranks = job::ranks(&data);
@@ -157,15 +157,15 @@ fn the_tracer_outlives_the_first_program_and_exit_statuses_are_the_programs() {
 }
 
 #[test]
-fn the_failure_of_the_first_program_is_told_at_once() {
+fn the_failure_of_the_first_program_is_reported_at_once() {
     let step = Step::new();
     let (mut first, _) = step.first("until [ -e $0.second ]; do sleep 0.05; done; exit 4");
     let mut second = step.rank(1, &format!("echo b > $0.second; {UNTIL_GO} echo c > $0.third"));
     // The launcher learns of it though another rank still runs, which may wait for the one that failed, and is still traced.
-    assert_eq!(first.code(), Some(4), "{}", first.said());
+    assert_eq!(first.code(), Some(4), "{}", first.output());
     assert!(second.running.0.try_wait().unwrap().is_none());
     step.make("go");
-    assert_eq!(second.code(), Some(0), "{}", second.said());
+    assert_eq!(second.code(), Some(0), "{}", second.output());
     job::until_no_tracer();
     let data = step.data().lossless();
     let pid = second.running.pid() as i32;
@@ -188,8 +188,8 @@ fn a_tracer_that_cannot_begin_fails_all_ranks() {
         make(&step);
         let mut ranks: Vec<_> = (0..3).map(|rank| step.rank(rank, "echo > $0.ran")).collect();
         for rank in &mut ranks {
-            assert_eq!(rank.code(), Some(125), "{}", rank.said());
-            assert_eq!(rank.said().matches(why).count(), 1, "{}", rank.said());
+            assert_eq!(rank.code(), Some(125), "{}", rank.output());
+            assert_eq!(rank.output().matches(why).count(), 1, "{}", rank.output());
         }
         assert!(!step.path("out.ran").exists());
         job::until_no_tracer();
@@ -206,14 +206,14 @@ fn ranks_outlive_a_tracer_that_is_killed() {
     step.until("second");
     live::send(tracer, Signal::SIGKILL);
     step.make("go");
-    assert_eq!(second.code(), Some(5), "{}", second.said());
+    assert_eq!(second.code(), Some(5), "{}", second.output());
     // One that comes now says that it is not traced, is not kept, and does not touch the dataset.
     let dataset = step.path("run").join(host());
     let before = live::datasets(&dataset);
     for options in [&[][..], &["--force"]] {
         let mut third = step.start(2, &mut step.command(options, 2, "exit 6"));
         let why = format!("the trace of this job on this node is over: {}", dataset.display());
-        assert_eq!((third.code(), third.said()), (Some(6), untraced(&why)));
+        assert_eq!((third.code(), third.output()), (Some(6), untraced(&why)));
         live::until("the end of its tracer", || job::nodes().is_empty());
         step.nothing_left(true);
     }
@@ -234,7 +234,7 @@ fn programs_run_whenever_the_tracer_is_killed() {
         // It may have ended.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(tracer as i32), Signal::SIGKILL);
         let codes = (first.code(), second.code());
-        assert_eq!(codes, (Some(3), Some(4)), "{delay} ms: {}{}", first.said(), second.said());
+        assert_eq!(codes, (Some(3), Some(4)), "{delay} ms: {}{}", first.output(), second.output());
     }
 }
 
@@ -248,7 +248,7 @@ fn the_dataset_is_complete_when_the_first_rank_is_killed() {
     live::send(first.running.pid(), Signal::SIGKILL);
     assert_eq!(first.running.wait().signal(), Some(9));
     step.make("go");
-    assert_eq!(second.code(), Some(5), "{}", second.said());
+    assert_eq!(second.code(), Some(5), "{}", second.output());
     job::until_no_tracer();
     let data = step.data().lossless();
     let names: Vec<String> = written(&data).into_iter().map(|(name, _)| name).collect();
@@ -274,7 +274,7 @@ fn a_rank_that_is_killed_before_it_is_traced_is_not_waited_for() {
     live::send(second.running.pid(), Signal::SIGKILL);
     second.running.wait();
     live::send(tracer, Signal::SIGCONT);
-    assert_eq!(first.code(), Some(0), "{}", first.said());
+    assert_eq!(first.code(), Some(0), "{}", first.output());
     assert_eq!(job::tracers(), 0);
     assert_eq!(job::ranks(&step.data().lossless()).into_keys().collect::<Vec<_>>(), [0]);
 }
@@ -286,11 +286,11 @@ fn a_rank_that_comes_late_is_traced_while_the_tracer_is_there() {
     step.until("first");
     // It is not known how many come.
     let mut second = step.rank(1, "echo b > $0.second");
-    assert_eq!((second.code(), second.said()), (Some(0), String::new()));
-    assert_eq!(first.code(), Some(0), "{}", first.said());
+    assert_eq!((second.code(), second.output()), (Some(0), String::new()));
+    assert_eq!(first.code(), Some(0), "{}", first.output());
     let mut third = step.rank(2, "echo c > $0.third; exit 6");
     let why = format!("the trace of this job on this node is over: {}", step.path("run").join(host()).display());
-    assert_eq!((third.code(), third.said()), (Some(6), untraced(&why)));
+    assert_eq!((third.code(), third.output()), (Some(6), untraced(&why)));
     let names: Vec<String> = written(&step.data().lossless()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["out.first", "out.second"]);
 }
@@ -308,12 +308,12 @@ fn the_first_signal_is_the_programs_and_the_second_one_ends_the_trace() {
     assert!(first.running.0.try_wait().unwrap().is_none());
     live::until("its program's end", || children(first.running.pid()) == 1);
     live::send(first.running.pid(), Signal::SIGTERM);
-    assert_eq!(first.code(), Some(0), "{}", first.said());
+    assert_eq!(first.code(), Some(0), "{}", first.output());
     let data = step.data().lossless();
     assert_eq!(job::ranks(&data)[&0].exit_code, Some(0));
     assert_eq!(job::ranks(&data)[&1].exit_code, None);
     step.make("go");
-    assert_eq!(second.code(), Some(5), "{}", second.said());
+    assert_eq!(second.code(), Some(5), "{}", second.output());
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn what_a_ranks_program_traces_is_traced_with_it() {
     let inner = format!("{TRACER} -o $0.inner -- sh -c 'echo i > $0.nested' $0; echo $? > $0.status");
     let (mut first, _) = step.first(&inner);
     let mut second = step.rank(1, &inner.replace("nested", "other"));
-    assert_eq!((second.code(), second.said()), (Some(0), String::new()));
-    assert_eq!(first.code(), Some(0), "{}", first.said());
+    assert_eq!((second.code(), second.output()), (Some(0), String::new()));
+    assert_eq!(first.code(), Some(0), "{}", first.output());
     let names: BTreeSet<String> = written(&step.data().lossless()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["out.nested", "out.other", "out.status"].map(str::to_owned).into());
     assert!(!step.path("out.inner").exists());
@@ -349,8 +349,8 @@ fn what_stands_in_the_way_costs_the_trace_and_not_the_program() {
         let _ = fs::remove_file(path);
         make(path);
         let mut rank = step.rank(1, "exit 7");
-        assert_eq!(rank.code(), Some(7), "{}", rank.said());
-        assert!(rank.said().starts_with(untraced(why).trim_end()), "{}", rank.said());
+        assert_eq!(rank.code(), Some(7), "{}", rank.output());
+        assert!(rank.output().starts_with(untraced(why).trim_end()), "{}", rank.output());
         let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
     }
 
@@ -371,8 +371,8 @@ fn what_stands_in_the_way_costs_the_trace_and_not_the_program() {
         rank.stdin(Stdio::null()).stderr(fs::File::create(step.path("stderr.1")).unwrap()).stdout(Stdio::null());
         let _ = fs::remove_dir_all(step.path("run"));
         let mut rank = step.start(1, &mut rank);
-        assert_eq!(rank.code(), Some(7), "{}", rank.said());
-        assert_eq!(rank.said().contains(why.unwrap_or("not traced")), why.is_some(), "{}", rank.said());
+        assert_eq!(rank.code(), Some(7), "{}", rank.output());
+        assert_eq!(rank.output().contains(why.unwrap_or("not traced")), why.is_some(), "{}", rank.output());
         job::until_no_tracer();
     }
 }
@@ -383,7 +383,7 @@ fn under_sudo_the_directory_of_all_nodes_is_the_users() {
     fs::set_permissions(step.work.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let mut command = step.command(&[], 0, "id -u > $0.id");
     let mut rank = step.start(0, command.env("SUDO_UID", "65534").env("SUDO_GID", "65534"));
-    assert_eq!(rank.code(), Some(0), "{}", rank.said());
+    assert_eq!(rank.code(), Some(0), "{}", rank.output());
     assert_eq!(fs::read_to_string(step.path("out.id")).unwrap(), "65534\n");
     for path in [step.path("run"), step.path("run").join(host())] {
         let made = fs::metadata(&path).unwrap();
@@ -441,14 +441,14 @@ fn all_ranks_of_a_node_are_in_one_dataset() {
         fs::create_dir(&out).unwrap();
         let program = programs::build(program);
         let ran = launched(&launcher, &traced(&run, &[program.to_str().unwrap(), out.to_str().unwrap()]));
-        let (said, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let (output, erred) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success(), "{erred}");
         assert_eq!(live::datasets(&run), [run.join(host())]);
         assert_eq!(erred.matches(&format!("host      {},", host())).count(), 1, "{erred}");
-        assert_eq!(said, "", "stdout is the job's");
+        assert_eq!(output, "", "stdout is the job's");
         let data = Data::read(&run.join(host())).lossless();
         assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3]);
-        (0..4).for_each(|rank| job::rank_is_as_it_says(&data, &out, rank));
+        (0..4).for_each(|rank| job::rank_is_as_its_environment_says(&data, &out, rank));
         assert_eq!(job::tracers(), 0);
     }
 }

@@ -97,7 +97,7 @@ fn ten_thousand_processes_that_end_at_once_are_in_the_sums_of_the_node() {
 /// A program that says something when it is ready, and goes on when it is told to.
 struct Ready {
     running: Running,
-    said: String,
+    output: String,
     _out: BufReader<ChildStdout>,
 }
 
@@ -105,9 +105,9 @@ impl Ready {
     fn new(command: &mut Command) -> Self {
         let mut running = Running::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut out = BufReader::new(running.0.stdout.take().unwrap());
-        let mut said = String::new();
-        out.read_line(&mut said).unwrap();
-        Self { running, said, _out: out }
+        let mut output = String::new();
+        out.read_line(&mut output).unwrap();
+        Self { running, output, _out: out }
     }
 
     fn go(&mut self) {
@@ -165,7 +165,7 @@ fn a_hundred_thousand_open_files_have_their_paths() {
 
     let mut ready = Ready::new(&mut command(&dirs[1]));
     // The number of files, and who has them.
-    let children: Vec<_> = ready.said.split_whitespace().skip(1).flat_map(|pid| ["-p", pid]).collect();
+    let children: Vec<_> = ready.output.split_whitespace().skip(1).flat_map(|pid| ["-p", pid]).collect();
     // The last one is the program itself: when that is a target, all files of the others are known.
     let attached = Attached::to(work.path(), &children, ready.running.pid());
     live::until("all targets", || is_target(ready.running.pid()));
@@ -193,7 +193,7 @@ fn right_threads(data: &Data, file: &Path) {
 }
 
 #[test]
-fn two_thousand_threads_are_told_apart() {
+fn two_thousand_threads_are_distinguished() {
     let work = live::scratch();
     let command = |file: &Path| {
         let mut command = Command::new(programs::build("crowd"));

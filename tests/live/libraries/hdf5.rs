@@ -102,7 +102,7 @@ fn functions_of_newer_versions_are_seen_too() {
 }
 
 #[test]
-fn a_program_with_h5py_tells_its_bytes_and_shapes() {
+fn a_program_with_h5py_has_its_bytes_and_shapes() {
     let work = live::scratch();
     let (truth, traced) = python("h5py_mix.py", work.path());
     let data = traced.data();
@@ -338,15 +338,15 @@ fn a_handle_with_two_references_ends_with_the_second() {
 }
 
 #[test]
-fn the_report_says_which_version_it_was() {
+fn the_report_has_the_version_of_the_library() {
     both(|mix| {
         mix.each_rank(|data, _, truth| assert_eq!(versions(data), [truth["version"].as_str().unwrap()]));
         let out = live::tracer().arg("report").arg(&mix.traced.dir).arg("--json").output().unwrap();
         let report: Value = serde_json::from_slice(&out.stdout).unwrap();
         let version = versions(&mix.data)[0];
         let libraries = report["header"]["libraries"].as_array().unwrap();
-        let said = |l: &&Value| l.as_str().unwrap().starts_with(&format!("HDF5 {version}: /"));
-        assert_eq!(libraries.iter().filter(said).count(), 1, "{libraries:?}");
+        let output = |l: &&Value| l.as_str().unwrap().starts_with(&format!("HDF5 {version}: /"));
+        assert_eq!(libraries.iter().filter(output).count(), 1, "{libraries:?}");
         let line = mix.traced.report.lines().find(|l| l.starts_with("libraries")).unwrap();
         assert!(line.contains(&format!("HDF5 {version}")), "{line}");
         sql::compare(&mix.traced.dir);

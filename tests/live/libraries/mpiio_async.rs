@@ -42,21 +42,21 @@ fn end(span: &Span) -> i64 {
 /// The operations of a rank are those that it tells, each complete when and where it was found so.
 fn check(name: &str, rank: usize, truth: &Value, data: &Data) {
     let own = |s: &&Span| s.rank == Some(rank as i32);
-    for told in truth["operations"].as_array().unwrap() {
-        let what = format!("{told}, rank {rank}, {name}");
-        let is = |s: &&Span| own(s) && Some(s.op) == told["op"].as_str() && s.offset == told["offset"].as_i64();
+    for printed in truth["operations"].as_array().unwrap() {
+        let what = format!("{printed}, rank {rank}, {name}");
+        let is = |s: &&Span| own(s) && Some(s.op) == printed["op"].as_str() && s.offset == printed["offset"].as_i64();
         let spans: Vec<&Span> = data.spans.iter().filter(is).collect();
         assert_eq!(spans.len(), 1, "{what}");
         let span = spans[0];
         assert_eq!((span.layer, span.errno), (Layer::Mpiio, 0), "{what}");
         assert_eq!(span.flags & (flag::ASYNC | flag::NONBLOCKING), flag::ASYNC | flag::NONBLOCKING, "{what}");
-        assert_eq!((span.async_id, span.req_bytes), (Some(span.span_id), told["asked"].as_i64()), "{what}");
+        assert_eq!((span.async_id, span.req_bytes), (Some(span.span_id), printed["asked"].as_i64()), "{what}");
 
-        let by = told["by"].as_str().unwrap();
+        let by = printed["by"].as_str().unwrap();
         assert_eq!(span.flags & flag::UNFINISHED != 0, by.is_empty(), "{what}");
-        let moved = told["moved"].as_i64().filter(|moved| *moved >= 0);
+        let moved = printed["moved"].as_i64().filter(|moved| *moved >= 0);
         // A write that is complete wrote all; what is not complete is not known.
-        let known = moved.or(told["asked"].as_i64()).filter(|_| !by.is_empty());
+        let known = moved.or(printed["asked"].as_i64()).filter(|_| !by.is_empty());
         assert_eq!(span.bytes, known, "{what}");
         if !by.is_empty() {
             let mut completing = data.calls(by).filter(|s| own(s) && s.layer == Layer::Mpiio && end(s) == end(span));
@@ -65,12 +65,12 @@ fn check(name: &str, rank: usize, truth: &Value, data: &Data) {
             assert!(found.async_id == span.async_id || by == "MPI_Waitall", "{what}");
         }
     }
-    let told = truth["completions"].as_object().unwrap().iter().map(|(op, n)| (op.as_str(), n.as_i64().unwrap()));
+    let printed = truth["completions"].as_object().unwrap().iter().map(|(op, n)| (op.as_str(), n.as_i64().unwrap()));
     let mut seen: BTreeMap<&str, i64> = BTreeMap::new();
     for span in data.spans.iter().filter(own).filter(|s| s.kind == Kind::Wait && s.layer == Layer::Mpiio) {
         *seen.entry(span.op).or_default() += 1;
     }
-    assert_eq!(seen, told.collect(), "rank {rank}, {name}");
+    assert_eq!(seen, printed.collect(), "rank {rank}, {name}");
     // The program tests until what it tests is complete, once in each way.
     for op in ["MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"] {
         let mut tests: Vec<&Span> = data.calls(op).filter(own).filter(|s| s.layer == Layer::Mpiio).collect();

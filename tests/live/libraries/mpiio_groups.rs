@@ -89,7 +89,7 @@ fn sorted(ranks: &[i64]) -> Vec<i64> {
 }
 
 #[test]
-fn open_mpi_tells_who_opens_a_file_and_what_serves_it() {
+fn open_mpi_gives_the_openers_and_the_driver_of_a_file() {
     for run in [openmpi("ompio"), openmpi("romio321"), openmpi5("ompio"), openmpi5("romio341")] {
         let mut groups: BTreeMap<i64, BTreeSet<Vec<i64>>> = BTreeMap::new();
         let mut callers: BTreeMap<i64, Vec<i64>> = BTreeMap::new();

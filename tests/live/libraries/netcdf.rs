@@ -27,7 +27,7 @@ static MIX: LazyLock<Mix> = LazyLock::new(|| {
 });
 
 /// The first line that a traced program printed, as JSON.
-fn told(traced: &Traced) -> Value {
+fn program_counts(traced: &Traced) -> Value {
     serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap()
 }
 
@@ -165,7 +165,7 @@ fn a_fortran_program_calls_the_same_functions() {
     let file = work.path().join("f.nc");
     let traced = live::trace(work.path(), &[], &[programs::build("netcdf_f").as_path(), &file]);
     let data = traced.data().lossless();
-    assert_eq!(moved(&data), told(&traced));
+    assert_eq!(moved(&data), program_counts(&traced));
     assert_eq!(dims(&data, &file), ncdump::variables(&file));
 }
 
@@ -179,7 +179,7 @@ fn a_python_package_brings_libraries_of_its_own() {
     let data = traced.data().lossless();
     let library = data.coverage.iter().find(|c| c.symbol == "nc_put_vara" && c.status == "attached").unwrap();
     assert!(library.target.contains("netcdf4.libs/libnetcdf-"), "{library:?}");
-    assert_eq!(moved(&data), told(&traced));
+    assert_eq!(moved(&data), program_counts(&traced));
     assert_eq!(dims(&data, &file), ncdump::variables(&file));
     let field = variables(&data, &file)["/field"];
     assert_eq!((field.chunk.clone(), field.filters.as_deref()), (Some(vec![1, 30, 40]), Some("shuffle,deflate(4)")));

@@ -129,15 +129,16 @@ fn streams_of_cpp_are_tied_to_what_is_below_them() {
 
     // What was told is in stdout, opened by nobody that was traced: it was flushed in one go.
     let out = work.path().join("stdout");
-    let told: Vec<_> = data.layer(Layer::Stdio).filter(|s| data.path(s) == Some(&out) && s.bytes.is_some()).collect();
-    assert_eq!(Some(told.iter().filter_map(|s| s.bytes).sum()), truth["told"].as_i64());
-    assert_eq!(told.len(), 200);
+    let printed: Vec<_> =
+        data.layer(Layer::Stdio).filter(|s| data.path(s) == Some(&out) && s.bytes.is_some()).collect();
+    assert_eq!(Some(printed.iter().filter_map(|s| s.bytes).sum()), truth["told"].as_i64());
+    assert_eq!(printed.len(), 200);
     let flush: Vec<_> = data.calls("write").filter(|s| data.path(s) == Some(&out)).collect();
     assert_eq!(flush.len(), 1);
     let stream = stream_of(flush[0]);
     assert_eq!((stream.layer, stream.flags, stream.open_span_id), (Layer::Stdio, 1, None));
-    assert!(told.iter().all(|s| s.handle_id == Some(stream.handle_id)));
+    assert!(printed.iter().all(|s| s.handle_id == Some(stream.handle_id)));
     // One after the other.
-    let places: Vec<_> = told.iter().map(|s| (s.offset.unwrap(), s.bytes.unwrap())).collect();
+    let places: Vec<_> = printed.iter().map(|s| (s.offset.unwrap(), s.bytes.unwrap())).collect();
     assert!(places.windows(2).all(|w| w[0].0 + w[0].1 == w[1].0), "{places:?}");
 }

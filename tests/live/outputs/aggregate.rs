@@ -23,7 +23,7 @@ fn first_line(stdout: &str) -> &str {
     stdout.lines().next().unwrap()
 }
 
-fn told(traced: &Traced) -> Value {
+fn program_counts(traced: &Traced) -> Value {
     serde_json::from_str(first_line(&traced.stdout)).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn threads_that_call_all_at_once_are_counted_one_by_one() {
     let command = [program.as_os_str(), dir.as_os_str(), "8".as_ref(), "50000".as_ref(), "0".as_ref()];
     // Every call goes through the kernel's sums.
     let traced = summed(work.path(), &["--max-overhead", "none"], &command);
-    let truth: Value = told(&traced);
+    let truth: Value = program_counts(&traced);
     let own = format!("pid = {} AND path LIKE '{}/%'", truth["pid"], dir.display());
     let seen = of(&traced.dir, &own);
     let calls = |op: &str| truth[op][0].as_i64().unwrap();
@@ -108,7 +108,7 @@ fn what_finds_no_room_in_the_kernel_is_counted_all_the_same() {
     let program = programs::build("summed");
     let command = [program.as_os_str(), dir.as_os_str(), "1".as_ref(), "0".as_ref(), "60000".as_ref()];
     let traced = summed(work.path(), &["--layers", "syscall"], &command);
-    let truth: Value = told(&traced);
+    let truth: Value = program_counts(&traced);
     let seen = of(&traced.dir, &format!("pid = {} OR other", truth["pid"]));
     let files = truth["files"].as_i64().unwrap();
     // The file that is shared, what the program prints, and what its start opens come on top.
@@ -138,7 +138,7 @@ fn counters(run: &Path, below: &Path) -> BTreeMap<String, f64> {
 struct Run {
     counters: BTreeMap<String, f64>,
     sizes: Vec<Value>,
-    told: String,
+    program_counts: String,
 }
 
 /// Runs a command twice, with single calls and without; the counters of both on files below a directory that each has of its own.
@@ -157,7 +157,11 @@ fn both(options: &[&str], command: impl Fn(&Path) -> Vec<PathBuf>) -> [Run; 2] {
         };
         let sizes = "SELECT layer, op, bucket, sum(n)::BIGINT AS n FROM hist WHERE what = 'size' AND layer <> 'block'
                      GROUP BY ALL ORDER BY ALL";
-        Run { counters: counters(&traced.dir, &dir), sizes: sql::query(&traced.dir, sizes), told: traced.stdout }
+        Run {
+            counters: counters(&traced.dir, &dir),
+            sizes: sql::query(&traced.dir, sizes),
+            program_counts: traced.stdout,
+        }
     })
 }
 
@@ -166,10 +170,10 @@ fn darshans_counters_are_those_of_single_calls_and_of_the_program() {
     let program = programs::build("patterns");
     let [one, other] = both(&[], |dir| vec![program.clone(), dir.to_owned()]);
     let (single, summed) = (one.counters, other.counters);
-    let truth: BTreeMap<String, Value> = serde_json::from_str(first_line(&other.told)).unwrap();
+    let truth: BTreeMap<String, Value> = serde_json::from_str(first_line(&other.program_counts)).unwrap();
     assert!(one.sizes.len() > 10);
     assert_eq!(other.sizes, one.sizes);
-    for (name, told) in &truth {
+    for (name, program_counts) in &truth {
         let (file, kind) = name.split_once(' ').unwrap();
         let kind = if kind == "read" { "READ" } else { "WRITE" };
         let bytes = if kind == "READ" { "BYTES_READ" } else { "BYTES_WRITTEN" };
@@ -179,20 +183,28 @@ fn darshans_counters_are_those_of_single_calls_and_of_the_program() {
             if module == "POSIX" && summed.contains_key(&format!("{file} STDIO_{kind}S")) {
                 continue; // what the stream made of it
             }
-            assert!((calls - told["calls"].as_f64().unwrap()).abs() < 0.5, "{name}: {calls} calls, {told}");
-            assert!((value(bytes).unwrap_or(0.0) - told["bytes"].as_f64().unwrap()).abs() < 0.5, "{name}: {told}");
             assert!(
-                (value(&format!("CONSEC_{kind}S")).unwrap_or(0.0) - told["consecutive"].as_f64().unwrap()).abs() < 0.5,
-                "{name}: {told}"
+                (calls - program_counts["calls"].as_f64().unwrap()).abs() < 0.5,
+                "{name}: {calls} calls, {program_counts}"
+            );
+            assert!(
+                (value(bytes).unwrap_or(0.0) - program_counts["bytes"].as_f64().unwrap()).abs() < 0.5,
+                "{name}: {program_counts}"
+            );
+            assert!(
+                (value(&format!("CONSEC_{kind}S")).unwrap_or(0.0) - program_counts["consecutive"].as_f64().unwrap())
+                    .abs()
+                    < 0.5,
+                "{name}: {program_counts}"
             );
         }
     }
     assert!(truth.len() > 8 && summed.len() > 100, "{summed:?}");
     // Of random places every distance is another one, and only the most frequent of a second are told.
-    let told = |counters: BTreeMap<String, f64>| -> BTreeMap<String, f64> {
+    let program_counts = |counters: BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         counters.into_iter().filter(|(name, _)| !(name.contains("_random ") && name.contains("_STRIDE"))).collect()
     };
-    assert_eq!(told(summed), told(single));
+    assert_eq!(program_counts(summed), program_counts(single));
 }
 
 #[test]
@@ -252,8 +264,8 @@ fn operations_are_fios_own_and_requests_the_devices() {
         &["fio", "--output-format=json", &output_to, file.to_str().unwrap()],
     );
     let text = fs::read_to_string(&output).unwrap();
-    let told: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
-    for job in told["jobs"].as_array().unwrap() {
+    let program_counts: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    for job in program_counts["jobs"].as_array().unwrap() {
         let name = job["jobname"].as_str().unwrap();
         let (_, pattern, _) = engines.iter().find(|(engine, ..)| *engine == name).unwrap();
         let sql = format!(
@@ -289,7 +301,8 @@ fn operations_are_fios_own_and_requests_the_devices() {
     let direct: i64 = ["io_uring", "libaio"]
         .iter()
         .map(|name| {
-            let job = told["jobs"].as_array().unwrap().iter().find(|job| job["jobname"] == json!(name)).unwrap();
+            let job =
+                program_counts["jobs"].as_array().unwrap().iter().find(|job| job["jobname"] == json!(name)).unwrap();
             job["read"]["io_bytes"].as_i64().unwrap() + job["write"]["io_bytes"].as_i64().unwrap()
         })
         .sum();
@@ -324,8 +337,8 @@ fn the_whole_node_is_summed_up_unless_it_is_recorded() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let said = run(&[]);
-    assert!(said.contains("recorded  sums by process") && said.contains("pread64"), "{said}");
-    let said = run(&["--aggregate=no"]);
-    assert!(!said.contains("recorded  sums by process") && said.contains("pread64"), "{said}");
+    let text_out = run(&[]);
+    assert!(text_out.contains("recorded  sums by process") && text_out.contains("pread64"), "{text_out}");
+    let text_out = run(&["--aggregate=no"]);
+    assert!(!text_out.contains("recorded  sums by process") && text_out.contains("pread64"), "{text_out}");
 }

@@ -77,8 +77,8 @@ fn bytes_are_exact_and_the_number_of_calls_is_within_its_error() {
             found.abs_diff(calls) <= 3 * error.unsigned_abs() + 1,
             "{function}: {found} for {calls}, error {error}"
         );
-        let told = data.calls(function).count() as i64;
-        assert!(told < calls / 2, "{function}: {told} of {calls} were recorded one by one");
+        let printed = data.calls(function).count() as i64;
+        assert!(printed < calls / 2, "{function}: {printed} of {calls} were recorded one by one");
     }
     // What fills and empties buffers is there in their place, with the system calls in it.
     for (slow, call) in [("_IO_file_overflow", "write"), ("_IO_file_underflow", "read")] {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-fn told(traced: &Traced) -> Value {
+fn printed(traced: &Traced) -> Value {
     serde_json::from_str(traced.stdout.lines().next().unwrap()).unwrap()
 }
 
@@ -57,14 +57,17 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
     assert_eq!(fread.self_ns, fread.net_ns() - inside.iter().map(|s| s.net_ns()).sum::<i64>());
     // All calls are in the sums, those that are recorded, too.
     let own = format!("path = '{}'", work.path().join("file").display());
-    assert_eq!(summed(&traced.dir, &format!("op = 'pread64' AND {own}")), told(&traced)["pread64"].as_i64().unwrap());
+    assert_eq!(
+        summed(&traced.dir, &format!("op = 'pread64' AND {own}")),
+        printed(&traced)["pread64"].as_i64().unwrap()
+    );
     assert_eq!(summed(&traced.dir, "op = 'fread'"), 1);
     // Nothing is counted twice.
-    let sql = "WITH told AS (SELECT layer, op, sum(n)::BIGINT AS n FROM hist
+    let sql = "WITH printed AS (SELECT layer, op, sum(n)::BIGINT AS n FROM hist
                                WHERE what = 'latency' AND layer <> 'block' GROUP BY ALL),
                     summed AS (SELECT layer, op, sum(calls)::BIGINT AS n FROM file_rollup WHERE layer <> 'block' GROUP BY ALL)
-               SELECT layer, op, told.n AS told, summed.n AS summed FROM told FULL JOIN summed USING (layer, op)
-               WHERE told.n IS DISTINCT FROM summed.n";
+               SELECT layer, op, printed.n AS printed, summed.n AS summed FROM printed FULL JOIN summed USING (layer, op)
+               WHERE printed.n IS DISTINCT FROM summed.n";
     assert_eq!(sql::query(&traced.dir, sql), Vec::<Value>::new());
     // The report counts nothing twice, says what was recorded, and shows the call.
     assert!(traced.report.contains("single calls of slow=stdio:250ms"), "{}", traced.report);
@@ -88,7 +91,7 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
 }
 
 #[test]
-fn calls_that_nobody_could_remember_are_counted() {
+fn calls_without_room_in_the_table_are_counted() {
     let work = live::scratch();
     // Without devices, whose requests may end where the kernel runs no program: nothing else is lost.
     let options = ["--sockets", "--layers", "stdio,syscall", "--detail", "slow=stdio:200ms"];
@@ -101,7 +104,7 @@ fn calls_that_nobody_could_remember_are_counted() {
     let process = freads[0].process_ix;
     assert!(data.losses.iter().all(|l| l.place == "detail" && l.process_ix == Some(process)), "{:?}", data.losses);
     // What the program asked of the pipes is recorded or said to be missing.
-    let all = told(&traced)["read"].as_i64().unwrap();
+    let all = printed(&traced)["read"].as_i64().unwrap();
     let reads = [inside(freads[0]), inside(freads[1])];
     assert_eq!(reads[0] + reads[1] + lost, all);
     assert!(reads.iter().all(|n| *n >= 100) && lost > 0, "{reads:?} of {all}");
@@ -146,7 +149,7 @@ fn a_chosen_file_is_recorded_and_another_is_not() {
     let work = live::scratch();
     let (traced, data) = detailed(work.path(), &["--detail", "file=*/wanted"], "files", &["wanted", "other"], 500);
     assert!(data.lost().is_empty(), "{:?} {}", data.lost(), traced.stderr);
-    let calls = told(&traced)["pwrite64"].as_i64().unwrap();
+    let calls = printed(&traced)["pwrite64"].as_i64().unwrap();
     let path = |name: &str| Some(work.path().join(name));
     let count = |name: &str| {
         let on =
@@ -197,7 +200,7 @@ fn a_chosen_rank_is_recorded_and_the_others_are_not() {
 }
 
 #[test]
-fn where_there_is_no_room_sums_stay_right_and_rows_say_whose_calls_are_missing() {
+fn without_room_sums_stay_right_and_losses_name_the_processes() {
     let work = live::scratch();
     // Two processes at once, of which one writes much more, and a tracer that is stopped now and then.
     let program = programs::build("detailed");

@@ -18,26 +18,26 @@ struct Flight {
     dir: PathBuf,
     /// The datasets, what the tracer says, what the program says.
     all: PathBuf,
-    said: PathBuf,
+    output: PathBuf,
     truth: PathBuf,
 }
 
 impl Flight {
     fn start(work: &Path, options: &[&str]) -> Self {
         let (dir, all) = (work.join("dir"), work.join("all"));
-        let (said, truth) = (work.join("stderr"), work.join("stdout"));
+        let (output, truth) = (work.join("stderr"), work.join("stdout"));
         fs::create_dir_all(&dir).unwrap();
         let mut tracer = live::tracer();
         let layers = if options.contains(&"--layers") { &[][..] } else { &["--layers", "syscall,block"] };
         tracer.args(layers).args(options).arg("-o").arg(&all).arg("--");
         tracer.arg(programs::build("marks")).arg(&dir).stdout(File::create(&truth).unwrap());
-        let running = Running::spawn(tracer.stderr(File::create(&said).unwrap()));
+        let running = Running::spawn(tracer.stderr(File::create(&output).unwrap()));
         let tracer = live::child_of(running.pid());
-        Self { running, tracer, dir, all, said, truth }
+        Self { running, tracer, dir, all, output, truth }
     }
 
-    fn said(&self) -> String {
-        fs::read_to_string(&self.said).unwrap()
+    fn output(&self) -> String {
+        fs::read_to_string(&self.output).unwrap()
     }
 
     /// What the program did: each mark, when it began and when it ended.
@@ -52,23 +52,23 @@ impl Flight {
         live::until("marks", || self.marks().len() >= n);
     }
 
-    fn tell(&self, what: &str) {
+    fn send(&self, what: &str) {
         File::create(self.dir.join(what)).unwrap();
     }
 
     /// Waits until the tracer says that it has written the n-th dataset, which it is.
     fn written(&self, n: usize) -> PathBuf {
-        live::until("a dataset", || self.said().matches(" calls of the last ").count() >= n);
+        live::until("a dataset", || self.output().matches(" calls of the last ").count() >= n);
         let all = datasets(&self.all);
-        assert_eq!(all.len(), n, "{}", self.said());
+        assert_eq!(all.len(), n, "{}", self.output());
         all.into_iter().last().unwrap()
     }
 
     /// The program ends; the exit status of the tracer, and what it has said.
     fn end(mut self) -> (Option<i32>, String) {
-        self.tell("end");
+        self.send("end");
         let code = self.running.wait().code();
-        (code, self.said())
+        (code, self.output())
     }
 
     /// Reads a dataset and compares it with what the program says it did, in the time that the dataset says it is of.
@@ -131,7 +131,7 @@ fn report(dataset: &Path) -> String {
 fn hold_lock(flight: &Flight) -> nix::fcntl::Flock<File> {
     let file = File::create(flight.dir.join("lock")).unwrap();
     let lock = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
-    flight.tell("wait");
+    flight.send("wait");
     let tracer = flight.tracer;
     let children = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
     let is_program = |pid: &&str| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with("marks"));
@@ -174,11 +174,11 @@ fn a_signal_and_a_slow_call_write_what_came_before() {
     let both = [&first, &second].map(|d| Data::read(d));
     assert_eq!(both[0].meta["run_t0_ns"], both[1].meta["run_t0_ns"]);
     let (all, names) = (flight.all.clone(), [&first, &second].map(|d| d.display().to_string()));
-    let (code, said) = flight.end();
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(datasets(&all).len(), 2, "nothing asked for another one: {said}");
+    let (code, output) = flight.end();
+    assert_eq!(code, Some(0), "{output}");
+    assert_eq!(datasets(&all).len(), 2, "nothing asked for another one: {output}");
     for (name, why) in names.iter().zip(["SIGUSR2: ", "slow: syscall flock took "]) {
-        assert!(said.lines().any(|l| l.starts_with(&format!("iotrace-bpf: {why}")) && l.ends_with(name)), "{said}");
+        assert!(output.lines().any(|l| l.starts_with(&format!("iotrace-bpf: {why}")) && l.ends_with(name)), "{output}");
     }
 }
 
@@ -204,8 +204,8 @@ fn what_is_stuck_is_written_while_it_is() {
     assert!(why.starts_with("stuck: syscall flock has not returned for ") && why.ends_with("/lock)"), "{why}");
     let dump = &data.meta["in_flight"];
     assert!(dump.contains(&format!("pid {}", stuck.pid)) && dump.contains("flock"), "{dump}");
-    let (code, said) = flight.end();
-    assert_eq!((code, said.matches(" calls of the last ").count()), (Some(0), 1), "{said}");
+    let (code, output) = flight.end();
+    assert_eq!((code, output.matches(" calls of the last ").count()), (Some(0), 1), "{output}");
 }
 
 /// A file system with little room, as long as this lives.
@@ -240,13 +240,13 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
     dd.args(["if=/dev/zero", "bs=4k", "status=none"]).arg(format!("of={}", filler.display())).stderr(Stdio::null());
     assert!(!dd.status().unwrap().success());
     live::send(flight.tracer, Signal::SIGUSR2);
-    live::until("a failure", || flight.said().contains("warning: no dataset could be written"));
-    assert!(flight.said().contains("No space left on device"), "{}", flight.said());
+    live::until("a failure", || flight.output().contains("warning: no dataset could be written"));
+    assert!(flight.output().contains("No space left on device"), "{}", flight.output());
     assert_eq!(datasets(&small.0), std::slice::from_ref(&filler), "what was begun is removed");
     fs::remove_file(&filler).unwrap();
 
     // The next one is written, by a call that fails for the same reason.
-    flight.tell("fail");
+    flight.send("fail");
     let dataset = flight.written(1);
     let data = Data::read(&dataset).lossless();
     data.resolves();
@@ -262,10 +262,10 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
         let path = flight.dir.join(format!("mark-{n}"));
         assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&path)).count() as i64, 50 + n, "mark {n}");
     }
-    let (code, said) = flight.end();
+    let (code, output) = flight.end();
     // The command went well; that a dataset is missing is told all the same.
-    assert_eq!(code, Some(125), "{said}");
-    assert!(said.contains("1 of 2 datasets could not be written"), "{said}");
+    assert_eq!(code, Some(125), "{output}");
+    assert!(output.contains("1 of 2 datasets could not be written"), "{output}");
 }
 
 #[test]
@@ -278,12 +278,12 @@ fn a_crash_at_the_end_is_written_and_a_good_end_is_not() {
         let out = tracer.args(["--", "sh", "-c", script]).arg(work.path()).output().unwrap();
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned(), datasets(&all))
     };
-    let (code, said, all) = trace("good", "echo x > \"$0/file\"");
-    assert_eq!((code, all.len()), (Some(0), 0), "{said}");
-    assert!(said.contains("no dataset was written: nothing asked for one"), "{said}");
+    let (code, output, all) = trace("good", "echo x > \"$0/file\"");
+    assert_eq!((code, all.len()), (Some(0), 0), "{output}");
+    assert!(output.contains("no dataset was written: nothing asked for one"), "{output}");
 
-    let (code, said, all) = trace("bad", "echo x > \"$0/file\"; kill -SEGV $$");
-    assert_eq!((code, all.len()), (Some(128 + 11), 1), "{said}");
+    let (code, output, all) = trace("bad", "echo x > \"$0/file\"; kill -SEGV $$");
+    assert_eq!((code, all.len()), (Some(128 + 11), 1), "{output}");
     let data = Data::read(&all[0]).lossless();
     data.resolves();
     sql::compare(&all[0]);

@@ -44,22 +44,22 @@ struct Stuck {
     tracer: u32,
     pid: u32,
     dataset: PathBuf,
-    said: PathBuf,
+    output: PathBuf,
 }
 
 impl Stuck {
     fn start(work: &Path, what: &str, file: &Path) -> Self {
-        let (dataset, out, said) = (work.join("run.iotrace"), work.join("stdout"), work.join("stderr"));
+        let (dataset, out, output) = (work.join("run.iotrace"), work.join("stdout"), work.join("stderr"));
         let mut tracer = live::tracer();
         tracer.arg("-o").arg(&dataset).arg("--").arg(programs::build("stuck")).arg(what).arg(file);
         tracer.stdin(Stdio::piped()).stdout(fs::File::create(&out).unwrap());
-        let running = Running::spawn(tracer.stderr(fs::File::create(&said).unwrap()));
+        let running = Running::spawn(tracer.stderr(fs::File::create(&output).unwrap()));
         live::until("the program", || fs::read_to_string(&out).unwrap().contains("ready"));
         let tracer = live::child_of(running.pid());
         let is = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.starts_with("stuck"));
         let children = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
         let pid = children.split_whitespace().filter_map(|p| p.parse().ok()).find(is).unwrap();
-        Self { running, tracer, pid, dataset, said }
+        Self { running, tracer, pid, dataset, output }
     }
 
     /// Lets it make the call, and waits until it is in this function of the kernel.
@@ -78,7 +78,7 @@ impl Stuck {
     /// Asks for the `n`-th dump.
     fn dump(&self, n: usize) -> String {
         live::send(self.tracer, Signal::SIGUSR1);
-        let dumps = || fs::read_to_string(&self.said).unwrap();
+        let dumps = || fs::read_to_string(&self.output).unwrap();
         live::until("a dump", || dumps().matches("in flight ").count() == n && dumps().contains("_start"));
         let text = dumps();
         text[text.rfind("in flight ").unwrap()..].to_owned()
@@ -180,7 +180,7 @@ fn what_is_still_stuck_when_the_trace_ends_is_unfinished() {
     stuck.go("vfs_write");
     // It cannot end in this write: the trace ends without it.
     live::send(stuck.tracer, Signal::SIGTERM);
-    live::until("the dataset", || fs::read_to_string(&stuck.said).unwrap().contains("dataset in"));
+    live::until("the dataset", || fs::read_to_string(&stuck.output).unwrap().contains("dataset in"));
     assert!(stuck.kernel().contains(&"vfs_write".to_owned()));
     let data = Data::read(&stuck.dataset).lossless();
     drop(frozen);
@@ -197,7 +197,7 @@ fn what_is_still_stuck_when_the_trace_ends_is_unfinished() {
 
 /// The file of a loop device is on a file system that takes no writes: requests to the device stay in it.
 #[test]
-fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
+fn a_request_that_the_device_keeps_has_an_unfinished_row() {
     let work = live::scratch();
     let (above, below) = (work.path().join("above"), Device::new(work.path(), "ext4"));
     let image = below.mount.join("image");
@@ -205,7 +205,7 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     let stuck = Attached(run("losetup", &["--find", "--show", image.to_str().unwrap()]));
     let number = device::number(&stuck.0);
     let written = || device::counters(number)[6] * 512;
-    let (dataset, said) = (work.path().join("run.iotrace"), work.path().join("stderr"));
+    let (dataset, output) = (work.path().join("run.iotrace"), work.path().join("stderr"));
     let of = format!("of={}", stuck.0);
     let dd = ["dd", "if=/dev/zero", &of, "bs=64k", "count=1", "oflag=direct", "status=none"];
     run("sync", &[]);
@@ -214,8 +214,8 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     let mut tracer = live::tracer();
     tracer.args(["--duration", "3s", "--layers", "syscall,block", "-o"]).arg(&dataset).arg("--").args(dd);
     let mut running =
-        Running::spawn(tracer.stdout(fs::File::create(&above).unwrap()).stderr(fs::File::create(&said).unwrap()));
-    live::until("the dataset", || fs::read_to_string(&said).unwrap().contains("dataset in"));
+        Running::spawn(tracer.stdout(fs::File::create(&above).unwrap()).stderr(fs::File::create(&output).unwrap()));
+    live::until("the dataset", || fs::read_to_string(&output).unwrap().contains("dataset in"));
     assert_eq!(written(), before, "the kernel does not count it");
     let data = Data::read(&dataset).lossless();
     drop(frozen);
@@ -244,7 +244,7 @@ fn a_request_that_the_device_keeps_has_a_row_that_says_so() {
     assert_eq!(open + unseen, data.block.iter().filter(|b| b.dur_ns.is_none()).count(), "{figures:?}");
     let requests = if open == 1 { "request" } else { "requests" };
     let line = format!(" {open} device {requests} had not completed");
-    assert!(open > 0 && fs::read_to_string(&said).unwrap().contains(&line), "{line}");
+    assert!(open > 0 && fs::read_to_string(&output).unwrap().contains(&line), "{line}");
     // Sums are of what is over, as the kernel's are.
     let query = format!("SELECT writes, bytes_written, unfinished FROM v_devices WHERE dev = {number}");
     let devices = sql::query(&dataset, &query);

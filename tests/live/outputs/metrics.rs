@@ -26,9 +26,9 @@ fn address(stderr: &Path) -> SocketAddr {
     let mut found = None;
     until("the tracer's address", || {
         let text = fs::read_to_string(stderr).unwrap();
-        let said =
+        let output =
             text.lines().find_map(|l| l.strip_prefix("iotrace-bpf: metrics at http://")?.strip_suffix("/metrics"));
-        found = said.map(|a| a.parse().unwrap());
+        found = output.map(|a| a.parse().unwrap());
         found.is_some()
     });
     found.unwrap()
@@ -87,7 +87,7 @@ fn by_op(data: &Data, figure: impl Fn(&Span) -> f64) -> Samples {
 }
 
 #[test]
-fn prometheus_has_what_the_program_did_and_what_the_dataset_says() {
+fn prometheus_matches_the_program_and_the_dataset() {
     let work = live::scratch();
     let device = Device::new(work.path(), "xfs");
     let disk = device.name.trim_start_matches("/dev/").to_owned();
@@ -114,12 +114,12 @@ fn prometheus_has_what_the_program_did_and_what_the_dataset_says() {
     let call = [("layer", "syscall"), ("op", "pwritev")];
     let local = of(&[&call[..], &[("fs", "xfs"), ("scope", "local")]].concat());
     assert_eq!(on, Samples::from([(local, 16.0), (of(&call), 5.0)]));
-    let told = |group: &str, at: usize| paused.truth["bytes"][group][at].as_f64();
+    let printed = |group: &str, at: usize| paused.truth["bytes"][group][at].as_f64();
     let bytes = |layer: &str, direction: &str| {
         value(&format!("iotrace_bytes_total{{layer='{layer}',direction='{direction}',fs='xfs',scope='local'}}"))
     };
-    assert_eq!([bytes("stdio", "read"), bytes("stdio", "write")], [told("stdio", 0), told("stdio", 1)]);
-    let written = told("stdio", 1).zip(told("direct", 1)).map(|(a, b)| a + b);
+    assert_eq!([bytes("stdio", "read"), bytes("stdio", "write")], [printed("stdio", 0), printed("stdio", 1)]);
+    let written = printed("stdio", 1).zip(printed("direct", 1)).map(|(a, b)| a + b);
     assert_eq!(bytes("syscall", "write"), written);
 
     // What the kernel counts of the device, both as the tracer saw it and as the node tells it.
@@ -166,9 +166,9 @@ fn prometheus_has_what_the_program_did_and_what_the_dataset_says() {
     judge.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut judge = judge.spawn().unwrap();
     judge.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let said = judge.wait_with_output().unwrap();
-    let words = [said.stdout, said.stderr].map(|w| String::from_utf8(w).unwrap());
-    assert!(said.status.success() && words == ["", ""], "{words:?}");
+    let output = judge.wait_with_output().unwrap();
+    let words = [output.stdout, output.stderr].map(|w| String::from_utf8(w).unwrap());
+    assert!(output.status.success() && words == ["", ""], "{words:?}");
     assert!(get(paused.address, "/", "").unwrap().0.starts_with("HTTP/1.1 200 "));
     assert!(get(paused.address, "/other", "").unwrap().0.starts_with("HTTP/1.1 404 "));
 
@@ -243,7 +243,7 @@ fn cpu_user() -> f64 {
 }
 
 #[test]
-fn the_node_is_told_at_five_resolutions() {
+fn the_node_has_five_resolutions() {
     let work = live::scratch();
     let dir = work.path().join("run.iotrace");
     let before = cpu_user();
@@ -280,7 +280,7 @@ fn the_node_is_told_at_five_resolutions() {
 }
 
 #[test]
-fn a_port_that_cannot_be_had_is_told_before_anything_is_started() {
+fn a_port_in_use_is_an_error_before_anything_is_started() {
     let work = live::scratch();
     let marker = work.path().join("started");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -291,9 +291,9 @@ fn a_port_that_cannot_be_had_is_told_before_anything_is_started() {
         ("192.0.2.1:9464", "that is no address of this machine"),
     ] {
         let out = tracer().args(["--metrics", address, "--", "touch"]).arg(&marker).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(125), "{said}");
-        assert!(said.contains(&format!("--metrics {address}: ")) && said.contains(says), "{said}");
+        let output = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(125), "{output}");
+        assert!(output.contains(&format!("--metrics {address}: ")) && output.contains(says), "{output}");
         assert!(!marker.exists(), "{address}");
     }
 }

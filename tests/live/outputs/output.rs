@@ -35,12 +35,12 @@ fn the_standard_output_of_a_command_is_its_own() {
             tracer.args(options).args(["--force", "-o"]).arg(&dataset).arg("--").args(command);
             let (traced, rest) = into_file(tracer, &out);
             assert!(traced == plain, "{options:?} {command:?}: {}", String::from_utf8_lossy(&traced));
-            let said = String::from_utf8(rest.stderr).unwrap();
+            let text_out = String::from_utf8(rest.stderr).unwrap();
             match options {
-                ["--quiet"] => assert_eq!(said, ""),
-                ["--batch", ..] => assert!(said.contains("calls"), "{said}"),
+                ["--quiet"] => assert_eq!(text_out, ""),
+                ["--batch", ..] => assert!(text_out.contains("calls"), "{text_out}"),
                 // The report, and where the dataset is.
-                _ => assert!(said.contains(&report_of(&dataset)), "{said}"),
+                _ => assert!(text_out.contains(&report_of(&dataset)), "{text_out}"),
             }
         }
     }
@@ -54,9 +54,9 @@ fn the_report_goes_where_it_is_sent() {
         let mut tracer = live::tracer();
         tracer.args(options).args(["--force", "-o"]).arg(&dataset).arg("--report").arg(to);
         let out = tracer.args(["--", "printf", "out"]).output().unwrap();
-        let [said, erred] = [out.stdout, out.stderr].map(|said| String::from_utf8(said).unwrap());
+        let [text_out, erred] = [out.stdout, out.stderr].map(|text_out| String::from_utf8(text_out).unwrap());
         assert!(out.status.success(), "{erred}");
-        (said, erred)
+        (text_out, erred)
     };
     let dataset_in = format!("iotrace-bpf: dataset in {}\n", dataset.display());
     // What was in the file before is not kept.
@@ -65,11 +65,11 @@ fn the_report_goes_where_it_is_sent() {
         assert_eq!(run(options, &report), ("out".to_owned(), erred.to_owned()));
         assert_eq!(fs::read_to_string(&report).unwrap(), report_of(&dataset));
     }
-    let (said, erred) = run(&[], Path::new("-"));
-    assert_eq!((said, erred), (format!("out{}", report_of(&dataset)), dataset_in.clone()));
+    let (text_out, erred) = run(&[], Path::new("-"));
+    assert_eq!((text_out, erred), (format!("out{}", report_of(&dataset)), dataset_in.clone()));
     // Ticks are figures, too.
-    let (said, erred) = run(&["--batch", "--json"], &report);
-    assert_eq!((said.as_str(), erred), ("out", dataset_in));
+    let (text_out, erred) = run(&["--batch", "--json"], &report);
+    assert_eq!((text_out.as_str(), erred), ("out", dataset_in));
     let ticks = fs::read_to_string(&report).unwrap();
     assert!(ticks.lines().all(|tick| serde_json::from_str::<serde_json::Value>(tick).is_ok()), "{ticks}");
 }
@@ -83,9 +83,9 @@ fn a_report_that_cannot_be_written_costs_no_run() {
         let mut tracer = live::tracer();
         tracer.arg("-o").arg(&dataset).arg("--report").arg(&report).args(["--quiet", "--", "touch"]).arg(&begun);
         let out = tracer.output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(125), "{said}");
-        assert!(said.contains("cannot write") && said.contains(report.to_str().unwrap()), "{said}");
+        let text_out = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(125), "{text_out}");
+        assert!(text_out.contains("cannot write") && text_out.contains(report.to_str().unwrap()), "{text_out}");
         assert!(!begun.exists() && !dataset.exists());
     }
 }
@@ -101,9 +101,9 @@ fn without_a_command_the_report_is_on_standard_output() {
         let mut tracer = live::tracer();
         tracer.args(options).args(["--no-tui", "--duration", "1s", "--force", "-o"]).arg(&dataset);
         let out = tracer.args(["-p", &looper.pid().to_string()]).output().unwrap();
-        let [said, erred] = [out.stdout, out.stderr].map(|said| String::from_utf8(said).unwrap());
+        let [text_out, erred] = [out.stdout, out.stderr].map(|text_out| String::from_utf8(text_out).unwrap());
         assert!(out.status.success(), "{erred}");
-        assert_eq!(said, if is_there { report_of(&dataset) } else { String::new() });
+        assert_eq!(text_out, if is_there { report_of(&dataset) } else { String::new() });
         assert_eq!(erred.is_empty(), !is_there, "{erred}");
     }
 }

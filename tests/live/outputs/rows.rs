@@ -23,8 +23,8 @@ fn written(work: &Path) -> Vec<PathBuf> {
 fn plain(dataset: &Path, files: &[PathBuf]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/plain.py");
     let out = Command::new(sql::python()).arg(script).arg(dataset).args(files).output().unwrap();
-    let (said, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{}: {said}{erred}", dataset.display());
+    let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{}: {output}{erred}", dataset.display());
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn repair(dataset: &Path) -> Output {
 #[test]
 fn of_one_that_was_killed_and_repaired() {
     let work = live::scratch();
-    let (dataset, said) = (work.path().join("run.iotrace"), work.path().join("stderr"));
+    let (dataset, output) = (work.path().join("run.iotrace"), work.path().join("stderr"));
     let mut tracer = live::tracer();
     tracer.arg("-o").arg(&dataset).args(["--", "sh", "-c", SCRIPT, "sh"]).arg(work.path()).arg("60");
-    let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+    let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
     live::until("the files", || work.path().join("done").exists());
     // A part that was closed after the last of them: what is in open parts is lost.
     let parts = || fs::read_dir(&dataset).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());

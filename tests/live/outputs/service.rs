@@ -49,9 +49,9 @@ fn every_call_is_in_one_of_the_datasets() {
     let mut tracer = live::tracer();
     tracer.args(["--layers", "syscall,block", "--ring-size", "256M", "--rotate-time", "1s", "-o"]).arg(&all);
     let out = tracer.args(["--", "sh", "-c", &script]).arg(work.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{said}");
-    assert!(said.ends_with(&format!("iotrace-bpf: datasets in {}\n", all.display())), "{said}");
+    let text_out = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{text_out}");
+    assert!(text_out.ends_with(&format!("iotrace-bpf: datasets in {}\n", all.display())), "{text_out}");
 
     let dirs = datasets(&all);
     assert!(dirs.len() >= 4, "{dirs:?}");
@@ -180,8 +180,8 @@ fn a_process_of_another_user_is_traced_with_the_capabilities_of_the_unit() {
         command.args(["--signal=KILL", "240"]).args(prefix).arg(&tracer).args(["-p", &pid, "--duration", "3s", "-o"]);
         let before = live::truth(&truth).pwrites;
         let ended = command.arg(output).output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(0), "{said}");
+        let text_out = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(0), "{text_out}");
         let data = Data::read(output).lossless();
         let numbers = records(&data, &dir);
         none_is_missing(&numbers);
@@ -193,13 +193,13 @@ fn a_process_of_another_user_is_traced_with_the_capabilities_of_the_unit() {
         // Its libraries, too.
         let text = dir.join("looper.txt");
         assert!(data.calls("fwrite").filter(|s| data.path(s) == Some(&text)).count() > 10);
-        (data, said)
+        (data, text_out)
     };
     let (as_root, _) = trace(&[], &work.path().join("root.iotrace"));
     // `-p` stops nobody, so that the unit does not need the right to make others go on.
-    let (data, said) = trace(&as_service(&[]), &out.join("run.iotrace"));
+    let (data, text_out) = trace(&as_service(&[]), &out.join("run.iotrace"));
     nothing_is_refused(&data, &as_root);
-    assert!(!said.contains("without CAP_"), "{said}");
+    assert!(!text_out.contains("without CAP_"), "{text_out}");
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn a_command_is_traced_with_the_capabilities_of_the_unit_and_gets_none() {
         chown(&files, Some(TRACER), Some(TRACER)).unwrap();
         command.args(["--", "sh", "-c", script]).arg(&files).arg(&program);
         let ended = command.output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(0), "{said}");
+        let text_out = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(0), "{text_out}");
         let data = Data::read(&out.join(name)).lossless();
         // It was held while its libraries got probes: nothing of what it counts itself is missing.
         let truth: serde_json::Value =
@@ -230,12 +230,12 @@ fn a_command_is_traced_with_the_capabilities_of_the_unit_and_gets_none() {
         let moved = |kind| stdio.iter().filter(|s| s.kind == kind).filter_map(|s| s.bytes).sum::<i64>();
         let seen = [stdio.iter().filter(|s| s.layer_top).count() as i64, moved(Kind::Read), moved(Kind::Write)];
         assert_eq!(seen.map(Some), [Some(calls), truth["read"].as_i64(), truth["written"].as_i64()]);
-        (data, said, fs::read_to_string(files.join("status")).unwrap())
+        (data, text_out, fs::read_to_string(files.join("status")).unwrap())
     };
     let (as_root, ..) = trace(&[], "root.iotrace");
-    let (data, said, status) = trace(&as_service(&["CAP_SYS_ADMIN"]), "run.iotrace");
+    let (data, text_out, status) = trace(&as_service(&["CAP_SYS_ADMIN"]), "run.iotrace");
     nothing_is_refused(&data, &as_root);
-    assert!(!said.contains("without CAP_"), "{said}");
+    assert!(!text_out.contains("without CAP_"), "{text_out}");
     let line = |key: &str| status.lines().find(|l| l.starts_with(key)).unwrap().split_whitespace().nth(1).unwrap();
     for set in ["CapPrm:", "CapEff:", "CapAmb:"] {
         assert_eq!(line(set), "0000000000000000", "{set}");
@@ -282,12 +282,13 @@ fn the_unit_is_sound() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(UNIT);
     let run = |command: &mut Command| {
         let out = command.output().unwrap();
-        let said = [out.stdout, out.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-        assert!(out.status.success(), "{said}");
-        said
+        let text_out =
+            [out.stdout, out.stderr].map(|text_out| String::from_utf8_lossy(&text_out).into_owned()).concat();
+        assert!(out.status.success(), "{text_out}");
+        text_out
     };
-    let said = run(installed_as_unit(work.path(), "").args(["systemd-analyze", "verify"]).arg(&path));
-    assert_eq!(said, "");
+    let text_out = run(installed_as_unit(work.path(), "").args(["systemd-analyze", "verify"]).arg(&path));
+    assert_eq!(text_out, "");
     // Of 100: the less the better.
     run(Command::new("systemd-analyze")
         .args(["security", "--offline=true", "--threshold=35", "--no-pager"])
@@ -358,8 +359,8 @@ fn the_service_rotates_ends_and_starts_again() {
             Running::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(work.path().join("said")).unwrap()));
         let before = datasets_in(&output);
         live::until("three datasets", || {
-            let said = fs::read_to_string(work.path().join("said")).unwrap();
-            assert!(!said.contains("Error") && !said.contains("cannot"), "{said}");
+            let text_out = fs::read_to_string(work.path().join("said")).unwrap();
+            assert!(!text_out.contains("Error") && !text_out.contains("cannot"), "{text_out}");
             datasets_in(&output) >= before + 3
         });
         running

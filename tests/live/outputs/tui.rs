@@ -126,7 +126,7 @@ fn a_layout_is_kept_for_the_next_time() {
     drop(pane);
     fs::write(&kept, "grouping = 7").unwrap();
     let pane = replay(work.path(), (120, 40), Path::new(FIXTURE));
-    pane.shows(&["the usual layout is shown", "layout.toml"]);
+    pane.shows(&["the default layout is used", "layout.toml"]);
     pane.after(&["2"], &["processes, time in I/O"]);
 }
 
@@ -230,12 +230,12 @@ fn a_running_process_is_watched_and_its_trace_recorded() {
 #[test]
 fn what_is_stuck_is_shown_until_it_returns() {
     let work = live::scratch();
-    let (fifo, said) = (work.path().join("slow"), work.path().join("stdout"));
+    let (fifo, output) = (work.path().join("slow"), work.path().join("stdout"));
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut stuck = Command::new(programs::build("stuck"));
-    stuck.arg("read").arg(&fifo).stdin(Stdio::piped()).stdout(fs::File::create(&said).unwrap());
+    stuck.arg("read").arg(&fifo).stdin(Stdio::piped()).stdout(fs::File::create(&output).unwrap());
     let mut stuck = Running(stuck.spawn().unwrap());
-    live::until("the program", || fs::read_to_string(&said).unwrap().contains("ready"));
+    live::until("the program", || fs::read_to_string(&output).unwrap().contains("ready"));
     let pane = Pane::new(work.path(), (120, 40), &format!("{TRACER} -p {}{AFTER}", stuck.0.id()));
     pane.shows(&["LIVE"]);
     stuck.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -276,8 +276,8 @@ fn the_dashboard_over_what_panics() {
 }
 
 #[test]
-fn a_panic_is_told_on_a_terminal_as_it_was() {
-    for (screen, said) in [("9", "on the thread that shows"), ("8", "on a thread beside it")] {
+fn a_panic_is_printed_on_a_restored_terminal() {
+    for (screen, output) in [("9", "on the thread that shows"), ("8", "on a thread beside it")] {
         let work = live::scratch();
         let this = std::env::current_exe().unwrap();
         // A backtrace would move what was said out of sight.
@@ -288,7 +288,7 @@ fn a_panic_is_told_on_a_terminal_as_it_was() {
         let pane = Pane::new(work.path(), (120, 40), &line);
         pane.shows(&["1 Over", "q quit"]);
         assert_eq!(pane.value("alternate_on"), "1");
-        let text = pane.after(&[screen], &[said, "left 101"]);
+        let text = pane.after(&[screen], &[output, "left 101"]);
         // Each line begins at the left.
         assert!(text.lines().any(|l| l == "in two lines"), "{text}");
         is_restored(&pane);
@@ -296,7 +296,7 @@ fn a_panic_is_told_on_a_terminal_as_it_was() {
 }
 
 #[test]
-fn a_damaged_part_is_told_on_the_dashboard() {
+fn a_damaged_part_is_reported_on_the_dashboard() {
     let work = live::scratch();
     let dir = work.path().join("damaged");
     fs::create_dir(&dir).unwrap();
@@ -349,7 +349,7 @@ impl Parallel {
         children.split_whitespace().map(str::to_owned).collect()
     }
 
-    fn tell(&self, signal: &str, rank: usize) {
+    fn send(&self, signal: &str, rank: usize) {
         assert!(Command::new("kill").args([signal, &self.ranks()[rank]]).status().unwrap().success());
     }
 }
@@ -386,13 +386,13 @@ fn a_parallel_program_is_watched_from_another_terminal() {
     let waits = || pane.text().lines().any(|l| age(l).is_some_and(|s| s > 2.0));
     // Where it stands between two calls of its own, the other one waits in a call of MPI that does no I/O: then again.
     live::until("a call that waits", || {
-        program.tell("-STOP", 1);
+        program.send("-STOP", 1);
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(6) && !waits() {
             std::thread::sleep(Duration::from_millis(100));
         }
         let waits = waits();
-        program.tell("-CONT", 1);
+        program.send("-CONT", 1);
         waits
     });
     pane.after(&["q"], &["left 0"]);

@@ -57,20 +57,20 @@ fn who_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
 }
 
 #[test]
-fn who_is_attached_to_has_breakpoints_and_who_is_not_has_none() {
+fn only_attached_processes_have_breakpoints() {
     let work = live::scratch();
     let (before, target) = (bystander(), bystander());
     assert_eq!((copied_pages(before.pid()), copied_pages(target.pid())), (0, 0));
-    let said = work.path().join("said");
+    let output = work.path().join("said");
     let mut tracer = Running::spawn(
         live::tracer()
             .args(["-p", &target.pid().to_string(), "-o"])
             .arg(work.path().join("run.iotrace"))
             .stdout(Stdio::null())
-            .stderr(fs::File::create(&said).unwrap()),
+            .stderr(fs::File::create(&output).unwrap()),
     );
     let own = live::named_child_of(tracer.pid(), "iotrace-bpf");
-    live::until_it_traces(own, &said);
+    live::until_it_traces(own, &output);
     assert!(copied_pages(target.pid()) > 0, "a target has breakpoints");
     assert_eq!(copied_pages(before.pid()), 0, "who was there before has none");
     assert_eq!(copied_pages(bystander().pid()), 0, "who comes later has none");
@@ -80,7 +80,7 @@ fn who_is_attached_to_has_breakpoints_and_who_is_not_has_none() {
 }
 
 #[test]
-fn a_command_and_its_children_have_breakpoints_and_nobody_else() {
+fn only_a_command_and_its_children_have_breakpoints() {
     let work = live::scratch();
     let stranger = bystander();
     let (inner, pids) = (work.path().join("inner"), work.path().join("pids"));
@@ -125,7 +125,7 @@ fn the_first_call_of_a_process_that_was_forked_is_recorded() {
 }
 
 #[test]
-fn where_too_many_have_probes_all_have_them_and_the_coverage_says_so() {
+fn with_too_many_targets_all_processes_have_probes_and_coverage_reports_it() {
     let data = forks(40);
     let shared = data.coverage.iter().find(|c| c.status == "shared").unwrap();
     assert_eq!(shared.layer, Layer::Stdio);

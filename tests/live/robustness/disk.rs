@@ -23,7 +23,7 @@ struct Trace {
 /// How it ended, and what it said.
 struct Ended {
     code: Option<i32>,
-    said: String,
+    output: String,
 }
 
 impl Trace {
@@ -49,18 +49,18 @@ impl Trace {
         fs::write(self.work.join("go"), "").unwrap();
         let code = self.guard.wait().code();
         assert_eq!(fs::read_to_string(self.work.join("last")).unwrap(), "last\n", "the command went on");
-        let said = fs::read_to_string(self.work.join("stderr")).unwrap();
-        assert!(!said.contains("panicked"), "{said}");
-        Ended { code, said }
+        let output = fs::read_to_string(self.work.join("stderr")).unwrap();
+        assert!(!output.contains("panicked"), "{output}");
+        Ended { code, output }
     }
 }
 
 impl Ended {
     /// It failed, for these reasons.
     fn fails(&self, reasons: &[&str]) {
-        assert_eq!(self.code, Some(125), "{}", self.said);
+        assert_eq!(self.code, Some(125), "{}", self.output);
         for reason in reasons {
-            assert!(self.said.contains(reason), "{reason}: {}", self.said);
+            assert!(self.output.contains(reason), "{reason}: {}", self.output);
         }
     }
 }
@@ -166,8 +166,8 @@ fn a_directory_that_gets_another_name_is_written_to_its_end() {
             fs::create_dir(&given).unwrap();
         }
         let ended = trace.ends();
-        assert_eq!(ended.code, Some(3), "{}", ended.said);
-        assert!(ended.said.contains(&format!(" in {}\n", moved.display())), "{}", ended.said);
+        assert_eq!(ended.code, Some(3), "{}", ended.output);
+        assert!(ended.output.contains(&format!(" in {}\n", moved.display())), "{}", ended.output);
         let datasets = if options.is_empty() { vec![moved.clone()] } else { live::datasets(&moved) };
         let all: Vec<Data> = datasets.iter().map(|dir| Data::read(dir).lossless()).collect();
         for name in ["first", "last"] {

@@ -11,16 +11,16 @@ use std::process::Command;
 use std::sync::mpsc;
 
 /// The status and the error message of a tracer that is told something.
-fn told(args: &[&str]) -> (Option<i32>, String) {
+fn printed(args: &[&str]) -> (Option<i32>, String) {
     let out = live::tracer().args(args).output().unwrap();
     (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
 /// It fails with a message that holds this, and does not panic.
 fn fails(code: i32, args: &[&str], message: &str) {
-    let (status, said) = told(args);
-    assert_eq!(status, Some(code), "{args:?}: {said}");
-    assert!(said.contains(message) && !said.contains("panicked"), "{args:?}: {said}");
+    let (status, text_out) = printed(args);
+    assert_eq!(status, Some(code), "{args:?}: {text_out}");
+    assert!(text_out.contains(message) && !text_out.contains("panicked"), "{args:?}: {text_out}");
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn processes_that_cannot_be_attached_to() {
     let own = "exec \"$0\" -p $$";
     let out =
         Command::new("timeout").args(["60", "sh", "-c", own, env!("CARGO_BIN_EXE_iotrace-bpf")]).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
+    let text_out = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(125));
-    assert!(said.contains("is this tracer itself"), "{said}");
+    assert!(text_out.contains("is this tracer itself"), "{text_out}");
 }
 
 #[test]
-fn who_is_not_root_is_told() {
+fn without_root_there_is_an_error() {
     let work = live::scratch();
     // Where everybody may execute it.
     let tracer = work.path().join("tracer");
@@ -74,12 +74,12 @@ fn who_is_not_root_is_told() {
     let mut command = Command::new("timeout");
     command.args(["60", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&tracer);
     let out = command.args(["-o", "/tmp/never.iotrace", "--", "touch"]).arg(work.path().join("ran")).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(125), "{said}");
+    let text_out = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(125), "{text_out}");
     for says in
         ["missing capabilities: CAP_BPF (the kernel loads no programs), CAP_PERFMON (", "sudo", "docs/service.md"]
     {
-        assert!(said.contains(says), "{said}");
+        assert!(text_out.contains(says), "{text_out}");
     }
     assert!(!Path::new("/tmp/never.iotrace").exists());
     assert!(!work.path().join("ran").exists());
@@ -127,12 +127,12 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
     let mut tracer = live::tracer();
     tracer.arg("-o").arg(&dataset).args(["--", "sh", "-c", script]).arg(&out);
     let ended = tracer.output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(125), "{said}");
-    assert!(said.contains(dataset.to_str().unwrap()) && said.contains("No space left"), "{said}");
-    assert!(said.contains("only counted in memory") && !said.contains("panicked"), "{said}");
+    let text_out = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(125), "{text_out}");
+    assert!(text_out.contains(dataset.to_str().unwrap()) && text_out.contains("No space left"), "{text_out}");
+    assert!(text_out.contains("only counted in memory") && !text_out.contains("panicked"), "{text_out}");
     // The trace went on as well.
-    let counted = &said;
+    let counted = &text_out;
     let line = counted.lines().find(|line| line.starts_with("syscall ")).unwrap_or_else(|| panic!("{counted}"));
     let calls: usize = line.split_whitespace().nth_back(1).unwrap().parse().unwrap();
     assert!(calls > 1000 && counted.contains("in no dataset"), "{counted}");
@@ -147,7 +147,7 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
         let after = text.split(before).nth(1).unwrap_or_else(|| panic!("{before}: {text}"));
         after.split_whitespace().next().unwrap().parse().unwrap()
     };
-    let (unwritten, lost) = (number(&said, "(os error 28); "), number(counted, "  lost "));
+    let (unwritten, lost) = (number(&text_out, "(os error 28); "), number(counted, "  lost "));
     assert!(lost >= unwritten && unwritten > 1000, "{lost} {unwritten}");
     assert!((400_000..900_000).contains(&(data.spans.len() + lost + calls)), "{} {lost} {calls}", data.spans.len());
     sql::readable(&dataset);
@@ -205,12 +205,12 @@ os.kill(tracer, signal.SIGCONT)
 }
 
 #[test]
-fn doctor_says_that_this_kernel_is_ready() {
+fn doctor_reports_that_this_kernel_is_ready() {
     let out = live::tracer().arg("doctor").output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout);
-    assert_eq!(out.status.code(), Some(0), "{said}");
-    assert!(said.ends_with("ready to trace\n"), "{said}");
+    let text_out = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{text_out}");
+    assert!(text_out.ends_with("ready to trace\n"), "{text_out}");
     for kind in ["tp_btf", "uprobe"] {
-        assert!(said.lines().any(|line| line.contains(kind) && line.contains("ok")), "{said}");
+        assert!(text_out.lines().any(|line| line.contains(kind) && line.contains("ok")), "{text_out}");
     }
 }

@@ -65,7 +65,7 @@ const LANGUAGES: [Program; 16] = [
 
 const GDB: &str = "gdb -q -batch -nx -iex 'set debuginfod enabled off' -ex 'set print thread-events off' \
     -ex 'set print inferior-events off' -ex 'set print frame-arguments none' -ex 'handle SIGUSR1 nostop noprint' -ex 'break main' -ex 'break popen' \
-    -ex 'run > said 2>&1' -ex 'info symbol $pc' -ex continue -ex 'info symbol $pc' -ex continue \
+    -ex 'run > text_out 2>&1' -ex 'info symbol $pc' -ex continue -ex 'info symbol $pc' -ex continue \
     -ex 'print $_exitcode' \"$0\" > all 2> /dev/null; grep -E '^\\$1|in section' all; cat said";
 const MAKE: &str = "printf 'all: a b\\na:\\n\\t@echo a > a && sleep 0.1 && cat a\\nb: a\\n\\t@cat a a > b; wc -c b\\n' > Makefile \
     && make -s -j2";
@@ -74,8 +74,8 @@ const GIT: &str = "export HOME=$PWD GIT_CONFIG_NOSYSTEM=1; git init -q r && cd r
     && git log --format=%s && git show HEAD:f | cksum";
 const SQL: &str = "create table t(a); with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) \
     insert into t select i from n; update t set a = a + 1; select sum(a), count(*) from t; pragma integrity_check;";
-const FIO: &str = "fio --name=t --rw=randrw --size=2m --bs=4k --ioengine=libaio --iodepth=8 --verify=crc32c --output=said \
-    && fio --name=t --rw=randwrite --size=2m --bs=4k --ioengine=psync --thread --numjobs=2 --output=said && echo fine";
+const FIO: &str = "fio --name=t --rw=randrw --size=2m --bs=4k --ioengine=libaio --iodepth=8 --verify=crc32c --output=text_out \
+    && fio --name=t --rw=randwrite --size=2m --bs=4k --ioengine=psync --thread --numjobs=2 --output=text_out && echo fine";
 
 const TOOLS: [Program; 11] = [
     chatty("valgrind", &["valgrind", "-q", "--error-exitcode=9", "@harmless"], 3),
@@ -181,8 +181,8 @@ impl Program {
         for name in ["SUDO_UID", "SUDO_GID", "SUDO_USER"] {
             command.env_remove(name);
         }
-        let said = File::create(dir.join("tracer")).unwrap();
-        let mut child = command.stdout(said.try_clone().unwrap()).stderr(said).spawn().unwrap();
+        let text_out = File::create(dir.join("tracer")).unwrap();
+        let mut child = command.stdout(text_out.try_clone().unwrap()).stderr(text_out).spawn().unwrap();
         let limit = Instant::now() + HANGS * u32::try_from(live::slower()).unwrap();
         let mut ended = None;
         while ended.is_none() && Instant::now() < limit {
@@ -213,8 +213,8 @@ impl Program {
                 write!(text, "\n  {what}: {:?}\n  and not {:?}", start_of(other), start_of(expected)).unwrap();
             }
         }
-        let said = fs::read_to_string(dir.join("tracer")).unwrap_or_default();
-        write!(text, "\n  said: {:?}", start_of(&said)).unwrap();
+        let text_out = fs::read_to_string(dir.join("tracer")).unwrap_or_default();
+        write!(text, "\n  said: {:?}", start_of(&text_out)).unwrap();
         Some(text)
     }
 }

@@ -10,7 +10,7 @@ use std::process::Stdio;
 const CEILING: u64 = 700;
 
 #[test]
-fn files_that_are_too_large_to_judge_cost_their_verdict_and_nothing_else() {
+fn files_that_are_too_large_cost_their_verdict_and_nothing_else() {
     let work = live::scratch();
     let mut files: Vec<PathBuf> = FILES.iter().chain([&LOADED]).map(|file| file.write(work.path())).collect();
     files.push(hostile::sound(work.path()));
@@ -20,8 +20,12 @@ fn files_that_are_too_large_to_judge_cost_their_verdict_and_nothing_else() {
     tracer.args(["--phase", "ns::Grid::step"]).arg("-o").arg(&dataset).args(["--", "python3"]).arg(script);
     let tracer = tracer.args(&files).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let most = peak::of(live::child_of(tracer.id()));
-    let said = tracer.wait_with_output().unwrap();
-    assert!(said.status.success() && said.stdout.starts_with(b"9 mapped"), "{}", String::from_utf8_lossy(&said.stderr));
+    let output = tracer.wait_with_output().unwrap();
+    assert!(
+        output.status.success() && output.stdout.starts_with(b"9 mapped"),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let data = Data::read(&dataset);
     for hostile in FILES.iter().chain([&LOADED]) {
         let path = work.path().join(hostile.name);
@@ -29,7 +33,7 @@ fn files_that_are_too_large_to_judge_cost_their_verdict_and_nothing_else() {
         let [verdict] = verdicts[..] else { panic!("{}: {verdicts:?}", hostile.name) };
         let reason = verdict.reason.as_deref().unwrap();
         assert_eq!((verdict.status, verdict.symbol.as_str()), ("skipped", ""), "{verdict:?}");
-        assert!(reason.starts_with("too large to judge (") && reason.contains(hostile.beyond), "{verdict:?}");
+        assert!(reason.starts_with("too large to examine (") && reason.contains(hostile.beyond), "{verdict:?}");
     }
     let sound = data.coverage.iter().filter(|c| c.target.ends_with("/small.so"));
     assert_eq!(sound.filter(|c| c.status == "skipped").count(), 0);

@@ -38,9 +38,9 @@ fn ended_by_signal(data: &Data, pid: u32) {
 
 /// Starts a tracer whose stderr is a file, and whose stdout is another one.
 fn spawn(tracer: &mut Command, work: &Path) -> (Running, PathBuf) {
-    let said = work.join("stderr");
+    let output = work.join("stderr");
     let out = fs::File::create(work.join("stdout")).unwrap();
-    (Running::spawn(tracer.stdout(out).stderr(fs::File::create(&said).unwrap())), said)
+    (Running::spawn(tracer.stdout(out).stderr(fs::File::create(&output).unwrap())), output)
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_program_that_waits_in_a_call() {
             let out = fs::File::create(&ready).unwrap();
             target = Some(Running::spawn(stuck.stdin(Stdio::piped()).stdout(out)));
             live::until("the program", || fs::read_to_string(&ready).unwrap().contains("ready"));
-            let (guard, said) = spawn(tracer.arg("-p").arg(target.as_ref().unwrap().pid().to_string()), work.path());
+            let (guard, output) = spawn(tracer.arg("-p").arg(target.as_ref().unwrap().pid().to_string()), work.path());
             running = guard;
-            live::until_it_traces(live::child_of(running.pid()), &said);
+            live::until_it_traces(live::child_of(running.pid()), &output);
             target.as_mut().unwrap().0.stdin.take().unwrap()
         } else {
             target = None;
@@ -105,8 +105,8 @@ fn a_program_that_writes() {
         } else {
             tracer.arg("--").arg(looper.get_program()).args(looper.get_args());
         }
-        let (mut running, said) = spawn(&mut tracer, work.path());
-        live::until_it_traces(live::child_of(running.pid()), &said);
+        let (mut running, output) = spawn(&mut tracer, work.path());
+        live::until_it_traces(live::child_of(running.pid()), &output);
         live::until("looper", works);
         let before = live::truth(&truth);
         live::until("looper to write", || live::truth(&truth).pwrites > before.pwrites + 20);
@@ -150,7 +150,7 @@ fn half_of_the_ranks_of_a_job() {
             job.arg("-o").arg(&dataset).arg("--").args(launcher);
         }
         job.arg(programs::build("halves")).arg(work.path()).arg(&pipe).stdin(Stdio::null());
-        let (mut running, said) = spawn(&mut job, work.path());
+        let (mut running, output) = spawn(&mut job, work.path());
         let pid = |rank: u32| fs::read_to_string(work.path().join(format!("rank.{rank}"))).ok()?.trim().parse().ok();
         live::until("the ranks", || (0..RANKS).all(|rank| pid(rank).is_some()));
         let pids: Vec<u32> = (0..RANKS).map(|rank| pid(rank).unwrap()).collect();
@@ -161,7 +161,7 @@ fn half_of_the_ranks_of_a_job() {
             live::send(*odd, Signal::SIGKILL);
         }
         // As mpirun says of a rank that was killed.
-        assert_eq!(running.wait().code(), Some(KILLED), "{}", fs::read_to_string(said).unwrap());
+        assert_eq!(running.wait().code(), Some(KILLED), "{}", fs::read_to_string(output).unwrap());
         job::until_no_tracer();
 
         let data = Data::read(&dataset).lossless();

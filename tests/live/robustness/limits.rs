@@ -28,7 +28,7 @@ fn traced(limits: &str, before: &[&str], dataset: &Path, command: &[&str]) -> Ou
     limited(limits, before, &tracer).output().unwrap()
 }
 
-fn said(out: &Output) -> String {
+fn output(out: &Output) -> String {
     String::from_utf8_lossy(&out.stderr).into_owned()
 }
 
@@ -46,14 +46,14 @@ fn the_command_has_the_limits_of_the_caller_and_the_tracer_its_own() {
         plain.args(&SHOWN[1..]);
         let plain = limited(limits, before, &plain).output().unwrap();
         let out = traced(limits, before, &dataset, &SHOWN);
-        assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+        assert_eq!(out.status.code(), Some(0), "{}", output(&out));
         assert_eq!(String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&plain.stdout), "{limits}");
         // What the tracer writes is larger than what the command may, which is ended for it.
         let dd = format!("dd if=/dev/zero of={} bs=1 count=100000 status=none", file.display());
         let out = traced(limits, before, &dataset, &["sh", "-c", &format!("{dd}; echo $?")]);
         let code: i32 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap();
-        assert_eq!(code, if limits.contains("trap") { 1 } else { 128 + 25 }, "{}", said(&out));
-        assert_eq!((out.status.code(), fs::metadata(&file).unwrap().len()), (Some(0), 40 * 512), "{}", said(&out));
+        assert_eq!(code, if limits.contains("trap") { 1 } else { 128 + 25 }, "{}", output(&out));
+        assert_eq!((out.status.code(), fs::metadata(&file).unwrap().len()), (Some(0), 40 * 512), "{}", output(&out));
         let data = Data::read(&dataset).lossless();
         let written = data.calls("write").filter(|s| data.path(s) == Some(&file)).filter_map(|s| s.bytes).sum::<i64>();
         assert_eq!(written, 40 * 512);
@@ -67,7 +67,7 @@ fn a_limit_that_is_in_the_way_is_named() {
     let work = live::scratch();
     let [dataset, file] = ["run.iotrace", "file"].map(|name| work.path().join(name));
     let out = traced("ulimit -n 64", UNABLE, &dataset, &["touch", file.to_str().unwrap()]);
-    let why = said(&out);
+    let why = output(&out);
     assert_eq!(out.status.code(), Some(125), "{why}");
     assert!(why.contains("64 open files are allowed (ulimit -n)") && why.contains("limits.conf"), "{why}");
     assert!(!why.contains("kernel does not") && !file.exists(), "{why}");
@@ -76,7 +76,7 @@ fn a_limit_that_is_in_the_way_is_named() {
     let dd = format!("dd if=/dev/zero of={} bs=1 count=100000 status=none && echo done", file.display());
     for (blocks, begins) in [(40, false), (200, true)] {
         let out = traced(&format!("ulimit -f {blocks}"), UNABLE, &dataset, &["sh", "-c", &dd]);
-        let why = said(&out);
+        let why = output(&out);
         assert_eq!(out.status.code(), Some(125), "{why}");
         assert!(why.contains(&format!("no file may be larger than {} bytes (ulimit -f)", blocks * 512)), "{why}");
         assert!(why.contains("limits.conf") && why.contains("File too large") && !why.contains("panicked"), "{why}");

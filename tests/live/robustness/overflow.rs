@@ -21,7 +21,7 @@ struct Flood {
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     /// What the tracer writes.
-    said: PathBuf,
+    output: PathBuf,
 }
 
 impl Flood {
@@ -34,12 +34,12 @@ impl Flood {
             .arg(work.join("run.iotrace"))
             .arg("--");
         tracer.arg(program).arg(what).arg(file).arg(count.to_string());
-        let said = work.join("said");
-        tracer.stderr(fs::File::create(&said).unwrap());
+        let output = work.join("said");
+        tracer.stderr(fs::File::create(&output).unwrap());
         let mut running = Running::spawn(tracer.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (to, from) = (running.0.stdin.take().unwrap(), BufReader::new(running.0.stdout.take().unwrap()));
         let tracer = live::child_of(running.pid());
-        let mut flood = Self { running, tracer, to, from, said };
+        let mut flood = Self { running, tracer, to, from, output };
         assert_eq!(flood.line(), "ready\n");
         flood
     }
@@ -68,10 +68,10 @@ impl Flood {
 
     /// What the tracer says at its end.
     fn end(self) -> String {
-        let Self { mut running, to, from, said, .. } = self;
+        let Self { mut running, to, from, output, .. } = self;
         drop((to, from));
         assert_eq!(running.wait().code(), Some(0));
-        fs::read_to_string(said).unwrap()
+        fs::read_to_string(output).unwrap()
     }
 }
 
@@ -90,8 +90,8 @@ fn flooded(layers: &str, what: &str, count: usize, times: usize) -> (tempfile::T
     let mut flood = Flood::start(work.path(), layers, what, &work.path().join("file"), count);
     flood.go_unheard(times);
     let made = flood.go();
-    let said = flood.end();
-    assert!(said.contains("lost"), "{said}");
+    let output = flood.end();
+    assert!(output.contains("lost"), "{output}");
     let data = Data::read(&work.path().join("run.iotrace"));
     (work, made, data)
 }
@@ -176,14 +176,14 @@ fn requests_to_devices() {
         let made = flood.go();
         assert_eq!(device.counters()[0] - own, made, "another one reads this device");
         let during = completed() - begun;
-        let said = flood.end();
+        let output = flood.end();
         let at_most = completed() - before;
 
         let data = Data::read(&work.path().join("run.iotrace"));
         let (lost, recorded) = (lost(&data, &[Layer::Block, Layer::Syscall])[0], data.block.len() as i64);
         let of_device = data.block.iter().filter(|b| b.dev == device.number).count() as i64;
         assert!((1..made).contains(&of_device) && lost >= made - of_device, "{of_device} of {made}, {lost} lost");
-        assert!(said.contains("lost"), "{said}");
+        assert!(output.contains("lost"), "{output}");
         // What others have on the way when the trace begins or ends may be in it or not.
         if during == at_most {
             assert_eq!(recorded + lost, during, "{recorded} recorded, {lost} lost");

@@ -65,8 +65,8 @@ fn exchange(caller: u32, here: &str, output: &str, options: &[&str]) {
             tracer.args(["--layers", "syscall"]).args(options).arg("-o").arg(own.join(output)).args(["--", "true"]);
             tracer.env("SUDO_UID", caller.to_string()).env("SUDO_GID", caller.to_string());
             let out = tracer.output().unwrap();
-            let said = String::from_utf8_lossy(&out.stderr);
-            assert!([Some(0), Some(125)].contains(&out.status.code()) && !said.contains("panicked"), "{said}");
+            let text_out = String::from_utf8_lossy(&out.stderr);
+            assert!([Some(0), Some(125)].contains(&out.status.code()) && !text_out.contains("panicked"), "{text_out}");
         }
         over.store(true, Ordering::Relaxed);
     });

@@ -83,7 +83,7 @@ fn calls_take_without_hooks_what_they_take_untraced() {
 }
 
 #[test]
-fn a_run_that_is_mostly_tracing_says_so_first() {
+fn a_run_that_is_mostly_tracing_begins_with_a_warning() {
     let work = live::scratch();
     let (from, to) = (work.path().join("from"), work.path().join("to"));
     fs::write(&from, vec![1; 200_000]).unwrap();

@@ -71,12 +71,12 @@ impl Paused {
 
     /// A tracer of it, which traces; and the guard around it.
     fn attach(&self, options: &[&str]) -> (Running, u32) {
-        let said = self.work.path().join("tracer");
+        let output = self.work.path().join("tracer");
         let mut tracer = live::tracer();
         tracer.args(options).arg("-o").arg(self.dataset()).arg("-p").arg(self.pid.to_string());
-        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+        let guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
         let tracer = live::child_of(guard.pid());
-        live::until_it_traces(tracer, &said);
+        live::until_it_traces(tracer, &output);
         (guard, tracer)
     }
 

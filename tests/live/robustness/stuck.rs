@@ -21,7 +21,7 @@ impl Drop for Mounted {
 }
 
 #[test]
-fn code_of_a_file_system_that_is_stuck_keeps_nobody_waiting() {
+fn code_on_a_stuck_file_system_blocks_nothing() {
     let work = live::scratch();
     let (below, mount) = (work.path().join("below"), work.path().join("mount"));
     for dir in [&below, &mount] {

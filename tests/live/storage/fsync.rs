@@ -58,7 +58,7 @@ fn call<'a>(data: &'a Data, op: &'a str, name: &str) -> &'a Span {
     data.calls(op).find(on).unwrap_or_else(|| panic!("no {op} on {name}"))
 }
 
-fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
+fn calls_have_their_time_in_write_back_and_journal(fstype: &str) {
     let work = live::scratch();
     let device = Device::new(work.path(), fstype);
     let command = ["python3", "-c", PROGRAM, device.mount.to_str().unwrap()];
@@ -120,22 +120,22 @@ fn calls_tell_how_long_write_back_and_journal_took(fstype: &str) {
 }
 
 #[test]
-fn calls_tell_how_long_write_back_and_journal_took_on_ext4() {
-    calls_tell_how_long_write_back_and_journal_took("ext4");
+fn calls_have_their_time_in_write_back_and_journal_on_ext4() {
+    calls_have_their_time_in_write_back_and_journal("ext4");
 }
 
 #[test]
-fn calls_tell_how_long_write_back_and_journal_took_on_xfs() {
-    calls_tell_how_long_write_back_and_journal_took("xfs");
+fn calls_have_their_time_in_write_back_and_journal_on_xfs() {
+    calls_have_their_time_in_write_back_and_journal("xfs");
 }
 
 #[test]
-fn calls_tell_how_long_write_back_and_journal_took_on_btrfs() {
-    calls_tell_how_long_write_back_and_journal_took("btrfs");
+fn calls_have_their_time_in_write_back_and_journal_on_btrfs() {
+    calls_have_their_time_in_write_back_and_journal("btrfs");
 }
 
 #[test]
-fn without_the_block_layer_nobody_knows() {
+fn without_the_block_layer_device_time_is_not_known() {
     let work = live::scratch();
     let file = work.path().join("data");
     let command =

@@ -73,7 +73,7 @@ impl Drop for Hidden {
 }
 
 #[test]
-fn where_the_kernel_hides_its_addresses_the_verdict_says_what_is_not_known() {
+fn when_the_kernel_hides_its_addresses_the_verdict_names_what_is_not_known() {
     let work = live::scratch();
     let verdicts = || {
         let data = live::trace(work.path(), &["--force", "--layers", "block"], &["true"]).data().lossless();

@@ -36,7 +36,7 @@ fn grown(before: &[i64], after: &[i64]) -> [i64; 4] {
 }
 
 #[test]
-fn requests_of_a_queue_tell_their_merges_and_parts_and_the_name_of_the_device() {
+fn requests_of_a_queue_have_merges_parts_and_device_name() {
     let work = live::scratch();
     let device = Device::new(work.path(), "ext4");
     let queue = format!("/sys/block/{}/queue", device.name.trim_start_matches("/dev/"));

@@ -61,7 +61,7 @@ fn bytes(data: &Data, device: &Device, op: &str) -> BTreeMap<(String, String, &'
 }
 
 #[test]
-fn what_is_written_on_overlayfs_is_written_back_for_those_who_wrote_it() {
+fn write_back_on_overlayfs_belongs_to_the_writers() {
     let work = live::scratch();
     let device = Device::new(work.path(), "ext4");
     let overlay = Overlay::new(&device, work.path());

@@ -90,13 +90,13 @@ fn served(trace: &str) -> BTreeMap<i64, Served> {
             Some((_, end)) => format!("{}{end}", begun.remove(tid).unwrap_or("read(</dev/fuse>, ")),
             None => rest.to_owned(),
         };
-        let Some((said, result)) = call.rsplit_once(" = ") else { continue };
+        let Some((output, result)) = call.rsplit_once(" = ") else { continue };
         let result: i64 = result.split(' ').next().unwrap().parse().unwrap_or(-1);
-        let name = said.split('(').next().unwrap();
-        let is_fuse = said.contains("/dev/fuse") || said.contains("\\x2f\\x64\\x65\\x76\\x2f\\x66\\x75\\x73\\x65");
+        let name = output.split('(').next().unwrap();
+        let is_fuse = output.contains("/dev/fuse") || output.contains("\\x2f\\x64\\x65\\x76\\x2f\\x66\\x75\\x73\\x65");
         match name {
             "read" if is_fuse && result >= 40 => {
-                let head = bytes(said);
+                let head = bytes(output);
                 let op = fuse::of(u32::from_ne_bytes(number(&head, 4)));
                 let range = matches!(op.name, "read" | "write");
                 let served = Served {
@@ -115,14 +115,14 @@ fn served(trace: &str) -> BTreeMap<i64, Served> {
                 }
             }
             "write" | "writev" if is_fuse => {
-                let head = bytes(said);
+                let head = bytes(output);
                 let (unique, mut served) = open.remove(tid).unwrap();
                 assert_eq!(unique, i64::from_ne_bytes(number(&head, 8)));
                 served.errno = Some(-i32::from_ne_bytes(number(&head, 4)) as i16);
                 all.insert(unique, served);
             }
             "pread64" | "pwrite64" => {
-                let offset = said.trim_end_matches(')').rsplit_once(", ").unwrap().1.parse().unwrap();
+                let offset = output.trim_end_matches(')').rsplit_once(", ").unwrap().1.parse().unwrap();
                 open.get_mut(tid).unwrap().1.calls.push((name.to_owned(), offset, result));
             }
             _ => {}
@@ -168,10 +168,10 @@ fn requests_are_those_that_the_daemon_read_and_belong_to_the_calls_that_waited()
     // The first part with calls: the client asks whether it may begin.
     live::until("the trace", || dir.join("spans-00002.parquet").exists());
     fs::write(work.join("go"), "").unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(client.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    let mut output = String::new();
+    std::io::Read::read_to_string(client.0.stdout.as_mut().unwrap(), &mut output).unwrap();
     assert!(client.wait().success());
-    let tids: BTreeSet<i32> = said.lines().map(|tid| tid.parse().unwrap()).collect();
+    let tids: BTreeSet<i32> = output.lines().map(|tid| tid.parse().unwrap()).collect();
     assert_eq!(tids.len(), 2);
     let below = work.join("below");
     drop(mounted);

@@ -26,7 +26,7 @@ fn faults<'a>(data: &'a Data, pid: &Value, file: &str) -> Vec<&'a Span> {
     data.layer(Layer::Vfs).filter(of).collect()
 }
 
-fn mapped_and_written_files_are_written_back_for_those_who_dirtied_them(fstype: &str) {
+fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let work = live::scratch();
     let device = Device::new(work.path(), fstype);
     let mapped = programs::build("mapped");
@@ -52,8 +52,8 @@ fn mapped_and_written_files_are_written_back_for_those_who_dirtied_them(fstype: 
     for (program, op) in [(wrote, "page_fault_write"), (read, "page_fault_read")] {
         let faults = faults(&data, &program["pid"], "stored");
         let major = faults.iter().filter(|s| s.flags & flag::MAJOR != 0).count();
-        let told = [&program["minor"], &program["major"]].map(|n| n.as_u64().unwrap() as usize);
-        assert_eq!([faults.len() - major, major], told, "{op}");
+        let printed = [&program["minor"], &program["major"]].map(|n| n.as_u64().unwrap() as usize);
+        assert_eq!([faults.len() - major, major], printed, "{op}");
         assert!(faults.iter().all(|s| s.op == op && s.bytes == Some(PAGE) && s.offset.is_some_and(|o| o % PAGE == 0)));
         let pages: BTreeSet<Option<i64>> = faults.iter().map(|s| s.offset).collect();
         assert!(op == "page_fault_read" || pages.len() == PAGES as usize, "every page is written to");
@@ -112,16 +112,16 @@ fn mapped_and_written_files_are_written_back_for_those_who_dirtied_them(fstype: 
 }
 
 #[test]
-fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_ext4() {
-    mapped_and_written_files_are_written_back_for_those_who_dirtied_them("ext4");
+fn write_back_belongs_to_the_writers_on_ext4() {
+    write_back_of_mapped_and_written_files_belongs_to_the_writers("ext4");
 }
 
 #[test]
-fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_xfs() {
-    mapped_and_written_files_are_written_back_for_those_who_dirtied_them("xfs");
+fn write_back_belongs_to_the_writers_on_xfs() {
+    write_back_of_mapped_and_written_files_belongs_to_the_writers("xfs");
 }
 
 #[test]
-fn dirty_pages_are_written_back_for_those_who_dirtied_them_on_btrfs() {
-    mapped_and_written_files_are_written_back_for_those_who_dirtied_them("btrfs");
+fn write_back_belongs_to_the_writers_on_btrfs() {
+    write_back_of_mapped_and_written_files_belongs_to_the_writers("btrfs");
 }

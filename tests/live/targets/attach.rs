@@ -88,7 +88,7 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
 }
 
 #[test]
-fn two_processes_are_traced_for_as_long_as_was_said_and_go_on() {
+fn two_processes_are_traced_for_the_given_duration_and_go_on() {
     let work = live::scratch();
     let dirs = [work.path().join("a"), work.path().join("b")];
     let loopers = [looper(&dirs[0], 60 * live::slower()), looper(&dirs[1], 60 * live::slower())];

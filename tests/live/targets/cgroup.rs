@@ -9,7 +9,7 @@ use std::process::Command;
 
 const BYTES: i64 = 512 << 10;
 
-fn what_nobody_is_known_to_have_dirtied_is_of_its_control_group(fstype: &str) {
+fn pages_without_a_known_writer_are_of_their_control_group(fstype: &str) {
     let unified = group::unified();
     let controllers = fs::read_to_string(unified.join("cgroup.controllers")).unwrap();
     // Where these are elsewhere, in hierarchies of version 1, the kernel does not know whose dirty pages are.
@@ -52,10 +52,10 @@ fn what_nobody_is_known_to_have_dirtied_is_of_its_control_group(fstype: &str) {
 
 #[test]
 fn what_others_dirty_is_of_its_control_group_on_ext4() {
-    what_nobody_is_known_to_have_dirtied_is_of_its_control_group("ext4");
+    pages_without_a_known_writer_are_of_their_control_group("ext4");
 }
 
 #[test]
 fn what_others_dirty_is_of_its_control_group_on_xfs() {
-    what_nobody_is_known_to_have_dirtied_is_of_its_control_group("xfs");
+    pages_without_a_known_writer_are_of_their_control_group("xfs");
 }

@@ -78,13 +78,13 @@ fn nothing_is_left_of_a_trace_whatever_ends_it() {
     let (from, untouched) = code(target.pid(), &libc);
 
     for (n, end) in [None, Some(Signal::SIGINT), Some(Signal::SIGKILL)].into_iter().enumerate() {
-        let (dataset, said) = (work.path().join(format!("run.{n}")), work.path().join("stderr"));
+        let (dataset, output) = (work.path().join(format!("run.{n}")), work.path().join("stderr"));
         let mut tracer = live::tracer();
         tracer.args(if end.is_none() { &["--duration", "2s"][..] } else { &[] });
         tracer.arg("-o").arg(&dataset).arg("-p").arg(target.pid().to_string());
-        let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap()));
+        let mut guard = Running::spawn(tracer.stdout(Stdio::null()).stderr(fs::File::create(&output).unwrap()));
         let tracer = live::child_of(guard.pid());
-        live::until_it_traces(tracer, &said);
+        live::until_it_traces(tracer, &output);
         let objects = held_by(tracer);
         assert!(objects.iter().all(|of| !of.is_empty()), "{objects:?}");
         assert_eq!(both(&objects, &in_kernel()), [0, 1, 2].map(|n| objects[n].len()));
@@ -105,12 +105,12 @@ fn nothing_is_left_of_a_trace_whatever_ends_it() {
         if end != Some(Signal::SIGKILL) {
             // Each is one that the trace says it has set.
             let data = Data::read(&dataset).lossless();
-            let told = data.coverage.iter().filter(|c| Path::new(&c.target) == libc && c.status == "attached");
-            let told: BTreeSet<usize> = told.map(|c| c.offset.unwrap() as usize).collect();
+            let printed = data.coverage.iter().filter(|c| Path::new(&c.target) == libc && c.status == "attached");
+            let printed: BTreeSet<usize> = printed.map(|c| c.offset.unwrap() as usize).collect();
             let probes: BTreeSet<usize> = probes.iter().map(|(at, _)| *at).collect();
-            assert!(told.is_subset(&probes), "{told:?} {probes:?}");
+            assert!(printed.is_subset(&probes), "{printed:?} {probes:?}");
             // Those on longjmp and its like record nothing: longjmp, __longjmp_chk, setcontext.
-            assert_eq!(probes.len() - told.len(), 3, "{told:?} {probes:?}");
+            assert_eq!(probes.len() - printed.len(), 3, "{printed:?} {probes:?}");
         }
     }
 

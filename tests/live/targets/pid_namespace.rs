@@ -119,14 +119,14 @@ fn the_whole_system_is_what_the_namespace_has() {
 }
 
 #[test]
-fn without_its_own_proc_it_says_what_to_do() {
+fn without_its_own_proc_the_error_has_the_remedy() {
     let work = live::scratch();
     let ran = work.path().join("ran");
     let mut unshare = Command::new("unshare");
     unshare.args(["--pid", "--fork", "timeout", "60", TRACER, "--", "touch"]);
     let out = unshare.arg(&ran).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(125), "{said}");
-    assert!(said.contains("/proc is that of another PID namespace") && said.contains("--mount-proc"), "{said}");
+    let output = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(125), "{output}");
+    assert!(output.contains("/proc is that of another PID namespace") && output.contains("--mount-proc"), "{output}");
     assert!(!ran.exists());
 }

@@ -131,7 +131,7 @@ fn crash(dir: &Path) {
 }
 
 #[test]
-fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
+fn every_process_of_the_node_is_traced_as_itself() {
     let work = live::scratch();
     let dir = work.path().to_owned();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
@@ -185,8 +185,8 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
         .collect();
     assert_eq!(numbers.len(), STORM);
     assert!(numbers.iter().all(|(_, number, bytes)| number.len() as i64 + 1 == *bytes), "{numbers:?}");
-    let said: BTreeSet<usize> = numbers.iter().map(|(_, number, _)| number.parse().unwrap()).collect();
-    assert_eq!(said, (0..STORM).collect());
+    let text_out: BTreeSet<usize> = numbers.iter().map(|(_, number, _)| number.parse().unwrap()).collect();
+    assert_eq!(text_out, (0..STORM).collect());
 
     // What the kernel itself counts for a process, up to the moment when that looked.
     let (pid, bytes, calls) = written(&dir);
@@ -227,7 +227,7 @@ fn every_process_of_the_node_is_traced_and_nobody_is_taken_for_another() {
 }
 
 #[test]
-fn whoever_is_in_a_control_group_or_comes_in_is_traced_and_nobody_else() {
+fn only_processes_in_a_control_group_or_that_enter_it_are_traced() {
     let work = live::scratch();
     let dir = work.path().to_owned();
     let group = Group::new("members");
@@ -312,12 +312,12 @@ fn containers_and_jobs_are_known_by_their_control_groups() {
     }
     let sleeps: Vec<&Process> =
         data.processes.values().filter(|p| p.cmdline.first().is_some_and(|a| a == "sleep")).collect();
-    let said: Vec<[Option<&str>; 4]> =
+    let text_out: Vec<[Option<&str>; 4]> =
         sleeps.iter().map(|p| [&p.cgroup, &p.container, &p.job_id, &p.step_id].map(|word| word.as_deref())).collect();
     let paths = groups.map(|group| format!("/{group}"));
     let container = format!("docker://{id}");
     let expected = [[Some(&*paths[0]), Some(&*container), None, None], [Some(&*paths[1]), None, Some("7"), Some("3")]];
-    assert_eq!(said, expected, "{}", root.display());
+    assert_eq!(text_out, expected, "{}", root.display());
 }
 
 #[test]
@@ -358,17 +358,17 @@ fn who_is_not_named_gets_library_probes_only_when_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_control_group_is_said() {
+fn a_path_that_is_no_control_group_is_an_error() {
     let work = live::scratch();
     let refused = |name: &str| {
         let out = live::tracer().args(["--cgroup", name, "--duration", "1s"]).output().unwrap();
         assert_eq!(out.status.code(), Some(125));
         String::from_utf8(out.stderr).unwrap()
     };
-    let said = refused("/no/such");
-    assert!(said.contains("no such control group: /no/such"), "{said}");
-    let said = refused(work.path().to_str().unwrap());
-    assert!(said.contains("is not a control group of version 2"), "{said}");
+    let text_out = refused("/no/such");
+    assert!(text_out.contains("no such control group: /no/such"), "{text_out}");
+    let text_out = refused(work.path().to_str().unwrap());
+    assert!(text_out.contains("is not a control group of version 2"), "{text_out}");
     let out = live::tracer().args(["--system", "-p", "1"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
 }

@@ -303,7 +303,7 @@ fn the_c_library_in_a_static_program_is_traced() {
 }
 
 #[test]
-fn a_static_program_without_symbols_is_not_seen_into_and_that_is_said() {
+fn a_static_program_without_symbols_is_a_gap_in_coverage() {
     let work = live::scratch();
     let program = programs::build("stdio_stripped");
     let (report, _, data) = stdio_mix(work.path(), "stdio_stripped");

@@ -6,14 +6,14 @@ use super::Bench;
 use super::turns::{Turns, table};
 use super::ways::{WAYS, Way, Ways};
 
-/// A call of `tests/programs/costs.c`, the layers whose hooks it meets, and what that is in words.
+/// A call of `tests/programs/costs.c`, the layers whose hooks it meets, and a description.
 pub struct Cost {
     pub call: &'static str,
     pub layers: &'static str,
     what: &'static str,
     /// What else it is compared with than strace and an untraced process.
     peers: &'static [Way],
-    /// Where bpftrace looks: at the begin and the end, and what tells one from another.
+    /// Where bpftrace looks: at the begin and the end, and the key that pairs them.
     probes: [&'static str; 3],
 }
 

@@ -24,8 +24,8 @@ fn throughput(bench: &Bench) -> Result<String> {
     let program = bench.target.join("release/examples/throughput").to_string_lossy().into_owned();
     let rounds = bench.rounds.to_string();
     let work = bench.work.to_string_lossy().into_owned();
-    let said = shell::output(&program, &["2000000", &rounds, &work])?;
-    Ok(format!("\nFrom the records of a parallel HDF5 run to Parquet, on one core\n\n{said}"))
+    let stdout = shell::output(&program, &["2000000", &rounds, &work])?;
+    Ok(format!("\nFrom the records of a parallel HDF5 run to Parquet, on one core\n\n{stdout}"))
 }
 
 /// System calls as fast as they come, with all that is recorded.
@@ -46,8 +46,8 @@ fn storms(bench: &Bench) -> Result<String> {
             std::thread::sleep(Duration::from_millis(100));
         }
         let out = child.wait_with_output().context("the tracer")?;
-        let said = String::from_utf8_lossy(&out.stdout);
-        let (made, ns) = number(&said, "calls").zip(number(&said, "ns")).context("the program said nothing")?;
+        let stdout = String::from_utf8_lossy(&out.stdout);
+        let (made, ns) = number(&stdout, "calls").zip(number(&stdout, "ns")).context("the program printed nothing")?;
         let (recorded, lost) = calls_and_losses(&bench.report()?);
         let rate = if *rate == 0 { "as many as it can".to_owned() } else { rate.to_string() };
         rows.push(vec![

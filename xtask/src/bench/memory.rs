@@ -12,7 +12,7 @@ use crate::shell;
 const MEMORY: &str = "/dev/shm";
 const BYTES: u64 = 4 << 30;
 
-/// Waits until its input ends, because we say so or are no more, and takes the disk away. The loop device goes with the mount.
+/// Waits until its input ends, because we close it or have ended, and takes the disk away. The loop device goes with the mount.
 const TAKE_AWAY: &str = r#"cat >/dev/null; umount --lazy "$1" "$3" 2>/dev/null; rm -f "$2"; rmdir "$1" "$3""#;
 
 /// ext4 on a loop device on a file in memory, mounted. It goes when this is dropped, and when we are interrupted.
@@ -53,7 +53,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        // It says itself what it could not do.
+        // It reports its own failures.
         let _ = self.keeper.wait();
     }
 }

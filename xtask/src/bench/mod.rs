@@ -93,7 +93,7 @@ impl Bench {
         command
     }
 
-    /// What it says about the last recording.
+    /// Figures of the last recording.
     fn report(&self) -> Result<Value> {
         let out = self.tracer().arg("report").arg(self.work.join("trace")).arg("--json").output()?;
         serde_json::from_slice(&out.stdout).context("the report is not JSON")
@@ -126,7 +126,7 @@ impl Bench {
     }
 }
 
-/// Calls in a recording by what the report says, and how many were lost.
+/// Calls in a recording from the report, and how many were lost.
 fn calls_and_losses(report: &Value) -> (f64, f64) {
     let sum = |of: &str, fields: &[&str], skip: &str| -> f64 {
         let rows = report[of].as_array().into_iter().flatten().filter(|row| row["layer"] != skip);
@@ -135,19 +135,19 @@ fn calls_and_losses(report: &Value) -> (f64, f64) {
     (sum("layers", &["calls", "nested_calls"], "block"), sum("losses", &["count"], ""))
 }
 
-/// Runs a program that says a number: the second word of its line that begins with `what`.
-fn said(command: &mut Command, what: &str) -> Result<f64> {
+/// Runs a program that prints a number: the second field of its line that begins with `what`.
+fn measured(command: &mut Command, what: &str) -> Result<f64> {
     let out = command.stderr(Stdio::piped()).output().with_context(|| format!("cannot start {command:?}"))?;
     if !out.status.success() {
         bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
     }
-    let said = String::from_utf8_lossy(&out.stdout);
-    number(&said, what).with_context(|| format!("{command:?} said no '{what}' but {said:?}"))
+    let stdout = String::from_utf8_lossy(&out.stdout);
+    number(&stdout, what).with_context(|| format!("{command:?} printed no '{what}' but {stdout:?}"))
 }
 
-fn number(said: &str, what: &str) -> Option<f64> {
-    let mut lines = said.lines().map(|line| line.split_whitespace());
-    lines.find_map(|mut words| if words.next() == Some(what) { words.next()?.parse().ok() } else { None })
+fn number(stdout: &str, what: &str) -> Option<f64> {
+    let mut lines = stdout.lines().map(|line| line.split_whitespace());
+    lines.find_map(|mut fields| if fields.next() == Some(what) { fields.next()?.parse().ok() } else { None })
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_number_is_found_among_what_else_is_printed() {
-        let said = "a report\ncalls 12\nns 7\ncalls 13\n";
-        assert_eq!((number(said, "calls"), number(said, "ns"), number(said, "a")), (Some(12.0), Some(7.0), None));
+        let stdout = "a report\ncalls 12\nns 7\ncalls 13\n";
+        assert_eq!((number(stdout, "calls"), number(stdout, "ns"), number(stdout, "a")), (Some(12.0), Some(7.0), None));
     }
 
     #[test]

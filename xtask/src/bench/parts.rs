@@ -12,7 +12,7 @@ use crate::shell;
 
 pub fn run(bench: &Bench) -> Result<String> {
     let begin = SystemTime::now();
-    // What it says goes where cargo's own words do.
+    // Its messages go where those of cargo go.
     shell::run(Command::new("bash").args(["-c", "cargo bench --bench parts -- --noplot >&2"]))?;
     let mut rows = Vec::new();
     for group in entries(&bench.target.join("criterion"))? {

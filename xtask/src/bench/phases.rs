@@ -9,7 +9,7 @@ use super::turns::table;
 use super::{Bench, median, number};
 use crate::programs;
 
-/// The facts of a recording that say how long something took.
+/// The entries of `meta` with durations.
 const FACTS: [(&str, &str); 3] = [("load_ns", "load"), ("attach_ns", "attach"), ("detach_ns", "detach")];
 /// How long the tracer of a running program may take to attach.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos() as f64)
 }
 
-/// What the last recording says of itself.
+/// The `meta` of the last recording.
 fn facts(bench: &Bench) -> Result<[f64; 3]> {
     let report = bench.report()?;
     Ok(FACTS.map(|(fact, _)| report["header"]["took"][fact].as_f64().unwrap_or(f64::NAN)))
@@ -67,8 +67,9 @@ fn launched(bench: &Bench, mut command: impl std::borrow::BorrowMut<Command>, tr
     let start = now()?;
     let out = command.stderr(Stdio::null()).output().with_context(|| format!("cannot start {command:?}"))?;
     let over = now()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    let (began, ended) = number(&said, "began").zip(number(&said, "ended")).context("the program said nothing")?;
+    let stdout = String::from_utf8_lossy(&out.stdout);
+    let (began, ended) =
+        number(&stdout, "began").zip(number(&stdout, "ended")).context("the program printed nothing")?;
     let facts = if traced { facts(bench)? } else { [f64::NAN; 3] };
     Ok(Phases { begin: Some(began - start), facts, end: over - ended })
 }
@@ -89,7 +90,7 @@ fn attached(bench: &Bench, program: &str) -> Result<Phases> {
 /// The program, which waits for the end of its input.
 struct Waiting {
     child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Waiting {
@@ -97,18 +98,18 @@ impl Waiting {
         let mut command = Command::new(program);
         command.arg("wait").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start the program")?;
-        let mut said = BufReader::new(child.stdout.take().context("its output")?);
-        said.read_line(&mut String::new()).context("its first line")?;
-        Ok(Self { child, said })
+        let mut stdout = BufReader::new(child.stdout.take().context("its output")?);
+        stdout.read_line(&mut String::new()).context("its first line")?;
+        Ok(Self { child, stdout })
     }
 
     /// Ends it; when that was.
     fn end(&mut self) -> Result<f64> {
         drop(self.child.stdin.take());
         let mut line = String::new();
-        self.said.read_line(&mut line).context("its last line")?;
+        self.stdout.read_line(&mut line).context("its last line")?;
         self.child.wait().context("waiting for the program")?;
-        number(&line, "ended").context("the program did not say when it ended")
+        number(&line, "ended").context("the program did not print when it ended")
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::memory::Disk;
 use super::other::Other;
 use super::turns::{Turns, table};
-use super::{Bench, calls_and_losses, number, said};
+use super::{Bench, calls_and_losses, measured, number};
 use crate::programs;
 
 /// How a program runs.
@@ -46,7 +46,7 @@ struct Run {
     prepare: &'static str,
     before: &'static str,
     command: &'static str,
-    /// By its own clock: what a call takes, in ns, which it prints behind these words, and how many calls there are of each.
+    /// By its own clock: what a call takes, in ns, which it prints behind these labels, and how many calls there are of each.
     /// Otherwise by the clock of the shell that starts it.
     own: Option<(&'static [&'static str], f64)>,
     /// The program whose libraries another process has that is traced.
@@ -234,7 +234,7 @@ pub fn run(bench: &Bench) -> Result<String> {
     };
     for run in RUNS {
         shell(&dir(run), run.prepare)?;
-        // The first run of all finds its files and libraries, and its place on the disk, as none after it does.
+        // The first run of all finds its files and libraries, and its blocks on the disk, as none after it does.
         shell(&dir(run), run.before)?;
         shell(&dir(run), &script(run.command))?;
     }
@@ -267,11 +267,11 @@ pub fn run(bench: &Bench) -> Result<String> {
         if way == Way::Strace {
             command.args(["-f", "-o", "/dev/null"]);
         }
-        let took = said(command.args(line).current_dir(dir(run)), "took")?;
-        let Some((words, calls)) = run.own else { return Ok(took) };
+        let took = measured(command.args(line).current_dir(dir(run)), "took")?;
+        let Some((labels, calls)) = run.own else { return Ok(took) };
         let out = dir(run).join("command.out");
         let out = fs::read_to_string(&out).with_context(|| out.display().to_string())?;
-        let each = words.iter().map(|word| number(&out, word).with_context(|| format!("no '{word}' in {out:?}")));
+        let each = labels.iter().map(|label| number(&out, label).with_context(|| format!("no '{label}' in {out:?}")));
         Ok(each.sum::<Result<f64>>()? * calls)
     })?;
     Ok(added(&turns) + &goals(&turns))
@@ -293,7 +293,7 @@ fn added(turns: &Turns<Way>) -> String {
         .chain(COLUMNS.map(|(_, name)| name))
         .chain(["bytes per call on disk", "lost"])
         .collect();
-    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians. Of loops of one call, the time of the loop by the program's own clock. Files are on a disk in memory but where `--dir` is said, those of such loops in memory without a disk";
+    let title = "Added to a whole run, all layers of the default, in ms, and in brackets the ratio to the untraced run; medians. Of loops of one call, the time of the loop by the program's own clock. Files are on a disk in memory but where `--dir` is given, those of such loops in memory without a disk";
     table(title, &heads, &rows)
 }
 
@@ -344,11 +344,11 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_said_without_the_output_of_the_command() {
+    fn the_time_is_printed_without_the_output_of_the_command() {
         let line = TIMED.replace("COMMAND", "echo took 5").replace("command.out", "/dev/null");
         let out = Command::new("bash").args(["-c", &line]).output().unwrap();
-        let said = String::from_utf8_lossy(&out.stdout).into_owned();
-        let took = super::super::number(&said, "took").unwrap();
-        assert!(said.lines().count() == 1 && took > 5.0 && took < 60e9, "{said}");
+        let stdout = String::from_utf8_lossy(&out.stdout).into_owned();
+        let took = super::super::number(&stdout, "took").unwrap();
+        assert!(stdout.lines().count() == 1 && took > 5.0 && took < 60e9, "{stdout}");
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::calls::Cost;
 use super::other::Other;
-use super::{Bench, said};
+use super::{Bench, measured};
 use crate::shell;
 
 /// How the program runs.
@@ -73,11 +73,11 @@ impl<'a> Ways<'a> {
         Ok(Self { bench, program, floor, object, stamps })
     }
 
-    /// What one call takes in ns, as the program says.
+    /// What one call takes in ns, as the program measures.
     pub fn time(&self, cost: &Cost, way: Way) -> Result<f64> {
         let work = self.bench.work.to_string_lossy().into_owned();
         let args = [&*self.program, &work, cost.call];
-        let said = |command: &mut Command| said(command, cost.call);
+        let measured = |command: &mut Command| measured(command, cost.call);
         let alone = || {
             let mut command = Command::new(args[0]);
             command.args(&args[1..]);
@@ -100,22 +100,22 @@ impl<'a> Ways<'a> {
             command
         };
         match way {
-            Way::Alone => said(&mut alone()),
-            Way::Traced => said(&mut traced(&[])),
-            Way::Summed => said(&mut traced(&["--aggregate"])),
+            Way::Alone => measured(&mut alone()),
+            Way::Traced => measured(&mut traced(&[])),
+            Way::Summed => measured(&mut traced(&["--aggregate"])),
             Way::Beside => {
                 let _other = Other::start(self.bench, &["--layers", cost.layers], None)?;
-                said(&mut alone())
+                measured(&mut alone())
             }
-            Way::Floor => said(&mut floor("it")),
-            Way::FloorBeside => said(&mut floor("other")),
-            Way::Stamps => said(alone().env("LD_PRELOAD", &self.stamps)),
+            Way::Floor => measured(&mut floor("it")),
+            Way::FloorBeside => measured(&mut floor("other")),
+            Way::Stamps => measured(alone().env("LD_PRELOAD", &self.stamps)),
             Way::Bpftrace => {
-                said(&mut bpftrace(cost.script("printf(\"%d %d %lld %lld\\n\", pid, tid, @at[KEY], nsecs)")))
+                measured(&mut bpftrace(cost.script("printf(\"%d %d %lld %lld\\n\", pid, tid, @at[KEY], nsecs)")))
             }
-            Way::Histogram => said(&mut bpftrace(cost.script("@ns = hist(nsecs - @at[KEY])"))),
-            Way::PerfTrace => said(Command::new("perf").args(["trace", "-o", "/dev/null", "--"]).args(args)),
-            Way::Strace => said(Command::new("strace").args(["-f", "-o", "/dev/null"]).args(args)),
+            Way::Histogram => measured(&mut bpftrace(cost.script("@ns = hist(nsecs - @at[KEY])"))),
+            Way::PerfTrace => measured(Command::new("perf").args(["trace", "-o", "/dev/null", "--"]).args(args)),
+            Way::Strace => measured(Command::new("strace").args(["-f", "-o", "/dev/null"]).args(args)),
         }
     }
 }

@@ -10,7 +10,7 @@ pub struct Figures {
     pub descriptors: Vec<u64>,
     /// How long it went on.
     pub seconds: u64,
-    /// In all, as it says itself.
+    /// In all, by its own count.
     pub records: f64,
     pub lost: f64,
 }
@@ -22,7 +22,7 @@ const MEMORY: (u64, u64) = (8 << 20, 10);
 /// Files of parts and datasets, and connections.
 const DESCRIPTORS: (u64, u64) = (16, 10);
 
-/// The last moment, as a line says it.
+/// The last sample, as a line.
 pub struct Now(u64, u64, f64, f64);
 
 impl fmt::Display for Now {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_all_the_time_is_told_and_what_comes_and_goes_is_not() {
+    fn steady_growth_is_reported_and_fluctuation_is_not() {
         const LIMIT: (u64, u64) = (10, 10);
         let line = |slope: u64| (0..300).map(|n| 100 + n * slope).collect::<Vec<u64>>();
         assert_eq!(grows(&line(0), LIMIT), None);

@@ -96,7 +96,7 @@ fn watch(tree: &Tree, wish: &Wish, work: &Path) -> Result<Vec<(&'static str, Fig
     let mut traces = MODES.iter().enumerate().map(begin).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
     let end = start + Duration::from_secs(wish.minutes * 60) + ENDING;
-    let mut told = 0;
+    let mut minutes = 0;
     loop {
         thread::sleep(SECOND);
         let mut alive = false;
@@ -112,10 +112,10 @@ fn watch(tree: &Tree, wish: &Wish, work: &Path) -> Result<Vec<(&'static str, Fig
         if Instant::now() > end {
             bail!("a tracer has not ended {} s after its program", ENDING.as_secs());
         }
-        if start.elapsed().as_secs() / 60 > told {
-            told += 1;
+        if start.elapsed().as_secs() / 60 > minutes {
+            minutes += 1;
             let lines = traces.iter().filter_map(|t| Some(format!("{}: {}", t.name, t.figures.last()?)));
-            println!("{told} min  {}", lines.collect::<Vec<_>>().join("    "));
+            println!("{minutes} min  {}", lines.collect::<Vec<_>>().join("    "));
         }
     }
     Ok(traces.iter_mut().map(|trace| (trace.name, std::mem::take(&mut trace.figures))).collect())
@@ -135,12 +135,12 @@ impl Trace {
             tracer.env_remove(name);
         }
         let mut tracer = tracer.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().context("starting the tracer")?;
-        let mut said = BufReader::new(tracer.stderr.take().context("what the tracer says")?);
+        let mut stderr = BufReader::new(tracer.stderr.take().context("the output of the tracer")?);
         let mut trace = Self { name, tracer, page: String::new(), figures: Figures::default() };
         let mut line = String::new();
         while trace.page.is_empty() {
             line.clear();
-            if said.read_line(&mut line).context("what the tracer says")? == 0 {
+            if stderr.read_line(&mut line).context("the output of the tracer")? == 0 {
                 bail!("the tracer ({name}) has ended early");
             }
             eprint!("{name}: {line}");
@@ -148,8 +148,8 @@ impl Trace {
                 line.trim().rsplit_once("metrics at http://").and_then(|(_, url)| url.strip_suffix("/metrics"));
             address.unwrap_or_default().clone_into(&mut trace.page);
         }
-        // What it says from now on stands among what this program prints.
-        thread::spawn(move || said.lines().map_while(Result::ok).for_each(|line| eprintln!("{name}: {line}")));
+        // From now on its output goes among that of this program.
+        thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| eprintln!("{name}: {line}")));
         Ok(trace)
     }
 

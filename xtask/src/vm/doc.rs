@@ -76,7 +76,7 @@ pub fn section(place: &str, notes: &[Note], left_out: &BTreeMap<String, String>)
     Ok(text)
 }
 
-/// Puts a section in its place in the document.
+/// Puts a section into the document.
 pub fn write(version: &str, section: &str) -> Result<()> {
     let text = fs::read_to_string(PATH).with_context(|| format!("cannot read {PATH}"))?;
     let new = replaced(&text, version, section);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_says_how_each_layer_was_probed_and_by_whom_it_was_seen() {
+    fn a_section_has_the_tiers_of_each_layer_and_its_tests() {
         let text = note("room::a", "one", "syscall", ("tp_btf", 5, 0), 10)
             + &note("room::a", "two", "syscall", ("tp_btf", 5, 0), 7)
             + &note("room::b", "one", "syscall", ("tp_btf", 5, 0), 0)

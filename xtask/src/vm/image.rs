@@ -56,9 +56,9 @@ fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for name in MODULES {
         let base = kernel.base.to_string_lossy();
-        let said = shell::output("modprobe", &["-d", &base, "-S", &kernel.release, "--show-depends", name])
+        let modules = shell::output("modprobe", &["-d", &base, "-S", &kernel.release, "--show-depends", name])
             .with_context(|| format!("kernel {} has no {name}", kernel.release))?;
-        for line in said.lines() {
+        for line in modules.lines() {
             if let Some(path) = line.strip_prefix("insmod ").map(|rest| PathBuf::from(rest.trim()))
                 && !paths.contains(&path)
             {

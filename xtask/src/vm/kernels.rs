@@ -13,7 +13,7 @@ pub const VERSIONS: &[&str] = &["6.1", "6.12"];
 /// A kernel that is unpacked.
 pub struct Kernel {
     pub version: &'static str,
-    /// As `uname -r` says it.
+    /// As in `uname -r`.
     pub release: String,
     /// The bootable image.
     pub image: PathBuf,

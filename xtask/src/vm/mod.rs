@@ -42,7 +42,7 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
     let versions: Vec<&'static str> =
         kernels::VERSIONS.iter().copied().filter(|v| which == "all" || which == *v).collect();
     if versions.is_empty() {
-        bail!("there is no kernel {which}: say {} or all", kernels::VERSIONS.join(", "));
+        bail!("there is no kernel {which}: use {} or all", kernels::VERSIONS.join(", "));
     }
     if !shell::is_root() {
         bail!("the virtual machines see this one's files as root; run: sudo -E env PATH=\"$PATH\" cargo xtask vm");
@@ -74,7 +74,7 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
     }
     if !bad.is_empty() {
         bail!(
-            "{}\nThe consoles are in {1}/KERNEL.console, what tests said in {1}/job-KERNEL",
+            "{}\nThe consoles are in {1}/KERNEL.console, the output of tests in {1}/job-KERNEL",
             bad.join("\n"),
             dir.display()
         );
@@ -102,7 +102,7 @@ fn build() -> Result<Vec<Built>> {
     Ok(suite::SUITE.iter().map(|file| Built { file, path: path.clone(), tests: of(file) }).collect())
 }
 
-/// The path of the live tests, of what cargo says in JSON.
+/// The path of the live tests, from cargo's JSON messages.
 fn executable(output: &str) -> Option<String> {
     let messages = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut live = messages.filter(|m| m["profile"]["test"] == true && m["target"]["name"] == "live");
@@ -166,33 +166,33 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         notes: Vec::new(),
         tail: Vec::new(),
     };
-    let tell = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
+    let progress = |text: &str| println!("  {:5} {:4} s  {text}", kernel.version, start.elapsed().as_secs());
     let end = qemu::run(kernel, &initramfs, &job, &console, LIMIT, |line| {
         outcome.tail.push(line.to_owned());
         if outcome.tail.len() > 60 {
             outcome.tail.remove(0);
         }
         match suite::parse_line(line) {
-            Some(ConsoleLine::Kernel(release)) => tell(&format!("kernel {release} is up")),
+            Some(ConsoleLine::Kernel(release)) => progress(&format!("kernel {release} is up")),
             Some(ConsoleLine::Begin { volume, name }) => {
                 began = Instant::now();
-                tell(&format!("{name} on {volume}"));
+                progress(&format!("{name} on {volume}"));
                 let log = job.join(format!("{volume}.{name}.log"));
                 let (volume, name) = (volume.to_owned(), name.to_owned());
                 outcome.ran.push(Ran { volume, name, took: None, verdicts: BTreeMap::new(), second: Vec::new(), log });
             }
-            Some(ConsoleLine::Again { volume, name }) => tell(&format!("{name} on {volume}: again what failed")),
+            Some(ConsoleLine::Again { volume, name }) => progress(&format!("{name} on {volume}: again what failed")),
             Some(ConsoleLine::End { .. }) => {
                 if let Some(ran) = outcome.ran.last_mut() {
                     ran.took = Some(began.elapsed());
                 }
             }
             Some(ConsoleLine::LeftOut { volume, name, why }) => {
-                tell(&format!("{name} on {volume}: not run: {why}"));
+                progress(&format!("{name} on {volume}: not run: {why}"));
                 outcome.not_run.push([volume, name, why].map(str::to_owned));
             }
             Some(ConsoleLine::Done) => outcome.done = true,
-            Some(ConsoleLine::Test(text)) => tell(&format!("  {text}")),
+            Some(ConsoleLine::Test(text)) => progress(&format!("  {text}")),
             None => {}
         }
     })?;
@@ -278,11 +278,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_says_where_the_tests_are() {
-        let said = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live\"},\"profile\":{\"test\":true},\"executable\":\"/t/live-1\"}\n\
+    fn the_path_of_the_tests_is_in_the_messages_of_cargo() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"live\"},\"profile\":{\"test\":true},\"executable\":\"/t/live-1\"}\n\
                     {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"iotrace-bpf\"},\"profile\":{\"test\":false},\"executable\":\"/t/iotrace-bpf\"}\n\
                     {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"lib\"},\"profile\":{\"test\":true},\"executable\":null}\nnoise\n";
-        assert_eq!(executable(said).as_deref(), Some("/t/live-1"));
+        assert_eq!(executable(messages).as_deref(), Some("/t/live-1"));
         assert_eq!(executable("noise\n"), None);
     }
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_said() {
+    fn problems_are_listed() {
         assert_eq!(outcome(End::Off, true, Verdict::Passed).problems(), Vec::<String>::new());
         assert_eq!(outcome(End::Off, true, Verdict::Failed).problems(), ["room::a::one failed on ext4: /j/log"]);
         for end in [End::Panic("Kernel panic - not syncing".into()), End::TimeOut, End::Off] {

@@ -1,4 +1,4 @@
-//! Runs a kernel in QEMU with the host's files, and tells what its console says, line by line.
+//! Runs a kernel in QEMU with the host's files, and passes on its console, line by line.
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ const VIRTIOFSD: &[&str] = &["/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd"
 pub enum End {
     /// It switched itself off.
     Off,
-    /// The kernel gave up; its words.
+    /// The kernel panicked; its message.
     Panic(String),
     TimeOut,
 }
@@ -57,9 +57,9 @@ pub fn run(
     ]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
-    let words = "console=ttyS0 quiet mitigations=off random.trust_cpu=on tsc=reliable panic=-1 init_on_alloc=0 \
+    let arguments = "console=ttyS0 quiet mitigations=off random.trust_cpu=on tsc=reliable panic=-1 init_on_alloc=0 \
                  transparent_hugepage=madvise";
-    command.args(["-append", &format!("{words} job={}", job.display())]);
+    command.args(["-append", &format!("{arguments} job={}", job.display())]);
     for (socket, tag) in [(&root, "root"), (&out, "job")] {
         command.args(["-chardev", &format!("socket,id={tag},path={}", socket.display())]);
         command.args(["-device", &format!("vhost-user-fs-pci,chardev={tag},tag={tag}")]);
@@ -70,12 +70,12 @@ pub fn run(
     }
     let machine = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut machine = Running(machine.spawn().context("cannot start qemu-system-x86_64")?);
-    let said = machine.0.stdout.take().context("no console")?;
+    let stdout = machine.0.stdout.take().context("no console")?;
     let mut log = File::create(console).with_context(|| format!("cannot write {}", console.display()))?;
 
     let (send, lines) = mpsc::channel();
     thread::spawn(move || {
-        for bytes in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+        for bytes in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
             if send.send(bytes).is_err() {
                 break;
             }
@@ -163,11 +163,7 @@ impl Server {
         let limit = Instant::now() + Duration::from_secs(20);
         while !socket.exists() {
             if server.0.try_wait().is_ok_and(|status| status.is_some()) || Instant::now() > limit {
-                bail!(
-                    "virtiofsd does not serve {}; it says why in {}",
-                    source.display(),
-                    socket.with_extension("log").display()
-                );
+                bail!("virtiofsd does not serve {}; see {}", source.display(), socket.with_extension("log").display());
             }
             thread::sleep(Duration::from_millis(20));
         }

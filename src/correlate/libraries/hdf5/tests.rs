@@ -73,7 +73,7 @@ impl Story {
     }
 }
 
-/// The last word on the object of a call.
+/// The last row of the object of a call.
 fn object<'a>(rows: &'a Rows, span: &Span) -> &'a Object {
     let mut objects = rows.0.iter().rev().filter_map(|r| if let Row::Object(o) = r { Some(o) } else { None });
     objects.find(|o| Some(o.object_id) == span.object_id).unwrap()
@@ -146,7 +146,7 @@ fn copies_of_the_library_and_processes_have_lists_of_their_own() {
 }
 
 #[test]
-fn a_dataset_that_was_there_before_has_what_the_program_is_told() {
+fn the_shape_of_an_old_dataset_comes_from_the_program_s_queries() {
     let mut story = Story::new();
     let call = Call { handle: Some(DATASET), off: Some(FILE), got: Some(2), ..story.next() };
     story.run.text(&call, TextKind::Path, "d");
@@ -190,8 +190,8 @@ fn an_attribute_has_the_dimensions_of_its_dataspace() {
     let call = Call { handle: Some(6 << 56), off: Some(FILE), len: Some(4), ..story.next() };
     made.push(story.named("H5Aopen", "old", call));
     story.call("H5Aget_space", Call { handle: Some(6 << 56), got: Some(DATASPACE + 9), ..story.next() });
-    let told = Call { off: Some(DATASPACE + 9), got: Some(3), ..story.next() };
-    story.numbers("H5Sget_simple_extent_dims", 0, &[7, 8, 9], told);
+    let query = Call { off: Some(DATASPACE + 9), got: Some(3), ..story.next() };
+    story.numbers("H5Sget_simple_extent_dims", 0, &[7, 8, 9], query);
     let rows = story.finish();
     let dims: Vec<_> = made.iter().map(|seq| object(&rows, rows.span(0, *seq)).dims.as_deref()).collect();
     let expected: [Option<&[i64]>; 6] = [Some(&[5]), Some(&[]), Some(&[2, 3]), None, Some(&[2, 3]), Some(&[7, 8, 9])];
@@ -298,7 +298,7 @@ fn bytes_that_are_not_known_are_counted_with_the_reason() {
     let expected = [
         (inner, 1.0),
         ("hdf5: asynchronous call: another thread may have done it", 1.0),
-        ("hdf5: several datasets: not all of them told their sizes", 1.0),
+        ("hdf5: several datasets: the sizes of some were not seen", 1.0),
         (inner, 2.0),
     ];
     assert_eq!(metrics, expected.map(|(label, n)| (label.to_owned(), n)));

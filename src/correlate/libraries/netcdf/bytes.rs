@@ -8,13 +8,13 @@ use crate::correlate::seen::Seen;
 use crate::vocabulary::Layer;
 
 /// Reasons for bytes that are not known.
-pub const RANK: &str = "nothing told how many dimensions the variable has";
-pub const TYPE: &str = "nothing told the size of the type";
-pub const LENGTH: &str = "nothing told how long the attribute is";
-const LENGTHS: &str = "nothing told how long the dimensions are";
+pub const RANK: &str = "the number of dimensions of the variable was not seen";
+pub const TYPE: &str = "the size of the type was not seen";
+pub const LENGTH: &str = "the length of the attribute was not seen";
+const LENGTHS: &str = "the lengths of the dimensions were not seen";
 const COUNTS: &str = "the counts could not be read as a whole";
 const DATATYPES: &str = "a list of MPI datatypes";
-const INSIDE: &str = "calls inside it do not tell";
+const INSIDE: &str = "the calls inside it have no byte counts";
 
 type Bytes = Result<i64, &'static str>;
 
@@ -23,19 +23,19 @@ const MAX_DIMENSIONS: u64 = 1024;
 /// `NC_REQ_NULL`, pnetcdf.h.
 const NO_REQUEST: i64 = -1;
 
-/// What an inner function told the call.
+/// Values that inner functions passed to the call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Note {
+pub struct InnerValues {
     pub rank: Option<usize>,
     /// Bytes of an element in memory.
     pub size: Option<i64>,
 }
 
-impl Note {
+impl InnerValues {
     pub fn of(on: &On, region: Region) -> Self {
-        let told = on.above().checked_sub(1).filter(|_| !matches!(region, Region::List | Region::Datatype));
-        let rank = told.map(|n| n & 0xffff).filter(|rank| *rank <= MAX_DIMENSIONS);
-        let size = told.map(|n| (n >> 16) as i64).filter(|size| *size > 0);
+        let packed = on.above().checked_sub(1).filter(|_| !matches!(region, Region::List | Region::Datatype));
+        let rank = packed.map(|n| n & 0xffff).filter(|rank| *rank <= MAX_DIMENSIONS);
+        let size = packed.map(|n| (n >> 16) as i64).filter(|size| *size > 0);
         Self { rank: rank.map(|rank| rank as usize), size }
     }
 }
@@ -50,7 +50,7 @@ pub fn text_type(op: &str) -> Option<i32> {
 }
 
 /// The bytes of a call on one variable.
-pub fn of(on: &On, file: &File, key: Key, region: Region, element: Element, note: Note) -> Bytes {
+pub fn of(on: &On, file: &File, key: Key, region: Region, element: Element, inner: InnerValues) -> Bytes {
     let variable = file.variables.get(&key).cloned().unwrap_or_default();
     let submits = on.seen.row.asynchronous() == Async::SubmitOf;
     if submits && on.ok && on.got() == Some(NO_REQUEST) {
@@ -70,7 +70,7 @@ pub fn of(on: &On, file: &File, key: Key, region: Region, element: Element, note
         (Element::Datatypes, _) => Err(DATATYPES),
         (Element::Datatype, Some(size)) if size < 0 => Ok(elements()?.saturating_mul(-size)),
         (Element::Datatype, Some(bytes)) => Ok(bytes),
-        (Element::Datatype, None) => match note.size {
+        (Element::Datatype, None) => match inner.size {
             Some(size) => Ok(elements()?.saturating_mul(size)),
             // No datatype: what is in memory is what is in the file.
             None => in_file(),
@@ -90,7 +90,7 @@ fn elements(on: &On, file: &File, variable: &Variable, region: Region) -> Bytes 
             None => whole(file, variable),
         },
         Region::Box => match (shape, seen.numbers(slot::COUNT)) {
-            // PnetCDF tells its counts, NetCDF the lengths that stand for counts that are not given.
+            // PnetCDF passes its counts, NetCDF the lengths that replace counts that are not given.
             (Some(shape), counts) if seen.row.layer == Layer::Pnetcdf || counts.is_none() => Ok(product(&shape)),
             (_, counts) => boxed(counts.as_deref(), variable.rank.ok_or(RANK)?),
         },
@@ -120,17 +120,17 @@ fn whole(file: &File, variable: &Variable) -> Bytes {
 
 /// Several boxes of one variable.
 fn list(on: &On, variable: &Variable) -> Bytes {
-    let told = on.len().filter(|_| on.seen.row.meaning() != Meaning::Data(Region::List, Element::Datatype));
+    let given = on.len().filter(|_| on.seen.row.meaning() != Meaning::Data(Region::List, Element::Datatype));
     let sums = || on.seen.numbers(slot::BOXES);
     match (on.above(), variable.rank) {
         (0, _) => Ok(0),
         (_, Some(0)) => Ok(1),
-        (_, Some(rank)) => sums().and_then(|sums| sums.get(rank).copied()).or(told).ok_or(COUNTS),
-        (_, None) => told.ok_or(RANK),
+        (_, Some(rank)) => sums().and_then(|sums| sums.get(rank).copied()).or(given).ok_or(COUNTS),
+        (_, None) => given.ok_or(RANK),
     }
 }
 
-/// The bytes of a call on several variables: each has told its counts.
+/// The bytes of a call on several variables: each with its own counts.
 pub fn several(seen: &Seen, element: Element) -> Bytes {
     let Element::Bytes(size) = element else { return Err(DATATYPES) };
     let variables = seen.numbers(slot::IDS).unwrap_or_default();
@@ -149,7 +149,7 @@ pub fn inside(seen: &Seen) -> Bytes {
     asked.try_fold(0_i64, |sum, bytes| Some(sum.saturating_add(bytes?))).ok_or(INSIDE)
 }
 
-/// What HDF5 was asked to move for a call whose type it shares: the last thing it does, after reading what it must know.
+/// The bytes requested of HDF5 by a call that shares its type: the last transfer inside it, after those that read metadata.
 fn hdf5_inside(seen: &Seen) -> Option<i64> {
     let mut calls = seen.below.iter().map(|node| &node.span).filter(|s| s.parent_id.is_none());
     calls.rfind(|s| s.layer == Layer::Hdf5 && s.kind == seen.row.kind && s.op.starts_with("H5D"))?.req_bytes

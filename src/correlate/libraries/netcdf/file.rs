@@ -17,7 +17,7 @@ pub struct Variable {
     pub rank: Option<usize>,
     /// Ids of its dimensions.
     pub dims: Option<Vec<i32>>,
-    /// Their lengths when these were last told without ids.
+    /// Their lengths as last seen without ids.
     pub shape: Option<Vec<i64>>,
     /// `nc_type`.
     pub kind: Option<i32>,

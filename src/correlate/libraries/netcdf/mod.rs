@@ -1,5 +1,5 @@
 //! What NetCDF-C and `PnetCDF` calls are about: groups, variables, attributes; and the bytes of each call, which follow from
-//! the counts it was given and from what earlier calls, or those inside it, told of the variable.
+//! the counts it was given and from the shape of the variable as earlier calls, or calls inside it, gave it.
 
 mod bytes;
 mod file;
@@ -135,7 +135,7 @@ impl NetCdf {
                 Meaning::Group | Meaning::GroupName | Meaning::GroupParent | Meaning::Groups => {
                     self.groups(&on, found, handles, objects);
                 }
-                _ => told(&on, file, found, handles, objects),
+                _ => learn(&on, file, found, handles, objects),
             }
         }
         let everyone = match meaning {
@@ -168,7 +168,7 @@ impl NetCdf {
     fn groups(&mut self, on: &On, found: &mut Found, handles: &mut Handles, objects: &mut Objects) {
         let seen = on.seen;
         let file = self.files.entry(on.root).or_default();
-        let told: Vec<u64> = match seen.row.meaning() {
+        let ids: Vec<u64> = match seen.row.meaning() {
             // One that is made: its handle is there.
             Meaning::Group if seen.row.role() == Role::Open => return file.groups.extend(seen.call.handle),
             Meaning::Group => seen.call.off.into_iter().collect(),
@@ -187,7 +187,7 @@ impl NetCdf {
             }
             _ => seen.call.handle.into_iter().collect(),
         };
-        for raw in told.into_iter().filter(|raw| file_of(seen.row.layer, *raw) != *raw) {
+        for raw in ids.into_iter().filter(|raw| file_of(seen.row.layer, *raw) != *raw) {
             let known = handles.find(seen.owner, seen.name(raw));
             let id = known.unwrap_or_else(|| {
                 let new = New { file: handles.file(on.root), ..seen.newly(raw) };
@@ -236,8 +236,8 @@ fn parent(handle: i32, handles: &Handles) -> Option<i32> {
     handles.row(handle)?.parent_handle_id
 }
 
-/// What a call says of dimensions, variables, types and attributes.
-fn told(on: &On, file: &mut File, found: &mut Found, handles: &Handles, objects: &mut Objects) {
+/// Learns dimensions, variables, types and attributes from a call.
+fn learn(on: &On, file: &mut File, found: &mut Found, handles: &Handles, objects: &mut Objects) {
     let (len, got) = (on.len(), on.got());
     match on.seen.row.meaning() {
         Meaning::Dimension { new } => {
@@ -347,17 +347,17 @@ fn layout(on: &On, variable: &mut Variable) {
     }
 }
 
-/// The bytes of a call on a variable, or why they are not known; and what it tells of the variable.
+/// The bytes of a call on a variable, or why they are not known. Learns the rank of the variable.
 fn data(on: &On, file: &mut File, found: &mut Found, region: Region, element: Element) -> Result<i64, &'static str> {
     let Some(key) = on.key().filter(|_| region != Region::Several) else { return bytes::several(on.seen, element) };
-    let note = bytes::Note::of(on, region);
+    let inner = bytes::InnerValues::of(on, region);
     let variable = file.variables.entry(key).or_default();
     found.object = variable.object;
-    variable.rank = variable.rank.or(note.rank);
+    variable.rank = variable.rank.or(inner.rank);
     if let (Region::Whole, Some(shape)) = (region, on.seen.numbers(slot::SHAPE)) {
         variable.shape = Some(shape);
     }
-    let asked = bytes::of(on, file, key, region, element, note);
+    let asked = bytes::of(on, file, key, region, element, inner);
     if on.ok && on.seen.row.kind == Kind::Write {
         file.reached(key, &bytes::ends(on.seen, region));
     }
@@ -414,7 +414,7 @@ fn describe(file: &File, key: Key, objects: &mut Objects) {
     });
 }
 
-/// The last word on the variables of a file.
+/// The final state of the variables of a file.
 fn finish(file: &File, objects: &mut Objects) {
     let mut keys: Vec<&Key> = file.variables.keys().collect();
     keys.sort_unstable();

@@ -1,4 +1,4 @@
-//! What calls of NetCDF-C and `PnetCDF` tell, call by call.
+//! NetCDF-C and `PnetCDF`, call by call.
 #![allow(clippy::unwrap_used)]
 
 use crate::catalog::variables::slot;
@@ -28,7 +28,7 @@ struct With<'a> {
     len: Option<i64>,
     got: Option<i64>,
     name: Option<&'a str>,
-    words: &'a [(u8, &'a [i64])],
+    arrays: &'a [(u8, &'a [i64])],
     ints: &'a [(u8, &'a [i32])],
     status: i32,
 }
@@ -41,9 +41,9 @@ impl<'a> With<'a> {
     fn id(self, id: i32) -> Self {
         Self { off: Some(u64::from(id as u32)), ..self }
     }
-    /// What an inner function told stands above the id.
-    fn noted(self, id: i32, note: u64) -> Self {
-        Self { off: Some(u64::from(id as u32) | (note + 1) << 32), ..self }
+    /// The value of an inner function, in the bits above the id.
+    fn with_inner(self, id: i32, inner: u64) -> Self {
+        Self { off: Some(u64::from(id as u32) | (inner + 1) << 32), ..self }
     }
     fn len(self, len: i64) -> Self {
         Self { len: Some(len), ..self }
@@ -54,8 +54,8 @@ impl<'a> With<'a> {
     fn name(self, name: &'a str) -> Self {
         Self { name: Some(name), ..self }
     }
-    fn words(self, words: &'a [(u8, &'a [i64])]) -> Self {
-        Self { words, ..self }
+    fn arrays(self, arrays: &'a [(u8, &'a [i64])]) -> Self {
+        Self { arrays, ..self }
     }
     fn ints(self, ints: &'a [(u8, &'a [i32])]) -> Self {
         Self { ints, ..self }
@@ -105,8 +105,8 @@ impl Calls {
         if let Some(name) = with.name {
             self.run.text(&made, TextKind::Path, name);
         }
-        for (slot, words) in with.words {
-            self.array(&made, TextKind::Longs(*slot), words.iter().flat_map(|w| w.to_ne_bytes()).collect());
+        for (slot, arrays) in with.arrays {
+            self.array(&made, TextKind::Longs(*slot), arrays.iter().flat_map(|w| w.to_ne_bytes()).collect());
         }
         for (slot, ints) in with.ints {
             self.array(&made, TextKind::Ints(*slot), ints.iter().flat_map(|w| w.to_ne_bytes()).collect());
@@ -151,7 +151,7 @@ fn asked(rows: &Rows, seq: u32) -> Option<i64> {
     rows.span(0, seq).req_bytes
 }
 
-/// The last word on an object.
+/// The last row of an object.
 fn object<'a>(rows: &'a Rows, name: &str) -> Option<&'a Object> {
     let mut objects = rows.0.iter().filter_map(|r| if let Row::Object(o) = r { Some(o) } else { None });
     objects.rfind(|o| o.name == name)
@@ -163,7 +163,7 @@ fn unknown(rows: &Rows) -> Vec<(String, f64)> {
     metrics.map(|m| (m.label.unwrap(), m.value)).collect()
 }
 
-/// As many words as are sent where the number of dimensions is not known.
+/// As many integers as are sent where the number of dimensions is not known.
 fn eight(start: &[i64]) -> Vec<i64> {
     let mut all = start.to_vec();
     all.resize(8, 99);
@@ -172,7 +172,7 @@ fn eight(start: &[i64]) -> Vec<i64> {
 
 fn boxed(with: With<'_>, start: &[i64], count: &[i64], make: &mut dyn FnMut(With)) {
     let (start, count) = (eight(start), eight(count));
-    make(With { words: &[(slot::START, &start), (slot::COUNT, &count)], ..with });
+    make(With { arrays: &[(slot::START, &start), (slot::COUNT, &count)], ..with });
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn counts_and_the_type_in_the_name_give_the_bytes_and_records_grow() {
     calls.define("nc_create");
     let mut put = 0;
     boxed(on(FILE).id(0), &[3, 0], &[2, 4], &mut |with| put = calls.make("nc_put_vara_float", with));
-    let one = calls.make("nc_put_var1_short", on(FILE).id(0).words(&[(slot::START, &eight(&[6, 1]))]));
-    let whole = calls.make("nc_get_var_double", on(FILE).id(0).words(&[(slot::SHAPE, &[7, 4])]));
+    let one = calls.make("nc_put_var1_short", on(FILE).id(0).arrays(&[(slot::START, &eight(&[6, 1]))]));
+    let whole = calls.make("nc_get_var_double", on(FILE).id(0).arrays(&[(slot::SHAPE, &[7, 4])]));
     let mut failed = 0;
     boxed(on(FILE).id(0).status(-40), &[9, 0], &[1, 4], &mut |with| failed = calls.make("nc_put_vara_float", with));
     calls.make("nc_close", on(FILE));
@@ -198,28 +198,28 @@ fn counts_and_the_type_in_the_name_give_the_bytes_and_records_grow() {
 }
 
 #[test]
-fn an_inner_function_tells_how_many_counts_there_are() {
+fn an_inner_function_gives_the_number_of_counts() {
     let mut calls = Calls::new();
     calls.make("nc_open", on(FILE).len(0).name("a.nc"));
     calls.make("nc_inq_varid", on(FILE).id(5).name("v"));
     let mut seen = Vec::new();
     boxed(on(FILE).id(5), &[0, 0], &[2, 4], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
-    // What is no number of dimensions tells nothing.
-    boxed(on(FILE).noted(5, 4464), &[0, 0], &[2, 4], &mut |with| {
+    // A value that can be no number of dimensions is ignored.
+    boxed(on(FILE).with_inner(5, 4464), &[0, 0], &[2, 4], &mut |with| {
         seen.push(calls.make("nc_get_vara_int", with));
     });
-    boxed(on(FILE).noted(5, 3), &[0, 0], &[2, 4, 5], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
+    boxed(on(FILE).with_inner(5, 3), &[0, 0], &[2, 4, 5], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
     // Now it is known.
     boxed(on(FILE).id(5), &[0, 0], &[2, 4, 6], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
-    // A variable without dimensions has one element, whatever counts say.
-    boxed(on(FILE).noted(6, 0), &[9], &[9], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
+    // A variable without dimensions has one element, whatever the counts are.
+    boxed(on(FILE).with_inner(6, 0), &[9], &[9], &mut |with| seen.push(calls.make("nc_get_vara_int", with)));
     // No counts: all there is.
-    let shape = on(FILE).noted(7, 2).words(&[(slot::SHAPE, &[5, 6])]);
+    let shape = on(FILE).with_inner(7, 2).arrays(&[(slot::SHAPE, &[5, 6])]);
     seen.push(calls.make("nc_get_vara_int", shape));
     let rows = calls.finish();
     let asked: Vec<_> = seen.into_iter().map(|seq| asked(&rows, seq)).collect();
     assert_eq!(asked, [None, None, Some(160), Some(192), Some(4), Some(120)]);
-    let reason = "netcdf: nothing told how many dimensions the variable has".to_owned();
+    let reason = "netcdf: the number of dimensions of the variable was not seen".to_owned();
     assert_eq!(unknown(&rows), [(reason, 2.0)]);
     assert_eq!(rows.span(0, 3).object_id, Some(object(&rows, "/v").unwrap().object_id));
 }
@@ -235,25 +235,25 @@ fn the_type_of_the_file_comes_from_definitions_inquiries_or_hdf5() {
     for kind in [32, 33, 34] {
         let name = format!("of{kind}");
         calls.make("nc_def_var", on(FILE).id(kind).len(i64::from(kind)).got(1).name(&name).ints(&[(slot::IDS, &[1])]));
-        seen.push(calls.make("nc_put_var", on(FILE).id(kind).words(&[(slot::SHAPE, &[4])])));
+        seen.push(calls.make("nc_put_var", on(FILE).id(kind).arrays(&[(slot::SHAPE, &[4])])));
     }
-    // Of a variable that nobody asked about, the call itself asks for the type.
+    // The type of a variable without earlier queries comes from the call's own query.
     calls.inner("nc_inq_vartype", on(FILE).id(40).len(3));
     seen.push(calls.outer("nc_get_var1", on(FILE).id(40)));
-    // What it moves for a type that nobody knows is what HDF5 moves for it, last.
+    // For an unknown type: the last transfer of HDF5 inside the call.
     calls.inner("H5Aread", on(7).len(999));
     calls.inner("H5Dread", on(7).len(8));
     calls.inner("H5Dread", on(7).len(72));
-    seen.push(calls.outer("nc_get_var", on(FILE).id(41).words(&[(slot::SHAPE, &[3])])));
-    seen.push(calls.make("nc_get_var", on(FILE).id(42).words(&[(slot::SHAPE, &[3])])));
+    seen.push(calls.outer("nc_get_var", on(FILE).id(41).arrays(&[(slot::SHAPE, &[3])])));
+    seen.push(calls.make("nc_get_var", on(FILE).id(42).arrays(&[(slot::SHAPE, &[3])])));
     let rows = calls.finish();
     let asked: Vec<_> = seen.into_iter().map(|seq| asked(&rows, seq)).collect();
     assert_eq!(asked, [Some(96), Some(64), Some(8), Some(2), Some(72), None]);
-    assert_eq!(unknown(&rows), [("netcdf: nothing told the size of the type".to_owned(), 1.0)]);
+    assert_eq!(unknown(&rows), [("netcdf: the size of the type was not seen".to_owned(), 1.0)]);
 }
 
 #[test]
-fn attributes_are_as_long_as_they_were_made_or_asked_or_told() {
+fn the_length_of_an_attribute_comes_from_its_put_query_or_get() {
     let mut calls = Calls::new();
     calls.define("nc_create");
     let put = calls.make("nc_put_att_float", on(FILE).id(0).name("scale").len(2).got(6));
@@ -261,15 +261,15 @@ fn attributes_are_as_long_as_they_were_made_or_asked_or_told() {
     let title = calls.make("nc_put_att_text", on(FILE).id(-1).name("title").len(11));
     calls.make("nc_inq_att", on(FILE).id(-1).name("list").len(3).got(5));
     let list = calls.make("nc_get_att", on(FILE).id(-1).name("list"));
-    let told = calls.make("nc_get_att_double", on(FILE).id(-1).name("other").len(4));
+    let known = calls.make("nc_get_att_double", on(FILE).id(-1).name("other").len(4));
     calls.make("nc_del_att", on(FILE).id(0).name("scale"));
     let gone = calls.make("nc_get_att_int", on(FILE).id(0).name("scale"));
     let rows = calls.finish();
-    let all = [put, get, title, list, told, gone].map(|seq| asked(&rows, seq));
+    let all = [put, get, title, list, known, gone].map(|seq| asked(&rows, seq));
     assert_eq!(all, [Some(8), Some(8), Some(11), Some(12), Some(32), None]);
     assert_eq!(rows.span(0, put).object_id, object(&rows, "/v/scale").map(|o| o.object_id));
     assert_eq!(rows.span(0, title).object_id, object(&rows, "/title").map(|o| o.object_id));
-    assert_eq!(unknown(&rows), [("netcdf: nothing told how long the attribute is".to_owned(), 1.0)]);
+    assert_eq!(unknown(&rows), [("netcdf: the length of the attribute was not seen".to_owned(), 1.0)]);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn calls_are_collective_in_a_parallel_file_as_far_as_its_variables_are() {
         let mut calls = Calls::new();
         calls.define(open);
         steps(&mut calls);
-        let put = calls.make("nc_put_var_double", on(FILE).id(0).words(&[(slot::SHAPE, &[1, 4])]));
+        let put = calls.make("nc_put_var_double", on(FILE).id(0).arrays(&[(slot::SHAPE, &[1, 4])]));
         let rows = calls.finish();
         [2, put].map(|seq| rows.span(0, seq).flags & flag::COLLECTIVE != 0)
     };
@@ -327,10 +327,10 @@ fn calls_are_collective_in_a_parallel_file_as_far_as_its_variables_are() {
 }
 
 #[test]
-fn layout_and_filters_are_told_of_the_variable() {
+fn layout_and_filters_are_those_of_the_variable() {
     let mut calls = Calls::new();
     calls.define("nc_create");
-    calls.make("nc_def_var_chunking", on(FILE).id(0).len(0).words(&[(slot::CHUNK, &eight(&[1, 4]))]));
+    calls.make("nc_def_var_chunking", on(FILE).id(0).len(0).arrays(&[(slot::CHUNK, &eight(&[1, 4]))]));
     calls.make("nc_def_var_deflate", on(FILE).id(0).len(1).got(4));
     calls.make("nc_def_var_filter", on(FILE).id(0).len(32_015).ints(&[(slot::PARAMETERS, &[9])]));
     calls.make("nc_inq_var_filter_ids", on(FILE).id(0).ints(&[(slot::IDS, &[2, 1, 32_015, 3])]));
@@ -347,8 +347,8 @@ fn a_call_through_another_is_the_same_file_and_its_bytes_are_those_inside() {
     let open = calls.outer("nc_create", on(FILE).len(0).name("a.nc"));
     calls.make("nc_def_dim", on(FILE).id(1).len(4));
     calls.make("nc_def_var", on(FILE).id(0).len(6).got(1).name("v").ints(&[(slot::IDS, &[1])]));
-    calls.inner("nc_put_vara", on(FILE).id(0).words(&[(slot::START, &[0]), (slot::COUNT, &[3])]));
-    calls.inner("nc_get_vara", on(FILE).id(0).words(&[(slot::START, &[0]), (slot::COUNT, &[4])]));
+    calls.inner("nc_put_vara", on(FILE).id(0).arrays(&[(slot::START, &[0]), (slot::COUNT, &[3])]));
+    calls.inner("nc_get_vara", on(FILE).id(0).arrays(&[(slot::START, &[0]), (slot::COUNT, &[4])]));
     let copy = calls.outer("nc_put_rec", on(FILE));
     calls.make("nc_rename_var", on(FILE).id(0).name("w"));
     calls.make("nc_close", on(FILE));
@@ -374,12 +374,12 @@ fn parallel() -> Calls {
 fn datatypes_have_sizes_or_none() {
     let mut calls = parallel();
     let counts: &[(u8, &[i64])] = &[(slot::START, &[0, 0]), (slot::COUNT, &[2, 5])];
-    let at = |len: Option<i64>, note: Option<u64>| {
-        let with = With { len, ..on(0).words(counts) };
-        note.map_or(with.id(0), |note| with.noted(0, note))
+    let at = |len: Option<i64>, inner: Option<u64>| {
+        let with = With { len, ..on(0).arrays(counts) };
+        inner.map_or(with.id(0), |inner| with.with_inner(0, inner))
     };
     let ways = [
-        // Their size times how many of them; as many as there are elements; nothing; no datatype; what a function told.
+        // Size times count; as many as there are elements; nothing; no datatype; the value of an inner function.
         (at(Some(40), None), Some(40)),
         (at(Some(-4), None), Some(40)),
         (at(Some(0), None), Some(0)),
@@ -400,26 +400,26 @@ fn lists_come_to_what_their_boxes_do() {
     let mut calls = parallel();
     let list = |id: i32, number: u64| With { off: Some(u64::from(id as u32) | number << 32), ..on(0) };
     // Two boxes of 2 x 5 and of 1 element.
-    let words: &[(u8, &[i64])] = &[(slot::BOXES, &[4, 3, 11])];
-    let two = calls.make("ncmpi_put_varn_float", list(0, 2).words(words));
+    let arrays: &[(u8, &[i64])] = &[(slot::BOXES, &[4, 3, 11])];
+    let two = calls.make("ncmpi_put_varn_float", list(0, 2).arrays(arrays));
     let none = calls.make("ncmpi_put_varn_float", list(0, 0));
     // One dimension could be read.
-    let torn = calls.make("ncmpi_put_varn_float", list(0, 3).words(&[(slot::BOXES, &[4, 3])]));
+    let torn = calls.make("ncmpi_put_varn_float", list(0, 3).arrays(&[(slot::BOXES, &[4, 3])]));
     let packed = calls.make("ncmpi_put_varn_float", list(0, 5000).len(7));
-    let stranger = calls.make("ncmpi_put_varn_float", list(9, 3).words(words));
-    let told = calls.make("ncmpi_put_varn_float", list(9, 3).len(6).words(words));
+    let other_file = calls.make("ncmpi_put_varn_float", list(9, 3).arrays(arrays));
+    let known = calls.make("ncmpi_put_varn_float", list(9, 3).len(6).arrays(arrays));
     let mut several = on(0).ints(&[(slot::IDS, &[0, 0])]);
-    several.words = &[(slot::SHAPE, &[2, 5]), (slot::SHAPE, &[3, 3])];
+    several.arrays = &[(slot::SHAPE, &[2, 5]), (slot::SHAPE, &[3, 3])];
     let several = calls.make("ncmpi_mput_vara_short_all", several);
     let rows = calls.finish();
-    let all = [two, none, torn, packed, stranger, told, several].map(|seq| asked(&rows, seq));
+    let all = [two, none, torn, packed, other_file, known, several].map(|seq| asked(&rows, seq));
     assert_eq!(all, [Some(44), Some(0), None, Some(28), None, Some(24), Some(38)]);
     assert_eq!(unknown(&rows).len(), 2);
 }
 
 /// A write of ten floats that is only submitted.
 fn submit(calls: &mut Calls, request: Option<i64>) -> u32 {
-    let with = With { got: request, ..on(0).id(0).words(&[(slot::START, &[0, 0]), (slot::COUNT, &[2, 5])]) };
+    let with = With { got: request, ..on(0).id(0).arrays(&[(slot::START, &[0, 0]), (slot::COUNT, &[2, 5])]) };
     calls.make("ncmpi_iput_vara_float", with)
 }
 

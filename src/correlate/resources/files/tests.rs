@@ -70,7 +70,7 @@ fn a_rename_by_somebody_else_is_known_from_the_next_open() {
 }
 
 #[test]
-fn two_that_change_places_have_each_other_s_names() {
+fn exchanged_files_have_each_other_s_names() {
     let mut files = Files::default();
     let ids =
         [(1, "/a"), (2, "/d/b"), (3, "/e/c")].map(|(ino, path)| seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0));
@@ -107,7 +107,7 @@ fn a_file_has_the_names_that_are_left() {
     files.unlink(5, (0, b"/e"));
     assert!(files.get(id).unwrap().row.unlinked && files.by_path.is_empty());
     assert_eq!(files.get(id).unwrap().names().collect::<Vec<_>>(), ["/a", "/b", "/c", "/e"]);
-    // One whose other name nobody has seen.
+    // One whose other name was not seen.
     let id = files.seen(6, key(2), &linked(2, b"/d"));
     files.unlink(7, (0, b"/d"));
     assert!(!files.get(id).unwrap().row.unlinked);
@@ -118,14 +118,14 @@ fn a_file_has_the_names_that_are_left() {
 }
 
 #[test]
-fn what_a_file_system_says_of_a_file_may_come_before_the_file() {
+fn the_striping_of_a_file_may_come_before_the_file() {
     let mut files = Files::default();
     let striping = Striping { count: 4, size: 1 << 20 };
     files.is_striped(key(1), striping);
     let ids = [1, 2].map(|ino| seen(&mut files, 0, key(ino), (0, format!("/{ino}").as_bytes()), 0));
     files.is_striped(key(2), striping);
-    let told = ids.map(|id| files.get(id).map(|state| (state.row.stripe_count, state.row.stripe_size)));
-    assert_eq!((told, files.striped.len()), ([Some((Some(4), Some(1 << 20))); 2], 0));
+    let striping = ids.map(|id| files.get(id).map(|state| (state.row.stripe_count, state.row.stripe_size)));
+    assert_eq!((striping, files.striped.len()), ([Some((Some(4), Some(1 << 20))); 2], 0));
 }
 
 #[test]
@@ -151,18 +151,18 @@ fn an_inode_used_again_after_an_unlink_is_another_file() {
 }
 
 #[test]
-fn a_generation_that_is_not_told_is_the_one_the_kernel_tells() {
-    let told = FileKey { generation: 7, ..key(1) };
+fn a_missing_generation_is_the_one_of_the_kernel() {
+    let known = FileKey { generation: 7, ..key(1) };
     let mut files = Files::default();
     // Found open at attach, then used; asked about by name in between and afterwards.
     assert_eq!(seen(&mut files, 0, key(1), (0, b"/a"), 0), 1);
-    assert_eq!([files.intern(told), files.intern(key(1)), files.intern(told)], [1, 1, 1]);
+    assert_eq!([files.intern(known), files.intern(key(1)), files.intern(known)], [1, 1, 1]);
     assert_eq!(files.get(1).unwrap().row.generation, 7);
     // The inode is used again.
     files.unlink(0, (0, b"/a"));
     assert_eq!(files.intern(key(1)), 2);
     let again = FileKey { generation: 8, ..key(1) };
-    assert_eq!([files.intern(again), files.intern(key(1)), files.intern(told)], [2, 2, 1]);
+    assert_eq!([files.intern(again), files.intern(key(1)), files.intern(known)], [2, 2, 1]);
 }
 
 fn mount(mount_id: i32, mount_ns: i64, dev: i64, [root, path]: [&str; 2]) -> Mount {
@@ -200,7 +200,7 @@ fn the_longest_mount_holds_a_file() {
     let late = seen(&mut files, 0, key(2), (0, b"/database"), 0);
     assert_eq!(files.get(early).unwrap().row.fstype.as_deref(), Some("fs2"));
     assert_eq!(files.get(late).unwrap().row.mount_id, Some(1));
-    // In another mount namespace: the path says nothing, the mount's number does as soon as it is known.
+    // In another mount namespace the path is of no use; the mount's number is, as soon as it is known.
     let inside = seen(&mut files, 0, key(3), (9, b"/data/y"), 7);
     assert_eq!(files.get(inside).unwrap().row.mount_id, None);
     files.set_mounts(vec![plain(1, "/"), plain(2, "/data"), on(1, 7, "/elsewhere")], 1);
@@ -248,11 +248,11 @@ fn a_file_without_a_name_stays_the_same() {
     assert_eq!(files.seen(2, key(1), &Sighting { path: b"/other".to_vec(), links: 1, ..Sighting::default() }), id + 1);
 }
 
-/// So many files that are told, or asked about, and removed or not.
-fn come(files: &mut Files, first: u64, count: u64, told: bool, removed: bool, open: &HashSet<i32>) {
+/// So many files that the kernel side reports, or that calls only ask about, removed or not.
+fn come(files: &mut Files, first: u64, count: u64, reported: bool, removed: bool, open: &HashSet<i32>) {
     for n in first..first + count {
         let path = format!("/new.{n}");
-        let id = if told {
+        let id = if reported {
             seen(files, 0, key(n), (0, path.as_bytes()), 0)
         } else {
             let id = files.intern(key(n));
@@ -272,13 +272,13 @@ fn come(files: &mut Files, first: u64, count: u64, told: bool, removed: bool, op
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    for (told, removed, most) in
+    for (reported, removed, most) in
         [(true, true, NAMELESS), (false, true, NAMELESS), (true, false, REMEMBERED), (false, false, REMEMBERED)]
     {
         let mut files = Files::default();
         let open = seen(&mut files, 0, key(1), (0, b"/open"), 0);
         files.unlink(0, (0, b"/open"));
-        come(&mut files, 2, 2 * REMEMBERED, told, removed, &HashSet::from([open]));
+        come(&mut files, 2, 2 * REMEMBERED, reported, removed, &HashSet::from([open]));
         let known = files.all.len() as u64;
         assert!(known <= most + ROUND + 1, "{known}");
         assert_eq!([files.by_key.len() as u64, files.by_inode.len() as u64], [known; 2]);
@@ -305,16 +305,16 @@ fn one_that_is_used_is_remembered() {
     }
     assert_eq!((files.path(used), files.path(other)), (Some(&b"/used"[..]), None));
     // Those that are only asked about do not count: the kernel side has not forgotten this one for them.
-    let told = seen(&mut files, 0, key(3), (0, b"/told"), 0);
+    let reported = seen(&mut files, 0, key(3), (0, b"/reported"), 0);
     come(&mut files, 1 << 40, 2 * REMEMBERED, false, false, &HashSet::new());
-    assert_eq!(files.path(told), Some(&b"/told"[..]));
+    assert_eq!(files.path(reported), Some(&b"/reported"[..]));
     // One that has a name again is remembered like others.
-    files.unlink(0, (0, b"/told"));
+    files.unlink(0, (0, b"/reported"));
     assert_eq!(files.seen(0, FileKey { generation: 7, ..key(4) }, &Sighting::default()), files.last);
     let link = FileKey { generation: 3, ..key(5) };
     let id = seen(&mut files, 0, link, (0, b"/one"), 0);
     files.unlink(0, (0, b"/one"));
     assert_eq!(seen(&mut files, 0, link, (0, b"/other"), 0), id);
     come(&mut files, 1 << 41, 2 * ROUND, true, false, &HashSet::new());
-    assert_eq!((files.path(id), files.path(told)), (Some(&b"/other"[..]), None));
+    assert_eq!((files.path(id), files.path(reported)), (Some(&b"/other"[..]), None));
 }

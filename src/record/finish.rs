@@ -1,0 +1,135 @@
+//! The end of a recording: the last rows, the report, and the command if it still runs.
+
+use crate::cli::RecordArgs;
+use crate::loader::processes::launch::{self, Launched};
+use crate::record::output::destination::Destination;
+use crate::record::output::report::Report;
+use crate::record::session::control::Control;
+use crate::record::session::worker;
+use crate::record::threads::Threads;
+use crate::record::{DUMP, TICK, WRITE};
+use crate::{export, notices, text};
+use anyhow::{Result, anyhow};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Write as _;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+/// How a trace ended.
+pub struct Ended {
+    pub outcome: Result<Option<u8>>,
+    /// The exit status of the command, when it ended with the trace.
+    pub code: Option<u8>,
+    pub command: Option<Launched>,
+    /// A signal, the time or the user ended it, and not its targets.
+    pub stopped: bool,
+    /// The command got a signal to end.
+    pub warned: bool,
+}
+
+impl Ended {
+    /// Waits for the threads and for the command, and prints the report; returns the exit status. `several`: there may
+    /// be more than one dataset.
+    ///
+    /// # Errors
+    /// The first failure of the trace, of reading the rings, of writing or of the screen.
+    pub fn finish(
+        mut self,
+        args: &RecordArgs,
+        threads: Threads,
+        mut destination: Destination,
+        report: &Report,
+        (several, of_ranks): (bool, bool),
+    ) -> Result<u8> {
+        let Threads { control, drain, worker, viewer, mut watching, served: _served } = threads;
+        viewer.end();
+        let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
+        // Signals that came while the trace ended.
+        let late =
+            control.try_iter().filter_map(|late| if let Control::Signal(signal) = late { Some(signal) } else { None });
+        let signals: Vec<Signal> = late.collect();
+        let mut waiting = Waiting { warned: self.warned, signals: signals.into_iter(), control: &control };
+        let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
+        let shown = watching.end(&control, self.stopped);
+        destination.notices.screen_ended();
+        if let Some(counted) = counted.filter(|_| !args.show.batch) {
+            // What it cannot be written to must not hide why there is no dataset.
+            let _ = report.write(|out| Ok(out.write_all(counted.as_bytes())?));
+        }
+        let started = self.command.is_some() || args.run.is_empty() || of_ranks;
+        if started && self.outcome.is_ok() && written.is_ok() {
+            publish(args, &mut destination, report, several)?;
+        }
+        if let (Some(command), Err(_)) = (&mut self.command, &written)
+            && command.ended()?.is_none()
+        {
+            // The command goes on to its end; the failure is printed last, where it is seen.
+            let _ = writeln!(std::io::stderr(), "iotrace-bpf: recording has failed; the command goes on untraced");
+            waiting.wait_for(command)?;
+        }
+        drained?;
+        written?;
+        shown?;
+        if let Some(code) = self.outcome?.or(self.code) {
+            return Ok(code);
+        }
+        // The time was over before the command: it runs on untraced, and its exit status is still ours.
+        self.command.map_or(Ok(0), |mut command| waiting.wait_for(&mut command))
+    }
+}
+
+/// Prints the report of a dataset, and moves it to its path.
+fn publish(args: &RecordArgs, destination: &mut Destination, report: &Report, several: bool) -> Result<()> {
+    destination.find();
+    if !args.show.batch && !several && !report.is_unwanted() {
+        report.write(|out| export::report::run(&destination.path, false, out))?;
+    }
+    // Datasets of a flight recorder were reported when they were written.
+    if args.flight.flight.is_none()
+        && let Some(dir) = destination.settle()?
+    {
+        let what = if several { "datasets" } else { "dataset" };
+        notices::note(&format!("{what} in {}", text::escape(dir.as_os_str().as_encoded_bytes())));
+    }
+    Ok(())
+}
+
+/// For a command that is no longer traced.
+struct Waiting<'a> {
+    /// A signal was passed on to it.
+    warned: bool,
+    /// Those that came while the trace ended.
+    signals: std::vec::IntoIter<Signal>,
+    control: &'a Receiver<Control>,
+}
+
+impl Waiting<'_> {
+    /// Waits until it ends. Signals are passed on; the second one ends the waiting.
+    fn wait_for(&mut self, command: &mut Launched) -> Result<u8> {
+        loop {
+            if let Some(status) = command.ended()? {
+                return Ok(launch::shell_code(status) as u8);
+            }
+            let heard = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
+            match heard {
+                Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
+                    if self.warned {
+                        return Ok(128 + s as u8);
+                    }
+                    self.warned = true;
+                    pass_on(command, s);
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
+            }
+        }
+    }
+}
+
+/// The terminal sends Ctrl-C to the command itself; other signals reach only us.
+pub fn pass_on(command: &Launched, signal: Signal) {
+    if signal != Signal::SIGINT {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(command.pid() as i32), signal);
+    }
+}
