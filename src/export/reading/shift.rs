@@ -93,6 +93,27 @@ mod tests {
     use crate::export::dataset::tests::batch;
     use crate::export::{TABLES, Table};
 
+    /// Columns of nanoseconds that are no times.
+    const DURATIONS: [&str; 17] = [
+        "dur_ns",
+        "probe_ns",
+        "self_ns",
+        "layer_ns",
+        "cpu_ns",
+        "runq_ns",
+        "throttle_ns",
+        "lock_ns",
+        "writeback_ns",
+        "journal_ns",
+        "flush_ns",
+        "devqueue_ns",
+        "device_ns",
+        "remote_ns",
+        "max_ns",
+        "mount_ns",
+        "wait_ns",
+    ];
+
     /// Something for a cell.
     fn value(column: &Column) -> ArrayRef {
         let word = match column.name {
@@ -147,6 +168,9 @@ mod tests {
                 let is_time = |c: &Column| c.encoding == Encoding::Time;
                 let times: Vec<_> = $row::columns().iter().filter(|c| is_time(c)).map(|c| c.name).collect();
                 assert_eq!(moved::<$row>(wrap, unwrap), times, "{}", $row::NAME);
+                let in_ns = |c: &&Column| c.name.ends_with("_ns") && !DURATIONS.contains(&c.name);
+                let named: Vec<_> = $row::columns().iter().filter(in_ns).map(|c| c.name).collect();
+                assert_eq!(times, named, "{}: Encoding::Time is of times", $row::NAME);
                 tables.push($row::NAME);
             )+};
         }
