@@ -82,7 +82,7 @@ const DIRECTIONS: [Kind; 2] = [Kind::Read, Kind::Write];
 /// Calls, and requests, that are remembered until it is known what they belong to: 2 Mi each, some 100 MiB.
 const REMEMBERED_MAX: usize = 2 << 20;
 
-/// [`BlockLink::how`] where the call wrote the data into the page cache.
+/// [`BlockLink::how`](crate::rows::BlockLink) where the call wrote the data into the page cache.
 const WRITTEN: &str = "writeback";
 
 /// A read or write request that moved something.
