@@ -1,6 +1,6 @@
 //! How rows are written down: what a call does decides which values its row takes.
 
-use crate::catalog::hdf5::{Accessor, Effect};
+use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::role::{
     Close, CloseRange, Command, Data, Does, Dup, Hdf5, HintSet, Inherit, Inner, Jump, Names, Note, Open, OpenedIn,
     Reopen, Request, RequestAction, Role, Seek, Submit, SubmitAction, Variables,

@@ -52,12 +52,12 @@ pub enum Family {
     Kernel,
     /// Not a library either: page faults on mapped files.
     Fault,
-    /// A library (or the phases) of the user, by its number in the [`Catalog`].
+    /// A library (or the phases) of the user, by its number in the [`Catalog`](crate::catalog::Catalog).
     User(u8),
 }
 
 impl Family {
-    /// Built-in families that live in files. Those of a run are in its [`Catalog`].
+    /// Built-in families that live in files. Those of a run are in its [`Catalog`](crate::catalog::Catalog).
     pub const LIBRARIES: [Self; 18] = [
         Self::Netcdf,
         Self::Pnetcdf,

@@ -6,6 +6,7 @@
 mod aio;
 mod array;
 mod def;
+mod effect;
 mod family;
 mod fault;
 pub mod fuse;

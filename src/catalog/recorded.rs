@@ -1,7 +1,7 @@
 //! What a call does, as those see it that read its record: by the places of values there.
 
 use crate::catalog::Src;
-use crate::catalog::hdf5::Effect;
+use crate::catalog::effect::Effect;
 use crate::catalog::role::{
     Does, Dup, HintSet, Inner, Open, OpenedIn, Request, RequestAction, SubmitAction, Variables,
 };

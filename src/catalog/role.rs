@@ -4,7 +4,7 @@
 //! ([`Values`]). What they are of a call is said here.
 
 use crate::catalog::Src;
-use crate::catalog::hdf5::Effect;
+use crate::catalog::effect::{Accessor, Effect};
 use crate::catalog::variables::Meaning;
 
 /// The values of a call by their places in its record.
@@ -300,7 +300,7 @@ pub struct Inner {
     pub note: Note,
     pub value: Src,
     /// The function returns a field of its first argument's structure, which is read elsewhere instead.
-    pub accessor: Option<crate::catalog::hdf5::Accessor>,
+    pub accessor: Option<Accessor>,
 }
 
 /// Leaves calls without a return, by setting the stack pointer to a field of its first argument. It is not recorded.

@@ -1,6 +1,6 @@
 //! One row of the catalog.
 
-use crate::catalog::hdf5::{Effect, Messages, STORED};
+use crate::catalog::effect::{Effect, Messages, STORED};
 use crate::catalog::recorded::{Argument, Async, Hints};
 use crate::catalog::role::{Data, Does, Inner, Note, Role, Values};
 use crate::catalog::variables::Meaning;

@@ -4,14 +4,13 @@ use crate::cli::RecordArgs;
 use crate::loader::processes::launch::{self, Launched};
 use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
-use crate::record::session::control::Control;
+use crate::record::session::control::{Control, pass_on};
 use crate::record::session::worker;
 use crate::record::threads::Threads;
 use crate::record::{DUMP, TICK, WRITE};
 use crate::{export, notices, text};
 use anyhow::{Result, anyhow};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
@@ -123,13 +122,5 @@ impl Waiting<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             }
         }
-    }
-}
-
-/// The terminal sends Ctrl-C to the command itself; other signals reach only us.
-pub fn pass_on(command: &Launched, signal: Signal) {
-    if signal != Signal::SIGINT {
-        // It may have ended by itself.
-        let _ = kill(Pid::from_raw(command.pid() as i32), signal);
     }
 }

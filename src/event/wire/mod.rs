@@ -61,7 +61,7 @@ pub struct Mapped {
 /// A thread makes many calls of a function that are shorter than their probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
-    /// As in [`Call`].
+    /// As in [`Call`](crate::event::Call).
     pub spec: u16,
     /// It made so many of them in this time (ns), and they took so long together, as the probe measures it.
     pub calls: u32,

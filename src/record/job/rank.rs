@@ -5,12 +5,11 @@
 use crate::loader::kernel::privileges;
 use crate::loader::processes::launch::{self, Launched};
 use crate::loader::processes::{guardian, limits};
-use crate::record::finish::pass_on;
 use crate::record::job::launcher::{self, Job};
 use crate::record::job::rank_protocol::{self, Answer};
 use crate::record::job::ranks::{NODE, UNKNOWN};
 use crate::record::job::rendezvous::Rendezvous;
-use crate::record::session::control::{self, Control};
+use crate::record::session::control::{self, Control, pass_on};
 use crate::record::{TICK, TOOL_FAILED};
 use crate::{notices, sudo};
 use anyhow::{Context as _, Result, bail};

@@ -2,9 +2,11 @@
 
 use crate::event::wire::{Busy, Mapped, Record};
 use crate::loader::processes::guardian::Guard;
+use crate::loader::processes::launch::Launched;
 use crate::loader::processes::seccomp::Notice;
 use anyhow::{Context as _, Result};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -52,4 +54,12 @@ pub fn channel(signals: &SigSet) -> Result<Channel> {
         .spawn(move || while signals.wait().is_ok_and(|s| to_session.send(Control::Signal(s)).is_ok()) {})
         .context("thread for signals")?;
     Ok(Channel { records, sender, receiver })
+}
+
+/// The terminal sends Ctrl-C to the command itself; other signals reach only us.
+pub fn pass_on(command: &Launched, signal: Signal) {
+    if signal != Signal::SIGINT {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(command.pid() as i32), signal);
+    }
 }
