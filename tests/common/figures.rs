@@ -158,6 +158,8 @@ impl Compared<'_> {
                 layers.filter_map(|layer| layer.kinds.get(kind)).sum()
             };
             self.same(&what, (seen.opens, seen.syncs, seen.metas), (kinds("open"), kinds("sync"), kinds("meta")));
+            // A function of layer app inside a phase is a call on the file, and no outermost one of its layer.
+            let top = if seen.top_layer == Some(Layer::App) { Some(Layer::App.name()) } else { top };
             self.same(&what, seen.top_layer.map(Layer::name), top);
         }
     }
