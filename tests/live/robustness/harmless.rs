@@ -66,7 +66,7 @@ const LANGUAGES: [Program; 16] = [
 const GDB: &str = "gdb -q -batch -nx -iex 'set debuginfod enabled off' -ex 'set print thread-events off' \
     -ex 'set print inferior-events off' -ex 'set print frame-arguments none' -ex 'handle SIGUSR1 nostop noprint' -ex 'break main' -ex 'break popen' \
     -ex 'run > text_out 2>&1' -ex 'info symbol $pc' -ex continue -ex 'info symbol $pc' -ex continue \
-    -ex 'print $_exitcode' \"$0\" > all 2> /dev/null; grep -E '^\\$1|in section' all; cat said";
+    -ex 'print $_exitcode' \"$0\" > all 2> /dev/null; grep -E '^\\$1|in section' all; cat text_out";
 const MAKE: &str = "printf 'all: a b\\na:\\n\\t@echo a > a && sleep 0.1 && cat a\\nb: a\\n\\t@cat a a > b; wc -c b\\n' > Makefile \
     && make -s -j2";
 const GIT: &str = "export HOME=$PWD GIT_CONFIG_NOSYSTEM=1; git init -q r && cd r && seq 2000 > f && git add f \
@@ -214,7 +214,7 @@ impl Program {
             }
         }
         let text_out = fs::read_to_string(dir.join("tracer")).unwrap_or_default();
-        write!(text, "\n  said: {:?}", start_of(&text_out)).unwrap();
+        write!(text, "\n  output: {:?}", start_of(&text_out)).unwrap();
         Some(text)
     }
 }
