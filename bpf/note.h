@@ -73,7 +73,7 @@ static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spe
 	}
 }
 
-/* Hands what a call told to the one it ran in. */
+/* Hands the values of a call to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
 	u32 depth = iot_taker(t), i = iot_note_place(t, depth, s->note, f->site[0]);

@@ -213,7 +213,7 @@ int BPF_PROG(iot_rq_requeue, struct request *rq)
 static __always_inline int iot_complete(u32 copy, struct request *rq, u8 error, u32 nr_bytes)
 {
 	if (!iot_take(IOT_ON_COMPLETE, copy, (u64)rq) || nr_bytes < IOT_READ(rq, __data_len))
-		return 0; /* of a part nothing is told: the last one tells */
+		return 0; /* a part has no record: the last one has */
 	return iot_over((u64)rq, error, IOT_READ(rq, start_time_ns));
 }
 

@@ -158,7 +158,7 @@ struct iot_task {
 	u32 depth;
 	u32 tgid;
 	u32 tid;
-	u32 known;	      /* iot_targets_at when it was last seen to be a target, and told; 0: look again */
+	u32 known;	      /* iot_targets_at when it was last seen to be a target, and announced; 0: look again */
 	u8 pending_phase_end; /* `phase_end` is still to be sent */
 	u8 submits;	      /* the process is among iot_submitters */
 	u8 linked;	      /* the last io_uring request goes on with the next one */

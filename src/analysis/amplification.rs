@@ -165,7 +165,7 @@ impl Chains {
     /// after their parts. `each` gets every call that counts as asked by the program and was not known to do so before.
     pub fn resolve(&mut self, source: &mut dyn Source, first: Nesting, each: &mut dyn FnMut(&Span)) -> Result<()> {
         self.links(source)?;
-        self.overflow |= first.overflow;
+        self.overflow |= first.overflow();
         if !first.early && self.linked.is_empty() {
             return Ok(());
         }

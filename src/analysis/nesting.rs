@@ -88,6 +88,33 @@ impl<T: Copy> Remembered<T> {
     }
 }
 
+/// Calls of the program whose bytes are only known from the calls below, and such calls below them: with the layer that the
+/// program called.
+#[derive(Debug, Clone, Default)]
+struct Opaque {
+    calls: Remembered<Layer>,
+    /// Some were forgotten.
+    overflow: bool,
+}
+
+impl Opaque {
+    /// The layer that the program called where the span counts as asked for. Also remembers calls that leave it to those
+    /// below.
+    fn asks(&mut self, span: &Span, enclosing: &Enclosing, above_asks: Option<Layer>) -> Option<Layer> {
+        let own = enclosing.call.filter(|(id, _)| *id == span.span_id).map(|(_, layer)| layer);
+        let opaque = self.calls.get(span.parent_id);
+        let data = is_data(span.kind);
+        let known = asked(span).is_some();
+        // A phase inside a call, a call that submits operations, or a data call of unknown size.
+        let leaves = is_phase(span) || SUBMITS.contains(&span.op) || (data && !known && span.errno == 0);
+        if let Some(called) = own.or(opaque).filter(|_| leaves && enclosing.call.is_some()) {
+            self.overflow |= self.calls.insert(span.span_id, called);
+        }
+        let half = above_asks.filter(|_| span.half_of().is_some());
+        own.or(opaque.filter(|_| known)).or(half).filter(|_| data)
+    }
+}
+
 /// Follows the spans of each thread in the order of the dataset: a call comes before the calls inside it. Only phases that
 /// no call is around come whenever they ended. Memory grows with the number of threads and, up to a limit, of asynchronous
 /// operations and of calls whose bytes are not known.
@@ -96,24 +123,14 @@ pub struct Nesting<T = ()> {
     threads: HashMap<i64, Vec<Around<T>>>,
     /// Of asynchronous operations, which other threads may carry out.
     operations: Remembered<Enclosing>,
-    /// Calls of the program whose bytes are only known from the calls below, and such calls below them: with the layer
-    /// that the program called.
-    opaque: Remembered<Layer>,
-    /// Some of these were forgotten: what was asked for may be too little.
-    pub overflow: bool,
+    opaque: Opaque,
     /// A span came before the operation of another thread that it is part of.
     pub early: bool,
 }
 
 impl<T> Default for Nesting<T> {
     fn default() -> Self {
-        Self {
-            threads: HashMap::default(),
-            operations: Remembered::default(),
-            opaque: Remembered::default(),
-            overflow: false,
-            early: false,
-        }
+        Self { threads: HashMap::default(), operations: Remembered::default(), opaque: Opaque::default(), early: false }
     }
 }
 
@@ -130,6 +147,11 @@ impl Nesting {
 }
 
 impl<T: Copy> Nesting<T> {
+    /// Calls whose bytes show in those below were forgotten: what was asked for may be too little.
+    pub const fn overflow(&self) -> bool {
+        self.opaque.overflow
+    }
+
     /// What is kept with the call around a span, if that has come and is on the same thread.
     pub fn above(&self, span: &Span) -> Option<T> {
         let around = self.threads.get(&(span.span_id >> SEQ_BITS))?;
@@ -178,35 +200,15 @@ impl<T: Copy> Nesting<T> {
             }
         };
         let late = at.is_none() && operation.is_none() && span.parent_id.is_some() && span.flags & flag::ASYNC != 0;
-        let above_asks = above.and_then(|above| above.enclosing.asks);
-        enclosing.asks = self.asks(span, &enclosing, above_asks);
-        if late {
-            return enclosing;
-        }
-        if at.is_some() || !phase || operation.is_some() {
-            let around = self.threads.entry(thread).or_default();
+        enclosing.asks = self.opaque.asks(span, &enclosing, above.and_then(|above| above.enclosing.asks));
+        // Neither a late operation nor a phase that no call is around has what comes next inside it.
+        if !late && (at.is_some() || !phase || operation.is_some()) {
             around.truncate(at.map_or(0, |at| at + 1));
             let app = span.layer == Layer::App && !phase;
             let phase = phase && operation.is_none();
             around.push(Around { id: span.span_id, enclosing, phase, app, kept });
         }
         enclosing
-    }
-
-    /// The layer that the program called where the span counts as asked for. Also remembers calls that leave it to those
-    /// below.
-    fn asks(&mut self, span: &Span, enclosing: &Enclosing, above_asks: Option<Layer>) -> Option<Layer> {
-        let own = enclosing.call.filter(|(id, _)| *id == span.span_id).map(|(_, layer)| layer);
-        let opaque = self.opaque.get(span.parent_id);
-        let data = is_data(span.kind);
-        let known = asked(span).is_some();
-        // A phase inside a call, a call that submits operations, or a data call of unknown size.
-        let leaves = is_phase(span) || SUBMITS.contains(&span.op) || (data && !known && span.errno == 0);
-        if let Some(called) = own.or(opaque).filter(|_| leaves && enclosing.call.is_some()) {
-            self.overflow |= self.opaque.insert(span.span_id, called);
-        }
-        let half = above_asks.filter(|_| span.half_of().is_some());
-        own.or(opaque.filter(|_| known)).or(half).filter(|_| data)
     }
 }
 

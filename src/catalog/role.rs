@@ -1,7 +1,7 @@
 //! What calls do, each with the values it takes for that and no others.
 //!
 //! On the wire every call has four values, which the record names after the commonest use: handle, len, off and got
-//! ([`Values`]). What they are of a call is said here.
+//! ([`Values`]). The role of a call defines what they are.
 
 use crate::catalog::Src;
 use crate::catalog::effect::{Accessor, Effect};

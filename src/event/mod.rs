@@ -275,7 +275,7 @@ pub struct Request {
 
 impl Request {
     /// When it was known that it is over; of one that is not, when it was issued.
-    pub fn told(&self) -> u64 {
+    pub fn known_at(&self) -> u64 {
         self.completed.or(self.unseen).unwrap_or(self.issued)
     }
 }
@@ -453,7 +453,7 @@ impl Event {
             Self::Operation(o) => o.told,
             Self::Kept(k) => k.told,
             Self::Dirty(d) => d.time,
-            Self::Request(r) => r.told(),
+            Self::Request(r) => r.known_at(),
             Self::Message(m) => m.time,
             Self::Reply(r) => r.time,
             Self::Sum(s) => s.time,

@@ -9,7 +9,7 @@ use iotrace_bpf::export::report::{self, Bytes, LayerRow, Report, Source as _, Un
 use iotrace_bpf::metrics::counts::Counts;
 use iotrace_bpf::replay::Replay;
 use iotrace_bpf::rows::{Mount, PARTS, Row};
-use iotrace_bpf::summary::view::{Focus, Grouping, Screen, Snapshot, Source as _, Sums, grouped};
+use iotrace_bpf::summary::view::{self, Focus, Grouping, Screen, Snapshot, Source as _, Sums, grouped};
 use iotrace_bpf::vocabulary::Layer;
 
 /// Both have every figure that the other one has of the dataset, or datasets, in `dir`, and it is the same.
@@ -57,9 +57,7 @@ impl Compared<'_> {
             (row.calls, known(row.moved), row.inclusive_ns, exclusive_ns, row.errors)
         };
         for row in &self.report.layers {
-            let of_layer = |r: &&_| -> bool {
-                matches!(r, iotrace_bpf::summary::view::LayerRow { layer: Some(l), .. } if l.name() == row.layer)
-            };
+            let of_layer = |r: &&view::LayerRow| r.layer.is_some_and(|layer| layer.name() == row.layer);
             let Some(seen) = shown.overview.layers.iter().find(of_layer) else {
                 panic!("{} of {} is not shown", row.layer, self.dir.display())
             };
@@ -75,7 +73,7 @@ impl Compared<'_> {
     fn functions(&self, shown: &Snapshot) {
         for layer in self.report.layers.iter().filter(|layer| layer.layer != Layer::Block.name()) {
             for op in &layer.ops {
-                let same = |r: &&iotrace_bpf::summary::view::OpRow| r.layer.name() == layer.layer && r.op == op.op;
+                let same = |r: &&view::OpRow| r.layer.name() == layer.layer && r.op == op.op;
                 let Some(seen) = shown.latency.ops.iter().find(same) else { panic!("{} is not shown", op.op) };
                 let Sums { calls, dur_ns, self_ns, .. } = seen.sums;
                 let figures = (calls, seen.sums.bytes(), dur_ns, Some(self_ns));

@@ -292,7 +292,7 @@ impl Blocks {
         self.open += usize::from(request.completed.is_none() && request.unseen.is_none());
         self.unseen += usize::from(request.unseen.is_some());
         self.done.insert((request.issued, request.req), Done { request, row, links, owners });
-        self.write(Some(request.told()), out);
+        self.write(Some(request.known_at()), out);
     }
 
     /// Writes the requests of which no earlier one can still complete; without `now`, all.

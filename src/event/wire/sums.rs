@@ -39,8 +39,8 @@ pub const NO_COUNTS: Histograms = [[0; BUCKETS]; 2];
 pub fn figures(bytes: &[u8], alone: bool) -> Option<(Figures, Histograms)> {
     let s: t::iot_sum = value(bytes)?;
     let common = |c: &t::iot_common| -> Vec<(u64, u64)> {
-        let told = c.value.iter().zip(c.n).filter(|(value, n)| **value > 0 && *n > 0);
-        told.map(|(value, n)| (value - 1, u64::from(n))).collect()
+        let counted = c.value.iter().zip(c.n).filter(|(value, n)| **value > 0 && *n > 0);
+        counted.map(|(value, n)| (value - 1, u64::from(n))).collect()
     };
     let mut counts = NO_COUNTS;
     let mut by_time = [0; TIMES];

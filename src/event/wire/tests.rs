@@ -72,7 +72,7 @@ fn a_request_whose_end_was_not_seen_has_none() {
         // SAFETY: `iot_req` has no padding: its fields fill its 88 bytes.
         let decoded = Decoder::default().decode(unsafe { plain::as_bytes(&req) });
         let Ok(Record::Event(Event::Request(request))) = decoded else { panic!("{decoded:?}") };
-        (request.completed, request.unseen, request.told())
+        (request.completed, request.unseen, request.known_at())
     });
     assert_eq!(ends, [(Some(9), None, 9), (None, Some(9), 9)]);
 }
