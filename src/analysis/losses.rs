@@ -83,6 +83,13 @@ impl Losses {
         (by_layer.iter().map(|(_, n)| *n).fold(0, u64::saturating_add), by_layer)
     }
 
+    /// The part of the events of a layer, of which so many were recorded, that is missing: 0 to 1.
+    pub fn share(&self, layer: Layer, recorded: i64) -> f64 {
+        let of_layer = self.by_layer().1.into_iter().filter(|(of, _)| of.is_none_or(|of| of == layer));
+        let lost: u64 = of_layer.map(|(_, n)| n).fold(0, u64::saturating_add);
+        if lost == 0 { 0.0 } else { lost as f64 / (lost as f64 + recorded as f64) }
+    }
+
     /// The greatest first.
     pub fn rows(&self) -> Vec<LossRow> {
         let row = |(layer, place, lost): (Option<Layer>, _, Lost)| LossRow {

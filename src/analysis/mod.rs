@@ -9,6 +9,7 @@ pub mod clocks;
 pub mod composition;
 pub mod coverage;
 pub mod files;
+pub mod findings;
 mod heavy;
 pub mod layers;
 pub mod lookups;

@@ -24,6 +24,7 @@ pub use crate::analysis::calls::Bytes;
 pub use crate::analysis::clocks::{Clock, NodeRow};
 pub use crate::analysis::composition::Composed;
 pub use crate::analysis::coverage::{LayerCoverage, OpaqueProgram};
+pub use crate::analysis::findings::{Config, Evidence, Finding, Findings, NotEvaluated, Severity};
 pub use crate::analysis::files::{FileLayer, FileRow, HandleNode, LibraryFiles};
 pub use crate::analysis::layers::{LayerRow, OpRow};
 pub use crate::analysis::lookups::{FailedLookup, FailedLookups};
@@ -41,7 +42,7 @@ pub use tracing::Tracing;
 pub use union::{Union, datasets};
 
 use crate::analysis::{
-    amplification, clocks, composition, coverage, files, layers, lookups, losses, nesting, phases, ranks, slow_stacks,
+    amplification, clocks, composition, coverage, files, findings, layers, lookups, losses, nesting, phases, ranks, slow_stacks,
     slowest, waiting,
 };
 use crate::rows::{Block, FileRollup, Span};
@@ -52,6 +53,9 @@ use crate::{HashMap, text};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub header: Header,
+    /// What is wrong, and the seconds that it costs.
+    #[serde(flatten)]
+    pub findings: Findings,
     /// The tracer's own share of the run; `None` where it was not recorded.
     pub tracing: Option<Tracing>,
     /// The nodes that datasets were recorded on, in order of name.
@@ -96,6 +100,7 @@ struct Collected {
     composition: composition::Composition,
     nesting: nesting::Nesting,
     meetings: clocks::Meetings,
+    findings: findings::Collect,
     /// The end of the last row, in ns.
     last: i64,
 }
@@ -115,6 +120,7 @@ impl Collected {
             composition: composition::Composition::default(),
             nesting: nesting::Nesting::default(),
             meetings: clocks::Meetings::default(),
+            findings: findings::Collect::new(source)?,
             last: 0,
         })
     }
@@ -129,6 +135,7 @@ impl Collected {
             // What it comes to is in the sums.
             return;
         }
+        self.findings.span(span, &around);
         self.layers.span(span);
         self.waits.span(span);
         self.chains.span(span, &around);
@@ -141,6 +148,7 @@ impl Collected {
     }
 
     fn sums(&mut self, row: &FileRollup) {
+        self.findings.sums(row);
         self.layers.sums(row);
         self.waits.sums(row);
         self.chains.sums(row);
@@ -151,6 +159,7 @@ impl Collected {
 
     fn block(&mut self, block: &Block, aggregate: bool) {
         if !aggregate {
+            self.findings.block(block);
             self.layers.block(block);
             self.chains.block(block);
         }
@@ -161,6 +170,11 @@ impl Collected {
 /// Reads a source once, the spans of the slowest calls again, and all of it when there are too many files for one time. Memory
 /// grows with the number of functions, processes and calls of phases, not with the number of other calls, nor of files.
 pub fn build(source: &mut dyn Source) -> Result<Report> {
+    build_with(source, &Config::default())
+}
+
+/// The same with thresholds of rules that a user changed.
+pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
     let mut header = header::header(source)?;
     let losses = losses::losses(source)?;
     let (coverage, opaque) = coverage::coverage(source)?;
@@ -202,9 +216,19 @@ pub fn build(source: &mut dyn Source) -> Result<Report> {
     let nodes = nodes(source, all.meetings);
     trace_back(source, &nodes, &mut files, &mut slowest);
     let layers = all.layers.rows(&quality);
+    let tracing = tracing::read(source, &layers)?;
+    let trace = findings::Trace {
+        duration_ns: tracing.as_ref().map_or(header.duration_ns, |tracing| tracing.run_ns),
+        tracing: tracing.as_ref().map(|tracing| tracing.share),
+        coverage: &coverage,
+        losses: &losses,
+        aggregate: header.aggregate,
+    };
+    let findings = all.findings.finish(source, &trace, config)?;
     Ok(Report {
         complete: quality.all(),
-        tracing: tracing::read(source, &layers)?,
+        tracing,
+        findings,
         layers,
         waiting: all.waits.rows(&quality),
         phases: all.phases.rows(&quality),

@@ -4,6 +4,7 @@ mod amplification;
 mod calls;
 mod composition;
 mod files;
+mod findings;
 mod lookups;
 mod nodes;
 mod phases;
@@ -60,6 +61,10 @@ fn plural(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
+fn known_or_not(value: Option<&str>) -> String {
+    value.map_or("unknown".to_owned(), escape)
+}
+
 /// A layer with what was attached, or why nothing was.
 fn layer_coverage(layer: &LayerCoverage, seen: bool) -> String {
     if let Some(reason) = &layer.not_covered {
@@ -100,6 +105,10 @@ impl Report {
     pub fn text(&self, width: usize) -> String {
         let width = width.max(60);
         let mut out = String::new();
+        self.run_lines(&mut out);
+        let run_ns = self.tracing.as_ref().map_or(self.header.duration_ns, |tracing| tracing.run_ns);
+        findings::text(&self.findings, run_ns as f64 / 1e9, &mut out, width);
+        out.push('\n');
         self.head(&mut out);
         nodes::text(&self.nodes, &mut out, width);
         self.coverage(&mut out);
@@ -116,20 +125,24 @@ impl Report {
         out.lines().map(|line| cut_end(line, width) + "\n").collect()
     }
 
+    /// What ran, and for how long.
+    fn run_lines(&self, out: &mut String) {
+        let h = &self.header;
+        if let Some(warning) = self.tracing.as_ref().and_then(Tracing::warning) {
+            *out += &format!("WARNING: {warning}\n");
+        }
+        *out += &format!("command   {}\n", known_or_not(h.command.as_deref()));
+        let end = if h.end_recorded { "" } else { " (to the last event: the end was not recorded)" };
+        *out += &format!("start     {}, lasted {}{end}\n", known_or_not(h.start.as_deref()), time(h.duration_ns));
+    }
+
     fn head(&self, out: &mut String) {
         let h = &self.header;
         let mut line = |text: String| {
             *out += &text;
             out.push('\n');
         };
-        let word = |value: &Option<String>| value.as_deref().map_or("unknown".to_owned(), escape);
-        if let Some(warning) = self.tracing.as_ref().and_then(Tracing::warning) {
-            line(format!("WARNING: {warning}"));
-        }
-        line(format!("command   {}", word(&h.command)));
-        line(format!("host      {}, kernel {}", word(&h.host), word(&h.kernel)));
-        let end = if h.end_recorded { "" } else { " (to the last event: the end was not recorded)" };
-        line(format!("start     {}, lasted {}{end}", word(&h.start), time(h.duration_ns)));
+        line(format!("host      {}, kernel {}", known_or_not(h.host.as_deref()), known_or_not(h.kernel.as_deref())));
         if let Some(f) = &h.flight {
             let (kept, asked) = (time(f.kept_ns), time(f.asked_ns));
             line(format!("written   {}", escape(&f.trigger)));
@@ -182,7 +195,7 @@ impl Report {
             let by = h.mpiio.iter().map(|(by, n)| format!("{by} ({})", plural(*n as usize, "open", "opens")));
             line(format!("MPI-IO by {}", escape(by.collect::<Vec<_>>().join(", "))));
         }
-        line(format!("tracer    iotrace-bpf {}", word(&h.version)));
+        line(format!("tracer    iotrace-bpf {}", known_or_not(h.version.as_deref())));
         self.reservations(out);
     }
 

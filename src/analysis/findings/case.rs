@@ -1,0 +1,126 @@
+//! What a rule sees of a trace, and how it claims time.
+
+use crate::analysis::findings::config::Config;
+use crate::analysis::findings::groups::{BETWEEN, Group, Groups};
+use crate::analysis::findings::rules::Rule;
+use crate::analysis::findings::run::Run;
+use crate::analysis::findings::{LEAST_S, LEAST_SHARE, lanes};
+
+/// What a rule found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Cause and size: "1204 calls of fdatasync, 1.29 ms each". The file is added.
+    pub what: String,
+    /// 0: an error, which has no time.
+    pub seconds: f64,
+    /// Least and greatest seconds that would be saved.
+    pub gain: (f64, f64),
+    pub groups: Vec<usize>,
+}
+
+/// One rule on one trace.
+pub struct Case<'a> {
+    groups: &'a mut Groups,
+    pub run: &'a Run,
+    rule: &'a Rule,
+    config: &'a Config,
+}
+
+/// All parts of the time in calls.
+pub const IN_CALLS: [usize; BETWEEN] = {
+    let mut parts = [0; BETWEEN];
+    let mut at = 0;
+    while at < BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+/// The same, and what the program does between them.
+pub const WITH_LOOP: [usize; BETWEEN + 1] = {
+    let mut parts = [0; BETWEEN + 1];
+    let mut at = 0;
+    while at <= BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+
+impl<'a> Case<'a> {
+    pub fn new(groups: &'a mut Groups, run: &'a Run, rule: &'a Rule, config: &'a Config) -> Self {
+        Self { groups, run, rule, config }
+    }
+
+    pub fn threshold(&self, name: &str) -> f64 {
+        self.config.threshold(self.rule, name)
+    }
+
+    pub fn group(&self, at: usize) -> &Group {
+        &self.groups.all[at]
+    }
+
+    /// Groups of the critical lane.
+    pub fn pick(&self, wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
+        let of_lane = |group: &Group| self.run.lane.processes.contains_key(&group.key.process);
+        self.everywhere(|group| of_lane(group) && wanted(group))
+    }
+
+    /// Groups of all processes.
+    pub fn everywhere(&self, wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
+        let all = self.groups.all.iter().enumerate();
+        all.filter(|(_, group)| wanted(group)).map(|(at, _)| at).collect()
+    }
+
+    pub fn sum(&self, picked: &[usize], of: impl Fn(&Group) -> i64) -> i64 {
+        picked.iter().map(|at| of(&self.groups.all[*at])).fold(0, i64::saturating_add)
+    }
+
+    pub fn calls(&self, picked: &[usize]) -> i64 {
+        self.sum(picked, |group| group.calls)
+    }
+
+    /// Wall seconds of parts that nothing has claimed.
+    pub fn seconds(&self, picked: &[usize], parts: &[usize]) -> f64 {
+        let of = |group: &Group| lanes::seconds(&self.run.lane, group, group.left(parts));
+        picked.iter().map(|at| of(&self.groups.all[*at])).sum()
+    }
+
+    /// Wall seconds of a figure of groups, in ns.
+    pub fn wall(&self, picked: &[usize], of: impl Fn(&Group) -> f64) -> f64 {
+        let scaled = |group: &Group| lanes::seconds(&self.run.lane, group, of(group) as i64);
+        picked.iter().map(|at| scaled(&self.groups.all[*at])).sum()
+    }
+
+    /// Does so much time matter?
+    pub fn matters(&self, seconds: f64) -> bool {
+        seconds >= LEAST_S && seconds >= LEAST_SHARE * self.run.wall
+    }
+
+    /// Claims what is left of these parts, if it matters.
+    pub fn claim(&mut self, picked: &[usize], parts: &[usize]) -> Option<f64> {
+        let seconds = self.seconds(picked, parts);
+        if !self.matters(seconds) {
+            return None;
+        }
+        for at in picked {
+            let group = &mut self.groups.all[*at];
+            parts.iter().for_each(|part| group.left[*part] = 0);
+        }
+        Some(seconds)
+    }
+
+    /// Claims the parts for a finding whose gain is known before: none when the gain would not matter.
+    pub fn found(&mut self, what: String, picked: Vec<usize>, parts: &[usize], gain: (f64, f64)) -> Vec<Found> {
+        if !self.matters(f64::midpoint(gain.0, gain.1)) {
+            return Vec::new();
+        }
+        let Some(seconds) = self.claim(&picked, parts) else { return Vec::new() };
+        vec![Found { what, seconds, gain, groups: picked }]
+    }
+
+    /// What all calls of the groups take when each takes as long as the fastest tenth of its group: seconds.
+    pub fn cheapest(&self, picked: &[usize]) -> f64 {
+        self.wall(picked, |group| group.durations.quantile(0.1).unwrap_or(0) as f64 * group.calls as f64)
+    }
+}

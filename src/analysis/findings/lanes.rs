@@ -1,0 +1,100 @@
+//! Which processes decide how long a run takes.
+//!
+//! A lane is a rank, or processes without a rank that ran one after the other. Time of one lane adds up, that of lanes does
+//! not: the lane with the most work of its own is the critical one, and seconds of findings are its.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::HashMap;
+use crate::analysis::findings::groups::{BETWEEN, Group, Groups, LIBRARY};
+use crate::vocabulary::Layer;
+
+/// The critical lane.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lane {
+    /// Its processes, and by how much wall time is less than the time of their threads together: 0 to 1.
+    pub processes: BTreeMap<i32, f64>,
+    /// Wall time in which it was in calls, in ns.
+    pub busy: i64,
+    /// Of ranks: how many there are.
+    pub ranks: usize,
+}
+
+/// Time of MPI inside I/O calls: mostly waiting for other ranks.
+fn waits(group: &Group) -> bool {
+    group.key.layer == Layer::Mpi || (group.key.layer == Layer::Mpiio && group.key.collective)
+}
+
+struct Candidate {
+    processes: Vec<i32>,
+    last: i64,
+}
+
+/// Finds the lane with the most wall time in calls, less what it waited for other ranks.
+pub fn critical(groups: &mut Groups) -> Lane {
+    let mut waited = HashMap::<i32, i64>::default();
+    for group in groups.all.iter().filter(|group| waits(group)) {
+        let sum = waited.entry(group.key.process).or_default();
+        *sum = sum.saturating_add(group.time[LIBRARY]);
+    }
+    let mut by_start: Vec<(i64, i32)> = groups.processes.iter().map(|(ix, busy)| (busy.first, *ix)).collect();
+    by_start.sort_unstable();
+    let mut ranks = BTreeMap::<i32, Candidate>::new();
+    let mut others: Vec<Candidate> = Vec::new();
+    // Lanes of processes without a rank by when they are free.
+    let mut free = BTreeSet::<(i64, usize)>::new();
+    for (first, ix) in by_start {
+        let Some(busy) = groups.processes.get(&ix) else { continue };
+        if let Some(rank) = busy.rank {
+            ranks.entry(rank).or_insert(Candidate { processes: Vec::new(), last: 0 }).processes.push(ix);
+            continue;
+        }
+        let at = match free.range(..=(first, usize::MAX)).next_back().copied() {
+            Some(lane) => {
+                free.remove(&lane);
+                lane.1
+            }
+            None => {
+                others.push(Candidate { processes: Vec::new(), last: 0 });
+                others.len() - 1
+            }
+        };
+        others[at].processes.push(ix);
+        others[at].last = busy.last;
+        free.insert((busy.last, at));
+    }
+    let count = ranks.len();
+    let lanes = ranks.into_values().chain(others);
+    let weighed = lanes.map(|lane| lane_of(&lane.processes, groups, &waited));
+    let best = weighed.max_by_key(|(own, lane)| (*own, lane.busy));
+    best.map_or_else(Lane::default, |(_, lane)| Lane { ranks: count, ..lane })
+}
+
+fn lane_of(processes: &[i32], groups: &mut Groups, waited: &HashMap<i32, i64>) -> (i64, Lane) {
+    let (mut own, mut lane) = (0_i64, Lane::default());
+    for ix in processes {
+        let Some(busy) = groups.processes.get_mut(ix) else { continue };
+        let (wall, sum) = (busy.wall(), busy.sum.max(1));
+        let scale = wall as f64 / sum as f64;
+        let others = waited.get(ix).copied().unwrap_or(0) as f64 * scale;
+        own = own.saturating_add(wall.saturating_sub(others as i64));
+        lane.busy = lane.busy.saturating_add(wall);
+        lane.processes.insert(*ix, scale);
+    }
+    (own, lane)
+}
+
+/// Wall time of a lane's groups: of each the time that stands in it times the scale of its process.
+pub fn seconds(lane: &Lane, group: &Group, ns: i64) -> f64 {
+    lane.processes.get(&group.key.process).map_or(0.0, |scale| ns as f64 / 1e9 * scale)
+}
+
+/// Makes all time claimable.
+pub fn open(groups: &mut Groups) {
+    for group in &mut groups.all {
+        group.left = group.time;
+        // Never negative: what the tracer's hooks took can be a little more than was there.
+        group.left.iter_mut().for_each(|ns| *ns = (*ns).max(0));
+    }
+    debug_assert!(groups.all.iter().all(|group| group.left.len() > BETWEEN));
+}

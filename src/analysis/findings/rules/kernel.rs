@@ -1,0 +1,219 @@
+//! Causes that the kernel reports itself: errors, and what system calls slept for.
+
+use std::collections::BTreeMap;
+
+use nix::errno::Errno;
+
+use super::{Rule, at_least};
+use crate::analysis::findings::case::{Case, Found, IN_CALLS};
+use crate::analysis::findings::groups::{BETWEEN, DEVICE, DEVQUEUE, LOCK, RUNQ, SLEEP, THROTTLE};
+use crate::text::{percent, time};
+use crate::vocabulary::{Kind, Layer};
+
+/// Errors that end runs, and never belong to looking for a file.
+const FATAL: [Errno; 8] = [
+    Errno::ENOSPC,
+    Errno::EDQUOT,
+    Errno::EIO,
+    Errno::EFBIG,
+    Errno::EMFILE,
+    Errno::ENFILE,
+    Errno::ESTALE,
+    Errno::ENOMEM,
+];
+
+pub const ERRORS: Rule = Rule {
+    id: "errors",
+    about: "reads, writes, flushes or opens failed for want of space, quota, memory or descriptors, or by the device",
+    advice: "free space, raise the quota or limit, or replace the device; then check that the program reports the error",
+    source: "errno(3)",
+    needs: &[Layer::Syscall],
+    sums: false,
+    thresholds: &[at_least("calls", 1.0, "failed calls")],
+    sql: "SELECT op, errno, count(*) FROM spans WHERE layer = 'syscall' AND errno IN (5, 12, 23, 24, 27, 28, 116, 122) GROUP BY ALL",
+    find: errors,
+};
+
+fn errors(case: &mut Case) -> Vec<Found> {
+    let fatal = |errno: i16| FATAL.iter().any(|known| *known as i32 == i32::from(errno));
+    let failed = case.everywhere(|group| {
+        let kind = group.key.kind;
+        group.key.layer == Layer::Syscall
+            && fatal(group.key.errno)
+            && matches!(kind, Kind::Read | Kind::Write | Kind::Sync | Kind::Open)
+    });
+    let mut by_error = BTreeMap::<i16, Vec<usize>>::new();
+    for at in failed {
+        by_error.entry(case.group(at).key.errno).or_default().push(at);
+    }
+    let least = case.threshold("calls") as i64;
+    let mut found = Vec::new();
+    for (errno, groups) in by_error {
+        let calls = case.calls(&groups);
+        if calls >= least {
+            let name = Errno::from_raw(errno.into());
+            let first = groups.first().map_or("", |at| case.group(*at).key.op);
+            let what = format!("{calls} x {name:?} ({}), first in {first}", name.desc());
+            found.push(Found { what, seconds: 0.0, gain: (0.0, 0.0), groups });
+        }
+    }
+    found
+}
+
+pub const CPU_WAIT: Rule = Rule {
+    id: "cpu-wait",
+    about: "system calls were ready to go on and waited for a CPU: the disk is not the cause",
+    advice: "give the program its own CPUs: fewer processes on the node, or more CPUs for the job",
+    source: "run_delay of /proc/PID/schedstat",
+    needs: &[Layer::Syscall],
+    sums: true,
+    thresholds: &[
+        at_least("share", 0.3, "part of the time of calls"),
+        at_least("run_share", 0.1, "part of the run"),
+    ],
+    sql: "SELECT op, count(*), sum(runq_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY op ORDER BY s DESC",
+    find: cpu_wait,
+};
+
+fn cpu_wait(case: &mut Case) -> Vec<Found> {
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall);
+    let (waited, all) = (case.seconds(&calls, &[RUNQ]), case.seconds(&calls, &IN_CALLS));
+    if waited < case.threshold("share") * all || waited < case.threshold("run_share") * case.run.wall {
+        return Vec::new();
+    }
+    let what = format!("system calls waited for a CPU, {} of their time", percent(waited / all));
+    let most = calls.into_iter().filter(|at| case.group(*at).left[RUNQ] > 0).collect();
+    case.found(what, most, &[RUNQ], (waited * 0.5, waited))
+}
+
+pub const LOCK_WAIT: Rule = Rule {
+    id: "lock-wait",
+    about: "calls waited for a lock on a file, or for one that the kernel holds while another thread works on the same file",
+    advice: "lock only the range that is written, give each process its own file or region, or use collective I/O",
+    source: "fcntl(2), flock(2); contention_begin of the kernel",
+    needs: &[Layer::Syscall],
+    sums: true,
+    thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
+    sql: "SELECT op, cmd, file_id, count(*), sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
+    find: |case| of_part(case, LOCK, "waited for locks", (0.7, 1.0)),
+};
+
+pub const DIRTY_THROTTLING: Rule = Rule {
+    id: "dirty-throttling",
+    about: "the kernel paused writers because too many pages were dirty: the program writes faster than the limit allows",
+    advice: "raise the limit (vm.dirty_ratio, /sys/class/bdi/*/max_ratio or max_bytes), spread the writes over time, or write \
+             directly (O_DIRECT)",
+    source: "balance_dirty_pages, Documentation/admin-guide/sysctl/vm.rst",
+    needs: &[Layer::Syscall],
+    sums: true,
+    thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
+    sql: "SELECT file_id, count(*), sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
+    find: |case| of_part(case, THROTTLE, "were paused because too many pages were dirty", (0.8, 1.0)),
+};
+
+/// A part of the time of calls is the cause.
+fn of_part(case: &mut Case, part: usize, how: &str, gain: (f64, f64)) -> Vec<Found> {
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[part] > 0);
+    let (waited, all) = (case.seconds(&calls, &[part]), case.seconds(&calls, &IN_CALLS));
+    if waited < case.threshold("share") * all {
+        return Vec::new();
+    }
+    let number = case.calls(&calls);
+    let what = format!("{number} calls {how}, {} of their time", percent(waited / all.max(1e-9)));
+    case.found(what, calls, &[part], (waited * gain.0, waited * gain.1))
+}
+
+pub const INTERFERENCE: Rule = Rule {
+    id: "interference",
+    about: "another process used the same device while calls waited for it",
+    advice: "run them at different times or on different devices, or limit the other one (io.max, ionice)",
+    source: "IOPro; block requests of all processes",
+    needs: &[Layer::Syscall, Layer::Block],
+    sums: false,
+    thresholds: &[
+        at_least("share", 0.2, "part of the device's bytes that the other process moved"),
+        at_least("waits", 0.3, "part of the time of calls that waited for the device"),
+    ],
+    sql: "SELECT device, pid, sum(bytes) AS bytes, count(*) FROM block WHERE upper_dev IS NULL GROUP BY ALL ORDER BY bytes DESC",
+    find: interference,
+};
+
+fn interference(case: &mut Case) -> Vec<Found> {
+    let Some(other) = case.run.others.clone() else { return Vec::new() };
+    let calls = case.pick(|group| {
+        group.key.layer == Layer::Syscall && matches!(group.key.kind, Kind::Read | Kind::Write) && group.left[DEVICE] > 0
+    });
+    let parts = [DEVQUEUE, DEVICE, SLEEP];
+    let (waited, all) = (case.seconds(&calls, &parts), case.seconds(&calls, &IN_CALLS));
+    if other.share < case.threshold("share") || waited < case.threshold("waits") * all {
+        return Vec::new();
+    }
+    let part = waited * other.share;
+    if !case.matters(part) {
+        return Vec::new();
+    }
+    let what = format!(
+        "process {} moved {} of the bytes of {} while these calls waited for it",
+        other.pid,
+        percent(other.share),
+        other.device
+    );
+    case.found(what, calls, &parts, (part * 0.7, (part * 1.2).min(waited)))
+}
+
+pub const DEVICE_LIMIT: Rule = Rule {
+    id: "device-limit",
+    about: "the kernel held requests back before they reached the device: a limit of the control group or of the device",
+    advice: "raise the limit (io.max, blkio.throttle.*) or ask the administrator: the device itself is faster",
+    source: "Documentation/admin-guide/cgroup-v2.rst, IO",
+    needs: &[Layer::Syscall, Layer::Block],
+    sums: false,
+    thresholds: &[
+        at_least("share", 0.5, "part of the time of direct calls asleep without a request in the device"),
+        at_least("calls", 4.0, "calls"),
+    ],
+    sql: "SELECT file_id, count(*), sum(sleep_ns) / 1e9 AS s FROM spans WHERE flags & 8 != 0 GROUP BY ALL ORDER BY s DESC",
+    find: device_limit,
+};
+
+fn device_limit(case: &mut Case) -> Vec<Found> {
+    let calls = case.pick(|group| {
+        group.key.layer == Layer::Syscall && group.key.direct && matches!(group.key.kind, Kind::Read | Kind::Write)
+    });
+    let (held, all) = (case.seconds(&calls, &[SLEEP, DEVQUEUE]), case.seconds(&calls, &IN_CALLS));
+    let number = case.calls(&calls);
+    if held < case.threshold("share") * all || (number as f64) < case.threshold("calls") {
+        return Vec::new();
+    }
+    let what = format!("{number} direct calls slept {} before their requests reached the device", percent(held / all));
+    case.found(what, calls, &[SLEEP, DEVQUEUE], (held * 0.7, held))
+}
+
+pub const COPY_UP: Rule = Rule {
+    id: "copy-up",
+    about: "opening a file of the lower layer of an overlay for writing copied all of it",
+    advice: "keep files that are written outside of the image (a volume or bind mount), or mount with metacopy=on",
+    source: "Documentation/filesystems/overlayfs.rst",
+    needs: &[Layer::Syscall],
+    sums: false,
+    thresholds: &[at_least("milliseconds", 20.0, "the mean time of an open")],
+    sql: "SELECT op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC LIMIT 10",
+    find: copy_up,
+};
+
+fn copy_up(case: &mut Case) -> Vec<Found> {
+    let least = case.threshold("milliseconds") * 1e6;
+    let opens = case.pick(|group| {
+        let key = &group.key;
+        let changes = key.kind == Kind::Open || (key.kind == Kind::Meta && CHANGES.contains(&key.op));
+        key.layer == Layer::Syscall && changes && group.copied_up as f64 >= least
+    });
+    let copied = case.wall(&opens, |group| group.copied_up as f64);
+    let Some(at) = opens.first() else { return Vec::new() };
+    let what = format!("{} copied files of the lower layer ({})", case.group(*at).key.op, time((copied * 1e9) as i64));
+    let parts: Vec<usize> = (0..BETWEEN).collect();
+    case.found(what, opens, &parts, (copied * 0.85, copied))
+}
+
+/// Calls that copy a file up without opening it.
+const CHANGES: [&str; 6] = ["chmod", "fchmodat", "chown", "fchownat", "truncate", "rename"];

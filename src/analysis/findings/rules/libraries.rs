@@ -1,0 +1,331 @@
+//! How programs use the I/O libraries.
+
+use std::collections::BTreeMap;
+
+use super::{Rule, at_least};
+use crate::analysis::findings::case::{Case, Found, IN_CALLS, WITH_LOOP};
+use crate::analysis::findings::groups::{Group, LIBRARY};
+use crate::text::{bytes, percent, time};
+use crate::vocabulary::{Kind, Layer};
+
+fn is_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Read | Kind::Write)
+}
+
+fn each(seconds: f64, calls: i64) -> String {
+    time((seconds * 1e9 / calls.max(1) as f64) as i64)
+}
+
+/// Is it the call that the program made itself?
+fn own(group: &Group) -> bool {
+    group.key.called == (group.key.layer, group.key.op)
+}
+
+/// Groups of the critical lane by the function that the program called.
+fn by_called(case: &Case, wanted: impl Fn(&Group) -> bool) -> BTreeMap<(Layer, &'static str), Vec<usize>> {
+    let mut by = BTreeMap::<_, Vec<usize>>::new();
+    for at in case.pick(wanted) {
+        by.entry(case.group(at).key.called).or_default().push(at);
+    }
+    by
+}
+
+fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
+    picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
+}
+
+/// Functions that end the definition of a NetCDF file.
+const ENDDEF: [&str; 6] = ["nc_enddef", "nc__enddef", "ncmpi_enddef", "ncmpi__enddef", "nc_redef", "ncmpi_redef"];
+
+pub const HEADER_GROWTH: Rule = Rule {
+    id: "header-growth",
+    about: "new definitions did not fit into the header of a NetCDF file, and all of its data was moved to make room",
+    advice: "define everything before the first data, or reserve room: nc__enddef(ncid, 65536, 4, 0, 4), hint nc_header_align_size",
+    source: "NetCDF-C documentation, nc__enddef; PnetCDF hints",
+    needs: &[Layer::Syscall],
+    sums: false,
+    thresholds: &[at_least("bytes", 1_048_576.0, "read again while a definition ended")],
+    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE op LIKE '%enddef' GROUP BY ALL",
+    find: header_growth,
+};
+
+fn header_growth(case: &mut Case) -> Vec<Found> {
+    let inside = case.pick(|group| ENDDEF.contains(&group.key.called.1));
+    let reads = only(case, &inside, |group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
+    let moved = case.sum(&reads, |group| group.bytes);
+    if (moved as f64) < case.threshold("bytes") {
+        return Vec::new();
+    }
+    let ends = case.calls(&only(case, &inside, own));
+    let took = case.seconds(&inside, &IN_CALLS);
+    let what = format!("the header grew and {} of data were moved, in {ends} ends of definitions", bytes(moved));
+    case.found(what, inside, &IN_CALLS, (took * 0.8, took))
+}
+
+/// Functions that allocate the space of datasets and variables.
+const DEFINE: [&str; 8] = [
+    "nc_enddef", "nc__enddef", "ncmpi_enddef", "ncmpi_fill_var_rec", "H5Dcreate2", "H5Dcreate1", "H5Dcreate_anon", "H5Dset_extent",
+];
+
+pub const FILL_VALUES: Rule = Rule {
+    id: "fill-values",
+    about: "space was filled with fill values when it was defined, and data was written over them",
+    advice: "switch filling off: nc_set_fill(ncid, NC_NOFILL, &old), nc_def_var_fill, H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER)",
+    source: "NetCDF-C and HDF5 documentation; Drishti",
+    needs: &[Layer::Syscall],
+    sums: false,
+    thresholds: &[at_least("bytes", 4_194_304.0, "written while space was defined")],
+    sql: "SELECT r.op, sum(s.bytes) AS written, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans r ON s.root_id = r.span_id WHERE s.layer = 'syscall' AND s.kind = 'write' GROUP BY ALL ORDER BY written DESC",
+    find: fill_values,
+};
+
+fn fill_values(case: &mut Case) -> Vec<Found> {
+    let inside = case.pick(|group| DEFINE.contains(&group.key.called.1));
+    let writes = only(case, &inside, |group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write);
+    let written = case.sum(&writes, |group| group.bytes);
+    if (written as f64) < case.threshold("bytes") {
+        return Vec::new();
+    }
+    let took = case.seconds(&inside, &IN_CALLS);
+    let what = format!("{} of fill values written when space was defined", bytes(written));
+    case.found(what, inside, &IN_CALLS, (took * 0.75, took))
+}
+
+pub const BLOCKING_PUTS: Rule = Rule {
+    id: "blocking-puts",
+    about: "each small put or get of PnetCDF is a collective call of its own",
+    advice: "use ncmpi_iput_* (or ncmpi_bput_*) and one ncmpi_wait_all for many of them",
+    source: "PnetCDF documentation, nonblocking API",
+    needs: &[Layer::Pnetcdf],
+    sums: true,
+    thresholds: &[
+        at_least("calls", 50.0, "calls of a rank"),
+        at_least("bytes", 1_048_576.0, "the mean size is below this"),
+    ],
+    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'pnetcdf' AND op LIKE '%_all' GROUP BY ALL ORDER BY s DESC",
+    find: blocking_puts,
+};
+
+fn blocking_puts(case: &mut Case) -> Vec<Found> {
+    let inside = case.pick(|group| {
+        let (layer, op) = group.key.called;
+        layer == Layer::Pnetcdf && op.ends_with("_all") && (op.starts_with("ncmpi_put_") || op.starts_with("ncmpi_get_"))
+    });
+    let calls_of = only(case, &inside, own);
+    let calls = case.calls(&calls_of);
+    let size = case.sum(&calls_of, |group| group.asked) as f64 / calls.max(1) as f64;
+    if (calls as f64) < case.threshold("calls") || size >= case.threshold("bytes") {
+        return Vec::new();
+    }
+    let took = case.seconds(&inside, &IN_CALLS);
+    let moved = case.run.transfer(Kind::Write, case.sum(&calls_of, |group| group.asked));
+    let what = format!("{calls} blocking collective puts or gets, {} each", each(took, calls));
+    let one = took / calls as f64;
+    case.found(what, inside, &IN_CALLS, (took * 0.85 - moved.1 - 4.0 * one, took - moved.0 - one))
+}
+
+pub const HDF5_CHUNK_CACHE: Rule = Rule {
+    id: "hdf5-chunk-cache",
+    about: "chunks of a dataset are read, and decompressed, again and again: they do not stay in the chunk cache",
+    advice: "make the chunk cache larger than the chunks of one access (H5Pset_chunk_cache; h5py: rdcc_nbytes), or read along the chunks",
+    source: "HDF5 documentation, chunking; analysis rule X06",
+    needs: &[Layer::Hdf5, Layer::Syscall],
+    sums: false,
+    thresholds: &[at_least("times", 2.5, "bytes read from the file over the size of what was read")],
+    sql: "SELECT object_id, count(*), sum(self_ns) / 1e9 AS library_s FROM spans WHERE layer = 'hdf5' AND kind = 'read' GROUP BY ALL ORDER BY library_s DESC",
+    find: hdf5_chunk_cache,
+};
+
+fn hdf5_chunk_cache(case: &mut Case) -> Vec<Found> {
+    let libraries = [Layer::Hdf5, Layer::Netcdf];
+    let reads = by_called(case, |group| libraries.contains(&group.key.called.0));
+    let mut found = Vec::new();
+    for ((_, op), inside) in reads {
+        let of_file = only(case, &inside, |g| g.key.layer == Layer::Syscall && g.key.kind == Kind::Read);
+        let read = case.sum(&of_file, |group| group.bytes);
+        let extent = case.sum(&of_file, |group| group.extent.map_or(0, |(from, to)| to - from));
+        let calls = case.calls(&only(case, &inside, |group| own(group) && group.key.kind == Kind::Read));
+        let times = read as f64 / extent.max(1) as f64;
+        if calls < 2 || times < case.threshold("times") {
+            continue;
+        }
+        let took = case.seconds(&inside, &IN_CALLS);
+        let library = case.seconds(&inside, &[LIBRARY]);
+        let again = took * (1.0 - 1.0 / times);
+        let what = format!(
+            "{calls} calls of {op} read the same chunks {times:.1} times; {} of the time is the library, which decompresses",
+            percent(library / took.max(1e-9))
+        );
+        found.extend(case.found(what, inside, &IN_CALLS, (again * 0.9, took * 0.99)));
+    }
+    found
+}
+
+pub const HDF5_METADATA: Rule = Rule {
+    id: "hdf5-metadata",
+    about: "attributes of HDF5 are opened, written or created again and again",
+    advice: "write an attribute once, at the end; keep counters in memory or in one dataset",
+    source: "HDF5 documentation, attributes; analysis rule X19",
+    needs: &[Layer::Hdf5],
+    sums: true,
+    thresholds: &[at_least("calls", 500.0, "calls on attributes")],
+    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'hdf5' AND op LIKE 'H5A%' GROUP BY ALL ORDER BY s DESC",
+    find: hdf5_metadata,
+};
+
+fn hdf5_metadata(case: &mut Case) -> Vec<Found> {
+    let inside = case.pick(|group| group.key.called.0 == Layer::Hdf5 && group.key.called.1.starts_with("H5A"));
+    let calls = case.calls(&only(case, &inside, own));
+    if (calls as f64) < case.threshold("calls") {
+        return Vec::new();
+    }
+    let took = case.seconds(&inside, &WITH_LOOP);
+    let what = format!("{calls} calls on attributes of HDF5, {} each", each(took, calls));
+    case.found(what, inside, &WITH_LOOP, (took * 0.85, took))
+}
+
+pub const ELEMENT_AT_A_TIME: Rule = Rule {
+    id: "element-at-a-time",
+    about: "each call of a library moves a few bytes: the calls cost the time, not the file system",
+    advice: "move a whole slice in a call: hyperslabs, nc_put_vara, dataset[i:j] of h5py",
+    source: "HDF5 and NetCDF documentation",
+    needs: &[Layer::Hdf5],
+    sums: true,
+    thresholds: &[
+        at_least("calls", 1000.0, "calls"),
+        at_least("bytes", 4096.0, "the mean size is below this"),
+    ],
+    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') AND parent_id IS NULL GROUP BY ALL ORDER BY s DESC",
+    find: element_at_a_time,
+};
+
+fn element_at_a_time(case: &mut Case) -> Vec<Found> {
+    let libraries = [Layer::Hdf5, Layer::Netcdf, Layer::Pnetcdf];
+    let by = by_called(case, |group| libraries.contains(&group.key.called.0));
+    let mut small = Vec::new();
+    let mut calls = 0;
+    for inside in by.into_values() {
+        let own = only(case, &inside, |group| own(group) && is_data(group.key.kind) && group.sized > 0);
+        let (n, asked) = (case.calls(&own), case.sum(&own, |group| group.asked));
+        if n as f64 >= case.threshold("calls") && (asked as f64) < case.threshold("bytes") * n as f64 {
+            calls += n;
+            small.extend(inside);
+        }
+    }
+    let Some(first) = small.first().map(|at| case.group(*at).key.called) else { return Vec::new() };
+    // What the library is asked for besides each transfer: selections, types, handles.
+    let around = case.pick(|group| group.key.called.0 == first.0 && !is_data(group.key.kind) && own(group) && group.calls >= calls / 2);
+    small.extend(around);
+    let took = case.seconds(&small, &WITH_LOOP);
+    let what = format!("{calls} calls of {} for a few bytes each, {} each", first.1, each(took, calls));
+    case.found(what, small, &WITH_LOOP, (took * 0.85, took))
+}
+
+pub const DATA_SIEVING: Rule = Rule {
+    id: "data-sieving",
+    about: "independent writes with holes read the file back before they write (data sieving)",
+    advice: "write collectively (MPI_File_write_all), set romio_ds_write=disable, or make each rank's part contiguous",
+    source: "Thakur and others, Data Sieving and Collective I/O in ROMIO, 1999; analysis rule X01",
+    needs: &[Layer::Mpiio, Layer::Syscall],
+    sums: false,
+    thresholds: &[
+        at_least("share", 0.1, "bytes read back over bytes that were to be written"),
+        at_least("calls", 10.0, "reads below writes"),
+    ],
+    sql: "SELECT w.op, sum(r.bytes) AS read_back FROM spans r JOIN spans w ON r.root_id = w.span_id WHERE r.layer = 'syscall' AND r.kind = 'read' AND w.kind = 'write' GROUP BY ALL",
+    find: data_sieving,
+};
+
+fn data_sieving(case: &mut Case) -> Vec<Found> {
+    let writes = only(case, &case.pick(|group| group.key.called.0 == Layer::Mpiio), |group| {
+        !group.key.collective && group.key.called.1.contains("write")
+    });
+    let reads = only(case, &writes, |group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
+    let back = case.sum(&reads, |group| group.bytes);
+    let own = only(case, &writes, own);
+    let asked = case.sum(&own, |group| group.asked);
+    let calls = case.calls(&reads);
+    if (calls as f64) < case.threshold("calls") || (back as f64) < case.threshold("share") * asked as f64 {
+        return Vec::new();
+    }
+    let took = case.seconds(&writes, &IN_CALLS);
+    let left = case.run.transfer(Kind::Write, asked);
+    let what = format!("writes of {} read {} back first", bytes(asked), bytes(back));
+    case.found(what, writes, &IN_CALLS, (took * 0.8 - left.1 * 2.0, took - left.0))
+}
+
+pub const INDEPENDENT_STRIDED: Rule = Rule {
+    id: "independent-strided",
+    about: "ranks write or read many small pieces of a shared file independently, and each piece costs a slow call",
+    advice: "set a file view and use collective calls (MPI_File_write_all, NC_COLLECTIVE, H5FD_MPIO_COLLECTIVE)",
+    source: "Drishti M02 and M03; analysis rule X15. Where calls are fast, as in the page cache, collective I/O is slower: no finding",
+    needs: &[Layer::Mpiio, Layer::Syscall],
+    sums: false,
+    thresholds: &[
+        at_least("calls", 500.0, "independent calls, or pieces, of a rank"),
+        at_least("bytes", 262_144.0, "the mean size is below this"),
+        at_least("microseconds", 100.0, "the mean time of a system call"),
+    ],
+    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'mpiio' AND flags & 1 = 0 GROUP BY ALL ORDER BY s DESC",
+    find: independent_strided,
+};
+
+fn independent_strided(case: &mut Case) -> Vec<Found> {
+    if case.run.lane.ranks < 2 {
+        return Vec::new();
+    }
+    let inside = case.pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
+    let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_data(group.key.kind));
+    let calls = case.calls(&pieces);
+    let moved = case.sum(&pieces, |group| group.bytes);
+    let took = case.seconds(&pieces, &IN_CALLS);
+    let mean = took / calls.max(1) as f64;
+    let collective = !case.pick(|group| group.key.collective && is_data(group.key.kind)).is_empty();
+    if collective
+        || (calls as f64) < case.threshold("calls")
+        || moved as f64 >= case.threshold("bytes") * calls as f64
+        || mean * 1e6 < case.threshold("microseconds")
+    {
+        return Vec::new();
+    }
+    // In a collective call aggregators write the parts of all ranks in large pieces, after an exchange.
+    let ranks = case.run.lane.ranks as f64;
+    let large = moved as f64 * ranks / 4_194_304.0;
+    let left = (large + 1.0) * mean * 10.0;
+    let what = format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
+    case.found(what, pieces, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
+}
+
+pub const ONE_WRITER: Rule = Rule {
+    id: "one-writer",
+    about: "one rank moves the data of all the others",
+    advice: "let all ranks write (parallel HDF5 or NetCDF, MPI_File_write_all), or raise cb_nodes",
+    source: "Drishti M08 to M10; analysis rule X02",
+    needs: &[Layer::Syscall],
+    sums: true,
+    thresholds: &[
+        at_least("ranks", 4.0, "ranks"),
+        at_least("share", 0.95, "part of the bytes that one rank moves"),
+        at_least("bytes", 67_108_864.0, "moved by it"),
+    ],
+    sql: "SELECT rank, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') GROUP BY ALL ORDER BY bytes DESC",
+    find: one_writer,
+};
+
+fn one_writer(case: &mut Case) -> Vec<Found> {
+    let data = |group: &Group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write;
+    let mine = case.pick(data);
+    let all = case.sum(&case.everywhere(data), |group| group.bytes);
+    let own = case.sum(&mine, |group| group.bytes);
+    let ranks = case.run.lane.ranks as f64;
+    if ranks < case.threshold("ranks")
+        || (own as f64) < case.threshold("share") * all as f64
+        || (own as f64) < case.threshold("bytes")
+    {
+        return Vec::new();
+    }
+    let took = case.seconds(&mine, &IN_CALLS);
+    let what = format!("one rank of {ranks} writes {} for all of them", bytes(own));
+    let shared = took * (1.0 - 1.0 / ranks.min(4.0));
+    case.found(what, mine, &IN_CALLS, (shared * 0.3, shared))
+}

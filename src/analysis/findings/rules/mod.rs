@@ -1,0 +1,66 @@
+//! All rules, the most specific first: that is the order in which they claim time.
+
+mod data;
+mod kernel;
+mod libraries;
+mod metadata;
+
+use super::case::{Case, Found};
+use crate::vocabulary::Layer;
+
+/// A number that a condition compares with; `--rules FILE` can change it.
+#[derive(Debug, Clone, Copy)]
+pub struct Threshold {
+    pub name: &'static str,
+    pub value: f64,
+    pub about: &'static str,
+}
+
+/// What a finding is about: its condition in words, the layers it needs, and the function that looks for it.
+pub struct Rule {
+    pub id: &'static str,
+    /// The cause.
+    pub about: &'static str,
+    pub advice: &'static str,
+    /// Where the condition is from.
+    pub source: &'static str,
+    /// Layers without which it cannot be decided.
+    pub needs: &'static [Layer],
+    /// Can be decided by sums alone (`--aggregate`).
+    pub sums: bool,
+    pub thresholds: &'static [Threshold],
+    pub sql: &'static str,
+    pub find: fn(&mut Case) -> Vec<Found>,
+}
+
+const fn at_least(name: &'static str, value: f64, about: &'static str) -> Threshold {
+    Threshold { name, value, about }
+}
+
+pub const RULES: &[Rule] = &[
+    kernel::ERRORS,
+    kernel::CPU_WAIT,
+    kernel::LOCK_WAIT,
+    kernel::DIRTY_THROTTLING,
+    kernel::INTERFERENCE,
+    kernel::COPY_UP,
+    libraries::HEADER_GROWTH,
+    libraries::FILL_VALUES,
+    libraries::BLOCKING_PUTS,
+    libraries::HDF5_CHUNK_CACHE,
+    libraries::HDF5_METADATA,
+    libraries::ELEMENT_AT_A_TIME,
+    libraries::DATA_SIEVING,
+    libraries::INDEPENDENT_STRIDED,
+    libraries::ONE_WRITER,
+    data::SYNC_WRITES,
+    data::SYNC_PER_RECORD,
+    kernel::DEVICE_LIMIT,
+    data::DIRECT_DEPTH_ONE,
+    data::PARTIAL_PAGE_OVERWRITE,
+    data::REREAD,
+    data::RANDOM_READS,
+    metadata::FAILED_LOOKUPS,
+    metadata::METADATA_STORM,
+    data::SMALL_TRANSFERS,
+];

@@ -1,0 +1,104 @@
+//! Facts of the whole run that rules compare with: how long it was, what large transfers cost, who else used its devices.
+
+use roaring::RoaringBitmap;
+
+use crate::HashMap;
+use crate::analysis::findings::groups::Groups;
+use crate::analysis::findings::lanes::Lane;
+use crate::rows::Block;
+use crate::vocabulary::{Kind, Layer};
+
+/// What is known of a run.
+pub struct Run {
+    /// Seconds.
+    pub wall: f64,
+    pub lane: Lane,
+    /// Bytes per second of large reads, and of large writes, where there were some.
+    bandwidth: [Option<f64>; 2],
+    pub others: Option<OtherProcess>,
+}
+
+/// Transfers from this size on show what a file system can do.
+const LARGE: f64 = 262_144.0;
+/// Bytes per second of a copy to or from the page cache where the trace has no large transfers: the lowest and the highest.
+const USUAL: (f64, f64) = (0.5e9, 4e9);
+
+impl Run {
+    pub fn new(groups: &Groups, lane: Lane, duration_ns: i64, others: Option<OtherProcess>) -> Self {
+        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth: [Kind::Read, Kind::Write].map(|k| bandwidth(groups, k)), others }
+    }
+
+    /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
+    pub fn transfer(&self, kind: Kind, bytes: i64) -> (f64, f64) {
+        let measured = self.bandwidth[usize::from(kind == Kind::Write)];
+        let (slow, fast) = measured.map_or(USUAL, |rate| (rate * 0.7, rate * 1.3));
+        (bytes as f64 / fast, bytes as f64 / slow)
+    }
+}
+
+fn bandwidth(groups: &Groups, kind: Kind) -> Option<f64> {
+    let large = groups.all.iter().filter(|group| {
+        let key = &group.key;
+        key.layer == Layer::Syscall && key.kind == kind && !key.synced && !key.direct && group.mean_size() >= LARGE
+    });
+    let (bytes, ns) = large.fold((0_i64, 0_i64), |(bytes, ns), group| (bytes + group.bytes, ns + group.total()));
+    (bytes > 0 && ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
+}
+
+/// Another process that used the same devices at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherProcess {
+    pub pid: i32,
+    pub device: String,
+    /// Of the bytes of the device while the traced processes used it: 0 to 1.
+    pub share: f64,
+}
+
+/// Bytes of requests in this time count together, in ns.
+const BIN: i64 = 100_000_000;
+/// Bins and processes that are kept.
+const KEPT_MAX: usize = 1 << 20;
+
+/// Requests by device, process and time.
+#[derive(Default)]
+pub struct Others {
+    bytes: HashMap<(i32, i64, i32), i64>,
+    names: HashMap<i32, String>,
+}
+
+impl Others {
+    pub fn block(&mut self, block: &Block) {
+        if block.upper_dev.is_some() || block.bytes <= 0 || self.bytes.len() >= KEPT_MAX {
+            return;
+        }
+        // Write-back of an earlier time is of no process that waits now.
+        if block.class != "sync" && block.class != "readahead" {
+            return;
+        }
+        if let Some(name) = &block.device {
+            self.names.entry(block.dev).or_insert_with(|| name.clone());
+        }
+        let sum = self.bytes.entry((block.dev, block.issue_ns.div_euclid(BIN), block.pid)).or_default();
+        *sum += i64::from(block.bytes);
+    }
+
+    /// The process with the greatest share of what a device moved while traced processes used it, too.
+    pub fn shares(&self, traced: &RoaringBitmap) -> Option<OtherProcess> {
+        let mut own = HashMap::<(i32, i64), i64>::default();
+        for ((dev, bin, pid), bytes) in &self.bytes {
+            if traced.contains(*pid as u32) {
+                *own.entry((*dev, *bin)).or_default() += bytes;
+            }
+        }
+        let mut others = HashMap::<(i32, i32), i64>::default();
+        for ((dev, bin, pid), bytes) in &self.bytes {
+            if !traced.contains(*pid as u32) && *pid > 0 && own.contains_key(&(*dev, *bin)) {
+                *others.entry((*dev, *pid)).or_default() += bytes;
+            }
+        }
+        let ((dev, pid), bytes) = others.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let own: i64 = own.iter().filter(|((of, _), _)| *of == dev).map(|(_, bytes)| *bytes).sum();
+        let device = self.names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
+        Some(OtherProcess { pid, device, share: bytes as f64 / (bytes + own).max(1) as f64 })
+    }
+}
