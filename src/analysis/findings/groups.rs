@@ -79,6 +79,25 @@ pub const EVIDENCE: usize = 5;
 /// Paths that a group tells apart.
 const PATHS_MAX: u64 = 1 << 20;
 
+/// The value that more than half of many have; of others one of them (Boyer and Moore, MJRTY, 1981).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Majority {
+    pub value: Option<i32>,
+    ahead: u32,
+}
+
+impl Majority {
+    fn add(&mut self, value: i32) {
+        if self.ahead == 0 {
+            (self.value, self.ahead) = (Some(value), 1);
+        } else if self.value == Some(value) {
+            self.ahead = self.ahead.saturating_add(1);
+        } else {
+            self.ahead -= 1;
+        }
+    }
+}
+
 /// What the calls of a group come to.
 #[derive(Debug, Clone)]
 pub struct Group {
@@ -105,9 +124,9 @@ pub struct Group {
     pub durations: Histogram<TABLE_BITS>,
     /// The calls with the most time of their own.
     pub slowest: Vec<(i64, i64)>,
-    pub object: Option<i32>,
-    /// One of the files, and of the paths, that calls named.
-    pub example: (Option<i32>, Option<i32>),
+    /// The file and the path that most calls named, if those are more than half.
+    pub file: Majority,
+    pub path: Majority,
     /// Paths that were named.
     pub paths: RoaringBitmap,
     /// Time of long calls that may have copied a file of an overlay up, in ns.
@@ -132,8 +151,8 @@ impl Group {
             left: [0; BETWEEN + 1],
             durations: Histogram::default(),
             slowest: Vec::new(),
-            object: None,
-            example: (None, None),
+            file: Majority::default(),
+            path: Majority::default(),
             paths: RoaringBitmap::new(),
             copied_up: 0,
             last_end: 0,
@@ -142,10 +161,9 @@ impl Group {
 
     fn add(&mut self, span: &Span) {
         self.spend(span);
-        self.example.0 = self.example.0.or(span.file_id);
-        self.object = self.object.or(span.object_id);
+        span.file_id.into_iter().for_each(|file| self.file.add(file));
         if let Some(path) = span.path_id {
-            self.example.1 = Some(path);
+            self.path.add(path);
             if self.paths.len() < PATHS_MAX {
                 self.paths.insert(path as u32);
             }
@@ -199,7 +217,7 @@ impl Group {
         if row.layer < Layer::Syscall {
             self.time[LIBRARY] = self.time[LIBRARY].saturating_add(row.self_ns);
         }
-        self.example.0 = self.example.0.or(row.file_id);
+        row.file_id.into_iter().for_each(|file| self.file.add(file));
         self.calls = self.calls.saturating_add(row.calls);
         self.bytes = self.bytes.saturating_add(row.bytes);
         self.asked = self.asked.saturating_add(row.req_bytes);

@@ -156,7 +156,7 @@ impl Collect {
         lanes::open(&mut self.groups);
         let lane = lanes::critical(&mut self.groups);
         let pids = traced(source)?;
-        let run = Run::new(&self.groups, lane, trace.duration_ns, self.others.shares(&pids));
+        let run = Run::new(&self.groups, lane, trace.duration_ns, &self.others, &pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static rules::Rule, Found)> = Vec::new();
         let of_layer = calls_by_layer(&self.groups);
@@ -253,8 +253,8 @@ struct Names {
 impl Names {
     fn read(source: &mut dyn Source, groups: &Groups, found: &[(&rules::Rule, Found)]) -> Result<Self> {
         let of_found = || found.iter().flat_map(|(_, f)| &f.groups).map(|at| &groups.all[*at]);
-        let wanted: RoaringBitmap = of_found().filter_map(|g| Some(g.example.0? as u32)).collect();
-        let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.example.1? as u32)).collect();
+        let wanted: RoaringBitmap = of_found().filter_map(|g| Some(g.file.value? as u32)).collect();
+        let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.path.value? as u32)).collect();
         let mut names = Self { files: HashMap::default(), paths: HashMap::default(), ranks: HashMap::default() };
         source.files(&mut |file| {
             if let Some(path) = file.path.as_ref().or(file.first_path.as_ref())
@@ -278,8 +278,8 @@ impl Names {
     }
 
     fn of(&self, group: &groups::Group) -> Option<String> {
-        let file = group.example.0.and_then(|id| self.files.get(&id).cloned());
-        file.or_else(|| group.example.1.and_then(|id| self.paths.get(&id).cloned()))
+        let file = group.file.value.and_then(|id| self.files.get(&id).cloned());
+        file.or_else(|| group.path.value.and_then(|id| self.paths.get(&id).cloned()))
     }
 }
 
@@ -307,7 +307,7 @@ fn finding(rule: &rules::Rule, found: &Found, groups: &Groups, run: &Run, names:
             evidence.ranks.extend(rank.filter(|rank| !evidence.ranks.contains(rank)));
         }
     }
-    let files: usize = alike.iter().filter_map(|g| g.example.0).collect::<std::collections::BTreeSet<_>>().len();
+    let files: usize = alike.iter().filter_map(|g| g.file.value).collect::<std::collections::BTreeSet<_>>().len();
     let on = match (evidence.files.first(), files) {
         (None, _) => String::new(),
         (Some(file), 0 | 1) => format!(", {file}"),

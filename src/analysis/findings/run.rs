@@ -16,6 +16,16 @@ pub struct Run {
     /// Bytes per second of large reads, and of large writes, where there were some.
     bandwidth: [Option<f64>; 2],
     pub others: Option<OtherProcess>,
+    pub swapped: Swapped,
+}
+
+/// Reads from swap space by traced processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Swapped {
+    pub requests: i64,
+    pub bytes: i64,
+    /// From the queue to completion, one after the other.
+    pub seconds: f64,
 }
 
 /// Transfers from this size on show what a file system can do.
@@ -24,8 +34,10 @@ const LARGE: f64 = 262_144.0;
 const USUAL: (f64, f64) = (0.5e9, 4e9);
 
 impl Run {
-    pub fn new(groups: &Groups, lane: Lane, duration_ns: i64, others: Option<OtherProcess>) -> Self {
-        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth: [Kind::Read, Kind::Write].map(|k| bandwidth(groups, k)), others }
+    pub fn new(groups: &Groups, lane: Lane, duration_ns: i64, others: &Others, traced: &RoaringBitmap) -> Self {
+        let bandwidth = [Kind::Read, Kind::Write].map(|kind| bandwidth(groups, kind));
+        let (others, swapped) = (others.greatest(traced), others.swapped(traced));
+        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth, others, swapped }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
@@ -64,12 +76,20 @@ const KEPT_MAX: usize = 1 << 20;
 pub struct Others {
     bytes: HashMap<(i32, i64, i32), i64>,
     names: HashMap<i32, String>,
+    /// Reads from swap space by process.
+    swap: HashMap<i32, Swapped>,
 }
 
 impl Others {
     pub fn block(&mut self, block: &Block) {
         if block.upper_dev.is_some() || block.bytes <= 0 || self.bytes.len() >= KEPT_MAX {
             return;
+        }
+        if block.class == "swap" && block.op == "read" {
+            let swapped = self.swap.entry(block.pid).or_default();
+            swapped.requests += 1;
+            swapped.bytes += i64::from(block.bytes);
+            swapped.seconds += (block.issue_ns - block.queue_ns + block.dur_ns.unwrap_or(0)) as f64 / 1e9;
         }
         // Write-back of an earlier time is of no process that waits now.
         if block.class != "sync" && block.class != "readahead" {
@@ -82,8 +102,14 @@ impl Others {
         *sum += i64::from(block.bytes);
     }
 
+    /// What the traced process that read most from swap space read.
+    fn swapped(&self, traced: &RoaringBitmap) -> Swapped {
+        let of_traced = self.swap.iter().filter(|(pid, _)| traced.contains(**pid as u32)).map(|(_, swapped)| *swapped);
+        of_traced.max_by_key(|swapped| swapped.requests).unwrap_or_default()
+    }
+
     /// The process with the greatest share of what a device moved while traced processes used it, too.
-    pub fn shares(&self, traced: &RoaringBitmap) -> Option<OtherProcess> {
+    fn greatest(&self, traced: &RoaringBitmap) -> Option<OtherProcess> {
         let mut own = HashMap::<(i32, i64), i64>::default();
         for ((dev, bin, pid), bytes) in &self.bytes {
             if traced.contains(*pid as u32) {

@@ -107,7 +107,7 @@ fn direct_depth_one(case: &mut Case) -> Vec<Found> {
     }
     let moved = case.sum(&direct, |group| group.bytes);
     let what =
-        format!("{calls} direct {}, {} and {} each, one at a time", ops(case, &direct), bytes(moved / calls), each(took, calls));
+        format!("{calls} direct calls of {}, {} and {} each, one at a time", ops(case, &direct), bytes(moved / calls), each(took, calls));
     // Requests of 1 MiB, each of which takes as long as some of the small ones.
     let large = (moved as f64 / 1_048_576.0).max(1.0) * took / calls as f64;
     case.found(what, direct, &IN_CALLS, (took - large * 20.0, took - large))
@@ -218,6 +218,71 @@ fn random_reads(case: &mut Case) -> Vec<Found> {
     case.found(what, reads, &IN_CALLS, (waited * 0.6, took * 0.97))
 }
 
+pub const READAHEAD_SMALL: Rule = Rule {
+    id: "readahead-small",
+    about: "a file is read from begin to end, and each small read waits for the device: the kernel does not read ahead",
+    advice: "take back the advice that access is random (posix_fadvise, madvise), raise read_ahead_kb of the device, or read 1 MiB in a call",
+    source: "posix_fadvise(2); /sys/block/*/queue/read_ahead_kb",
+    needs: &[Layer::Syscall, Layer::Block],
+    sums: false,
+    thresholds: &[
+        at_least("calls", 100.0, "reads"),
+        at_least("bytes", 131_072.0, "the mean size is below this"),
+        at_least("consecutive", 0.8, "part of the reads that begin where the one before ended"),
+        at_least("waits", 0.4, "part of the time asleep"),
+    ],
+    sql: "SELECT file_id, count(*), avg(bytes), sum(miss_bytes), sum(ahead_bytes), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'read' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
+    find: readahead_small,
+};
+
+fn readahead_small(case: &mut Case) -> Vec<Found> {
+    let (size, consecutive) = (case.threshold("bytes"), case.threshold("consecutive"));
+    let reads = case.pick(|group| {
+        is_data(group)
+            && group.key.kind == Kind::Read
+            && !group.key.direct
+            && group.mean_size() < size
+            && group.consecutive as f64 >= consecutive * group.calls as f64
+            && group.miss > group.ahead
+    });
+    let calls = case.calls(&reads);
+    let (waited, took) = (case.seconds(&reads, &[DEVICE, DEVQUEUE, SLEEP]), case.seconds(&reads, &IN_CALLS));
+    if (calls as f64) < case.threshold("calls") || waited < case.threshold("waits") * took {
+        return Vec::new();
+    }
+    let missed = case.sum(&reads, |group| group.miss);
+    let what = format!("{calls} reads in the order of the file waited for {} one by one, {} each", bytes(missed), each(took, calls));
+    case.found(what, reads, &IN_CALLS, (waited * 0.7, took * 0.95))
+}
+
+pub const STDIO_FLUSH: Rule = Rule {
+    id: "stdio-flush",
+    about: "a buffer of stdio is flushed after every few bytes",
+    advice: "flush once in the end: leave fflush and std::endl out, and enlarge the buffer (setvbuf)",
+    source: "Drishti S01; analysis rule X07",
+    needs: &[Layer::Stdio, Layer::Syscall],
+    sums: true,
+    thresholds: &[
+        at_least("calls", 1000.0, "flushes"),
+        at_least("bytes", 2048.0, "the mean size of a write is below this"),
+    ],
+    sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'stdio' AND op = 'fflush' GROUP BY ALL",
+    find: stdio_flush,
+};
+
+fn stdio_flush(case: &mut Case) -> Vec<Found> {
+    let inside = case.pick(|group| group.key.called == (Layer::Stdio, "fflush"));
+    let number = |layer| inside.iter().filter(|at| case.group(**at).key.layer == layer).copied().collect::<Vec<_>>();
+    let (flushes, writes) = (case.calls(&number(Layer::Stdio)), number(Layer::Syscall));
+    let (calls, moved) = (case.calls(&writes), case.sum(&writes, |group| group.bytes));
+    if (flushes as f64) < case.threshold("calls") || moved as f64 >= case.threshold("bytes") * calls as f64 {
+        return Vec::new();
+    }
+    let took = case.seconds(&inside, &IN_CALLS);
+    let what = format!("{flushes} calls of fflush, {} and {} each", bytes(moved / calls.max(1)), each(took, flushes));
+    case.found(what, inside, &IN_CALLS, (took * 0.85, took * 0.99))
+}
+
 pub const SMALL_TRANSFERS: Rule = Rule {
     id: "small-transfers",
     about: "many system calls move a few bytes each: the calls cost the time, not the device",
@@ -248,7 +313,7 @@ fn small_transfers(case: &mut Case) -> Vec<Found> {
     }
     let moved = case.sum(&small, |group| group.bytes);
     let took = case.seconds(&small, &IN_CALLS);
-    let what = format!("{calls} {}, {} and {} each", ops(case, &small), bytes(moved / calls), each(took, calls));
+    let what = format!("{calls} calls of {}, {} and {} each", ops(case, &small), bytes(moved / calls), each(took, calls));
     let left = (moved as f64 / 65_536.0).max(1.0) * 20e-6;
     case.found(what, small, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
 }

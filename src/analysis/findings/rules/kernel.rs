@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use super::{Rule, at_least};
 use crate::analysis::findings::case::{Case, Found, IN_CALLS};
 use crate::analysis::findings::groups::{BETWEEN, DEVICE, DEVQUEUE, LOCK, RUNQ, SLEEP, THROTTLE};
-use crate::text::{percent, time};
+use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
 /// Errors that end runs, and never belong to looking for a file.
@@ -217,3 +217,27 @@ fn copy_up(case: &mut Case) -> Vec<Found> {
 
 /// Calls that copy a file up without opening it.
 const CHANGES: [&str; 6] = ["chmod", "fchmodat", "chown", "fchownat", "truncate", "rename"];
+
+pub const SWAP: Rule = Rule {
+    id: "swap",
+    about: "memory of the program was swapped out, and it waited until it was read back",
+    advice: "give the job more memory (memory.max, --mem of Slurm) or make it use less",
+    source: "requests of class swap; Documentation/admin-guide/mm/concepts.rst",
+    needs: &[Layer::Block],
+    sums: false,
+    thresholds: &[at_least("requests", 200.0, "reads from swap space")],
+    sql: "SELECT device, op, count(*), sum(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE class = 'swap' GROUP BY ALL",
+    find: swap,
+};
+
+/// The waits are page faults, and in no call: nothing is claimed.
+fn swap(case: &mut Case) -> Vec<Found> {
+    let swapped = case.run.swapped;
+    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
+    let seconds = swapped.seconds.min(outside);
+    if (swapped.requests as f64) < case.threshold("requests") || !case.matters(seconds) {
+        return Vec::new();
+    }
+    let what = format!("{} reads from swap space, {}", swapped.requests, bytes(swapped.bytes));
+    vec![Found { what, seconds, gain: (seconds * 0.7, seconds), groups: Vec::new() }]
+}
