@@ -1,6 +1,5 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
-use crate::cli::USUAL;
 use crate::loader::kernel::hooks::Group;
 use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
@@ -149,8 +148,7 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
 
 /// Whom library probes slow.
 fn library_layers() -> Check {
-    let all = USUAL.into_iter().filter(|layer| probes::has_breakpoints(*layer)).map(Layer::name);
-    let all = all.collect::<Vec<_>>().join(", ");
+    let all = Layer::names(Layer::is_library);
     Check {
         name: "library probes",
         found: Ok(format!(
