@@ -5,7 +5,7 @@ use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
 use crate::loader::processes::{limits, namespace};
 use crate::vocabulary::Layer;
-use crate::{catalog, notices, probes};
+use crate::{catalog, notices};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
