@@ -3,7 +3,7 @@
 use crate::catalog::Family;
 use crate::event::{FileKey, Written};
 use crate::loader::attach::Engine;
-use crate::loader::attach::probes::{Probes, Target};
+use crate::loader::attach::probes::{Probes, Set, Target};
 use crate::loader::code::examine::{Examined, Seen, Unreadable};
 use crate::loader::code::outline::Unread;
 use crate::loader::code::plan::Plan;

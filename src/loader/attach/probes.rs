@@ -1,6 +1,6 @@
 //! The probes of a file, set in one process after the other or in all.
 
-use crate::loader::attach::links::{self, ALL};
+use crate::loader::attach::links;
 use crate::loader::code::plan::PlannedProbe;
 use crate::loader::kernel::LibTier;
 use crate::rows::Coverage;
@@ -68,8 +68,8 @@ impl Links {
 
 /// The probes of a file in one process.
 pub(super) struct Own {
-    pid: u32,
-    links: Links,
+    pub(super) pid: u32,
+    pub(super) links: Links,
 }
 
 /// In which processes probes are set.
