@@ -20,6 +20,7 @@ pub mod probes;
 pub mod record;
 pub mod replay;
 pub mod rows;
+pub mod rules;
 mod skel;
 pub mod sql;
 pub mod sudo;

@@ -1,17 +1,20 @@
 //! The program: reads the command line, calls the library, turns the outcome into an exit status.
 
 use clap::error::ErrorKind;
+use iotrace_bpf::analysis::findings::Config;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::loader::processes::{guardian, launch};
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{config, doctor, export, probes, replay, sql};
+use iotrace_bpf::{config, doctor, export, probes, replay, rules, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 const WRONG_USAGE: i32 = 2;
+/// `report --fail-on` found something.
+const FOUND: u8 = 3;
 
 fn main() -> ExitCode {
     // What damaged bytes make of a decoder is told as a warning that names the file.
@@ -86,7 +89,14 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     let mut out = io::stdout().lock();
     let mut code = 0;
     match action {
-        Action::Report { dir, json } => export::report::run(dir, *json, &mut out)?,
+        Action::Report { dir, json, rules, fail_on } => {
+            let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
+            let found = export::report::run_with(dir, *json, &config, &mut out)?;
+            if fail_on.as_ref().is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
+                code = FOUND;
+            }
+        }
+        Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,
         Action::Probes { action } => probes::run(action, &mut out)?,
         Action::Replay { .. } | Action::Sql { .. } => {}

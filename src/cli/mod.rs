@@ -6,6 +6,7 @@ mod values;
 
 pub use crate::cli::values::{Budget, LayerChoice, duration, slow};
 
+use crate::analysis::findings::{Finding, Severity};
 use crate::batch::Batch;
 use crate::catalog::Phase;
 use crate::cli::detail::Detail;
@@ -249,6 +250,18 @@ pub enum Action {
         /// Machine-readable
         #[arg(long)]
         json: bool,
+        /// Change thresholds of rules, or switch rules off: a table for each rule, as [sync-per-record] with calls = 50 or
+        /// off = true
+        #[arg(long, value_name = "FILE")]
+        rules: Option<PathBuf>,
+        /// Exit with 3 when something was found: by this rule, or at least as severe as `warn` or `critical`
+        #[arg(long, value_name = "RULE|warn|critical", value_parser = values::fail_on)]
+        fail_on: Option<FailOn>,
+    },
+    /// What the report looks for
+    Rules {
+        #[command(subcommand)]
+        action: Option<RulesAction>,
     },
     /// The dashboard over a recorded dataset
     Replay {
@@ -277,6 +290,34 @@ pub enum Action {
     },
     /// What this kernel and these privileges allow, and what to do about the rest
     Doctor,
+}
+
+/// About the rules of the report.
+#[derive(Debug, Subcommand)]
+pub enum RulesAction {
+    /// All rules
+    List,
+    /// The cause that a rule names, its condition, what to do, and where it is from
+    Show {
+        /// The rule
+        id: String,
+    },
+}
+
+/// What makes `report` fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FailOn {
+    Rule(&'static str),
+    Severity(Severity),
+}
+
+impl FailOn {
+    pub fn applies(&self, finding: &Finding) -> bool {
+        match self {
+            Self::Rule(id) => finding.rule == *id,
+            Self::Severity(least) => finding.severity >= *least,
+        }
+    }
 }
 
 /// About the catalog.

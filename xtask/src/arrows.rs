@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["summary", "metrics"],
     &["batch", "tui"],
     &["cli"],
-    &["config", "probes"],
+    &["config", "probes", "rules"],
     &["doctor"],
     &["record"],
     &["replay", "sql"],

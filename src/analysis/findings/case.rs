@@ -1,10 +1,12 @@
 //! What a rule sees of a trace, and how it claims time.
 
-use crate::analysis::findings::config::Config;
 use crate::analysis::findings::groups::{BETWEEN, Group, Groups};
-use crate::analysis::findings::rules::Rule;
+use crate::analysis::findings::lanes;
 use crate::analysis::findings::run::Run;
-use crate::analysis::findings::{LEAST_S, LEAST_SHARE, lanes};
+
+/// Findings below this many seconds, or this share of the run, are left out.
+const LEAST_S: f64 = 0.05;
+const LEAST_SHARE: f64 = 0.01;
 
 /// What a rule found.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +24,8 @@ pub struct Found {
 pub struct Case<'a> {
     groups: &'a mut Groups,
     pub run: &'a Run,
-    rule: &'a Rule,
-    config: &'a Config,
+    /// The rule's thresholds by name.
+    thresholds: &'a dyn Fn(&str) -> f64,
 }
 
 /// All parts of the time in calls.
@@ -48,12 +50,12 @@ pub const WITH_LOOP: [usize; BETWEEN + 1] = {
 };
 
 impl<'a> Case<'a> {
-    pub fn new(groups: &'a mut Groups, run: &'a Run, rule: &'a Rule, config: &'a Config) -> Self {
-        Self { groups, run, rule, config }
+    pub fn new(groups: &'a mut Groups, run: &'a Run, thresholds: &'a dyn Fn(&str) -> f64) -> Self {
+        Self { groups, run, thresholds }
     }
 
     pub fn threshold(&self, name: &str) -> f64 {
-        self.config.threshold(self.rule, name)
+        (self.thresholds)(name)
     }
 
     pub fn group(&self, at: usize) -> &Group {
@@ -117,10 +119,5 @@ impl<'a> Case<'a> {
         }
         let Some(seconds) = self.claim(&picked, parts) else { return Vec::new() };
         vec![Found { what, seconds, gain, groups: picked }]
-    }
-
-    /// What all calls of the groups take when each takes as long as the fastest tenth of its group: seconds.
-    pub fn cheapest(&self, picked: &[usize]) -> f64 {
-        self.wall(picked, |group| group.durations.quantile(0.1).unwrap_or(0) as f64 * group.calls as f64)
     }
 }

@@ -9,8 +9,8 @@ mod case;
 mod config;
 mod groups;
 mod lanes;
-mod run;
 pub mod rules;
+mod run;
 
 use anyhow::Result;
 use roaring::RoaringBitmap;
@@ -31,9 +31,6 @@ use groups::{BETWEEN, Groups};
 use rules::RULES;
 use run::{Others, Run};
 
-/// Findings below this many seconds, or this share of the run, are left out.
-pub const LEAST_S: f64 = 0.05;
-pub const LEAST_SHARE: f64 = 0.01;
 /// Shares of the run from which on a finding is a warning, and critical.
 const WARN: f64 = 0.05;
 const CRITICAL: f64 = 0.25;
@@ -48,6 +45,11 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The severity of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Info, Self::Warn, Self::Critical].into_iter().find(|severity| severity.name() == name)
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -147,12 +149,7 @@ impl Collect {
     }
 
     /// Applies all rules. `duration_ns`: how long the run was; `tracing`: the tracer's own share of it.
-    pub fn finish(
-        mut self,
-        source: &mut dyn Source,
-        trace: &Trace<'_>,
-        config: &Config,
-    ) -> Result<Findings> {
+    pub fn finish(mut self, source: &mut dyn Source, trace: &Trace<'_>, config: &Config) -> Result<Findings> {
         lanes::open(&mut self.groups);
         let lane = lanes::critical(&mut self.groups);
         let pids = traced(source)?;
@@ -169,13 +166,13 @@ impl Collect {
                 continue;
             }
             out.looked_at += 1;
-            let mut case = Case::new(&mut self.groups, &run, rule, config);
+            let thresholds = |name: &str| config.threshold(rule, name);
+            let mut case = Case::new(&mut self.groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
         }
         let lane = &run.lane;
         let total: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.total())).sum();
-        let left: f64 =
-            self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.left[..BETWEEN].iter().sum())).sum();
+        let left: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.left[..BETWEEN].iter().sum())).sum();
         (out.calls_s, out.unexplained_s) = (total, left);
         let trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
         let names = Names::read(source, &self.groups, &found)?;

@@ -24,8 +24,8 @@ pub use crate::analysis::calls::Bytes;
 pub use crate::analysis::clocks::{Clock, NodeRow};
 pub use crate::analysis::composition::Composed;
 pub use crate::analysis::coverage::{LayerCoverage, OpaqueProgram};
-pub use crate::analysis::findings::{Config, Evidence, Finding, Findings, NotEvaluated, Severity};
 pub use crate::analysis::files::{FileLayer, FileRow, HandleNode, LibraryFiles};
+pub use crate::analysis::findings::{Config, Evidence, Finding, Findings, NotEvaluated, Severity};
 pub use crate::analysis::layers::{LayerRow, OpRow};
 pub use crate::analysis::lookups::{FailedLookup, FailedLookups};
 pub use crate::analysis::losses::LossRow;
@@ -42,8 +42,8 @@ pub use tracing::Tracing;
 pub use union::{Union, datasets};
 
 use crate::analysis::{
-    amplification, clocks, composition, coverage, files, findings, layers, lookups, losses, nesting, phases, ranks, slow_stacks,
-    slowest, waiting,
+    amplification, clocks, composition, coverage, files, findings, layers, lookups, losses, nesting, phases, ranks,
+    slow_stacks, slowest, waiting,
 };
 use crate::rows::{Block, FileRollup, Span};
 use crate::vocabulary::flag;
@@ -255,16 +255,22 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
 /// # Errors
 /// When there is no readable dataset, or `out` cannot be written to.
 pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
+    run_with(dir, json, &Config::default(), out).map(drop)
+}
+
+/// The same with thresholds of rules that a user changed. Returns what was found.
+pub fn run_with(dir: &Path, json: bool, config: &Config, out: &mut dyn Write) -> Result<Vec<Finding>> {
     let mut runs = Union::open_related(dir)?;
-    let body = match runs.as_mut_slice() {
-        [only] if json => build(only)?.json()?,
-        [only] => build(only)?.text(WIDTH),
-        runs => {
-            let each = runs.iter_mut().map(|run| Ok((directories(run), build(run)?))).collect::<Result<Vec<_>>>()?;
-            if json { unrelated_json(&each)? } else { unrelated_text(dir, &each) }
-        }
+    let build = |run: &mut Union| Ok((directories(run), build_with(run, config)?));
+    let mut each = runs.iter_mut().map(build).collect::<Result<Vec<_>>>()?;
+    let body = match each.as_slice() {
+        [(_, only)] if json => only.json()?,
+        [(_, only)] => only.text(WIDTH),
+        each if json => unrelated_json(each)?,
+        each => unrelated_text(dir, each),
     };
-    out.write_all(body.as_bytes()).context("cannot write the report")
+    out.write_all(body.as_bytes()).context("cannot write the report")?;
+    Ok(each.iter_mut().flat_map(|(_, report)| std::mem::take(&mut report.findings.findings)).collect())
 }
 
 fn directories(run: &Union) -> Vec<String> {

@@ -106,8 +106,12 @@ fn direct_depth_one(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let moved = case.sum(&direct, |group| group.bytes);
-    let what =
-        format!("{calls} direct calls of {}, {} and {} each, one at a time", ops(case, &direct), bytes(moved / calls), each(took, calls));
+    let what = format!(
+        "{calls} direct calls of {}, {} and {} each, one at a time",
+        ops(case, &direct),
+        bytes(moved / calls),
+        each(took, calls)
+    );
     // Requests of 1 MiB, each of which takes as long as some of the small ones.
     let large = (moved as f64 / 1_048_576.0).max(1.0) * took / calls as f64;
     case.found(what, direct, &IN_CALLS, (took - large * 20.0, took - large))
@@ -120,10 +124,7 @@ pub const PARTIAL_PAGE_OVERWRITE: Rule = Rule {
     source: "block_write_begin and iomap_write_begin of the kernel",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
-    thresholds: &[
-        at_least("calls", 20.0, "writes"),
-        at_least("waits", 0.3, "part of the time asleep for the device"),
-    ],
+    thresholds: &[at_least("calls", 20.0, "writes"), at_least("waits", 0.3, "part of the time asleep for the device")],
     sql: "SELECT file_id, count(*), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'write' AND layer = 'syscall' AND flags & 8 = 0 AND device_ns > 0 GROUP BY ALL",
     find: partial_page_overwrite,
 };
@@ -251,7 +252,11 @@ fn readahead_small(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let missed = case.sum(&reads, |group| group.miss);
-    let what = format!("{calls} reads in the order of the file waited for {} one by one, {} each", bytes(missed), each(took, calls));
+    let what = format!(
+        "{calls} reads in the order of the file waited for {} one by one, {} each",
+        bytes(missed),
+        each(took, calls)
+    );
     case.found(what, reads, &IN_CALLS, (waited * 0.7, took * 0.95))
 }
 
@@ -313,7 +318,8 @@ fn small_transfers(case: &mut Case) -> Vec<Found> {
     }
     let moved = case.sum(&small, |group| group.bytes);
     let took = case.seconds(&small, &IN_CALLS);
-    let what = format!("{calls} calls of {}, {} and {} each", ops(case, &small), bytes(moved / calls), each(took, calls));
+    let what =
+        format!("{calls} calls of {}, {} and {} each", ops(case, &small), bytes(moved / calls), each(took, calls));
     let left = (moved as f64 / 65_536.0).max(1.0) * 20e-6;
     case.found(what, small, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
 }

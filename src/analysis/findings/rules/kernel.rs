@@ -67,10 +67,7 @@ pub const CPU_WAIT: Rule = Rule {
     source: "run_delay of /proc/PID/schedstat",
     needs: &[Layer::Syscall],
     sums: true,
-    thresholds: &[
-        at_least("share", 0.3, "part of the time of calls"),
-        at_least("run_share", 0.1, "part of the run"),
-    ],
+    thresholds: &[at_least("share", 0.3, "part of the time of calls"), at_least("run_share", 0.1, "part of the run")],
     sql: "SELECT op, count(*), sum(runq_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY op ORDER BY s DESC",
     find: cpu_wait,
 };
@@ -141,7 +138,9 @@ pub const INTERFERENCE: Rule = Rule {
 fn interference(case: &mut Case) -> Vec<Found> {
     let Some(other) = case.run.others.clone() else { return Vec::new() };
     let calls = case.pick(|group| {
-        group.key.layer == Layer::Syscall && matches!(group.key.kind, Kind::Read | Kind::Write) && group.left[DEVICE] > 0
+        group.key.layer == Layer::Syscall
+            && matches!(group.key.kind, Kind::Read | Kind::Write)
+            && group.left[DEVICE] > 0
     });
     let parts = [DEVQUEUE, DEVICE, SLEEP];
     let (waited, all) = (case.seconds(&calls, &parts), case.seconds(&calls, &IN_CALLS));

@@ -64,7 +64,14 @@ fn header_growth(case: &mut Case) -> Vec<Found> {
 
 /// Functions that allocate the space of datasets and variables.
 const DEFINE: [&str; 8] = [
-    "nc_enddef", "nc__enddef", "ncmpi_enddef", "ncmpi_fill_var_rec", "H5Dcreate2", "H5Dcreate1", "H5Dcreate_anon", "H5Dset_extent",
+    "nc_enddef",
+    "nc__enddef",
+    "ncmpi_enddef",
+    "ncmpi_fill_var_rec",
+    "H5Dcreate2",
+    "H5Dcreate1",
+    "H5Dcreate_anon",
+    "H5Dset_extent",
 ];
 
 pub const FILL_VALUES: Rule = Rule {
@@ -109,7 +116,9 @@ pub const BLOCKING_PUTS: Rule = Rule {
 fn blocking_puts(case: &mut Case) -> Vec<Found> {
     let inside = case.pick(|group| {
         let (layer, op) = group.key.called;
-        layer == Layer::Pnetcdf && op.ends_with("_all") && (op.starts_with("ncmpi_put_") || op.starts_with("ncmpi_get_"))
+        layer == Layer::Pnetcdf
+            && op.ends_with("_all")
+            && (op.starts_with("ncmpi_put_") || op.starts_with("ncmpi_get_"))
     });
     let calls_of = only(case, &inside, own);
     let calls = case.calls(&calls_of);
@@ -191,10 +200,7 @@ pub const ELEMENT_AT_A_TIME: Rule = Rule {
     source: "HDF5 and NetCDF documentation",
     needs: &[Layer::Hdf5],
     sums: true,
-    thresholds: &[
-        at_least("calls", 1000.0, "calls"),
-        at_least("bytes", 4096.0, "the mean size is below this"),
-    ],
+    thresholds: &[at_least("calls", 1000.0, "calls"), at_least("bytes", 4096.0, "the mean size is below this")],
     sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') AND parent_id IS NULL GROUP BY ALL ORDER BY s DESC",
     find: element_at_a_time,
 };
@@ -214,7 +220,9 @@ fn element_at_a_time(case: &mut Case) -> Vec<Found> {
     }
     let Some(first) = small.first().map(|at| case.group(*at).key.called) else { return Vec::new() };
     // What the library is asked for besides each transfer: selections, types, handles.
-    let around = case.pick(|group| group.key.called.0 == first.0 && !is_data(group.key.kind) && own(group) && group.calls >= calls / 2);
+    let around = case.pick(|group| {
+        group.key.called.0 == first.0 && !is_data(group.key.kind) && own(group) && group.calls >= calls / 2
+    });
     small.extend(around);
     let took = case.seconds(&small, &WITH_LOOP);
     let what = format!("{calls} calls of {} for a few bytes each, {} each", first.1, each(took, calls));
@@ -274,7 +282,8 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     if case.run.lane.ranks < 2 {
         return Vec::new();
     }
-    let inside = case.pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
+    let inside = case
+        .pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
     let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_data(group.key.kind));
     let calls = case.calls(&pieces);
     let moved = case.sum(&pieces, |group| group.bytes);
@@ -292,7 +301,8 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     let ranks = case.run.lane.ranks as f64;
     let large = moved as f64 * ranks / 4_194_304.0;
     let left = (large + 1.0) * mean * 10.0;
-    let what = format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
+    let what =
+        format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
     case.found(what, pieces, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
 }
 

@@ -24,10 +24,7 @@ pub const FAILED_LOOKUPS: Rule = Rule {
     source: "analysis rule A06",
     needs: &[Layer::Syscall],
     sums: false,
-    thresholds: &[
-        at_least("calls", 1000.0, "failed calls"),
-        at_least("share", 0.1, "part of the run"),
-    ],
+    thresholds: &[at_least("calls", 1000.0, "failed calls"), at_least("share", 0.1, "part of the run")],
     sql: "SELECT regexp_replace(path, '/[^/]*$', '') AS directory, count(*) FROM spans JOIN paths USING (path_id) WHERE errno = 2 GROUP BY ALL ORDER BY count(*) DESC",
     find: failed_lookups,
 };

@@ -5,7 +5,7 @@ mod kernel;
 mod libraries;
 mod metadata;
 
-use super::case::{Case, Found};
+use crate::analysis::findings::case::{Case, Found};
 use crate::vocabulary::Layer;
 
 /// A number that a condition compares with; `--rules FILE` can change it.
