@@ -2,7 +2,7 @@
  * `chunks MODE FILE`: HDF5 without MPI.
  *
  * MODE: `make`: writes a dataset of compressed chunks; `rows`, `rows-cached`: reads it by 16 rows, with the chunk cache as it is
- * and with one that a row of chunks fits into; `attribute`, `attribute-once`: writes an attribute 2000 times, once;
+ * and with one that a row of chunks fits into; `attribute`, `attribute-once`: writes an attribute 20000 times, once;
  * `flushed`, `flushed-once`: appends, and flushes after each row, in the end; `converted`, `native`: writes
  * doubles as floats of the other byte order, as doubles; `filled`, `unfilled`: writes a dataset that is filled first, or not.
  */
@@ -11,12 +11,12 @@
 #include "case.h"
 
 enum {
-	ROWS = 4096,
+	ROWS = 2048,
 	COLUMNS = 1024,
 	CHUNK_ROWS = 512,
 	READ_ROWS = 16,
-	ATTRIBUTES = 2000,
-	FLUSHES = 2000,
+	ATTRIBUTES = 20000,
+	FLUSHES = 10000,
 	LARGE = 64 << 20,
 	TURNS = 4
 };

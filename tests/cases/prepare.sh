@@ -26,14 +26,14 @@ cargo)
 	;;
 headers)
 	i=0
-	while [ "$i" -lt 400 ]; do
+	while [ "$i" -lt 1000 ]; do
 		mkdir -p "include/$i"
 		echo "-I$2/include/$i" >> options
 		i=$((i + 1))
 	done
 	i=0
-	while [ "$i" -lt 200 ]; do
-		echo "int i$i;" > "include/399/header-$i.h"
+	while [ "$i" -lt 400 ]; do
+		echo "int i$i;" > "include/999/header-$i.h"
 		echo "#include \"header-$i.h\"" >> all.c
 		i=$((i + 1))
 	done
