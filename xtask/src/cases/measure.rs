@@ -58,7 +58,7 @@ impl Measure {
         // Not on the disk that is traced.
         let data = Path::new("/dev/shm").join(format!("iotrace-cases-{}", std::process::id()));
         let found = self.stage(case, run).and_then(|stage| {
-            let [tracer, data] = [tracer, &data].map(|path| path.to_string_lossy().into_owned());
+            let [tracer, data] = [tracer, data.as_path()].map(|path| path.to_string_lossy().into_owned());
             let mut words = vec![tracer.clone(), "--force".to_owned(), "-o".to_owned(), data.clone(), "--".to_owned()];
             words.extend(self.runner.grouped(run.command, &stage));
             self.timed(run, &words, &stage)?;

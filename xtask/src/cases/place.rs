@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::os::linux::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -85,7 +84,8 @@ impl Stage {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        self.device = shell::output("losetup", &["--find", "--show", &image.to_string_lossy()])?.trim().to_owned();
+        let device = shell::output("losetup", &["--find", "--show", &image.to_string_lossy()])?;
+        device.trim().clone_into(&mut self.device);
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;
@@ -114,9 +114,10 @@ impl Stage {
 
     /// The device as `MAJOR:MINOR`.
     fn number(&self) -> Result<String> {
-        let device = fs::metadata(&self.device).with_context(|| format!("cannot look at {}", self.device))?.st_rdev();
-        // The layout of dev_t in glibc, of numbers that loop devices have.
-        Ok(format!("{}:{}", device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00))
+        let name = self.device.trim_start_matches("/dev/");
+        let path = Path::new("/sys/class/block").join(name).join("dev");
+        let number = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(number.trim().to_owned())
     }
 
     fn bdi(&self) -> Result<PathBuf> {
@@ -137,7 +138,7 @@ pub fn clear(work: &Path) -> Result<()> {
     let mounts = fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
     let mounted = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(Path::new);
     // The last one first: it may stand on another.
-    for mount in mounted.filter(|mount| mount.starts_with(work)).collect::<Vec<_>>().into_iter().rev() {
+    for mount in mounted.filter(|mount| mount.starts_with(work)).rev() {
         let umount = |lazy: &[&str]| quiet(Command::new("umount").args(lazy).arg(mount));
         if (0..20).all(|_| umount(&[]).inspect_err(|_| sleep(Duration::from_millis(50))).is_err()) {
             umount(&["--lazy"])?;

@@ -1,4 +1,4 @@
-//! Cases whose cause is in how a program uses HDF5, NetCDF, PnetCDF or MPI-IO.
+//! Cases whose cause is in how a program uses a library of data formats or MPI-IO.
 
 use super::{Case, Place, at, case, plain};
 
