@@ -1,4 +1,4 @@
-/* `again FILE MIB`: writes so much, and tries 2000 times again where there is no space. */
+/* `again FILE MIB`: writes so much, and tries 200 times again where there is no space. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 enum {
 	MIB = 1 << 20,
-	TRIES = 2000
+	TRIES = 200
 };
 
 int main(int argc, char **argv)

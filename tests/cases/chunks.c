@@ -11,14 +11,15 @@
 #include "case.h"
 
 enum {
-	ROWS = 2048,
+	ROWS = 1024,
 	COLUMNS = 1024,
 	CHUNK_ROWS = 512,
 	READ_ROWS = 16,
 	ATTRIBUTES = 20000,
 	FLUSHES = 10000,
 	LARGE = 64 << 20,
-	TURNS = 4
+	/* Rows of LARGE bytes. */
+	FILLED = 8
 };
 
 static hid_t id(hid_t result)
@@ -127,18 +128,23 @@ static void append(const char *path, bool flushed)
 	done(H5Fclose(file));
 }
 
-static void write_large(const char *path, hid_t type, hid_t how, int turns)
+static void write_large(const char *path, hid_t type, hid_t how, hsize_t rows)
 {
-	hsize_t dims[] = {LARGE / sizeof(double)};
-	hid_t file = created(path), space = id(H5Screate_simple(1, dims, NULL)), set;
+	hsize_t dims[] = {rows, LARGE / sizeof(double)}, start[] = {0, 0}, row[] = {1, dims[1]};
+	hid_t file = created(path), space = id(H5Screate_simple(2, dims, NULL)),
+	      one = id(H5Screate_simple(2, row, NULL));
 	double *data = memory(LARGE);
+	hid_t set;
 
-	for (hsize_t i = 0; i < dims[0]; i++)
+	for (hsize_t i = 0; i < row[1]; i++)
 		data[i] = i;
 	set = id(H5Dcreate2(file, "field", type, space, H5P_DEFAULT, how, H5P_DEFAULT));
-	for (int i = 0; i < turns; i++)
-		done(H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
+	for (; start[0] < rows; start[0]++) {
+		done(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, row, NULL));
+		done(H5Dwrite(set, H5T_NATIVE_DOUBLE, one, space, H5P_DEFAULT, data));
+	}
 	done(H5Dclose(set));
+	done(H5Sclose(one));
 	done(H5Sclose(space));
 	done(H5Fclose(file));
 	free(data);
@@ -152,7 +158,7 @@ static void filled(const char *path, bool fill)
 	done(H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY));
 	done(H5Pset_fill_value(how, H5T_NATIVE_DOUBLE, &value));
 	done(H5Pset_fill_time(how, fill ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER));
-	write_large(path, H5T_NATIVE_DOUBLE, how, 1);
+	write_large(path, H5T_NATIVE_DOUBLE, how, FILLED);
 	done(H5Pclose(how));
 }
 
@@ -172,7 +178,7 @@ int main(int argc, char **argv)
 	else if (is(mode, "flushed") || is(mode, "flushed-once"))
 		append(path, is(mode, "flushed"));
 	else if (is(mode, "converted") || is(mode, "native"))
-		write_large(path, is(mode, "native") ? H5T_NATIVE_DOUBLE : H5T_IEEE_F32BE, H5P_DEFAULT, TURNS);
+		write_large(path, is(mode, "native") ? H5T_NATIVE_DOUBLE : H5T_IEEE_F32BE, H5P_DEFAULT, 1);
 	else
 		filled(path, is(mode, "filled"));
 	return 0;

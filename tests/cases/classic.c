@@ -8,6 +8,8 @@
 
 enum {
 	LENGTH = 8 << 20,
+	/* Of a variable that is filled. */
+	ROWS = 16,
 	DEFINITIONS = 8,
 	ROOM = 1 << 20,
 	TEXT = 8192
@@ -18,13 +20,14 @@ static void done(int result)
 	must(result == NC_NOERR, nc_strerror(result));
 }
 
-static void put(int nc, int var)
+static void put(int nc, int var, size_t rows)
 {
 	float *data = memory((size_t)LENGTH * sizeof(*data));
 
 	for (long i = 0; i < LENGTH; i++)
 		data[i] = i;
-	done(nc_put_var_float(nc, var, data));
+	for (size_t start[] = {0, 0}, row[] = {1, LENGTH}; start[0] < rows; start[0]++)
+		done(nc_put_vara_float(nc, var, start, row, data));
 	free(data);
 }
 
@@ -45,18 +48,21 @@ static void redefine(int nc, bool roomy)
 int main(int argc, char **argv)
 {
 	bool roomy, fills;
-	int nc, dim, var;
+	size_t rows;
+	int nc, dims[2], var;
 
 	must(argc == 3, "classic MODE FILE");
 	roomy = is(argv[1], "roomy");
 	fills = is(argv[1], "filled");
+	rows = fills || is(argv[1], "unfilled") ? ROWS : 1;
 	done(nc_create(argv[2], NC_CLOBBER | NC_64BIT_OFFSET, &nc));
 	if (!fills)
 		done(nc_set_fill(nc, NC_NOFILL, NULL));
-	done(nc_def_dim(nc, "x", LENGTH, &dim));
-	done(nc_def_var(nc, "field", NC_FLOAT, 1, &dim, &var));
+	done(nc_def_dim(nc, "row", rows, &dims[0]));
+	done(nc_def_dim(nc, "x", LENGTH, &dims[1]));
+	done(nc_def_var(nc, "field", NC_FLOAT, 2, dims, &var));
 	done(roomy ? nc__enddef(nc, ROOM, 4, 0, 4) : nc_enddef(nc));
-	put(nc, var);
+	put(nc, var, rows);
 	if (roomy || is(argv[1], "grown"))
 		redefine(nc, roomy);
 	done(nc_close(nc));

@@ -32,10 +32,20 @@ headers)
 		i=$((i + 1))
 	done
 	i=0
-	while [ "$i" -lt 400 ]; do
+	while [ "$i" -lt 200 ]; do
 		echo "int i$i;" > "include/999/header-$i.h"
 		echo "#include \"header-$i.h\"" >> all.c
 		i=$((i + 1))
 	done
+	;;
+libraries)
+	i=0
+	while [ "$i" -lt 500 ]; do
+		mkdir -p "libraries/$i"
+		path="${path:-}$2/libraries/$i:"
+		i=$((i + 1))
+	done
+	echo 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do h5dump --version; done' > short
+	{ echo "export LD_LIBRARY_PATH=$path"; cat short; } > long
 	;;
 esac

@@ -1,14 +1,14 @@
 //! Cases whose cause is in how a program calls the kernel or the C library.
 
-use super::{Case, case, plain};
+use super::{Case, Place, at, case, plain};
 
 pub const CASES: &[Case] = &[
     case(
         "log-fsync",
         "sync-per-record",
-        "fsync after each of 1000 records; one in the end",
-        plain("{bin}/case_records sync {dir}/log 1000 128"),
-        plain("{bin}/case_records once {dir}/log 1000 128"),
+        "fsync after each of 500 records; one in the end",
+        plain("{bin}/case_records sync {dir}/log 500 128"),
+        plain("{bin}/case_records once {dir}/log 500 128"),
     ),
     case(
         "log-fdatasync",
@@ -20,9 +20,9 @@ pub const CASES: &[Case] = &[
     case(
         "map-msync",
         "sync-per-record",
-        "msync after each of 1000 records in a mapping; one in the end",
-        plain("{bin}/case_records mapped {dir}/map 1000 4096"),
-        plain("{bin}/case_records mapped-once {dir}/map 1000 4096"),
+        "msync after each of 500 records in a mapping; one in the end",
+        plain("{bin}/case_records mapped {dir}/map 500 4096"),
+        plain("{bin}/case_records mapped-once {dir}/map 500 4096"),
     ),
     case(
         "sqlite-inserts",
@@ -41,9 +41,9 @@ pub const CASES: &[Case] = &[
     case(
         "o-dsync",
         "sync-writes",
-        "1000 writes with O_DSYNC; without, and one fsync",
-        plain("{bin}/case_records o-dsync {dir}/log 1000 4096"),
-        plain("{bin}/case_records once {dir}/log 1000 4096"),
+        "500 writes with O_DSYNC; without, and one fsync",
+        plain("{bin}/case_records o-dsync {dir}/log 500 4096"),
+        plain("{bin}/case_records once {dir}/log 500 4096"),
     ),
     case(
         "direct-write",
@@ -119,13 +119,14 @@ pub const CASES: &[Case] = &[
     Case {
         prepare: "{bin}/case_reads make {dir}/file 256",
         cold: true,
-        also: &["random-reads"],
+        // Without the limit what is read around costs next to nothing here.
+        also: &["random-reads", "device-limit"],
         ..case(
             "map-random",
             "readahead-waste",
             "touches a page of each 64 KiB of a mapping in no order, the kernel reads around it; with MADV_RANDOM",
-            plain("{bin}/case_reads mapped {dir}/file 4096"),
-            plain("{bin}/case_reads advised {dir}/file 4096"),
+            at(Place::Throttled(200 << 20), "{bin}/case_reads mapped {dir}/file 4096"),
+            at(Place::Throttled(200 << 20), "{bin}/case_reads advised {dir}/file 4096"),
         )
     },
     Case {
@@ -157,13 +158,13 @@ pub const CASES: &[Case] = &[
         plain("{bin}/case_records buffered {dir}/log 200000 64"),
     ),
     Case {
-        prepare: "{python3} {cases}/modules.py make {dir} 300 1500",
+        prepare: "{python3} {cases}/modules.py make {dir} 300 400",
         ..case(
             "python-path",
             "metadata-storm",
-            "Python imports 300 modules from the last of 1500 directories; from that alone",
-            plain("{python3} {cases}/modules.py long {dir} 300 1500"),
-            plain("{python3} {cases}/modules.py short {dir} 300 1500"),
+            "Python imports 300 modules from the last of 400 directories; from that alone",
+            plain("{python3} {cases}/modules.py long {dir} 300 400"),
+            plain("{python3} {cases}/modules.py short {dir} 300 400"),
         )
     },
     Case {
@@ -171,9 +172,19 @@ pub const CASES: &[Case] = &[
         ..case(
             "include-path",
             "failed-lookups",
-            "a compiler looks for 400 headers in 1000 directories; in that which has them",
+            "a compiler looks for 200 headers in 1000 directories; in that which has them",
             plain("cc -E -o /dev/null @{dir}/options {dir}/all.c"),
             plain("cc -E -o /dev/null -I{dir}/include/999 {dir}/all.c"),
+        )
+    },
+    Case {
+        prepare: "sh {cases}/prepare.sh libraries {dir}",
+        ..case(
+            "library-path",
+            "failed-lookups",
+            "20 programs look for their libraries in 500 directories (LD_LIBRARY_PATH); without it",
+            plain("sh {dir}/long"),
+            plain("sh {dir}/short"),
         )
     },
     case(

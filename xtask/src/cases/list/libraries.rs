@@ -37,9 +37,9 @@ pub const CASES: &[Case] = &[
     case(
         "netcdf4-elements",
         "element-at-a-time",
-        "netCDF4 for Python reads 3000 numbers one by one; as a slice",
-        plain("{python} {cases}/elements.py netcdf4 each {dir}/data.nc 3000"),
-        plain("{python} {cases}/elements.py netcdf4 slice {dir}/data.nc 3000"),
+        "netCDF4 for Python reads 2000 numbers one by one; as a slice",
+        plain("{python} {cases}/elements.py netcdf4 each {dir}/data.nc 2000"),
+        plain("{python} {cases}/elements.py netcdf4 slice {dir}/data.nc 2000"),
     ),
     case(
         "conversion",
@@ -91,14 +91,14 @@ pub const CASES: &[Case] = &[
         at(Place::Fuse, "{openmpi} -np 4 {bin}/case_ranks view-all {dir}/file 4096 512"),
     ),
     Case {
-        prepare: "{bin}/case_reads make {dir}/file 64",
+        prepare: "{bin}/case_reads make {dir}/file 256",
         cold: true,
         ..case(
             "data-sieving",
             "data-sieving",
             "a strided independent write through a view reads, changes and writes blocks; romio_ds_write=disable",
-            plain("{mpich} -np 4 {bin}/case_ranks_mpich view {dir}/file 4096 4096"),
-            plain("{mpich} -np 4 {bin}/case_ranks_mpich view {dir}/file 4096 4096 romio_ds_write disable"),
+            plain("{mpich} -np 4 {bin}/case_ranks_mpich view {dir}/file 16384 4096"),
+            plain("{mpich} -np 4 {bin}/case_ranks_mpich view {dir}/file 16384 4096 romio_ds_write disable"),
         )
     },
     case(
@@ -112,8 +112,8 @@ pub const CASES: &[Case] = &[
         "gathered",
         "one-writer",
         "rank 0 gathers and writes what all have; each rank writes its own",
-        plain("{openmpi} -np 4 {bin}/case_ranks gathered {dir}/file 64 2097152"),
-        plain("{openmpi} -np 4 {bin}/case_ranks block {dir}/file 64 2097152"),
+        plain("{openmpi} -np 4 {bin}/case_ranks gathered {dir}/file 32 2097152"),
+        plain("{openmpi} -np 4 {bin}/case_ranks block {dir}/file 32 2097152"),
     ),
     case(
         "late-rank",

@@ -8,9 +8,9 @@ pub const CASES: &[Case] = &[
     case(
         "few-dirty",
         "dirty-throttling",
-        "a writer waits for pages to become clean, of which 8 MiB may be dirty; without that limit",
-        at(Place::FewDirty(8 * MIB), "dd if=/dev/zero of={dir}/file bs=1M count=256 status=none"),
-        at(Place::Image(1024), "dd if=/dev/zero of={dir}/file bs=1M count=256 status=none"),
+        "a writer waits for pages to become clean, of which 4 MiB may be dirty; without that limit",
+        at(Place::FewDirty(4 * MIB), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
+        at(Place::Image(1024), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
     ),
     case(
         "group-limit",
@@ -37,9 +37,9 @@ pub const CASES: &[Case] = &[
         ..case(
             "second-reader",
             "interference",
-            "another process reads from the device at the same time; alone",
+            "two processes read from the device at the same time; alone",
             Run {
-                beside: &["dd if={device} of=/dev/null bs=1M iflag=direct status=none"],
+                beside: &["dd if={device} of=/dev/null bs=1M iflag=direct status=none"; 2],
                 ..at(Place::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none")
             },
             at(Place::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
@@ -56,17 +56,7 @@ pub const CASES: &[Case] = &[
         plain("dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
     ),
     Case {
-        also: &["sync-per-record"],
-        ..case(
-            "busy-cores-sync",
-            "cpu-wait",
-            "a program that waits for the disk waits for a core, too; nobody computes",
-            Run { beside: &["{bin}/case_busy 60"; 6], ..plain("{bin}/case_records sync {dir}/log 200 128") },
-            plain("{bin}/case_records sync {dir}/log 200 128"),
-        )
-    },
-    Case {
-        prepare: "{bin}/case_reads make {dir}/file 96",
+        prepare: "{bin}/case_reads make {dir}/file 192",
         cold: true,
         ..case(
             "reread",
@@ -91,8 +81,8 @@ pub const CASES: &[Case] = &[
         "swapping",
         "swap",
         "160 MiB of memory in a control group that has 96 MiB; without a limit",
-        at(Place::Memory(96), "{bin}/case_paged 160 3"),
-        plain("{bin}/case_paged 160 3"),
+        at(Place::Memory(96), "{bin}/case_paged 160 2"),
+        plain("{bin}/case_paged 160 2"),
     ),
     Case {
         prepare: "{bin}/case_reads make {dir}/file 512",
