@@ -2,13 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use super::list::Place;
-use crate::shell;
 
 /// Control groups (version 1) in which limits are set.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup/blkio/iotrace-cases", "/sys/fs/cgroup/memory/iotrace-cases"];
@@ -84,8 +84,7 @@ impl Stage {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        let device = shell::output("losetup", &["--find", "--show", &image.to_string_lossy()])?;
-        device.trim().clone_into(&mut self.device);
+        self.device = said(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;
@@ -135,6 +134,8 @@ impl Drop for Stage {
 
 /// Removes everything that a place in this directory may have left.
 pub fn clear(work: &Path) -> Result<()> {
+    let groups = GROUPS.map(Path::new).into_iter().filter(|group| group.exists());
+    groups.clone().try_for_each(end_group)?;
     let mounts = fs::read_to_string("/proc/mounts").context("cannot read /proc/mounts")?;
     let mounted = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(Path::new);
     // The last one first: it may stand on another.
@@ -146,7 +147,7 @@ pub fn clear(work: &Path) -> Result<()> {
     }
     let image = work.join("image");
     if image.exists() {
-        let devices = shell::output("losetup", &["--noheadings", "--output", "NAME", "-j", &image.to_string_lossy()])?;
+        let devices = said(Command::new("losetup").args(["--noheadings", "--output", "NAME", "-j"]).arg(&image))?;
         for device in devices.split_whitespace() {
             quiet(Command::new("losetup").args(["--detach", device]))?;
         }
@@ -155,15 +156,24 @@ pub fn clear(work: &Path) -> Result<()> {
     for swap in swaps.lines().filter_map(|line| line.split(' ').next()).filter(|f| Path::new(f).starts_with(work)) {
         quiet(Command::new("swapoff").arg(swap))?;
     }
-    for group in GROUPS.map(Path::new).into_iter().filter(|group| group.exists()) {
-        remove_group(group)?;
-    }
+    groups.clone().try_for_each(remove_group)?;
     match fs::remove_dir_all(work) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", work.display()))
         }
         _ => Ok(()),
     }
+}
+
+/// A run that was killed leaves what ran in its groups.
+fn end_group(group: &Path) -> Result<()> {
+    let tasks = group.join("tasks");
+    let tasks = fs::read_to_string(&tasks).with_context(|| format!("cannot read {}", tasks.display()))?;
+    for task in tasks.lines() {
+        // It may have ended by itself.
+        let _ = quiet(Command::new("kill").args(["-KILL", task]));
+    }
+    Ok(())
 }
 
 /// Those in a group end shortly before.
@@ -197,10 +207,16 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// Runs a command that must succeed and has nothing to say.
 pub fn quiet(command: &mut Command) -> Result<()> {
+    said(command).map(drop)
+}
+
+/// What a command says that must succeed. Signals of the terminal do not reach it: it may be cleaning up after them.
+fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let out = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {name}"))?;
+    let out = command.stdin(Stdio::null()).process_group(0).output();
+    let out = out.with_context(|| format!("cannot start {name}"))?;
     if !out.status.success() {
         bail!("{command:?} failed: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr));
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }

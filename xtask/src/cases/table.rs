@@ -110,7 +110,7 @@ pub const TIMES: &str = "| case | as it is; mended | s | mended | gain |\n|---|-
 /// A line of the table of findings.
 pub fn found(tried: &Tried) -> String {
     let name = tried.case.name;
-    let Ok(seen) = &tried.seen else { return format!("| {name} | not run | - | - | - | - | - |") };
+    let Ok(seen) = &tried.seen else { return format!("| {name} | not run | - | - | - | - | - | - |") };
     let or = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     let cause = match tried.case.expect {
         Expect::Rule(rule) => rule.to_owned(),
