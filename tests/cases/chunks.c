@@ -17,9 +17,10 @@ enum {
 	READ_ROWS = 16,
 	ATTRIBUTES = 20000,
 	FLUSHES = 10000,
-	LARGE = 64 << 20,
-	/* Rows of LARGE bytes. */
-	FILLED = 8
+	/* Bytes of a row, and rows. */
+	LARGE = 1 << 20,
+	CONVERTED = 64,
+	FILLED = 96
 };
 
 static hid_t id(hid_t result)
@@ -178,7 +179,7 @@ int main(int argc, char **argv)
 	else if (is(mode, "flushed") || is(mode, "flushed-once"))
 		append(path, is(mode, "flushed"));
 	else if (is(mode, "converted") || is(mode, "native"))
-		write_large(path, is(mode, "native") ? H5T_NATIVE_DOUBLE : H5T_IEEE_F32BE, H5P_DEFAULT, 1);
+		write_large(path, is(mode, "native") ? H5T_NATIVE_DOUBLE : H5T_IEEE_F32BE, H5P_DEFAULT, CONVERTED);
 	else
 		filled(path, is(mode, "filled"));
 	return 0;

@@ -10,7 +10,7 @@ enum {
 	LENGTH = 8 << 20,
 	/* Of a variable that is filled. */
 	ROWS = 16,
-	DEFINITIONS = 8,
+	DEFINITIONS = 16,
 	ROOM = 1 << 20,
 	TEXT = 8192
 };

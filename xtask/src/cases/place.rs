@@ -12,6 +12,8 @@ use super::list::Place;
 
 /// Control groups (version 1) in which limits are set.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup/blkio/iotrace-cases", "/sys/fs/cgroup/memory/iotrace-cases"];
+/// Limits in /sys/class/bdi that a device keeps when it gets another file, and what they are of a new one.
+const LIMITS: [(&str, &str); 2] = [("strict_limit", "0"), ("max_ratio", "100")];
 /// MiB of a file system that is not to be full.
 const ROOM: u64 = 1024;
 /// MiB of swap space.
@@ -38,8 +40,10 @@ impl Stage {
         let mut stage = Self { work: work.to_owned(), place, dir, device: String::new(), group: None };
         make(&stage.dir)?;
         match place {
-            Place::Image(mib) => stage.image(mib)?,
-            Place::Throttled(_) | Place::FewDirty(_) | Place::ReadAhead(_) => stage.image(ROOM)?,
+            Place::Image(mib) => stage.image(mib, "off")?,
+            Place::Throttled(_) | Place::FewDirty(_) => stage.image(ROOM, "off")?,
+            // The file's own read-ahead would do what the device's does not.
+            Place::ReadAhead(_) => stage.image(ROOM, "on")?,
             Place::Plain | Place::Memory(_) | Place::Overlay | Place::Fuse => {}
         }
         Ok(stage)
@@ -51,17 +55,17 @@ impl Stage {
             Place::Plain | Place::Image(_) => Ok(()),
             Place::Throttled(bytes) => {
                 let group = group(GROUPS[0])?;
-                let limit = format!("{} {bytes}", self.number()?);
+                let limit = format!("{} {bytes}", number(&self.device)?);
                 write(&group.join("blkio.throttle.read_bps_device"), &limit)?;
                 write(&group.join("blkio.throttle.write_bps_device"), &limit)?;
                 self.group = Some(GROUPS[0]);
                 Ok(())
             }
             Place::FewDirty(bytes) => {
-                write(&self.bdi()?.join("max_bytes"), &bytes.to_string())?;
-                write(&self.bdi()?.join("strict_limit"), "1")
+                write(&bdi(&self.device)?.join("max_bytes"), &bytes.to_string())?;
+                write(&bdi(&self.device)?.join("strict_limit"), "1")
             }
-            Place::ReadAhead(kib) => write(&self.bdi()?.join("read_ahead_kb"), &kib.to_string()),
+            Place::ReadAhead(kib) => write(&bdi(&self.device)?.join("read_ahead_kb"), &kib.to_string()),
             Place::Memory(mib) => {
                 self.swap()?;
                 write(&group(GROUPS[1])?.join("memory.limit_in_bytes"), &(mib << 20).to_string())?;
@@ -80,11 +84,12 @@ impl Stage {
     }
 
     /// A file system in a file, in the place of the directory.
-    fn image(&mut self, mib: u64) -> Result<()> {
+    fn image(&mut self, mib: u64, direct: &str) -> Result<()> {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        self.device = said(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
+        let direct = format!("--direct-io={direct}");
+        self.device = said(Command::new("losetup").args(["--find", "--show", &direct]).arg(&image))?;
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;
@@ -109,18 +114,6 @@ impl Stage {
         quiet(Command::new("mount").args(["-t", "overlay", "overlay", "-o", &layers]).arg(&mount))?;
         self.dir = mount;
         Ok(())
-    }
-
-    /// The device as `MAJOR:MINOR`.
-    fn number(&self) -> Result<String> {
-        let name = self.device.trim_start_matches("/dev/");
-        let path = Path::new("/sys/class/block").join(name).join("dev");
-        let number = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(number.trim().to_owned())
-    }
-
-    fn bdi(&self) -> Result<PathBuf> {
-        Ok(Path::new("/sys/class/bdi").join(self.number()?))
     }
 }
 
@@ -149,6 +142,10 @@ pub fn clear(work: &Path) -> Result<()> {
     if image.exists() {
         let devices = said(Command::new("losetup").args(["--noheadings", "--output", "NAME", "-j"]).arg(&image))?;
         for device in devices.split_whitespace() {
+            // The next user of the device would have these limits.
+            for (limit, default) in LIMITS {
+                write(&bdi(device)?.join(limit), default)?;
+            }
             quiet(Command::new("losetup").args(["--detach", device]))?;
         }
     }
@@ -185,6 +182,17 @@ fn remove_group(group: &Path) -> Result<()> {
         sleep(Duration::from_millis(20));
     }
     bail!("cannot remove {}: processes in it do not end", group.display())
+}
+
+/// A device as `MAJOR:MINOR`.
+fn number(device: &str) -> Result<String> {
+    let path = Path::new("/sys/class/block").join(device.trim_start_matches("/dev/")).join("dev");
+    let number = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(number.trim().to_owned())
+}
+
+fn bdi(device: &str) -> Result<PathBuf> {
+    Ok(Path::new("/sys/class/bdi").join(number(device)?))
 }
 
 fn group(path: &str) -> Result<&Path> {

@@ -51,9 +51,9 @@ pub const CASES: &[Case] = &[
     case(
         "h5-fill",
         "fill-values",
-        "HDF5 fills a dataset that is then written; H5D_FILL_TIME_NEVER",
-        plain("{bin}/case_chunks filled {dir}/data.h5"),
-        plain("{bin}/case_chunks unfilled {dir}/data.h5"),
+        "HDF5 fills a dataset on a FUSE file system that is then written; H5D_FILL_TIME_NEVER",
+        at(Place::Fuse, "{bin}/case_chunks filled {dir}/data.h5"),
+        at(Place::Fuse, "{bin}/case_chunks unfilled {dir}/data.h5"),
     ),
     case(
         "netcdf-fill",
@@ -65,16 +65,16 @@ pub const CASES: &[Case] = &[
     case(
         "header-growth",
         "header-growth",
-        "each of 8 definitions moves the data behind the header; nc__enddef with room",
+        "each of 16 definitions moves the data behind the header; nc__enddef with room",
         plain("{bin}/case_classic grown {dir}/data.nc"),
         plain("{bin}/case_classic roomy {dir}/data.nc"),
     ),
     case(
         "blocking-puts",
         "blocking-puts",
-        "256 blocking puts of PnetCDF; iput and one wait",
-        plain("{openmpi} -np 4 {bin}/case_puts blocking {dir}/data.nc 256 256"),
-        plain("{openmpi} -np 4 {bin}/case_puts combined {dir}/data.nc 256 256"),
+        "1024 blocking puts of PnetCDF; iput and one wait",
+        plain("{openmpi} -np 4 {bin}/case_puts blocking {dir}/data.nc 1024 256"),
+        plain("{openmpi} -np 4 {bin}/case_puts combined {dir}/data.nc 1024 256"),
     ),
     case(
         "strided-fuse",
@@ -93,6 +93,8 @@ pub const CASES: &[Case] = &[
     Case {
         prepare: "{bin}/case_reads make {dir}/file 256",
         cold: true,
+        // Without data sieving each piece is a call.
+        also: &["small-transfers", "independent-strided"],
         ..case(
             "data-sieving",
             "data-sieving",
