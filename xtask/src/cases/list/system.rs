@@ -73,8 +73,8 @@ pub const CASES: &[Case] = &[
             "small-readahead",
             "readahead-small",
             "the device has 4 KiB of read-ahead; 128 KiB",
-            at(Place::ReadAhead(4), "dd if={dir}/file of=/dev/null bs=64k status=none"),
-            at(Place::ReadAhead(128), "dd if={dir}/file of=/dev/null bs=64k status=none"),
+            at(Place::ReadAhead(4), "{bin}/case_reads forward {dir}/file 4096"),
+            at(Place::ReadAhead(128), "{bin}/case_reads forward {dir}/file 4096"),
         )
     },
     case(
