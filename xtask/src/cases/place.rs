@@ -40,10 +40,8 @@ impl Stage {
         let mut stage = Self { work: work.to_owned(), place, dir, device: String::new(), group: None };
         make(&stage.dir)?;
         match place {
-            Place::Image(mib) => stage.image(mib, "off")?,
-            Place::Throttled(_) | Place::FewDirty(_) => stage.image(ROOM, "off")?,
-            // The file's own read-ahead would do what the device's does not.
-            Place::ReadAhead(_) => stage.image(ROOM, "on")?,
+            Place::Image(mib) => stage.image(mib)?,
+            Place::Throttled(_) | Place::FewDirty(_) | Place::ReadAhead(_) => stage.image(ROOM)?,
             Place::Plain | Place::Memory(_) | Place::Overlay | Place::Fuse => {}
         }
         Ok(stage)
@@ -84,12 +82,11 @@ impl Stage {
     }
 
     /// A file system in a file, in the place of the directory.
-    fn image(&mut self, mib: u64, direct: &str) -> Result<()> {
+    fn image(&mut self, mib: u64) -> Result<()> {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        let direct = format!("--direct-io={direct}");
-        self.device = said(Command::new("losetup").args(["--find", "--show", &direct]).arg(&image))?;
+        self.device = said(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;

@@ -67,7 +67,7 @@ pub const CASES: &[Case] = &[
         )
     },
     Case {
-        prepare: "{bin}/case_reads make {dir}/file 32",
+        prepare: "{bin}/case_reads make {dir}/file 64",
         cold: true,
         ..case(
             "small-readahead",
