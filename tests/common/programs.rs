@@ -1,4 +1,4 @@
-//! Compiles the small programs in `tests/programs` that the demo and the live tests trace.
+//! Compiles the small programs in `tests/programs` that the demo and the live tests trace, and those of `tests/cases`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,6 +135,23 @@ const PROGRAMS: &[(&str, &str, Needs)] = &[
     ("thrown", "thrown.cc", Needs::Cxx),
 ];
 
+/// The same of the programs of `cargo xtask cases`, in `tests/cases`.
+const CASES: &[(&str, &str, Needs)] = &[
+    ("case_again", "again.c", Needs::Libc),
+    ("case_busy", "busy.c", Needs::Libc),
+    ("case_chunks", "chunks.c", Needs::Hdf5),
+    ("case_classic", "classic.c", Needs::Netcdf),
+    ("case_locks", "locks.c", Needs::Libc),
+    ("case_names", "names.c", Needs::Libc),
+    ("case_paged", "paged.c", Needs::Libc),
+    ("case_puts", "puts.c", Needs::Pnetcdf),
+    ("case_ranks", "ranks.c", Needs::OpenMpi),
+    ("case_ranks_mpich", "ranks.c", Needs::Mpich),
+    ("case_reads", "reads.c", Needs::Libc),
+    ("case_records", "records.c", Needs::Libc),
+    ("case_writes", "writes.c", Needs::Libc),
+];
+
 /// Calls stay the calls that the source names (`-fno-builtin` keeps `fprintf` from becoming `fwrite`).
 const C_FLAGS: &[&str] =
     &["-std=gnu11", "-O1", "-g", "-fno-builtin", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"];
@@ -170,9 +187,14 @@ pub fn build(name: &str) -> PathBuf {
     compile(root, &target, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The names of all programs.
+/// The names of all programs of `tests/programs`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PROGRAMS.iter().map(|(name, ..)| *name)
+}
+
+/// The names of all programs of `tests/cases`.
+pub fn cases() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|(name, ..)| *name)
 }
 
 /// A command of Open MPI (`mpicc`, `mpirun`): where several MPI libraries are installed, Debian has it under a name that
@@ -207,15 +229,18 @@ fn of(library: &str, command: &str) -> String {
 
 /// Compiles a program to `TARGET/programs/NAME`, unless that is newer than its source.
 pub fn compile(root: &Path, target: &Path, name: &str) -> Result<PathBuf, String> {
-    let Some((_, source, needs)) = PROGRAMS.iter().find(|(program, ..)| *program == name) else {
+    let of = |programs: &'static [(&str, &str, Needs)]| programs.iter().find(|(program, ..)| *program == name);
+    let (sources, Some((_, source, needs))) =
+        of(PROGRAMS).map_or_else(|| ("tests/cases", of(CASES)), |program| ("tests/programs", Some(program)))
+    else {
         return Err(format!("there is no test program {name}"));
     };
-    let sources = root.join("tests/programs");
-    let source = sources.join(source);
+    let source = root.join(sources).join(source);
     let directory = target.join("programs");
     let program = directory.join(name);
-    let [truth, uring] = ["truth.h", "uring.h"].map(|name| sources.join(name));
-    if is_newer(&program, &[&source, &truth, &uring, &root.join("tests/common/programs.rs")]) {
+    let headers = ["programs/truth.h", "programs/uring.h", "cases/case.h", "common/programs.rs"];
+    let [truth, uring, case, table] = headers.map(|name| root.join("tests").join(name));
+    if is_newer(&program, &[&source, &truth, &uring, &case, &table]) {
         return Ok(program);
     }
     fs::create_dir_all(&directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{arrows, prose, setup, shell};
 
 /// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
-const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs"];
+const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs", "tests/cases"];
 
 /// Runs the checks in turn, the quick ones first.
 pub fn run() -> Result<()> {

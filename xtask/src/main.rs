@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | lint | vmlinux`.
+//! The project's own commands: `cargo xtask setup | demo | test | fuzz | vm | bench | soak | cases | lint | vmlinux`.
 //!
 //! Builds without any library of the system, so that it can install those that the tracer needs.
 
 mod arrows;
 mod bench;
+mod cases;
 mod demo;
 mod fuzz;
 mod lint;
@@ -77,6 +78,8 @@ enum Task {
     },
     /// Trace a mix of I/O for an hour, and fail when a tracer's memory or descriptors grow; needs root
     Soak(soak::Wish),
+    /// Trace programs of known cause, and compare what the report says with what mending saves; needs root
+    Cases(cases::Wish),
     /// Check the format of Rust and C, clippy, and the documentation; any warning is a failure
     Lint,
     /// Make `bpf/vmlinux/x86_64/vmlinux.h` anew from the running kernel's types
@@ -118,6 +121,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { group, rounds, dir } => bench::run(&tree, group, rounds, &dir),
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),
+        Task::Cases(wish) => cases::run(&tree, &wish),
         Task::Lint => lint::run(),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }
