@@ -6,8 +6,6 @@ use crate::text::{Column, Set, escape, table};
 use anyhow::{Result, bail};
 use std::io::Write;
 
-const WIDTH: usize = 120;
-
 /// Prints the list, or one of them.
 pub fn run(action: Option<&RulesAction>, out: &mut dyn Write) -> Result<()> {
     let text = match action {
@@ -24,7 +22,8 @@ pub fn run(action: Option<&RulesAction>, out: &mut dyn Write) -> Result<()> {
 fn list() -> String {
     let head: &[Column] = &[("rule", Set::Name, 0), ("cause", Set::Name, 0)];
     let rows: Vec<Vec<String>> = RULES.iter().map(|rule| vec![rule.id.to_owned(), rule.about.to_owned()]).collect();
-    table(head, &rows, WIDTH, 0) + "\nrules show RULE: its condition and what to do; docs/findings.md has all of them\n"
+    table(head, &rows, usize::MAX, 0)
+        + "\nrules show RULE: its condition and what to do; docs/findings.md has all of them\n"
 }
 
 fn show(rule: &Rule) -> String {

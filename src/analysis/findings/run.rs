@@ -104,8 +104,11 @@ impl Others {
 
     /// What the traced process that read most from swap space read.
     fn swapped(&self, traced: &RoaringBitmap) -> Swapped {
-        let of_traced = self.swap.iter().filter(|(pid, _)| traced.contains(**pid as u32)).map(|(_, swapped)| *swapped);
-        of_traced.max_by_key(|swapped| swapped.requests).unwrap_or_default()
+        let of_traced = self.swap.iter().filter(|(pid, _)| traced.contains(**pid as u32));
+        of_traced
+            .max_by_key(|(pid, swapped)| (swapped.requests, **pid))
+            .map(|(_, swapped)| *swapped)
+            .unwrap_or_default()
     }
 
     /// The process with the greatest share of what a device moved while traced processes used it, too.
@@ -122,7 +125,7 @@ impl Others {
                 *others.entry((*dev, *pid)).or_default() += bytes;
             }
         }
-        let ((dev, pid), bytes) = others.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let ((dev, pid), bytes) = others.into_iter().max_by_key(|(of, bytes)| (*bytes, *of))?;
         let own: i64 = own.iter().filter(|((of, _), _)| *of == dev).map(|(_, bytes)| *bytes).sum();
         let device = self.names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
         Some(OtherProcess { pid, device, share: bytes as f64 / (bytes + own).max(1) as f64 })

@@ -90,7 +90,7 @@ pub const DIRECT_DEPTH_ONE: Rule = Rule {
     thresholds: &[
         at_least("calls", 100.0, "calls"),
         at_least("bytes", 131_072.0, "the mean size is below this"),
-        at_least("waits", 0.4, "part of the time asleep for the device"),
+        at_least("waits", 0.15, "part of the time asleep for the device"),
     ],
     sql: "SELECT op, file_id, count(*), avg(bytes), sum(device_ns + devqueue_ns) / 1e9 AS s FROM spans WHERE flags & 8 != 0 GROUP BY ALL ORDER BY s DESC",
     find: direct_depth_one,

@@ -1,0 +1,169 @@
+//! Findings on rows that are made here: which time counts, whose, and when nothing is said.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::analysis::nesting::Nesting;
+use crate::rows::{Process, Row, span_id};
+use crate::vocabulary::Kind;
+
+const MS: i64 = 1_000_000;
+
+/// A system call of a thread, by which process it is made as well: number, start and duration in ms.
+fn call(thread: u32, seq: u32, (op, kind): (&'static str, Kind), start: i64, ms: i64) -> Span {
+    let id = span_id(thread, seq);
+    let at = (start * MS, ms * MS);
+    Span { pid: thread as i32, file_id: Some(1), ..Span::new(id, (Layer::Syscall, op, kind), thread as i32, at) }
+}
+
+fn flush(thread: u32, seq: u32, start: i64, ms: i64) -> Span {
+    call(thread, seq, ("fsync", Kind::Sync), start, ms)
+}
+
+fn covered(attached: &[Layer]) -> Vec<LayerCoverage> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut coverage = crate::analysis::coverage::coverage(&mut rows).unwrap().0;
+    for layer in &mut coverage {
+        let seen = attached.iter().any(|known| known.name() == layer.layer);
+        (layer.attached, layer.probes) = if seen { (1, 1) } else { (0, layer.probes) };
+    }
+    coverage
+}
+
+/// What the rules find in these calls of a run of so many ms, of which the tracer took a share.
+fn find(spans: &[Span], run_ms: i64, tracing: f64, coverage: &[LayerCoverage]) -> Findings {
+    let process = |thread: i32| Process { process_ix: thread, ..Process::nameless(thread, thread) };
+    let mut rows: Vec<Row> = (0..9).map(|thread| Row::Process(Box::new(process(thread)))).collect();
+    let mut collect = Collect::new(&mut rows).unwrap();
+    let mut nesting = Nesting::default();
+    for span in spans {
+        let around = nesting.of(span);
+        collect.span(span, &around);
+    }
+    let losses = Losses::default();
+    let trace = Trace { duration_ns: run_ms * MS, tracing: Some(tracing), coverage, losses: &losses, aggregate: false };
+    collect.finish(&mut rows, &trace, &Config::default()).unwrap()
+}
+
+fn found(spans: &[Span], run_ms: i64) -> Findings {
+    find(spans, run_ms, 0.0, &covered(&[Layer::Syscall, Layer::Block]))
+}
+
+fn seconds(findings: &Findings) -> Vec<(&'static str, f64)> {
+    findings.findings.iter().map(|f| (f.rule, f.seconds.unwrap_or(-1.0))).collect()
+}
+
+#[test]
+fn flushes_after_each_record_are_found_with_their_seconds() {
+    let spans: Vec<Span> = (0..100).map(|n| flush(1, n, i64::from(n) * 12, 10)).collect();
+    let all = found(&spans, 1200);
+    assert_eq!(seconds(&all), [("sync-per-record", 1.0)]);
+    let one = &all.findings[0];
+    assert_eq!((one.severity, one.evidence.spans.len()), (Severity::Critical, 5));
+    let gain = (one.gain_low_s.unwrap(), one.gain_high_s.unwrap());
+    assert!((0.8..0.95).contains(&gain.0) && (0.95..=1.0).contains(&gain.1), "{gain:?}");
+    assert!(all.unexplained_s < 1e-9 && (all.calls_s - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn little_time_and_few_calls_are_no_finding() {
+    let few: Vec<Span> = (0..9).map(|n| flush(1, n, i64::from(n) * 12, 10)).collect();
+    assert_eq!(found(&few, 120).findings, []);
+    // 40 ms.
+    let short: Vec<Span> = (0..20).map(|n| flush(1, n, i64::from(n) * 12, 2)).collect();
+    assert_eq!(found(&short, 240).findings, []);
+    // Less than a hundredth of the run.
+    let spans: Vec<Span> = (0..100).map(|n| flush(1, n, i64::from(n) * 12, 1)).collect();
+    assert_eq!(found(&spans, 1_000_000).findings, []);
+    assert_eq!(seconds(&found(&spans, 2_000)), [("sync-per-record", 0.1)]);
+}
+
+#[test]
+fn processes_one_after_the_other_add_up_and_others_do_not() {
+    let of = |thread: u32, from: i64| (0..20).map(move |n| flush(thread, n, from + i64::from(n) * 10, 10));
+    let after: Vec<Span> = of(1, 0).chain(of(2, 300)).collect();
+    assert_eq!(seconds(&found(&after, 1000)), [("sync-per-record", 0.4)]);
+    let beside: Vec<Span> = of(1, 0).chain(of(2, 5)).collect();
+    assert_eq!(seconds(&found(&beside, 1000)), [("sync-per-record", 0.2)]);
+}
+
+#[test]
+fn threads_of_a_process_that_wait_at_once_wait_once() {
+    let of = |thread: u32| (0..20).map(move |n| Span { process_ix: 1, ..flush(thread, n, i64::from(n) * 10, 10) });
+    let spans: Vec<Span> = of(1).chain(of(2)).chain(of(3)).collect();
+    let all = found(&spans, 1000);
+    assert_eq!(all.findings.len(), 1);
+    assert!((all.findings[0].seconds.unwrap() - 0.2).abs() < 1e-3, "{:?}", all.findings[0].seconds);
+}
+
+#[test]
+fn errors_that_end_runs_are_named_whatever_time_they_took() {
+    let failed = Span { errno: 28, ..call(1, 0, ("write", Kind::Write), 0, 0) };
+    let all = found(&[failed], 10_000);
+    assert_eq!(all.findings.len(), 1);
+    let error = &all.findings[0];
+    assert_eq!((error.rule, error.severity, error.seconds), ("errors", Severity::Critical, None));
+    assert!(error.title.contains("ENOSPC"), "{}", error.title);
+}
+
+#[test]
+fn a_layer_that_was_not_seen_is_not_taken_for_healthy() {
+    let mut coverage = covered(&[Layer::Syscall]);
+    let not_evaluated = |coverage: &[LayerCoverage]| -> Vec<&str> {
+        find(&[], 1000, 0.0, coverage).not_evaluated.iter().map(|rule| rule.rule).collect()
+    };
+    assert!(not_evaluated(&coverage).contains(&"random-reads"), "the block layer has no probes");
+    assert!(!not_evaluated(&coverage).contains(&"hdf5-metadata"), "no process mapped the library");
+    let hdf5 = coverage.iter_mut().find(|layer| layer.layer == "hdf5").unwrap();
+    hdf5.refused.insert("refused: no privilege".to_owned(), 3);
+    assert!(not_evaluated(&coverage).contains(&"hdf5-metadata"));
+}
+
+#[test]
+fn where_tracing_took_much_of_the_run_only_the_order_remains() {
+    let spans: Vec<Span> = (0..100).map(|n| flush(1, n, i64::from(n) * 12, 10)).collect();
+    let all = find(&spans, 1200, 0.3, &covered(&[Layer::Syscall]));
+    assert_eq!(seconds(&all), [("sync-per-record", -1.0)]);
+    assert_eq!((all.findings[0].gain_low_s, all.findings[0].gain_high_s), (None, None));
+}
+
+fn operation() -> impl Strategy<Value = (&'static str, Kind)> {
+    prop_oneof![
+        Just(("fsync", Kind::Sync)),
+        Just(("write", Kind::Write)),
+        Just(("read", Kind::Read)),
+        Just(("openat", Kind::Open)),
+        Just(("newfstatat", Kind::Meta)),
+    ]
+}
+
+proptest! {
+    /// Calls of threads and processes in any order and size: no ns counts twice, and none that was not there.
+    #[test]
+    fn all_findings_and_the_rest_are_at_most_the_run(
+        calls in prop::collection::vec((1..6_u32, operation(), 0..40_i64, 0..60_i64, 0..5000_i64, 0..30_i16), 1..300)
+    ) {
+        let mut next = [(0_u32, 0_i64); 6];
+        let mut spans = Vec::new();
+        for (thread, op, pause, ms, size, errno) in calls {
+            let (seq, at) = &mut next[thread as usize];
+            let span = call(thread, *seq, op, *at + pause, ms);
+            let data = matches!(op.1, Kind::Read | Kind::Write);
+            let bytes = data.then_some(size);
+            let (cpu_ns, runq_ns, lock_ns) = (Some(ms * MS / 4), Some(ms * MS / 4), Some(ms * MS / 4));
+            let process_ix = thread as i32 / 2;
+            spans.push(Span {
+                process_ix, bytes, req_bytes: bytes, offset: bytes, cpu_ns, runq_ns, lock_ns, errno, ..span
+            });
+            (*seq, *at) = (*seq + 1, *at + pause + ms);
+        }
+        let run = next.iter().map(|(_, at)| *at).max().unwrap_or(0).max(1);
+        let all = found(&spans, run);
+        let claimed: f64 = all.findings.iter().filter_map(|f| f.seconds).sum();
+        prop_assert!(claimed <= run as f64 / 1e3 + 1e-6, "{} of {run} ms: {:?}", claimed * 1e3, seconds(&all));
+        for finding in &all.findings {
+            let (Some(low), Some(high)) = (finding.gain_low_s, finding.gain_high_s) else { continue };
+            prop_assert!(0.0 <= low && low <= high && high <= finding.seconds.unwrap_or(0.0));
+        }
+    }
+}
