@@ -206,7 +206,7 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 	sums = (s64 *)b.out->bytes;
 	__builtin_memset(sums, 0, (IOT_RANK_MAX + 1) * sizeof(*sums));
 	bpf_loop(IOT_BOXES_MAX, iot_box_step, &b, 0);
-	/* it takes the longer the more there are, which an average of the row's hooks does not tell */
+	/* the more there are the longer it takes; an average of the row's hooks does not show that */
 	t->probed += bpf_ktime_get_ns() - t->now;
 	if (b.bad)
 		return 0;
@@ -383,7 +383,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	u32 i = (u32)place;
 	struct iot_pointers p = {};
 	struct iot_array_spec *w;
-	bool untold;
+	bool uncounted;
 	u64 bytes;
 
 	if (!t || !s || !f || i >= IOT_ARRAYS_PER_CALL)
@@ -391,9 +391,9 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	w = &s->arrays[i];
 	p.a.out = iot_scratch();
 	p.base = p.a.base = iot_arg(f, w->arg);
-	/* the program does not want to know the number, for it knows it: the reader may, too */
-	untold = w->count == IOT_N_AT && !iot_arg(f, w->n);
-	p.count = untold ? IOT_RANK_MAX : iot_array_count(w, f, ret);
+	/* the program passes no place for the number, because it knows it; the reader may, too */
+	uncounted = w->count == IOT_N_AT && !iot_arg(f, w->n);
+	p.count = uncounted ? IOT_RANK_MAX : iot_array_count(w, f, ret);
 	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
 	if (p.a.base <= 1 || !p.count)
 		return 0;
@@ -405,7 +405,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	p.a.seq = place >> 32;
 	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_LONGS : IOT_X_INTS) + (w->slot & 15);
-	p.a.any_rank = w->count == IOT_N_RANK || untold;
+	p.a.any_rank = w->count == IOT_N_RANK || uncounted;
 	if (w->deref) {
 		p.a.each = w->deref * 8;
 		if (p.count > IOT_POINTERS)
@@ -413,7 +413,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
 		if (p.a.pos)
 			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
-	} else if (w->count == IOT_N_RANK || untold) {
+	} else if (w->count == IOT_N_RANK || uncounted) {
 		p.a.each = p.count * 8;
 		if (iot_read_ranked(&p.a))
 			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.each, 0);

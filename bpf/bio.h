@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What can be told of a bio: the operation it is for, the file whose pages it carries, whether it is a journal's. */
+/* What is known of a bio: the operation it is for, the file whose pages it carries, whether it is a journal's. */
 #ifndef IOT_BIO_H
 #define IOT_BIO_H
 

@@ -36,7 +36,7 @@ enum iot_limit {
 	IOT_SIZES = 10,		    /* bins of sizes of reads and writes, as Darshan has them */
 	IOT_NOTES_PER_CALL = 3,	    /* values that a call takes from calls inside it */
 	IOT_ARRAYS_PER_CALL = 4,    /* arrays that go with a call */
-	IOT_ARRAY_SLOTS = 16,	    /* numbers by which the reader tells arrays of a call apart */
+	IOT_ARRAY_SLOTS = 16,	    /* numbers by which the reader distinguishes the arrays of a call */
 	IOT_NO_NOTE = 0xff,	    /* iot_spec.note, iot_spec.takes: none */
 	IOT_NOT_KNOWN = 0xffffffff, /* a number of 32 bits that is not known */
 };

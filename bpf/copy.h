@@ -90,7 +90,7 @@ static __always_inline int iot_sum_half(struct iot_task *t, struct iot_frame *f,
 	return iot_sum(m, s, &e->call);
 }
 
-/* Tells the half of a call that reads: an operation that is over with it. */
+/* Sends the reading half of a call: an operation that ends with it. */
 __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 {
 	struct iot_operation e = {};
@@ -110,7 +110,7 @@ __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 	e.ino = f->note[0];
 	e.dev = (u32)f->note[1];
 	e.generation = f->note[1] >> 32;
-	e.told = t->now;
+	e.seen = t->now;
 	e.of = f->seq;
 	e.in_call = 1;
 	if (f->summed)

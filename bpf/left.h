@@ -21,7 +21,7 @@ struct iot_dead {
 /*
  * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
  * `sp`? Its return address must be where it was. At the same place another function is its tail call, if it has just
- * jumped. Far away is another stack (signals, coroutines), which tells nothing.
+ * jumped. Far away is another stack (signals, coroutines), from which nothing follows.
  */
 static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
 {

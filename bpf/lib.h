@@ -17,7 +17,7 @@ u32 iot_settled = 1;
  */
 u32 iot_several;
 
-/* Library probes are in targets only: each mapping of a file with probes is told. */
+/* Library probes are in targets only: each mapping of a file with probes is reported. */
 u32 iot_scoped;
 
 /* Is a call that is recorded only inside others, or when it waits for what they submitted? */
@@ -52,7 +52,7 @@ static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s,
 }
 
 /* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
-static __noinline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
+static __noinline void iot_send_phase(struct iot_task *t, struct iot_frame *f)
 {
 	struct iot_enter e = {
 		.type = IOT_T_ENTER,
@@ -103,7 +103,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	}
 	if (s->flags & IOT_S_PHASE) {
 		f->bits |= IOT_FRAME_PHASE;
-		iot_tell_phase(t, f);
+		iot_send_phase(t, f);
 	}
 	return iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE);
 }
@@ -227,7 +227,7 @@ static __always_inline bool iot_inherited(void)
 	return true;
 }
 
-/* The innermost call has returned: it is sent, or told to the one it ran in. */
+/* The innermost call has returned: it is sent, or passed to the one it ran in. */
 __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 {
 	struct iot_frame *f;
@@ -249,7 +249,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
-	/* from its demotion on where streams stand tells what its calls moved: not twice */
+	/* from its demotion on the positions of streams give what its calls moved: not twice */
 	if (f->summed && s->brief == IOT_BRIEF_DEMOTED) {
 		iot_passes(t, f);
 		iot_spent(t, f->inner);
@@ -282,7 +282,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	}
 	if (iot_cfg.aggregate) {
 		iot_opened_by(t, s, f, c);
-		iot_tell_inner(t, s, f);
+		iot_send_inner(t, s, f);
 	}
 	iot_paths(t, s, f);
 	if ((s->flags & IOT_S_RETURN) && c->status >= 0)

@@ -13,7 +13,7 @@ u32 iot_exchanging;
 
 /*
  * How deep the call is that gets notes: the innermost one, but for the function that reads how a dataset is stored, which
- * runs what tells other notes.
+ * runs what writes other notes.
  */
 static __always_inline u32 iot_taker(struct iot_task *t)
 {

@@ -52,7 +52,7 @@ struct iot_sum_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
-	/* no types: Linux before 6.3 takes no other tables in its place that do not tell theirs */
+	/* no types: Linux before 6.3 accepts no inner map without types in the place of one with types */
 	__uint(key_size, sizeof(struct iot_sum_key));
 	__uint(value_size, sizeof(struct iot_sum));
 };
@@ -134,7 +134,7 @@ static __always_inline struct iot_sum *iot_sum_in(void *sums, struct iot_sum_key
 	return bpf_map_lookup_elem(sums, key);
 }
 
-/* How long calls of a row take, where it is known only of calls that are told. */
+/* How long calls of a row take, where that is known only of calls that are sent. */
 static __always_inline void iot_count_time(u32 row, u64 time)
 {
 	struct iot_counts *counts = bpf_map_lookup_elem(&iot_hists, &row);
@@ -378,7 +378,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	return iot_sum(m, s, &e->call);
 }
 
-/* A call that made a handle is told; those on the handle are summed up under its number. */
+/* A call that made a handle is sent; those on the handle are summed up under its number. */
 static __always_inline void iot_opened_by(struct iot_task *t, struct iot_spec *s, struct iot_frame *f,
 					  struct iot_call *c)
 {
@@ -389,8 +389,8 @@ static __always_inline void iot_opened_by(struct iot_task *t, struct iot_spec *s
 		bpf_map_update_elem(&iot_openers, &key, &call, BPF_ANY);
 }
 
-/* How much of a call that is told was spent in calls inside it: those that are summed up are not told. */
-static __always_inline void iot_tell_inner(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+/* How much of a call that is sent was spent in calls inside it: those that are summed up are not sent. */
+static __always_inline void iot_send_inner(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
 	struct iot_inner e = {
 		.type = IOT_T_INNER, .thread = t->thread, .seq = f->seq, .time = t->now, .inner = f->inner};

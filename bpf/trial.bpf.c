@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind.
+ * The smallest program of each kind: loading and attaching it shows whether this kernel allows the kind.
  */
 #include "vmlinux/x86_64/vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -76,8 +76,8 @@ fuzz_target!(|data: &[u8]| {
             COUNTS => counts(&item, last).into_iter().for_each(|counts| correlator.push(counts)),
             FORGOTTEN => {
                 correlator.forgotten(&files, &objects, &handles, &paths);
-                for told in [&mut files, &mut objects, &mut handles, &mut paths] {
-                    told.clear();
+                for forgotten in [&mut files, &mut objects, &mut handles, &mut paths] {
+                    forgotten.clear();
                 }
             }
             _ => {

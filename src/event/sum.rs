@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_told_also_around_the_end_of_a_counter() {
+    fn the_difference_is_right_also_when_a_counter_wraps_around() {
         let before = Figures { max: 9, sizes: vec![(10, 4)], ..Figures::default() };
         let mut after = Figures { max: 11, sizes: vec![(10, 6), (20, 1)], ..Figures::default() };
         let mut full = before.clone();
