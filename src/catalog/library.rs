@@ -41,7 +41,7 @@ impl Pattern {
     }
 }
 
-/// A library of the catalog, and what a file is recognised by: all that is said here holds for it.
+/// A library of the catalog, and what identifies a file of it: all of these conditions hold.
 #[derive(Debug, Clone)]
 pub struct Library {
     pub family: Family,

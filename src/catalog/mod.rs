@@ -53,7 +53,7 @@ use crate::vocabulary::Layer;
 pub const OMPIO: &str = "OMPIO";
 pub const ROMIO: &str = "ROMIO";
 
-/// How a call says that it failed.
+/// How a call returns that it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fails {
     /// It cannot.

@@ -117,7 +117,7 @@ impl Does {
         }
     }
 
-    /// What the columns `cmd` and `arg` say; `syscall`: it is a system call.
+    /// What is in the columns `cmd` and `arg`; `syscall`: it is a system call.
     pub const fn argument(self, syscall: bool) -> Argument {
         match self {
             Self::Seek(_) => Argument::Seek,
@@ -128,7 +128,7 @@ impl Does {
         }
     }
 
-    /// What a call of HDF5 says.
+    /// What a call of HDF5 means.
     pub const fn effect(self) -> Effect {
         match self {
             Self::Hdf5(h) => h.effect,

@@ -151,7 +151,7 @@ pub struct Close {
     pub position: Src,
 }
 
-/// Ends the descriptors from `first` to `last`, or has them closed by an exec, as `flags` say.
+/// Ends the descriptors from `first` to `last`, or has them closed by an exec, by `flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloseRange {
     pub first: Src,
@@ -268,7 +268,7 @@ pub enum RequestAction {
     Return,
 }
 
-/// A call of HDF5 that says something of property lists, dataspaces, or the shapes of objects.
+/// A call of HDF5 that shows property lists, dataspaces, or the shapes of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hdf5 {
     pub role: Role,

@@ -395,9 +395,9 @@ mod tests {
             (with("[[library.function]]\nsymbol = 'f'"), "my.toml:7: library \"l\": function \"f\" stands twice"),
             (with("[[library.function]]\nsymbol = ''"), "my.toml:7: symbol: empty"),
         ];
-        for (text, says) in cases {
+        for (text, expected) in cases {
             let error = add(&text).unwrap_err().to_string();
-            assert!(error.starts_with(says), "{text}\n{error}\n{says}");
+            assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
         }
     }
 }

@@ -51,8 +51,8 @@ pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
-    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or what
-    /// /proc/PID/cgroup says. With a COMMAND: for as long as that runs, wherever it does
+    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or as
+    /// in /proc/PID/cgroup. With a COMMAND: for as long as that runs, wherever it does
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
     pub cgroup: Option<PathBuf>,
     /// Trace every process of the node. With a COMMAND: for as long as that runs
@@ -72,8 +72,8 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
-    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
+    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (by default all of
+    /// these; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
     /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
     /// of --probes files are added. hdf5=all: also the selection calls of dataspaces;
     /// mpi=all: also communication that is part of other communication
@@ -398,7 +398,7 @@ fn split_unit(text: &str) -> (&str, &str) {
 /// A time with its unit.
 ///
 /// # Errors
-/// Says what was expected.
+/// Names what was expected.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
@@ -419,7 +419,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// What is slow: a time, of all layers or of the one that is named before it and a colon.
 ///
 /// # Errors
-/// Says what was expected.
+/// Names what was expected.
 pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
     let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
     let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;

@@ -22,7 +22,7 @@ use crate::correlate::resources::files::Files;
 use crate::correlate::resources::processes::{Owned, Owner, ThreadState};
 use crate::correlate::seen::{Found, Seen};
 use crate::correlate::tracker::ResourceTracker;
-use crate::event::{Cached, Call, Kept, Operation, Wanted, Watched};
+use crate::event::{Cached, Call, Kept, Measured, Operation, Wanted};
 use crate::rows::{Row, Span, span_id};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -329,14 +329,14 @@ fn unknown(spec: &catalog::Row, call: &Call, columns: &CallColumns, found: &Foun
 
 /// What the time of a call went to. Flushes that it waited for are put to it.
 fn waited(
-    (blocks, files, watched): (&mut Blocks, &Files, Watched),
+    (blocks, files, measured): (&mut Blocks, &Files, Measured),
     (spec, taken): (&catalog::Row, &Taken<'_>),
     file: Option<i32>,
     cached: Option<Cached>,
     out: &mut Vec<Row>,
 ) -> Parts {
     let call = taken.call;
-    let (waits, flushes) = waiting::of(spec, call, cached, &Surroundings { blocks, files, watched, file });
+    let (waits, flushes) = waiting::of(spec, call, cached, &Surroundings { blocks, files, measured, file });
     if let Some(dev) = flushes {
         blocks.waited_for_flushes(dev, (call.thread, call.seq), taken.during(), out);
     }

@@ -104,7 +104,7 @@ pub struct Enter {
 
 /// Which of the kernel's hooks are there: where one is not, nothing is known, and not nothing happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct Measured {
     /// Pages that are added to the page cache.
     pub pages: bool,
     /// Writers that are made to wait.
@@ -234,7 +234,7 @@ pub struct Operation {
     pub summed: bool,
 }
 
-/// Pages of a file became dirty, and no call says which bytes of them it wrote.
+/// Pages of a file became dirty, and the range that a call wrote is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dirtied {
     pub time: u64,
@@ -290,11 +290,11 @@ pub struct Message {
     /// Requests are numbered within it.
     pub channel: u64,
     pub number: u64,
-    pub what: Said,
+    pub what: Exchange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum Exchange {
     /// The server has read a request.
     Asked(Asked),
     /// The server replies.

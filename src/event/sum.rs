@@ -43,7 +43,7 @@ pub enum About {
 /// A process and, where that is known, the number of the program that it runs: 0 until it executes one.
 pub type Runs = (u32, Option<u32>);
 
-/// The calls of one function that a process made in a period and that are about one thing.
+/// The calls of one function that a process made in a period and that have one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum {
     /// When it was taken: the end of the period.

@@ -22,7 +22,7 @@
 -- Times are ns since the start of the trace on each node (of its first dataset that is there); v_spans has them on one clock. Null means "has none" or "not
 -- known", never 0.
 -- Datasets of --flight of one trace have rows in common: look at one at a time.
--- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
+-- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never traced).
 
 -- Views lead to the same parts again and again: their footers are read once, and again when they have changed.
 SET parquet_metadata_cache = true;

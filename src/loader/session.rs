@@ -2,7 +2,7 @@
 
 use crate::catalog::{Catalog, Row};
 use crate::event::wire::{self, Busy};
-use crate::event::{Event, FileKey, Watched, Written};
+use crate::event::{Event, FileKey, Measured, Written};
 use crate::loader::attach::pauses::Pause;
 use crate::loader::attach::{Engine, Target};
 use crate::loader::code::examine::Seen;
@@ -123,7 +123,7 @@ fn find_symbols(progs: &IotraceProgs<'_>, maps: &IotraceMaps<'_>) -> Result<Opti
     Ok((!found).then(|| verdict(Group::Block, FIND_SYMBOLS, Err(why.to_owned()))))
 }
 
-/// Tells the kernel side what the functions of the catalog are, all at once.
+/// Writes the rows of the catalog into the table of the kernel side, all at once.
 fn write_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer]) -> Result<()> {
     let numbers: Vec<u8> = (0..rows.len() as u32).flat_map(u32::to_ne_bytes).collect();
     let values: Vec<u8> = rows.iter().flat_map(|row| wire::spec_bytes(&spec(row, layers)).to_vec()).collect();
@@ -314,12 +314,12 @@ impl<'obj> Session<'obj> {
     }
 
     /// Which hooks on the page cache and on requests are attached.
-    pub fn watched(&self) -> Watched {
+    pub fn measured(&self) -> Measured {
         let is = |group| {
             let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
             self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
         };
-        Watched {
+        Measured {
             pages: is(Group::Pages),
             throttling: is(Group::Throttling),
             locks: is(Group::Locks),
@@ -514,8 +514,8 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Probes cost a thread more than they should, or those that are paused are wanted: what tells the reader of the
-    /// records, if some go or come.
+    /// Probes cost a thread more than they should, or those that are paused are wanted: the event for the reader of
+    /// the records, if some go or come.
     pub fn relieve(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
         let row = busy.spec % u16::try_from(self.rows.len()).ok().filter(|rows| *rows > 0)?;
         if busy.calls == 0 {
@@ -561,7 +561,7 @@ impl<'obj> Session<'obj> {
             self.skel.maps.iot_specs.update(&u32::from(row).to_ne_bytes(), wire::spec_bytes(&spec), MapFlags::EXIST);
     }
 
-    /// When it is time to, looks for a moment at each call of what is demoted: what tells the reader of the records.
+    /// When it is time to, looks for a moment at each call of what is demoted: the event for the reader of the records.
     pub fn sample(&mut self) -> Option<Event> {
         let (_, after) = self.window.filter(|(due, _)| Instant::now() >= *due)?;
         let time = rings::now();
@@ -636,7 +636,7 @@ impl<'obj> Session<'obj> {
         }
     }
 
-    /// Tells the kernel side whether library probes stay as they are now.
+    /// Sets for the kernel side whether library probes stay as they are now.
     fn set_settled(&mut self, settled: bool) {
         if let Some(data) = self.skel.maps.data_data.as_deref_mut() {
             data.iot_settled = u32::from(settled);
@@ -791,7 +791,7 @@ impl<'obj> Session<'obj> {
             let name = prog.name().to_string_lossy();
             let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
             if let Ok(id) = Program::id_from_fd(prog.as_fd()) {
-                self.misses.watch(id, &name, group.unwrap_or(Group::Library).layer());
+                self.misses.add(id, &name, group.unwrap_or(Group::Library).layer());
             }
         }
     }

@@ -121,7 +121,7 @@ fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
         library: catalog.library(row.family).map_or(row.family.name(), |library| library.name),
         symbol: row.symbol,
         op: row.op,
-        // An inner function has no calls of its own: it tells what the call is about that it runs in.
+        // An inner function has no calls of its own: it gives values to the call that it runs in.
         kind: if row.inner().is_some() { "inner" } else { row.kind.name() },
     });
     if json {

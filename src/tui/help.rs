@@ -121,7 +121,7 @@ pub static SCREENS: &[About] = &[
     About {
         screen: Screen::Coverage,
         tab: "Cover",
-        name: "Coverage and losses: what is watched, and what was lost",
+        name: "Coverage and losses: what is traced, and what was lost",
         text: &[
             "Probes by library, those that are not attached and why, and every event that was",
             "seen and is not in the figures, by layer and place.",

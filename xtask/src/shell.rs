@@ -1,4 +1,4 @@
-//! Runs other programs, and says what went wrong when they fail.
+//! Runs other programs, and names what went wrong when they fail.
 
 use anyhow::{Context, Result, bail};
 use std::env;

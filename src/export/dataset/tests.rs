@@ -22,7 +22,7 @@ use crate::export::{Dataset, DatasetWriter, Options, TABLES, Table, schema};
 use crate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
 use crate::vocabulary::{Kind, Layer};
 
-const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
+const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, entities: 16 };
 
 fn options(path: &Path) -> Options<'_> {
     Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" }

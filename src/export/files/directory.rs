@@ -64,7 +64,7 @@ impl Directory {
 
     /// The same with whatever is in it.
     pub fn take(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
-        // Without a trailing slash, which would make the kernel follow a link whatever the flags say.
+        // Without a trailing slash, which would make the kernel follow a link whatever the flags are.
         let path: PathBuf = path.components().collect();
         let file = reach(&path, owner, privileged)?;
         Self::lock(file, path, owner)
@@ -201,7 +201,7 @@ impl Directory {
                 .with_context(|| format!("cannot sync {}", self.path.join(name).display()))?;
         }
         match self.file.sync_all() {
-            // Some file systems have nothing to sync for a directory and say so.
+            // Some file systems have nothing to sync for a directory and return an error.
             Err(e) if e.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
             done => done.with_context(|| format!("cannot sync {}", self.path.display())),
         }
@@ -232,7 +232,7 @@ impl Directory {
     }
 
     /// Removes a dataset from this directory if it is complete: nobody writes it, every part is closed, and there is nothing
-    /// else in it. Tells whether it was.
+    /// else in it. Returns whether it was.
     ///
     /// # Errors
     /// When it cannot be removed.

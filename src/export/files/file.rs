@@ -161,9 +161,9 @@ mod tests {
         let (dir, own) = (shared(0o777), shared(0o755));
         let victim = own.path().join("victim");
         fs::write(&victim, "safe").unwrap();
-        let refused = |path: &Path, says: &str| {
+        let refused = |path: &Path, expected: &str| {
             let why = format!("{:#}", create_file(path, None, true).unwrap_err());
-            assert!(why.contains(says), "{why}");
+            assert!(why.contains(expected), "{why}");
             assert_eq!(fs::read_to_string(&victim).unwrap(), "safe");
         };
         let (link, hard, dangling) = (dir.path().join("link"), dir.path().join("hard"), dir.path().join("dangling"));

@@ -148,7 +148,7 @@ pub fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) ->
     let before = getgroups()?;
     set_groups(&groups)?;
     let _rights = Rights { groups: before, gid: setfsgid(gid), uid: setfsuid(uid) };
-    // These calls say who it was before, and nothing of failures.
+    // These calls return the previous id, and no error.
     ensure!(setfsgid(gid) == gid && setfsuid(uid) == uid, "cannot take the rights of user {uid}");
     act()
 }

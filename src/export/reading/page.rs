@@ -1,7 +1,7 @@
-//! The header of a page of a Parquet file: as much of it as says how large the page is. The format is Thrift's compact
+//! The header of a page of a Parquet file: as much of it as has the size of the page. The format is Thrift's compact
 //! protocol (`parquet.thrift` of parquet-format, `thrift-compact-protocol.md` of Thrift).
 
-/// What a header says.
+/// What a header has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Header {
     pub kind: i64,

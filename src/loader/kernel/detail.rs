@@ -224,7 +224,7 @@ struct Source {
     forgotten: u64,
 }
 
-/// Watches how much each process sends.
+/// Monitors how much each process sends.
 pub struct Sources {
     table: MapHandle,
     quiet: MapHandle,

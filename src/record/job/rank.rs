@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// How long a tracer may take to begin or to end.
 const LONGEST: Duration = Duration::from_mins(1);
 /// How long a tracer that fails may take to report why.
-const SAYING: Duration = Duration::from_secs(5);
+const REPORTING: Duration = Duration::from_secs(5);
 
 /// This node's name.
 pub fn host() -> String {
@@ -183,9 +183,9 @@ impl First {
     fn run(mut self, command: &[OsString]) -> Result<u8> {
         let traced = match &self.answer {
             Ok(Some(Answer::Go)) => true,
-            // Said by the tracer itself.
+            // The tracer itself reports it.
             Ok(Some(Answer::Failed(_))) => {
-                self.wait_for_tracer(Some(Instant::now() + SAYING));
+                self.wait_for_tracer(Some(Instant::now() + REPORTING));
                 return Ok(TOOL_FAILED);
             }
             other => {

@@ -66,7 +66,7 @@ pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<Asked> {
     Ok(Asked { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
 }
 
-/// Tells a rank. Has it heard?
+/// Sends the answer to a rank. Returns whether that worked.
 pub fn answer(rank: &mut UnixStream, answer: &Answer) -> bool {
     let text = match answer {
         Answer::Go => "g".to_owned(),

@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_secs(5);
 /// At most this many are accepted at once, so that the trace is not held up.
 const AT_ONCE: usize = 64;
 /// How long a new connection may take to send its hello.
-const SAYING: Duration = Duration::from_millis(100);
+const HELLO: Duration = Duration::from_millis(100);
 
 /// How far the tracer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl<'a> Ranks<'a> {
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = rank_protocol::peer(rank).context("its process is not known")?;
         ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
-        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, SAYING)?;
+        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, HELLO)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
         ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
         let pid = program.unwrap_or(own);

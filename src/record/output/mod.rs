@@ -1,11 +1,11 @@
 //! What the worker writes to: one dataset, one after the other, or memory.
 
 pub mod destination;
+pub(crate) mod display;
 pub(crate) mod memory;
 pub(crate) mod metrics_endpoint;
 pub(crate) mod report;
 pub(crate) mod rotation;
-pub(crate) mod viewers;
 
 use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter, Whereabouts};
 use crate::rows::Row;

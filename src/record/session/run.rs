@@ -17,10 +17,10 @@ use crate::record::flight::trigger::Stuck;
 use crate::record::flight::viewer::{Show, Viewer};
 use crate::record::flight::{By, Looked, Step};
 use crate::record::job::ranks::Ranks;
+use crate::record::output::display::{self, Display};
 use crate::record::output::rotation::Rotation;
-use crate::record::output::viewers::{self, Watching};
 use crate::record::session::control::{Control, pass_on};
-use crate::record::session::live::Watch;
+use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
 use crate::record::session::share::{Cpu, Share};
 use crate::record::session::targets::Targets;
@@ -94,10 +94,10 @@ pub struct Run<'a, 'obj> {
     /// Finds calls and requests that do not return.
     pub stuck: Option<Stuck>,
     /// Where a dashboard finds what is in flight.
-    pub board: Option<Arc<Watch>>,
-    pub watching: &'a mut Watching,
+    pub board: Option<Arc<LiveState>>,
+    pub display: &'a mut Display,
     /// What the dashboard needs to begin, until it has begun.
-    pub begin: Option<viewers::Begin<'a>>,
+    pub begin: Option<display::Begin<'a>>,
     /// A signal, the time or the user ended the trace, and not its targets.
     pub stopped: bool,
     /// The command got a signal to end: after the next one it is not waited for.
@@ -183,14 +183,14 @@ impl Run<'_, '_> {
     pub fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
         self.feeds.stacks.start(self.session, &self.feeds.notes)?;
-        let _ = self.feeds.notes.send(Note::Watched(self.session.watched()));
+        let _ = self.feeds.notes.send(Note::Measured(self.session.measured()));
         if let Some(code) = self.begin_targets()? {
             return Ok(Some(code));
         }
         self.tick();
         self.report_costs();
         if let Some(begin) = self.begin.take() {
-            self.watching.begin(begin)?;
+            self.display.begin(begin)?;
         }
         let result = self.wait();
         if let Some(board) = &self.board {
@@ -208,7 +208,7 @@ impl Run<'_, '_> {
         let mut shown = Instant::now();
         let mut looked = begun;
         let mut signalled: Option<Instant> = None;
-        let watching = self.command.is_none() && self.shows_status();
+        let status_line = self.command.is_none() && self.shows_status();
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
@@ -267,7 +267,7 @@ impl Run<'_, '_> {
             if self.ranks.as_ref().map_or_else(|| self.command.is_none() && no_targets(), Ranks::are_over) {
                 return Ok(Some(0));
             }
-            if watching && shown.elapsed() >= Duration::from_secs(1) {
+            if status_line && shown.elapsed() >= Duration::from_secs(1) {
                 shown = Instant::now();
                 let records = self.feeds.gauges.records.load(Ordering::Relaxed);
                 let status = self.status(begun.elapsed(), records, records - last);
@@ -349,7 +349,7 @@ impl Run<'_, '_> {
         }
         self.dump = match self.session.look() {
             // On the dashboard's terminal the dump is its screen.
-            Ok(look) => !self.viewer.show(look, if self.watching.shows() { Show::Keep } else { Show::Print }),
+            Ok(look) => !self.viewer.show(look, if self.display.shows() { Show::Keep } else { Show::Print }),
             Err(e) => {
                 let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
                 false
@@ -414,7 +414,7 @@ impl Run<'_, '_> {
 
     /// Is there a terminal for a progress line?
     fn shows_status(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.output_args.quiet
+        std::io::stderr().is_terminal() && !self.display.shows() && !self.args.output_args.quiet
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {
@@ -431,7 +431,7 @@ impl Run<'_, '_> {
 
     /// Not on a dashboard, which would be spoilt: that shows the verdicts.
     fn warn(&self, verdicts: &[Coverage]) {
-        if !self.watching.shows() {
+        if !self.display.shows() {
             for warning in warnings(verdicts) {
                 notices::note(&warning);
             }

@@ -1,4 +1,4 @@
-//! Screen 9: what is watched, what was lost, what was left out on purpose, and what the dashboard costs.
+//! Screen 9: what is traced, what was lost, what was left out on purpose, and what the dashboard costs.
 
 use std::time::Duration;
 
