@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn with_the_offset_added_nobody_leaves_before_all_are_in(calls in calls(), behind in proptest::array::uniform4(-S..S)) {
+        fn with_the_offset_added_no_rank_leaves_before_all_are_in(calls in calls(), behind in proptest::array::uniform4(-S..S)) {
             let shown = shown(&calls, &behind);
             let clocks = align(4, &shown);
             let to_first = |a: &Attendance, time: i64| time + clocks[a.host].offset_ns;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_met_nobody_keeps_its_wall_clock() {
+    fn a_node_without_common_collective_calls_keeps_its_wall_clock() {
         let alone = Attendance { host: 1, call: once(1), begin: 5, end: 6 };
         let clocks = align(2, &[alone]);
         assert_eq!(clocks[1], Clock { how: "wall", ..Clock::default() });

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_say_what_they_open() {
+    fn opens_have_what_they_open() {
         for row in rows().iter().filter(|r| matches!(r.role(), Role::Open | Role::Reopen)) {
             assert!(row.values().handle != Src::None, "{} opens nothing", row.symbol);
         }

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_row_says_can_be_said() {
+    fn every_field_of_a_row_can_be_written() {
         let catalog = add(r#"
             [[library]]
             name = "store"

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_by_path_and_accept() {
+    fn pages_depend_on_path_and_accept() {
         let (address, _server) = server();
         let answer = exchange(address, b"GET /a?b=c HTTP/1.1\r\nHost: x\r\naccept: one\r\nAccept: two\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 10\r\n"), "{answer}");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_slow_or_silent_keeps_nobody_else_out() {
+    fn a_slow_or_silent_client_keeps_no_other_out() {
         let (address, server) = server();
         // More of them than there are connections, each with another part of a request.
         let slow = |n: usize| {
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_answer_or_does_not_go_keeps_nobody_else_out_for_ever() {
+    fn a_client_that_reads_no_answer_or_stays_keeps_no_other_out_for_ever() {
         let (address, _server) = server();
         // They have their answers, and stay.
         let _linger: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| ask(address)).collect();

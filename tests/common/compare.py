@@ -179,7 +179,7 @@ for op in keys("phase", our_phases, sql_phases):
         same(f"phase {op} {key} time", layer["time_ns"], of["time_ns"])
 
 # Files.
-# Where there is one dataset the report does not say of which host things are.
+# Where there is one dataset the report has no host of its rows.
 only = rows("SELECT any_value(host) AS host FROM datasets")[0]["host"]
 sql_files = index(rows("FROM v_files"), "host", "file_id", "layer")
 our_files = {

@@ -34,7 +34,7 @@ FROM parquet.`${{iotrace.dir}}` WITH (recursiveFileLookup = true, pathGlobFilter
 
 """
 
-# A table of calls and requests is all parts without what says where a row stands.
+# A table of calls and requests is all parts without the columns of where a row stands.
 READ = re.compile(r"read_parquet\(parts\('(\w+)'\)([^)]*)\)")
 PLAIN = re.compile(r"AS (?:SELECT (DISTINCT )\* )?FROM (read_parquet\(parts\('\w+'\), union_by_name = true\));?$")
 # Spark's functions in SQL may not stand where rows are sorted: this one is written out.
@@ -94,7 +94,7 @@ def views(text):
     plain = re.sub(r"--[^\n]*", "", text)
     layers = RANK.search(plain)[1]
     statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
-    # What tells DuckDB where the parts are.
+    # The path of the parts for DuckDB.
     ours = [s for s in statements if not RANK.match(s) and not re.match(r"(RE)?SET |CREATE OR REPLACE MACRO parts", s)]
     translated = [spark(s, layers) for s in ours]
     return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)

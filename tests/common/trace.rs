@@ -61,7 +61,7 @@ impl Trace {
         &mut self.spans[at]
     }
 
-    /// Says that the call asked for and moved that many bytes of a file.
+    /// Asserts that the call asked for and moved that many bytes of a file.
     pub fn moved(&mut self, at: usize, file: i32, bytes: i64) {
         let span = &mut self.spans[at];
         (span.file_id, span.bytes, span.req_bytes) = (Some(file), Some(bytes), Some(bytes));

@@ -56,7 +56,7 @@ __attribute__((noinline)) static FILE *open_fifo(void)
 	return f;
 }
 
-/* A child that holds the lock, or opens the FIFO, after MS ms; it says when it has begun. */
+/* A child that holds the lock, or opens the FIFO, after MS ms; it writes a byte when it has begun. */
 static void child(int holds, long ms)
 {
 	int ready[2];

@@ -1,5 +1,5 @@
 /*
- * A mix of I/O for as long as is said: `soak DIR SECONDS BUSY`. In rounds, with as long a sleep after each that it is busy for
+ * A mix of I/O for a given time: `soak DIR SECONDS BUSY`. In rounds, with as long a sleep after each that it is busy for
  * BUSY percent of the time: C streams, reads and writes at places of a file, files of ever new names, children that write and
  * end, a mapped file, and fsync.
  *

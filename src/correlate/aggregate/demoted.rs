@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_is_nobodys_as_long_as_nothing_is_demoted() {
+    fn bytes_between_two_calls_belong_to_no_call_as_long_as_nothing_is_demoted() {
         let mut run = Run::new();
         byte(&mut run, "fgetc", 0, 10, 0);
         byte(&mut run, "fgetc", 1, 20, 77);

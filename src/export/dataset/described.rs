@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opened_a_handle_is_known_as_long_as_the_handle() {
+    fn the_opener_of_a_handle_is_known_as_long_as_the_handle() {
         let mut described = Described::default();
         let rows = [process(1, Some(5)), process(2, None), process(3, Some(5)), thread(2, 2), file(1)];
         for row in rows.into_iter().chain([handle(1, None, 1, None, Some(9))]) {

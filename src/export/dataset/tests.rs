@@ -488,7 +488,7 @@ fn another_schema_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_told_from_other_failures() {
+fn a_full_disk_is_distinguished_from_other_failures() {
     let device = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let rows = [Meta { key: "k".to_owned(), value: "v".to_owned() }];
     let mut writer =

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_or_emptied_and_nobody_else_reads_it() {
+    fn a_file_is_made_or_emptied_and_only_its_owner_reads_it() {
         let dir = shared(0o1777);
         let path = dir.path().join("report");
         for text in ["long text", "text"] {

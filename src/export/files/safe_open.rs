@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn links_on_the_way_are_followed_where_nobody_else_can_have_placed_them() {
+    fn links_on_the_way_are_followed_where_no_other_user_can_have_placed_them() {
         let dir = TempDir::new().unwrap();
         let (real, link) = (dir.path().join("real/sub"), dir.path().join("link"));
         fs::create_dir_all(&real).unwrap();

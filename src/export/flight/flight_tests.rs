@@ -217,7 +217,7 @@ fn operation(id: i64, op: &str, file: &str) -> Operation {
 }
 
 #[test]
-fn each_dataset_is_whole_and_has_what_came_last() {
+fn each_dataset_is_complete_and_has_the_last_rows() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let (mut writer, messages) = create(&path, Duration::from_secs(10));

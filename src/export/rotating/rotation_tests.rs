@@ -171,7 +171,7 @@ pub(crate) fn facts(dataset: &Dataset) -> std::collections::BTreeMap<String, Str
 }
 
 #[test]
-fn each_dataset_says_what_its_rows_refer_to() {
+fn each_dataset_describes_what_its_rows_refer_to() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let mut writer = create(&path, None, WALL);

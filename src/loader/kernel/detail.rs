@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_layer_and_the_last_word_hold() {
+    fn the_exact_layer_and_the_last_setting_win() {
         let fixed = |ms| Limit::Fixed(Duration::from_millis(ms));
         let slow = vec![(None, Limit::Learned), (Some(Layer::Hdf5), fixed(5)), (Some(Layer::Hdf5), fixed(7))];
         let rows = crate::catalog::rows();

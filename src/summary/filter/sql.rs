@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_say_the_same_in_sql() {
+    fn conditions_are_the_same_in_sql() {
         for (filter, wanted) in [
             ("layer=hdf5,mpiio", "layer IN ('hdf5', 'mpiio')"),
             ("op~H5D*", "op LIKE 'H5D%'"),

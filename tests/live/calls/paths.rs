@@ -166,7 +166,7 @@ fn the_report_names_where_it_was_looked_in_vain() {
 }
 
 #[test]
-fn who_looks_at_proc_is_known() {
+fn readers_of_proc_are_recorded() {
     let work = live::scratch();
     let phases = ["--phase", "look_by_stream", "--phase", "look_by_descriptor"];
     let traced = live::trace(work.path(), &phases, &[programs::build("looks")]);

@@ -49,7 +49,7 @@ fn python(script: &str, work: &Path) -> (Value, live::Traced) {
     (serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {}{}", traced.stdout, traced.stderr)), traced)
 }
 
-/// The versions of HDF5 that the dataset says were there.
+/// The versions of HDF5 in the dataset.
 fn versions(data: &Data) -> Vec<&str> {
     let libraries = data.meta.iter().filter(|(key, _)| key.starts_with("library."));
     libraries.filter_map(|(_, value)| value.strip_prefix("HDF5 ")?.split(':').next()).collect()

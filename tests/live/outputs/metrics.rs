@@ -1,5 +1,5 @@
 //! What a real Prometheus scrapes while a program runs is what the program did, what the kernel counted, and what the
-//! dataset of the same run says.
+//! dataset of the same run has.
 
 use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
@@ -21,7 +21,7 @@ fn of(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
     labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
-/// Where a tracer says that it serves.
+/// The address that a tracer reports to serve.
 fn address(stderr: &Path) -> SocketAddr {
     let mut found = None;
     until("the tracer's address", || {
@@ -122,7 +122,7 @@ fn prometheus_matches_the_program_and_the_dataset() {
     let written = printed("stdio", 1).zip(printed("direct", 1)).map(|(a, b)| a + b);
     assert_eq!(bytes("syscall", "write"), written);
 
-    // What the kernel counts of the device, both as the tracer saw it and as the node tells it.
+    // What the kernel counts of the device, both as the tracer saw it and as the node has it.
     device::run("sync", &[]);
     let requests = |what: &str, labels: &str| value(&format!("{what}{{device='{disk}',{labels}}}"));
     until("the device's figures", || {
@@ -139,7 +139,7 @@ fn prometheus_matches_the_program_and_the_dataset() {
             && requests("iotrace_node_device_bytes_total", "op='write'") == sectors(now(6))
     });
 
-    // It has understood what it was told: units are not in the format from before OpenMetrics.
+    // It has parsed what it read: units are not in the format from before OpenMetrics.
     until("the metadata", || prometheus.metadata("iotrace_op_duration_seconds").is_some());
     let [kind, unit, help] = prometheus.metadata("iotrace_op_duration_seconds").unwrap();
     assert_eq!((kind.as_str(), unit.as_str()), ("histogram", "seconds"));
@@ -159,7 +159,7 @@ fn prometheus_matches_the_program_and_the_dataset() {
     let probes = prometheus.samples("iotrace_probes{status='attached'}");
     let left_out = value("iotrace_left_out_calls_total{what='excluded_calls'}");
 
-    // Debian's own judge of such texts has nothing to say.
+    // Debian's own checker of such texts finds nothing.
     let (head, page) = get(paused.address, "/metrics", "text/plain").unwrap();
     assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
     let mut judge = Command::new("promtool");
@@ -234,7 +234,7 @@ fn prometheus_matches_the_program_and_the_dataset() {
     }
 }
 
-/// CPU seconds of the node in user mode, as the kernel tells them now.
+/// CPU seconds of the node in user mode, by the kernel, now.
 fn cpu_user() -> f64 {
     let text = fs::read_to_string("/proc/stat").unwrap();
     // In user mode, and the same of what is nice.
@@ -285,7 +285,7 @@ fn a_port_in_use_is_an_error_before_anything_is_started() {
     let marker = work.path().join("started");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap().to_string();
-    for (address, says) in [
+    for (address, expected) in [
         (in_use.as_str(), "another program listens there"),
         // For documentation: nobody has it (RFC 5737).
         ("192.0.2.1:9464", "that is no address of this machine"),
@@ -293,7 +293,7 @@ fn a_port_in_use_is_an_error_before_anything_is_started() {
         let out = tracer().args(["--metrics", address, "--", "touch"]).arg(&marker).output().unwrap();
         let output = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(125), "{output}");
-        assert!(output.contains(&format!("--metrics {address}: ")) && output.contains(says), "{output}");
+        assert!(output.contains(&format!("--metrics {address}: ")) && output.contains(expected), "{output}");
         assert!(!marker.exists(), "{address}");
     }
 }

@@ -1,4 +1,4 @@
-//! Running as a service: one dataset after the other without a gap, as the unit in dist/ says, and with no more capabilities
+//! Running as a service: one dataset after the other without a gap, by the unit in dist/, and with no more capabilities
 //! than it gives.
 
 use crate::common::live::{self, Data, Running, datasets};
@@ -356,10 +356,10 @@ fn the_service_rotates_ends_and_starts_again() {
         let mut command = installed_as_unit(work.path(), &config);
         command.args(as_service(&[])).args(unit("ExecStart").split(' '));
         let running =
-            Running::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(work.path().join("said")).unwrap()));
+            Running::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(work.path().join("stderr")).unwrap()));
         let before = datasets_in(&output);
         live::until("three datasets", || {
-            let text_out = fs::read_to_string(work.path().join("said")).unwrap();
+            let text_out = fs::read_to_string(work.path().join("stderr")).unwrap();
             assert!(!text_out.contains("Error") && !text_out.contains("cannot"), "{text_out}");
             datasets_in(&output) >= before + 3
         });

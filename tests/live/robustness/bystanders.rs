@@ -45,7 +45,7 @@ fn with(program: &mut Command, library: &str) -> Running {
 }
 
 #[test]
-fn who_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
+fn a_program_that_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
     let work = live::scratch();
     let import = || with(Command::new(ways::python()).args(["-c", "import h5py, time; time.sleep(600)"]), HDF5);
     let (before, target) = (import(), import());
@@ -61,7 +61,7 @@ fn only_attached_processes_have_breakpoints() {
     let work = live::scratch();
     let (before, target) = (bystander(), bystander());
     assert_eq!((copied_pages(before.pid()), copied_pages(target.pid())), (0, 0));
-    let output = work.path().join("said");
+    let output = work.path().join("output");
     let mut tracer = Running::spawn(
         live::tracer()
             .args(["-p", &target.pid().to_string(), "-o"])

@@ -160,7 +160,7 @@ fn half_of_the_ranks_of_a_job() {
         for odd in pids.iter().skip(1).step_by(2) {
             live::send(*odd, Signal::SIGKILL);
         }
-        // As mpirun says of a rank that was killed.
+        // As mpirun reports a rank that was killed.
         assert_eq!(running.wait().code(), Some(KILLED), "{}", fs::read_to_string(output).unwrap());
         job::until_no_tracer();
 

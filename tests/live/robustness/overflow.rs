@@ -34,7 +34,7 @@ impl Flood {
             .arg(work.join("run.iotrace"))
             .arg("--");
         tracer.arg(program).arg(what).arg(file).arg(count.to_string());
-        let output = work.join("said");
+        let output = work.join("output");
         tracer.stderr(fs::File::create(&output).unwrap());
         let mut running = Running::spawn(tracer.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (to, from) = (running.0.stdin.take().unwrap(), BufReader::new(running.0.stdout.take().unwrap()));
@@ -66,7 +66,7 @@ impl Flood {
         live::send(self.tracer, Signal::SIGCONT);
     }
 
-    /// What the tracer says at its end.
+    /// What the tracer reports at its end.
     fn end(self) -> String {
         let Self { mut running, to, from, output, .. } = self;
         drop((to, from));
@@ -160,7 +160,7 @@ fn completed() -> i64 {
     fs::read_dir("/sys/block").unwrap().map(|device| stat(device.unwrap())).sum()
 }
 
-/// Requests of all devices are recorded, and one that is lost says nothing of its device.
+/// Requests of all devices are recorded, and the device of one that is lost is not known.
 #[test]
 fn requests_to_devices() {
     // In memory: only what the test asks for goes to a device.

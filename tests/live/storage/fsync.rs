@@ -1,4 +1,4 @@
-//! Calls say how long they slept for write-back of their file and for the journal: no longer than the requests took.
+//! Calls have how long they slept for write-back of their file and for the journal: no longer than the requests took.
 
 use crate::common::device::Device;
 use crate::common::live::{self, Data};

@@ -1,5 +1,5 @@
 //! A client and a server of NFS inside one kernel: its requests are those that the kernel counts, each is linked to the call
-//! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, the verdicts say so.
+//! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, verdicts report that.
 
 use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
@@ -144,7 +144,7 @@ fn verdicts(data: &Data, status: &str) {
     }
 }
 
-/// A kernel without the server has nothing to hook into: it is said, and nothing else is different.
+/// A kernel without the server has nothing to hook into: the verdict names that, and nothing else is different.
 fn nothing_is_there() {
     let work = live::scratch();
     let traced = live::trace(work.path(), &[], &["cat", "/etc/passwd"]);

@@ -262,7 +262,7 @@ fn requests_are_those_that_the_daemon_read_and_belong_to_the_calls_that_waited()
         assert!(asked(op).contains(&(request, Some(0))), "{op}: {:?}", asked(op));
     }
     assert!(asked("rename").iter().any(|(op, errno)| op.starts_with("rename") && *errno == Some(0)));
-    // bindfs does not do this one, and says so the first time.
+    // bindfs does not do this one, and returns an error the first time.
     assert!(asked("close").contains(&("flush", Some(38))), "{:?}", asked("close"));
     assert!(asked("newfstatat").contains(&("lookup", Some(2))), "{:?}", asked("newfstatat"));
 

@@ -48,7 +48,7 @@ fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let data = traced.data().lossless();
     let [wrote, read] = truth.as_slice() else { panic!("{truth:?}") };
 
-    // Each fault is a call, and a major one says so.
+    // Each fault is a call, and a major one is marked.
     for (program, op) in [(wrote, "page_fault_write"), (read, "page_fault_read")] {
         let faults = faults(&data, &program["pid"], "stored");
         let major = faults.iter().filter(|s| s.flags & flag::MAJOR != 0).count();

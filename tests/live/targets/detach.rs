@@ -103,7 +103,7 @@ fn nothing_is_left_of_a_trace_whatever_ends_it() {
         let before = live::truth(&truth).pwrites;
         live::until("looper to go on", || live::truth(&truth).pwrites > before + 5);
         if end != Some(Signal::SIGKILL) {
-            // Each is one that the trace says it has set.
+            // Each is one that the trace recorded as set.
             let data = Data::read(&dataset).lossless();
             let printed = data.coverage.iter().filter(|c| Path::new(&c.target) == libc && c.status == "attached");
             let printed: BTreeSet<usize> = printed.map(|c| c.offset.unwrap() as usize).collect();

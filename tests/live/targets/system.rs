@@ -136,7 +136,7 @@ fn every_process_of_the_node_is_traced_as_itself() {
     let dir = work.path().to_owned();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
     let before = looper(&dir.join("before"));
-    // By processes that are no children of the tracer, nor of any process that it was told of.
+    // By processes that are no children of the tracer, nor of any process that it knows of.
     let meanwhile = {
         let dir = dir.clone();
         move || {
@@ -321,7 +321,7 @@ fn containers_and_jobs_are_known_by_their_control_groups() {
 }
 
 #[test]
-fn who_is_not_named_gets_library_probes_only_when_that_is_asked_for() {
+fn processes_that_are_not_named_get_library_probes_only_on_request() {
     let members = Group::new("probes");
     let group = members.0.to_str().unwrap();
     let program = programs::build("stdio_mix");

@@ -53,7 +53,7 @@ fn renaming_a_directory_moves_what_is_below_it() {
 }
 
 #[test]
-fn a_rename_by_somebody_else_is_known_from_the_next_open() {
+fn a_rename_by_another_process_is_known_from_the_next_open() {
     let mut files = Files::default();
     let [x, y] = [(1, "/x"), (2, "/y")].map(|(ino, path)| seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0));
     // The first goes to /z, another file comes to /x; the second goes to where the first was.
