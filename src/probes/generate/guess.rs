@@ -371,11 +371,11 @@ mod tests {
         Some(value.to_owned())
     }
 
-    #[test]
-    fn a_library_with_pointers_as_handles() {
+    /// Functions of a library whose handles are pointers.
+    fn store_functions() -> [Function; 8] {
         let store = || to(opaque("struct store"));
         let void = || Type::void();
-        let functions = [
+        [
             function("st_open", Some(signature(store(), &[("path", constant(int("char"))), ("flags", int("int"))]))),
             function(
                 "st_put",
@@ -405,8 +405,12 @@ mod tests {
                 Some(signature(int("int"), &[("from", constant(int("char"))), ("to", constant(int("char")))])),
             ),
             function("st_remove", Some(signature(int("int"), &[("path", constant(int("char")))]))),
-        ];
-        let expected = [
+        ]
+    }
+
+    /// Their guesses, in the same order.
+    fn store_guesses() -> [Guess; 8] {
+        [
             Guess {
                 kind: Some(Kind::Open),
                 handle: text("ret"),
@@ -455,8 +459,13 @@ mod tests {
                 fails: Some("negative-int"),
                 ..Guess::default()
             },
-        ];
-        for ((guess, expected), function) in guess(&functions).into_iter().zip(expected).zip(&functions) {
+        ]
+    }
+
+    #[test]
+    fn a_library_with_pointers_as_handles() {
+        let functions = store_functions();
+        for ((guess, expected), function) in guess(&functions).into_iter().zip(store_guesses()).zip(&functions) {
             assert_eq!(guess, expected, "{}", function.symbol);
         }
         assert_eq!(characteristic(&functions, &guess(&functions), 2), ["st_open", "st_write_items"]);
