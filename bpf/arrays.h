@@ -38,7 +38,7 @@ static long iot_element_step(u64 i, struct iot_array *a)
 	return bpf_probe_read_user(&a->out->bytes[at & (IOT_TEXT_MAX - 1)], 8, (void *)(a->base + i * 8)) != 0;
 }
 
-/* Reads one thing of a->each bytes, at most those of a rank. Inline: with one function more the stack is too small on Linux 6.1. */
+/* Reads one element of a->each bytes, at most those of a rank. Inline: one function more is too much stack on Linux 6.1. */
 static __always_inline bool iot_read_ranked(struct iot_array *a)
 {
 	u32 n = a->each, at = a->pos & (IOT_TEXT_MAX - 1);
@@ -184,9 +184,9 @@ static long iot_box_step(u64 i, struct iot_boxes *b)
  * What the boxes of a call come to, of which there may be many: where the last one ends in the first dimension, and for
  * each number of dimensions that the variable may have how many elements they are. Nothing where that cannot be read.
  */
-__noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_boxes b = {};
 	struct iot_array_spec *w;
 	s64 *sums;
@@ -213,7 +213,8 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 	sums[0] = b.end;
 	for (i = 1; i <= IOT_RANK_MAX; i++)
 		sums[i] += b.ones;
-	iot_send_bytes(b.out, iot_call_class(s), t, place >> 32, IOT_X_LONGS + (w->slot & 15), (b.rank + 1) * 8, 0);
+	iot_send_bytes(b.out, iot_call_class(s), t, call_and_i >> 32, IOT_X_LONGS + (w->slot & 15), (b.rank + 1) * 8,
+		       0);
 	return 0;
 }
 
@@ -282,9 +283,9 @@ static long iot_member_step(u64 i, struct iot_members *m)
  * group, in which are the number of members and pointers to them (ompi/group/group.h). Less where not all can be read,
  * or where they are too many runs.
  */
-__noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_members m = {};
 	struct iot_array_spec *w;
 	u64 group = 0;
@@ -300,8 +301,8 @@ __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct i
 	bpf_loop(IOT_RANKS_MAX, iot_member_step, &m, 0);
 	if (m.length)
 		iot_put_run(&m);
-	iot_send_bytes(m.out, iot_call_class(s), t, place >> 32, IOT_X_INTS + (w->slot & 15), m.runs * IOT_RUN_BYTES,
-		       0);
+	iot_send_bytes(m.out, iot_call_class(s), t, call_and_i >> 32, IOT_X_INTS + (w->slot & 15),
+		       m.runs * IOT_RUN_BYTES, 0);
 	return 0;
 }
 
@@ -319,10 +320,10 @@ static __always_inline u64 iot_stored_at(struct iot_frame *f, u32 i)
 }
 
 /* How a dataset of HDF5 is stored: its layout, and of one in chunks its filters. Nothing where that cannot be read. */
-__noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
 	struct iot_scratch *out = iot_scratch();
-	u32 i = (u32)place, seq = place >> 32, class, what, bytes;
+	u32 i = (u32)call_and_i, seq = call_and_i >> 32, class, what, bytes;
 	u64 shared, pipeline[2];
 
 	if (!t || !s || !f || !out || i >= IOT_ARRAYS_PER_CALL)
@@ -377,10 +378,10 @@ static __noinline u32 iot_array_count(struct iot_array_spec *w, struct iot_frame
 	return n < 0 ? 0 : n;
 }
 
-/* Sends array i of a call. `place`: number of the call it goes with, and i below. */
-__noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 place)
+/* Sends array i of a call. `call_and_i`: number of its call, and i in the low half. */
+__noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_pointers p = {};
 	struct iot_array_spec *w;
 	bool uncounted;
@@ -402,7 +403,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 		return 0;
 	}
 	p.a.t = t;
-	p.a.seq = place >> 32;
+	p.a.seq = call_and_i >> 32;
 	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_LONGS : IOT_X_INTS) + (w->slot & 15);
 	p.a.any_rank = w->count == IOT_N_RANK || uncounted;
@@ -435,18 +436,18 @@ static __always_inline void iot_send_arrays(struct iot_task *t, struct iot_spec 
 					    u32 seq, u32 when)
 {
 	for (u32 i = 0; i < IOT_ARRAYS_PER_CALL; i++) {
-		u64 place = (u64)seq << 32 | i;
+		u64 call_and_i = (u64)seq << 32 | i;
 
 		if (s->arrays[i].when != when)
 			continue;
 		if (s->arrays[i].deref == IOT_DEREF_BOXES)
-			iot_send_boxes(t, s, f, place);
+			iot_send_boxes(t, s, f, call_and_i);
 		else if (s->arrays[i].deref == IOT_DEREF_MEMBERS)
-			iot_send_members(t, s, f, place);
+			iot_send_members(t, s, f, call_and_i);
 		else if (s->arrays[i].deref == IOT_DEREF_STORAGE)
-			iot_send_storage(t, s, f, place);
+			iot_send_storage(t, s, f, call_and_i);
 		else
-			iot_send_one(t, s, f, ret, place);
+			iot_send_one(t, s, f, ret, call_and_i);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Block layer: who queued a bio, and the request it went out with. On devices without a queue a bio is the request. */
+/* Block layer: the submitter of a bio, and the request it went out with. On devices without a queue a bio is the request. */
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
@@ -159,7 +159,7 @@ static __always_inline u32 iot_disk_named(struct gendisk *disk)
 	return dev;
 }
 
-/* Who queued a bio. */
+/* The submitter of a bio. */
 static __always_inline void iot_bio_by(struct iot_queued *q, struct iot_bio *e)
 {
 	e->queued = q->time;
@@ -279,7 +279,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		q.upper_dev = before->upper_dev;
 		q.upper_sector = before->upper_sector;
 	}
-	/* What an interrupt queues has nothing to do with whom it interrupts. */
+	/* What an interrupt queues has nothing to do with the task that it interrupts. */
 	if (!copy) {
 		t = iot_self();
 		q.flags = task->flags & PF_KTHREAD ? IOT_B_KERNEL : 0;

@@ -231,7 +231,7 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	/* the call is about the descriptor alone */
 	if (s->layer == IOT_LAYER_SYSCALL && !user && f->file)
 		return true;
-	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
+	/* a name that is not recorded, or that the call did not fill in; freopen takes none for the file it has */
 	if (s->layer != IOT_LAYER_SYSCALL && (!user || ((s->flags & IOT_S_NAMES) && !i && status < 0)))
 		return true;
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;

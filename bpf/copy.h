@@ -7,7 +7,7 @@
 #define IOT_COPY_FROM 1 /* what it writes to is not recorded */
 #define IOT_COPY_HALF 2 /* the half that reads */
 
-/* Where a call begins in a file: at the offset that it points at, or at the file position. -1: it has no such thing. */
+/* Where a call begins in a file: at the offset that it points at, or at the file position. -1: it has no offset. */
 static __always_inline u64 iot_copy_at(struct file *file, u64 user, u32 bytes)
 {
 	u64 at = 0;

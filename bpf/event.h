@@ -31,7 +31,7 @@ struct iot_syscall {
 	u32 generation;
 };
 
-/* Sent when it is known that it is wanted, which may be long after it ended. `ino` counts if its flags say so. */
+/* Sent when it is known that it is wanted, which may be long after it ended. `ino` is valid if its flags have IOT_F_FILE. */
 struct iot_kept {
 	struct iot_syscall e;
 	u64 sent;  /* when */
@@ -316,7 +316,7 @@ struct iot_reply {
 	u32 tid;
 	u32 client_thread;
 	u32 client_seq;
-	u32 client_tid; /* 0: nobody in particular */
+	u32 client_tid; /* 0: no particular thread */
 	u8 op[24];
 };
 

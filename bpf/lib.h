@@ -368,7 +368,7 @@ static long iot_find_place_step(u64 i, struct iot_find *x)
 }
 
 /*
- * At a place in a function without return probe where its stack may be empty: the stack pointer says whose place it is.
+ * At a place in a function without return probe where its stack may be empty: the stack pointer identifies the call.
  * The calls above that one are over; returns whether there is one, as the innermost call.
  */
 static __always_inline bool iot_at_place(struct iot_task *t, u64 sp, u64 now)

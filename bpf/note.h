@@ -47,8 +47,8 @@ static __always_inline bool iot_in_rounds(struct iot_task *t)
 }
 
 /*
- * Some calls are about several things and ask the same of each: notes come in rounds, and what they say together is a
- * sum. The library asks in a loop, so notes of the same kind count only if they come from the place that the first came from.
+ * Some calls are about several variables and ask the same of each: notes come in rounds, whose products make a sum. The
+ * library asks in a loop, so notes of the same kind count only if they come from the site of the first one.
  */
 static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
 {
@@ -125,13 +125,13 @@ static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
 	return s && s->takes[1] == note && s->takes[2] == note;
 }
 
-/* While probes are exchanged: was this place met a moment ago? Both links have a probe there. */
-static __always_inline bool iot_met_already(struct iot_task *t, u64 place)
+/* While probes are exchanged: was this site met a moment ago? Both links have a probe there. */
+static __always_inline bool iot_met_already(struct iot_task *t, u64 site)
 {
 	u64 now = bpf_ktime_get_ns();
-	bool met = t->field_at == place && now - t->field_time < IOT_SAME_CALL;
+	bool met = t->field_at == site && now - t->field_time < IOT_SAME_CALL;
 
-	t->field_at = place;
+	t->field_at = site;
 	t->field_time = now;
 	return met;
 }

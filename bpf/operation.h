@@ -27,7 +27,7 @@ struct iot_op {
 	u64 ring; /* io_uring: what its completion is called by when there is no room for it */
 	u64 name;
 	u32 process;
-	u32 thread; /* who submitted it */
+	u32 thread; /* that submitted it */
 	u32 seq;
 	u32 of; /* the call that did */
 	u16 spec;

@@ -90,7 +90,7 @@ static __always_inline bool iot_is_btrfs(struct inode *inode)
 }
 
 /*
- * The device that a file is on, as stat(2) says: on btrfs each subvolume has one, and inodes are numbered in each. Its
+ * The device that a file is on, as stat(2) returns it: on btrfs each subvolume has one, and inodes are numbered in each. Its
  * own files have none.
  */
 static __always_inline u32 iot_dev_of(struct inode *inode)
@@ -308,7 +308,7 @@ static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry
 
 /*
  * The inode below a file of overlayfs. What is open below is in private_data, since Linux 6.13 behind a structure that
- * begins with it. A pointer leads to an open file if its dentry says so: it is that of the same inode, or, before Linux
+ * begins with it. A pointer leads to an open file if its dentry fits: it is that of the same inode, or, before Linux
  * 6.8, that of the file above.
  */
 static __always_inline struct inode *iot_data_inode(struct file *file, struct inode *above)

@@ -16,7 +16,7 @@ static __always_inline void iot_process_head(struct iot_process *e, u8 type, str
 	e->uid = IOT_READ(task, cred, uid.val);
 }
 
-/* Is this a process that is to be traced whoever made it? Never we, nor one that we cannot name. */
+/* Is this a process that is to be traced, whatever its parent? Never we, nor one without a number in our PID namespace. */
 static __noinline bool iot_member(struct task_struct *task, u64 node)
 {
 	u32 tgid;

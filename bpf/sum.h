@@ -24,7 +24,7 @@ struct iot_sum {
 	u64 mark;  /* of one thread's sum: of its file in iot_accesses; 0: not looked up yet */
 	u64 consecutive;
 	struct iot_common sizes;
-	u32 place; /* where that is */
+	u32 slot; /* where that is */
 	u32 pad;
 	u64 bytes;
 	u64 missing;	/* so much more than what was moved was asked for; below zero where more was moved */
@@ -57,7 +57,7 @@ struct iot_sum_map {
 	__uint(value_size, sizeof(struct iot_sum));
 };
 
-/* The one in use: the reader puts an empty one in its place and, once nobody uses it any more, reads it. */
+/* The one in use: the reader puts an empty one in its place and, once it is not used any more, reads it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -211,21 +211,21 @@ static __always_inline struct iot_access *iot_sum_access(struct iot_sum *sum, st
 {
 	u64 mark = shared ? 0 : sum->mark;
 	struct iot_access *x;
-	u32 place;
+	u32 slot;
 
 	if (mark) {
-		x = iot_access_at(sum->place);
+		x = iot_access_at(sum->slot);
 		if (x && x->mark == mark)
 			return x;
 	} else {
 		mark = iot_mark_of(key, layer);
 	}
-	place = iot_access_find(mark);
+	slot = iot_access_find(mark);
 	if (!shared) {
 		sum->mark = mark;
-		sum->place = place;
+		sum->slot = slot;
 	}
-	return iot_access_at(place);
+	return iot_access_at(slot);
 }
 
 /* Adds a call that is over to a sum. `c` has its values; what they mean is that of src/correlate/calls/call.rs. */

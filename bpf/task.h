@@ -48,7 +48,7 @@ struct iot_frame {
 	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
 	s64 end;
 	u64 note[IOT_NOTES_PER_CALL];
-	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library wrote each note; of a note [0] its own */
+	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which site in the library wrote each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 from;		      /* system calls: see bpf/cache.h */
@@ -112,7 +112,7 @@ struct iot_halted {
 struct iot_sum_key {
 	u64 a;
 	u64 b;
-	u32 process; /* IOT_NOT_KNOWN: nobody that is traced */
+	u32 process; /* IOT_NOT_KNOWN: no target */
 	u16 row;
 	u16 what;
 	u32 thread;  /* the only one that adds to it; 0: any */

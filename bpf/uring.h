@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* io_uring: requests from submission to completion, whoever carries them out. */
+/* io_uring: requests from submission to completion, whichever thread carries them out. */
 #ifndef IOT_URING_H
 #define IOT_URING_H
 
@@ -263,7 +263,7 @@ static long iot_sweep_step(struct bpf_map *map, struct iot_op_key *key, struct i
 	return 0;
 }
 
-/* Ends what a process, or one of its contexts, has submitted and nobody will see complete. */
+/* Ends what a process, or one of its contexts, has submitted and that will not be seen to complete. */
 static __noinline void iot_sweep(u32 process, u64 context)
 {
 	struct iot_sweep x = {.process = process, .context = context, .now = bpf_ktime_get_ns()};

@@ -147,7 +147,7 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
     ]
 }
 
-/// Whom library probes slow.
+/// The processes that library probes slow.
 fn library_layers() -> Check {
     let all = USUAL.into_iter().filter(|layer| probes::has_breakpoints(*layer)).map(Layer::name);
     let all = all.collect::<Vec<_>>().join(", ");

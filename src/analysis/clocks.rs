@@ -82,7 +82,7 @@ pub fn align(hosts: usize, attendances: &[Attendance]) -> Vec<Clock> {
         let Some(first) = stays.get(&reference) else { continue };
         for (host, stay) in stays.iter().filter(|(host, _)| **host != reference) {
             let Some(clock) = clocks.get_mut(*host) else { continue };
-            // Nobody left the call before everybody was in it.
+            // No rank left the call before all were in it.
             let least = first.entered.saturating_sub(stay.left);
             let most = first.left.saturating_sub(stay.entered);
             clock.least_ns = Some(clock.least_ns.map_or(least, |l| l.max(least)));
@@ -141,7 +141,7 @@ impl Meetings {
         }
     }
 
-    /// Who met whom, given the node of a call.
+    /// Which nodes took part in a collective call together, given the node of a call.
     pub fn attendances(mut self, host_of: impl Fn(i64) -> Option<usize>) -> Vec<Attendance> {
         self.seen.sort_by_key(|m| m.begin);
         let mut times = HashMap::<(usize, i64), HashMap<i64, usize>>::default();

@@ -110,7 +110,7 @@ impl Catalog {
         }
     }
 
-    /// Is the row one that nobody has asked for?
+    /// Is the row one that the user has not asked for?
     pub fn leaves_out(&self, row: &Row) -> bool {
         row.secondary && !self.whole.contains(&row.layer)
     }

@@ -50,7 +50,7 @@ pub enum Async {
     Test,
     /// Asks about a request, or wants it cancelled, which completes nothing.
     Ask,
-    /// Gives a request up: nobody will see its end.
+    /// Frees a request before it is complete: its end will not be seen.
     Free,
     /// Completes requests that count within `handle`: a list of `len` in array 0, or all of a kind (`len` below 0).
     WaitIds,

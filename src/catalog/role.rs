@@ -258,7 +258,7 @@ pub enum RequestAction {
     Test,
     /// Asks about a request, or wants it cancelled, which completes nothing.
     Ask,
-    /// Gives a request up: nobody will see its end.
+    /// Frees a request before it is complete: its end will not be seen.
     Free,
     /// Completes requests that count within a file: a list in array 0, or all of a kind.
     WaitIds,

@@ -163,7 +163,7 @@ impl Correlator {
         (node, from)
     }
 
-    /// Somebody may wait for an answer to what this call did: a request to a server.
+    /// A client may wait for an answer to what this call did: a request to a server.
     fn answered(&mut self, taken: &Taken<'_>, node: &Node, out: &mut Vec<Row>) {
         let Taken { call, start_ns, .. } = *taken;
         if taken.late || !self.rpcs.awaited(call.thread) {
@@ -369,7 +369,7 @@ fn communicated(paused: &mut Paused, spec: &catalog::Row, taken: &Taken<'_>, pro
     }
 }
 
-/// A call wrote a part of a file, in the call or operation with this number: whoever writes that back does it for this one.
+/// A call wrote a part of a file, in the call or operation with this number: its write-back belongs to this one.
 fn wrote(
     blocks: &mut Blocks,
     files: &Files,

@@ -204,7 +204,7 @@ pub struct Bio {
     /// Byte offset in that file.
     pub off: u64,
     pub bytes: u64,
-    /// When it was queued, and by whom: thread index and number of the innermost open call, if traced.
+    /// When it was queued, and its submitter: thread index and number of the innermost open call, if traced.
     pub queued: u64,
     pub submitter: Option<(u32, Option<u32>)>,
     /// That number is the one of an operation, which this call submitted; its own if no call did.
@@ -280,7 +280,7 @@ impl Request {
     }
 }
 
-/// What passes between a traced server (a FUSE daemon) and whoever has requests for it.
+/// What passes between a traced server (a FUSE daemon) and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     pub time: u64,

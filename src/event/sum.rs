@@ -50,7 +50,7 @@ pub struct Sum {
     pub time: u64,
     /// The beginning.
     pub from: u64,
-    /// None: nobody that is traced, or not known. With the number of its program, as of
+    /// None: no traced process, or not known. With the number of its program, as of
     /// [`Event::Exec`](crate::event::Event::Exec), where that is known.
     pub process: Option<Runs>,
     /// Of the catalog; past its end stand the operations of devices, as the kernel numbers them.

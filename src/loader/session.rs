@@ -588,7 +588,7 @@ impl<'obj> Session<'obj> {
         values.filter_map(|value| value.first_chunk().map(|b| u32::from_ne_bytes(*b)))
     }
 
-    /// Of processes that were looked into as far as what they asked about: what nobody asked about (a question found no room,
+    /// Of processes that were looked into as far as what they asked about: what was not asked about (a question found no room,
     /// or a mapping became executable later) is there now.
     fn look_again(&mut self) {
         for pid in std::mem::take(&mut self.looked_into) {
@@ -682,7 +682,7 @@ impl<'obj> Session<'obj> {
         self.iterators.remove(SLOW_CALLS).context("this kernel does not show what is in flight: no --stacks")
     }
 
-    /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.
+    /// There are no targets any more. Until its fork is seen through, a new process may be added: a few rounds find it.
     fn forget_targets(&mut self) {
         for _ in 0..FORGET_ROUNDS {
             let pids: Vec<_> = self.skel.maps.iot_targets.keys().collect();
@@ -808,7 +808,7 @@ impl<'obj> Session<'obj> {
 }
 
 impl Drop for Session<'_> {
-    /// Also when something failed or panicked on the way: nobody keeps a probe.
+    /// Also when something failed or panicked on the way: no process keeps a probe.
     fn drop(&mut self) {
         self.detach();
         self.engine.wait_until_gone();

@@ -25,7 +25,7 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user
+/// The layers to trace, of a command and of processes that are listed or of all that are there (`wide`). What the user
 /// adds is wanted, whatever `--layers` selects.
 pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let asked: Vec<Layer> = asked.iter().map(|choice| choice.layer).collect();

@@ -48,7 +48,7 @@ fn copy() -> TempDir {
     dir
 }
 
-/// The output of a reader, and its exit status. Whatever the bytes are: it ends by itself, and nothing of them acts on a terminal.
+/// The output of a reader, and its exit status. Whatever the bytes are: it ends, and nothing of them acts on a terminal.
 fn read(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
     let mut command = Command::new("timeout");
     command.args(LIMIT).arg(env!("CARGO_BIN_EXE_iotrace-bpf")).args(reader).arg(dir);

@@ -1,6 +1,6 @@
 /*
  * Many files, all open at once: `many_files DIR COUNT`. Children of it make and keep them open, each as many as one process may
- * have. It prints how many that are, and the numbers of the children; when it gets a line on stdin, they read one byte of each: of
+ * have. It prints their number, and the numbers of the children; when it gets a line on stdin, they read one byte of each: of
  * the file DIR/N at the place N, where there is none.
  */
 #include <fcntl.h>

@@ -106,7 +106,7 @@ impl Sums {
         self.ended.push_back((t_ns, process, None));
     }
 
-    /// Who a process was that has ended, when it ran this program.
+    /// What a process that has ended was when it ran this program.
     pub fn was(&self, process: u32, program: Option<u32>) -> Option<Owned> {
         let (owned, ranks) = self.processes.get(&process)?.gone.as_ref()?;
         Some(ranks.owned(*owned, program))

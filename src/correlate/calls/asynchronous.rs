@@ -242,7 +242,7 @@ impl Asynchronous {
         };
         self.operations.insert(seen.span, operation);
         for key in keys {
-            // Whoever had the name before was completed by something that was not seen.
+            // The operation that had the name before was completed by a call that was not seen.
             self.open.insert(key, seen.span);
         }
         Effect { id: Some(seen.span), submitted: true, ..Effect::default() }

@@ -168,7 +168,7 @@ impl<'a> Surroundings<'a> {
         let [dev, journal] = self.files.devices(file);
         let mount = self.files.mount(file);
         causes.pages = Some(if row.symbol == SYNCFS { For::Device(dev) } else { For::File(file) });
-        // Who reads waits for neither.
+        // Reads wait for neither.
         if !matches!(row.kind, Kind::Read | Kind::Wait) {
             // btrfs has no device of its own, and is mounted by the name of one.
             let named = |m: &'a Mount| [m.device.as_deref(), m.disk.as_deref(), m.source.strip_prefix("/dev/")];

@@ -131,7 +131,7 @@ fn requests_have_a_class_and_a_depth() {
         (5, "flush", 2, Some(1), Some(0)),
     ];
     assert_eq!(got, expected);
-    // It is not over, and whose it is is known.
+    // It is not complete, and its owner is known.
     assert_eq!(rows.links().iter().filter(|l| l.req_id == 4).count(), 0);
     let owned = |r: &Row| matches!(r, Row::BlockBytes(b) if b.req_id == 4 && b.process_ix == Some(0) && b.bytes == 512);
     assert!(rows.0.iter().any(owned));

@@ -1,5 +1,5 @@
 //! Requests of clients to servers, where one or both are traced: the call of the client that waits for each, and the calls of
-//! the server that serve it. A server inside the kernel (NFS) makes no calls, but it is known from the start whom it serves.
+//! the server that serve it. A server inside the kernel (NFS) makes no calls, but its client is known from the start.
 
 use std::collections::BTreeMap;
 
@@ -403,7 +403,7 @@ mod tests {
             status: 0,
         };
         run.push(Event::Reply(reply));
-        // Nobody in particular; one that has ended; a status that is no error number.
+        // No particular thread; one that has ended; a status that is no error number.
         let kernel = Reply { client: None, client_tid: None, range: None, moved: None, ..reply };
         run.push(Event::Reply(Reply { time: 31, ..kernel }));
         run.push(Event::Reply(Reply { time: 32, client: Some((9, None)), status: 10_008, ..reply }));

@@ -229,7 +229,7 @@ impl Hdf5 {
             SpaceEffect::Extent => seen.numbers(0).or(Some(Vec::new())),
             SpaceEffect::Same => dims_of(&self.spaces, got),
             SpaceEffect::None => None,
-            // Who asks for the number alone gets no dimensions.
+            // A call that asks for the number alone gets no dimensions.
             SpaceEffect::GetExtent if seen.numbers(0).is_some() || got == Some(0) => {
                 Some(seen.numbers(0).unwrap_or_default())
             }

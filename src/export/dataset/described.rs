@@ -1,7 +1,7 @@
-//! Remembers the last row of each entity (process, file, handle, ...), so that a new dataset describes whatever its rows refer to.
+//! Remembers the last row of each entity (process, file, ...), so that a new dataset describes whatever its rows refer to.
 //!
-//! An entity is described again in a dataset when the first row there refers to it. What nobody can refer to any more is
-//! forgotten: entities that have ended, files and objects that nobody has open, once a whole dataset was without them, or many
+//! An entity is described again in a dataset when the first row there refers to it. What no row can refer to any more is
+//! forgotten: entities that have ended, files and objects that are not open, once a whole dataset was without them, or many
 //! others have come since.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -88,7 +88,7 @@ impl References {
     }
 }
 
-/// What was forgotten: whoever makes rows must describe it anew when it is used again.
+/// What was forgotten: the correlator must describe it anew when it is used again.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     pub files: Vec<i32>,
@@ -251,7 +251,7 @@ impl Described {
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }
 
-    /// Within a dataset: when so many entities have come, or a quarter of those that had to stay, forgets what is over and was not
+    /// Within a dataset: when so many entities have come, or a quarter of those that had to stay, forgets what is over and not
     /// mentioned since that was done last.
     pub fn forget(&mut self, many: usize) -> Forgotten {
         if self.entities() >= self.next.max(many) {
@@ -300,7 +300,7 @@ impl Described {
             stays
         });
         if self.processes.len() > processes {
-            // What is described again leads to who opened it.
+            // What is described again refers to the process that opened it.
             let openers: HashSet<i32> = self.handles.values().map(|h| h.row.process_ix).collect();
             keep_only(&mut self.processes, |id, p| !over(p) || openers.contains(&id));
             let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);

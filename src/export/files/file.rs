@@ -1,5 +1,5 @@
-//! One file that is written where the user says: never through a link that somebody else may have placed, and never one
-//! that somebody else has made there.
+//! One file that is written where the user wants it: never through a link that another user may have placed, and never one
+//! that another user has made there.
 
 use crate::export::files::safe_open::{is_link, is_trusted, no_parent, walk, with_rights_of};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Links that one path may lead through, as in the kernel (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
-/// Who removes and makes it again and again does not keep us longer.
+/// A process that removes and makes it again and again does not keep us longer.
 const TRIES: usize = 8;
-/// File names are in it, which are nobody else's business.
+/// File names are in it, which are private.
 const MODE: u32 = 0o600;
 
 /// Makes the file `path`, or empties the one that there is, and opens it. One that was made belongs to `owner`.

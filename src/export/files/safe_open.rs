@@ -1,4 +1,4 @@
-//! The way to a directory that others may exchange while a privileged program goes it: with the rights of who called it, or
+//! The way to a directory that others may exchange while a privileged program goes it: with the rights of its caller, or
 //! along directories alone, and links that only root can have placed.
 
 use std::collections::VecDeque;
@@ -117,7 +117,7 @@ fn not_a_directory(path: &Path, errno: Errno, privileged: bool) -> anyhow::Error
     }
 }
 
-/// Who this thread is for file systems, until it is dropped.
+/// The user and group of this thread for file systems, until it is dropped.
 struct Rights {
     groups: Vec<Gid>,
     gid: Gid,
@@ -238,7 +238,7 @@ mod tests {
             assert!(refused.contains("'link' is a symbolic link") && refused.contains("sub/run"), "{refused}");
         }
         assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
-        // Without links, and for who is not privileged, it is as it always was.
+        // Without links, and without privileges, nothing is different.
         assert!(reach(&real.join("run"), None, true).is_ok());
         assert!(reach(&link.join("sub/run"), None, false).is_ok());
         let loops = dir.path().join("loop");

@@ -1,6 +1,6 @@
 //! Keeps the last rows of a trace, and writes them as a dataset of its own whenever that is asked for.
 //!
-//! Rows are written by another thread, so that whoever brings them never waits for the disk, and a disk that is full
+//! Rows are written by another thread, so that the correlator never waits for the disk, and a disk that is full
 //! costs one dataset and not the trace.
 
 #[cfg(test)]

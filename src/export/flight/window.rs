@@ -108,7 +108,7 @@ impl Window {
     /// Is it time to end the chunk that rows go to?
     pub fn is_due(&self, now: Duration) -> bool {
         let age = now.saturating_sub(self.began);
-        // However much memory there is: who packs a chunk brings no rows meanwhile.
+        // However much memory there is: the thread that packs a chunk takes no rows meanwhile.
         let large = self.open_bytes >= self.ceiling / SHARE || self.calls.len() >= GROUP_ROWS;
         large || age >= (self.length / CHUNKS).clamp(SHORTEST, LONGEST)
     }
@@ -188,8 +188,8 @@ pub struct WindowSnapshot {
 }
 
 impl WindowSnapshot {
-    /// The rows of a dataset, with these calls that had not returned: one that has returned since is written as it was. Returns the number
-    /// of calls.
+    /// The rows of a dataset, with these calls that had not returned: one that has returned since is written as it was.
+    /// Returns the number of calls.
     ///
     /// # Errors
     /// Those of `each`, or when calls cannot be unpacked.

@@ -1,7 +1,7 @@
 //! One row for each id: of what was written again when more became known, the last row is kept and the others go.
 //!
 //! The rows that stay are copied into a part that takes the place of the table's last one; only then the other parts
-//! are removed. Whoever reads meanwhile, or after a crash in between, finds every id, some of them several times. Rows
+//! are removed. A reader meanwhile, or after a crash in between, finds every id, some of them several times. Rows
 //! are copied as they are, columns that this version does not know included. Memory is bounded by a row group, and one
 //! bit for each id.
 

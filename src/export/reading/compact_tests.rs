@@ -37,7 +37,7 @@ fn record(path: &Path) -> DatasetWriter {
     writer
 }
 
-/// What a reader knows who keeps the last row of each id.
+/// What a reader knows that keeps the last row of each id.
 fn known(path: &Path) -> (BTreeMap<i32, Thread>, BTreeMap<i32, File>, BTreeMap<String, String>) {
     let dataset = Dataset::open(path).unwrap();
     let facts = rows::<Meta>(&dataset).into_iter().map(|m| (m.key, m.value)).collect();

@@ -1,4 +1,4 @@
-//! Bytes of others are decoded so that what is damaged harms nobody.
+//! Decodes untrusted bytes: damaged ones become errors.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

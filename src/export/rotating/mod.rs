@@ -52,7 +52,7 @@ pub fn fact(key: &str, value: String) -> Row {
     Row::Meta(Meta { key: key.to_owned(), value })
 }
 
-/// How far the writing is, for whoever decides when a dataset ends.
+/// How far the writing is, for the decision when a dataset ends.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Datasets that are complete.
@@ -147,8 +147,8 @@ impl RotatingWriter {
         self.rows.drain(..).try_for_each(|row| self.writer.push(shift(row, began)))
     }
 
-    /// Closes open parts when they are old enough, and forgets what is over; returns which entities must be described anew if they
-    /// are used again. `elapsed` is the time since the start of the trace.
+    /// Closes open parts when they are old enough, and forgets what is over; returns which entities must be described anew
+    /// if they are used again. `elapsed` is the time since the start of the trace.
     pub fn tick(&mut self, elapsed: Duration) -> Result<Forgotten> {
         self.writer.tick(elapsed.saturating_sub(self.began))?;
         if elapsed.saturating_sub(self.looked) < LOOK {

@@ -1,4 +1,4 @@
-//! One dataset after the other: each describes all that its rows refer to, none has a row of another, and only our files are removed.
+//! One dataset after the other: each describes what its rows refer to, none has a row of another, and only our files are removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -176,7 +176,7 @@ fn each_dataset_describes_what_its_rows_refer_to() {
     let path = dir.path().join("all");
     let mut writer = create(&path, None, WALL);
     start(&mut writer);
-    // A file in an object of a handle in a handle, which nobody but these refers to.
+    // A file in an object of a handle in a handle, to which only these refer.
     let entities = [process(1, None), thread(1, 1), file(1), file(2), handle(1, None, 1, None, None)];
     let more = [
         Row::FilePath(FilePath { file_id: 2, path: "/f2".to_owned(), from_ns: 7 }),

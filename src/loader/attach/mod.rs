@@ -304,7 +304,7 @@ impl Engine {
         }
     }
 
-    /// Notes how many filters of system calls a target has that nobody added below us.
+    /// Notes how many filters of system calls a target has that were there before us.
     pub const fn expect_filters(&mut self, filters: u32) {
         self.filters = filters;
     }
@@ -445,7 +445,7 @@ impl Engine {
         self.leaving.is_empty()
     }
 
-    /// Takes probes away. The kernel waits until nobody runs in a probe's program any more: for each link, so each has a
+    /// Takes probes away. The kernel waits until no task runs in a probe's program any more: for each link, so each has a
     /// thread.
     pub fn leave(&mut self, links: Vec<Link>) {
         for link in links {
@@ -478,7 +478,7 @@ impl Engine {
         std::mem::take(&mut self.libraries)
     }
 
-    /// A verdict for every layer whose library nobody mapped: it is not covered. And for every phase and library of the
+    /// A verdict for every layer whose library no target mapped: it is not covered. And for every phase and library of the
     /// user that was not found.
     pub fn uncovered(&self) -> Vec<Coverage> {
         let layer = |l: &Library| self.covered.contains(&l.layer) || self.coverage.iter().any(|c| c.layer == l.layer);
@@ -553,7 +553,7 @@ impl Engine {
                 classified.plain = examined.version.filter(|_| plain);
                 self.probe(target, seen, &name, examined, &mut classified, progs);
             }
-            // It took the file along; whoever maps it next is asked again.
+            // It took the file along; the next process that maps it is asked again.
             Err(_) if existing::ended(target.pid) => return,
             Err(Unreadable { written, why }) => {
                 classified.written = written;
@@ -709,7 +709,7 @@ impl Engine {
             all.set = Set::All(Links { steady, pausing: Vec::new() });
             return Some(all);
         }
-        let whom = if self.scoped { target.pid as i32 } else { ALL };
+        let pid = if self.scoped { target.pid as i32 } else { ALL };
         let (pausing, steady) = probes.into_iter().partition(|probe| probe.pauses);
         all.parts.push(steady);
         for row in &self.demoted {
@@ -718,8 +718,8 @@ impl Engine {
         }
         let mut links = Links::default();
         let steady = std::mem::take(&mut all.parts);
-        (all.parts, links.steady) = self.attach_parts(&all, steady, whom, progs);
-        (all.pausing, links.pausing) = self.attach_parts(&all, vec![pausing], whom, progs);
+        (all.parts, links.steady) = self.attach_parts(&all, steady, pid, progs);
+        (all.pausing, links.pausing) = self.attach_parts(&all, vec![pausing], pid, progs);
         if self.paused {
             self.leave(all.pause(&mut links));
         }
@@ -736,7 +736,7 @@ impl Engine {
         &mut self,
         all: &Probes,
         mut todo: Vec<Vec<PlannedProbe>>,
-        whom: i32,
+        pid: i32,
         progs: &IotraceProgs<'_>,
     ) -> (Vec<Vec<PlannedProbe>>, Vec<Link>) {
         let (mut parts, mut links) = (Vec::new(), Vec::new());
@@ -745,7 +745,7 @@ impl Engine {
             if part.is_empty() {
                 continue;
             }
-            match links::many(progs, &all.path(), &part, all.tier, whom) {
+            match links::many(progs, &all.path(), &part, all.tier, pid) {
                 Ok(new) => {
                     links.extend(new);
                     self.coverage.extend(part.iter().map(|p| p.verdict(&all.name, Ok(all.tier.name()))));

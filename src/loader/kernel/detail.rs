@@ -220,7 +220,7 @@ struct Source {
     sent: u64,
     /// There was no room.
     refused: u64,
-    /// Nobody could remember them.
+    /// There was no room to remember them.
     forgotten: u64,
 }
 

@@ -46,12 +46,12 @@ pub struct Options {
     pub max_overhead: Option<f64>,
 }
 
-/// Who becomes a target without being the child of one.
+/// Processes that become targets without being the child of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Nobody: targets are listed, or launched.
+    /// None: targets are listed, or launched.
     Listed,
-    /// Who is in this control group, or comes into it.
+    /// Those that are in this control group, or come into it.
     Group(u64),
     /// Everybody.
     Node,

@@ -117,7 +117,7 @@ fn untraced(why: &str) {
     notices::print(&format!("{}: not traced: {why}", host()));
 }
 
-/// Who made a socket that we inherited: a process, in its PID namespace.
+/// The process that made a socket which we inherited, in its PID namespace.
 fn maker(fd: i32) -> Option<String> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     let socket = pidfd_getfd(&own, fd, PidfdGetfdFlags::empty()).ok()?;

@@ -32,7 +32,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// Who is at the other end of a socket.
+/// The process at the other end of a socket.
 ///
 /// # Errors
 /// When the kernel does not give it.

@@ -136,7 +136,7 @@ impl Meeting {
 struct Rank {
     pid: u32,
     process: u32,
-    /// The process, whoever has its number by now.
+    /// The process, even if its number was given to another.
     itself: OwnedFd,
     /// Until the trace has it.
     guard: Option<Guard>,

@@ -28,7 +28,7 @@ pub struct Begin<'a> {
     pub host: &'a str,
     /// To report that the user has left.
     pub left: Sender<Control>,
-    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    /// Takes requests for a dataset of what is kept in memory, if that is where rows go.
     pub alarm: Option<SharedAlarm>,
     /// Where lines go.
     pub report: Report,

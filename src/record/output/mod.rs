@@ -36,7 +36,7 @@ impl Output {
         matches!(self, Self::One(_) | Self::None)
     }
 
-    /// Gives up a dataset that cannot be written, whose closed parts stay: how many calls are in these. `None` where somebody
+    /// Gives up a dataset that cannot be written, whose closed parts stay: the calls in these. `None` where another process
     /// else sees to that: a flight recorder tries again, and datasets that follow each other end, so that a service is started
     /// anew.
     pub fn give_up(&mut self) -> Option<u64> {

@@ -99,7 +99,7 @@ pub struct Live {
     wanted: Wanted,
     /// Messages about datasets.
     notices: Notices,
-    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    /// Takes requests for a dataset of what is kept in memory, if that is where rows go.
     flight: Option<SharedAlarm>,
     host: String,
     looked: Instant,

@@ -106,7 +106,7 @@ pub struct Run<'a, 'obj> {
     pub loading: Duration,
 }
 
-/// Who ends a trace.
+/// The cause of the end of a trace.
 enum End {
     Signal(Signal),
     /// The user has left the dashboard.

@@ -38,7 +38,7 @@ pub struct Worker {
     pub live_state: Option<Arc<LiveState>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
-    /// What asks for a dataset of what is kept in memory, and whom it asks.
+    /// Triggers of a dataset of what is kept in memory, and what takes their requests.
     pub triggers: Vec<Trigger>,
     /// Calls that are recorded besides sums.
     pub chooser: Option<Chooser>,

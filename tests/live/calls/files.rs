@@ -1,4 +1,4 @@
-//! What is recorded of files and mounts is what stat(1), lsblk(8) and mountinfo have; paths are those of the process and of the host.
+//! Files and mounts are recorded as stat(1), lsblk(8) and mountinfo have them; paths are those of the process and of the host.
 
 use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};

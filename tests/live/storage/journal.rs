@@ -1,4 +1,4 @@
-//! What goes to the journal of ext4 and the log of XFS is distinguished from all else, and calls have the time that they waited for it.
+//! Requests of the journal of ext4 and the log of XFS are marked, and calls have the time that they waited for these.
 
 use crate::common::device::{Device, run};
 use crate::common::live;
