@@ -42,7 +42,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} iot_wholes SEC(".maps");
+} iot_full_procs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -50,7 +50,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} iot_quiets SEC(".maps");
+} iot_muted SEC(".maps");
 
 /* Files on which every call is sent. */
 struct {
@@ -59,7 +59,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, struct iot_file_key);
 	__type(value, u32);
-} iot_chosen SEC(".maps");
+} iot_full_files SEC(".maps");
 
 struct iot_memory {
 	struct iot_kept now; /* the call that is being sent */
@@ -120,7 +120,7 @@ static __always_inline bool iot_has_room(u32 process, u32 calls)
 		iot_lost(IOT_LOSS_DETAIL, IOT_LAYER_APP);
 		return false;
 	}
-	if (bpf_map_lookup_elem(&iot_quiets, &process) || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room ||
+	if (bpf_map_lookup_elem(&iot_muted, &process) || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room ||
 	    bpf_ringbuf_query(texts, BPF_RB_AVAIL_DATA) > iot_cfg.room_less) {
 		__sync_fetch_and_add(&source->refused, calls);
 		return false;
@@ -139,9 +139,9 @@ static __always_inline bool iot_is_chosen(u32 process, u8 flags, u64 ino, u32 de
 {
 	struct iot_file_key key = {.ino = ino, .dev = dev, .generation = generation};
 
-	if (iot_cfg.detail & IOT_DETAIL_PROCESSES && bpf_map_lookup_elem(&iot_wholes, &process))
+	if (iot_cfg.detail & IOT_DETAIL_PROCESSES && bpf_map_lookup_elem(&iot_full_procs, &process))
 		return true;
-	return iot_cfg.detail & IOT_DETAIL_FILES && flags & IOT_F_FILE && bpf_map_lookup_elem(&iot_chosen, &key);
+	return iot_cfg.detail & IOT_DETAIL_FILES && flags & IOT_F_FILE && bpf_map_lookup_elem(&iot_full_files, &key);
 }
 
 static __always_inline bool iot_is_slow(u32 row, u64 time)

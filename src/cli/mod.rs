@@ -27,7 +27,7 @@ use std::time::Duration;
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
-        sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
+        sudo iotrace-bpf -p 4711 --duration 30s                  trace a running process for half a minute\n  \
         sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf --report io.txt -- gzip -c f > f.gz          stdout is the command's; the report goes to a file, or stderr\n  \

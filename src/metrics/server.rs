@@ -1,5 +1,5 @@
-//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow is sent away, and at
-//! once when somebody else comes and there is no room.
+//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. A slow client loses its connection, and at
+//! once when another one comes and there is no room.
 
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -72,7 +72,7 @@ impl Drop for Server {
     }
 }
 
-/// Until somebody comes; false when it is to end.
+/// Until a client connects; false when it is to end.
 fn wait(listener: &TcpListener, woken: &UnixStream) -> bool {
     let mut of = [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(woken.as_fd(), PollFlags::POLLIN)];
     match poll(&mut of, PollTimeout::NONE) {
@@ -110,7 +110,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Makes room for one more: who needs the connection least has none any more. Of those that have not asked for
+    /// Makes room for one more: the client that needs its connection least loses it. Of those that have not asked for
     /// anything the one is dropped that has been there for longest, so that one that asks at once has its answer
     /// whatever others do.
     fn make_room(&mut self) -> bool {
@@ -446,7 +446,7 @@ mod tests {
         assert!((1..=CONNECTIONS).contains(&late), "{ends:?}");
         assert!(ends.iter().rev().skip(late).all(String::is_empty), "{ends:?}");
         drop(server);
-        assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+        assert!(TcpStream::connect(address).is_err(), "it does not listen any more");
     }
 
     #[test]

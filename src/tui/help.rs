@@ -113,7 +113,7 @@ pub static SCREENS: &[About] = &[
         text: &[
             "busy: part of the time in which the device had a request. queue: from queueing to the driver;",
             "device: from the driver to completion. Requests of other programs are in it, too.",
-            "node: CPUs in use (2.0: two of them), part of the time in which somebody waited for a CPU,",
+            "node: CPUs in use (2.0: two of them), part of the time in which a task waited for a CPU,",
             "for I/O or for memory, bytes a second, free memory; over the last 100 ms to 10 minutes.",
         ],
         keys: &[("Tab", "users, mounts")],

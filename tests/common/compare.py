@@ -114,7 +114,7 @@ for key in keys("part of time", our_waiting, sql_waiting):
         same(f"{key} {figure}", our_waiting[key][figure], sql_waiting[key][figure])
     same(f"{key} share", our_waiting[key]["share"], sql_waiting[key]["share"], 1e-9)
 
-# What was watched.
+# What was traced.
 sql_coverage = index(rows("FROM v_coverage"), "layer")
 our_coverage = {(layer["layer"],): layer for layer in report["coverage"] if layer["probes"] or layer["absent"]}
 for key in keys("coverage", our_coverage, sql_coverage):

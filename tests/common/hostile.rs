@@ -1,4 +1,4 @@
-//! ELF files that cost who reads them much, and who writes them little.
+//! ELF files that are expensive to read and cheap to write.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

@@ -404,7 +404,7 @@ fn nodes_side_by_side() {
         assert!((least..=most).contains(&behind) && most - least < 300_000, "{host}: {clock:?}");
         assert!((clock.offset_ns - behind).abs() <= most - least, "{host}: {clock:?}");
     }
-    // With it nobody on the first node leaves a call before everybody is in it, nor the other way round.
+    // With it no rank on the first node leaves a call before all are in it, nor the other way round.
     let early =
         "WITH stays AS (SELECT coll_id, host, max(wall_ns) AS came, min(wall_ns + dur_ns) AS went, count(*) AS n
                                 FROM v_spans WHERE coll_id < 5000 GROUP BY coll_id, host)
@@ -560,7 +560,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
     }
 }
 
-/// With fractions to nine digits: the order in which numbers are added up is nobody's promise.
+/// With fractions to nine digits: the order in which numbers are added up is not guaranteed.
 fn rounded(value: &serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Number(n) if n.is_f64() => format!("{:.8e}", n.as_f64().unwrap()).into(),

@@ -207,7 +207,7 @@ static void blocks(void)
 			results[events[i].data] = events[i].res;
 	}
 	report("blocks", results, 4);
-	/* One that nobody asks about: what becomes of it is not known. */
+	/* One whose completion is not fetched: its result is not known. */
 	CHECK(syscall(__NR_io_submit, context, 1, &list[0]) == 1);
 	CHECK(syscall(__NR_io_destroy, context) == 0);
 	CHECK(close(fd) == 0);

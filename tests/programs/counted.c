@@ -62,7 +62,7 @@ static void *work(void *early)
 		sum += i;
 	for (int i = 0; i < SLEEPS; i++)
 		usleep(10);
-	/* To end is quick then: who ends has let go of its counters. */
+	/* To end is quick then: a process that ends has released its counters. */
 	CHECK(munmap((void *)pages, size) == 0);
 	return NULL;
 }

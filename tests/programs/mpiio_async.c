@@ -162,7 +162,7 @@ static void split(void)
 	report("MPI_File_write_at_all_begin", 12, BLOCK - 12, bytes_in(&status), "MPI_File_write_at_all_end");
 }
 
-/* Nobody will see the end of these, except of the one that was to be cancelled, which no library does. */
+/* The end of these is not seen, except of the one that was to be cancelled, which no library does. */
 static void given_up(void)
 {
 	MPI_Status status;

@@ -29,7 +29,7 @@ static void add(const char *text, int number)
 	snprintf(text_out + at, sizeof(text_out) - at, text, number);
 }
 
-/* Whose code opened the last file in the directory: 1: ROMIO's; -1: nobody's. */
+/* The code that opened the last file in the directory: 1: ROMIO's; -1: none. */
 static int by_romio = -1;
 
 static int opens(const char *name, int flags, int mode, void *from)

@@ -2,7 +2,7 @@
  * Calls that wait because another process lets them: DIR ROUNDS MS.
  *
  * ROUNDS times a lock on a file is taken that a child holds for MS ms, and a FIFO is opened by fopen() that a child opens MS ms
- * later. Between them a hundred locks that nobody holds. It ends right after the last slow call. Prints the lines of the slow
+ * later. Between them a hundred locks that are free. It ends right after the last slow call. Prints the lines of the slow
  * calls and how long each took.
  */
 #include <fcntl.h>

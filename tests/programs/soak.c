@@ -17,7 +17,7 @@
 #define PLACES	100
 #define RECORDS 100
 #define NAMES	20
-/* So many of the last files stay, as in a directory that somebody tidies. */
+/* So many of the last files stay, as in a directory that is cleaned up. */
 #define STAY	 1000L
 #define CHILDREN 3
 

@@ -191,7 +191,7 @@ impl Choice {
         let handle = |map: &libbpf_rs::Map<'_>| {
             MapHandle::try_from(map).context("a table of processes and files with recorded calls")
         };
-        Ok(Self { processes: handle(&maps.iot_wholes)?, files: handle(&maps.iot_chosen)? })
+        Ok(Self { processes: handle(&maps.iot_full_procs)?, files: handle(&maps.iot_full_files)? })
     }
 
     /// Has every call of the process sent? False when the kernel's table is full.
@@ -241,7 +241,7 @@ impl Sources {
             MapHandle::try_from(map).context("a table of processes and files with recorded calls")
         };
         let table = handle(&maps.iot_sources)?;
-        let (quiet, wholes) = (handle(&maps.iot_quiets)?, handle(&maps.iot_wholes)?);
+        let (quiet, wholes) = (handle(&maps.iot_muted)?, handle(&maps.iot_full_procs)?);
         Ok(Self { table, quiet, wholes, limiter: Limiter::default(), ticks: 0 })
     }
 

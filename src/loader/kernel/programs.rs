@@ -217,9 +217,9 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
         maps.iot_slow.set_max_entries(ops).context("table of limits")?;
         for map in [
             &mut maps.iot_sources,
-            &mut maps.iot_wholes,
-            &mut maps.iot_quiets,
-            &mut maps.iot_chosen,
+            &mut maps.iot_full_procs,
+            &mut maps.iot_muted,
+            &mut maps.iot_full_files,
             &mut maps.iot_parts,
         ] {
             map.set_max_entries(detail::ENTRIES).context("table of processes and files with recorded calls")?;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts};
 
-/// A text in SQL. Control characters are written by their numbers, so that whoever pastes the SQL into a terminal pastes none.
+/// A text in SQL. Control characters are written by their numbers, so that SQL pasted into a terminal has none.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from("'");
     for c in text.chars() {

@@ -52,7 +52,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State
         let heading = format!("users of {}{more}", pen.name(&device.name, 20));
         let rows: Vec<(usize, DeviceUser)> = device.users.iter().cloned().enumerate().collect();
         let table =
-            Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "nobody" };
+            Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no process" };
         pane(buf, middle, state, TableId::Users, &table);
     }
     let rows: Vec<(usize, MountRow)> = devices.mounts.iter().cloned().enumerate().collect();

@@ -15,7 +15,7 @@ fn run(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-/// A file system on a device that nobody else uses.
+/// A file system on a device that nothing else uses.
 struct Device {
     name: String,
     mount: PathBuf,
@@ -219,14 +219,14 @@ fn writers_that_are_not_throttled_have_no_throttle_time() {
     assert_eq!(writes, [Some(0); 4]);
 }
 
-/// The kernel's own record of who was made to wait for a device: a trace of its tracepoint.
+/// The kernel's own record of the writers that had to wait for a device: a trace of its tracepoint.
 struct Pauses {
     instance: PathBuf,
     /// It was mounted for this.
     mounted: bool,
 }
 
-/// Where systemd does not run, nobody has mounted it. The tracer does not need it.
+/// Where systemd does not run, it is not mounted. The tracer does not need it.
 const TRACEFS: &str = "/sys/kernel/tracing";
 
 impl Pauses {
@@ -282,5 +282,5 @@ fn throttle_time_matches_the_kernel_s_own_trace() {
     // A thread that is to sleep for some ticks wakes with the last of them.
     let output = pauses.sum(writes[0].pid) * 1_000_000;
     assert!(printed <= output && printed >= output / 2, "{printed} of {output} ns");
-    assert!(!limited || printed > 0, "nobody had to wait");
+    assert!(!limited || printed > 0, "no writer had to wait");
 }

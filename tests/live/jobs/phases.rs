@@ -249,7 +249,7 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
         int main(int argc, char **argv) {
             pid_t tracer = getppid();
             for (int n = 0; n < 2; n++) fork();
-            // While the first process works, nobody reads.
+            // While the first process works, no process reads.
             if (getppid() == tracer) kill(tracer, SIGSTOP);
             all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600));
             if (getppid() == tracer) kill(tracer, SIGCONT);

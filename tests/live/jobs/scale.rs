@@ -164,7 +164,7 @@ fn a_hundred_thousand_open_files_have_their_paths() {
     right_paths(&launched(work.path(), &mut command(&dirs[0])).0, &dirs[0]);
 
     let mut ready = Ready::new(&mut command(&dirs[1]));
-    // The number of files, and who has them.
+    // The number of files, and their owners.
     let children: Vec<_> = ready.output.split_whitespace().skip(1).flat_map(|pid| ["-p", pid]).collect();
     // The last one is the program itself: when that is a target, all files of the others are known.
     let attached = Attached::to(work.path(), &children, ready.running.pid());

@@ -128,7 +128,7 @@ fn datasets_that_are_only_opened_have_their_shapes() {
         let library = ways::wheel_library(package);
         let data = live::trace(work.path(), &[], &[&sql::python(), &script, work.path(), &library]).data();
         assert_eq!(data.calls("H5Dopen2").count(), 4);
-        assert_eq!(data.calls("H5Pget_chunk").count(), 0, "nobody asked");
+        assert_eq!(data.calls("H5Pget_chunk").count(), 0, "the program makes no such call");
         shapes(&data, &work.path().join("there.h5"));
     }
 }

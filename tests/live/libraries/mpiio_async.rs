@@ -1,4 +1,4 @@
-//! Non-blocking and split MPI-IO, from submission to completion, whoever finds it complete.
+//! Non-blocking and split MPI-IO, from submission to completion, whichever call finds it complete.
 
 use crate::common::live::{self, Data};
 use crate::common::programs;

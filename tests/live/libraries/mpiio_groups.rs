@@ -1,4 +1,4 @@
-//! Who opens a file of MPI-IO together, by split communicators too, and which implementation serves it.
+//! The ranks that open a file of MPI-IO together, by split communicators too, and the implementation that serves it.
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};

@@ -61,7 +61,7 @@ fn threads_that_call_all_at_once_are_counted_one_by_one() {
     assert_eq!(seen["pread64"], [read, bytes("pread64"), failed, read, read - failed]);
     // What the kernel wrote for the streams is what they were given.
     assert_eq!(seen["write"][1], bytes("fwrite") + 65536);
-    // Each stream has its own file, and calls on it are nobody else's.
+    // Each stream has its own file, and all calls on it are its own.
     let files = sql::query(
         &traced.dir,
         &format!(
@@ -216,7 +216,7 @@ fn a_parallel_program_comes_to_the_same_in_every_layer() {
         [&mpirun[..], &[program.clone(), dir.join("out")]].concat()
     };
     let [mut single, mut summed] = both(&[], command).map(|run| run.counters);
-    // How the library splits what it is given into system calls may depend on who comes first.
+    // How the library splits what it is given into system calls may depend on which rank comes first.
     for counters in [&mut single, &mut summed] {
         counters.retain(|name, _| {
             let moved = name.ends_with("_BYTES_WRITTEN") || name.ends_with("_BYTES_READ");

@@ -96,7 +96,7 @@ fn calls_without_room_in_the_table_are_counted() {
     // Without devices, whose requests may end where the kernel runs no program: nothing else is lost.
     let options = ["--sockets", "--layers", "stdio,syscall", "--detail", "slow=stdio:200ms"];
     let (traced, data) = detailed(work.path(), &options, "inner", &["file"], 1000);
-    // Both slow calls, with what is inside them: that the first one had more than can be remembered silences nobody.
+    // Both slow calls, with what is inside them: that the first one had more than can be remembered mutes no process.
     let freads: Vec<&Span> = data.spans.iter().filter(|s| s.op == "fread").collect();
     assert_eq!(freads.len(), 2, "{:?}", data.losses);
     let inside = |fread: &Span| data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).count() as i64;

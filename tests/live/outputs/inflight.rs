@@ -86,7 +86,7 @@ impl Stuck {
 }
 
 impl Drop for Stuck {
-    /// Nobody stays behind when a test fails: neither ends by itself.
+    /// No process stays behind when a test fails: neither ends by itself.
     fn drop(&mut self) {
         if self.running.0.try_wait().is_ok_and(|ended| ended.is_none()) {
             for pid in [self.pid, self.tracer] {

@@ -336,7 +336,7 @@ fn a_port_in_use_is_an_error_before_anything_is_started() {
     let in_use = taken.local_addr().unwrap().to_string();
     for (address, expected) in [
         (in_use.as_str(), "another program listens there"),
-        // For documentation: nobody has it (RFC 5737).
+        // For documentation: no host has it (RFC 5737).
         ("192.0.2.1:9464", "that is no address of this machine"),
     ] {
         let out = tracer().args(["--metrics", address, "--", "touch"]).arg(&marker).output().unwrap();

@@ -196,7 +196,7 @@ fn a_process_of_another_user_is_traced_with_the_capabilities_of_the_unit() {
         (data, text_out)
     };
     let (as_root, _) = trace(&[], &work.path().join("root.iotrace"));
-    // `-p` stops nobody, so that the unit does not need the right to make others go on.
+    // `-p` stops no process, so that the unit does not need the right to make others go on.
     let (data, text_out) = trace(&as_service(&[]), &out.join("run.iotrace"));
     nothing_is_refused(&data, &as_root);
     assert!(!text_out.contains("without CAP_"), "{text_out}");

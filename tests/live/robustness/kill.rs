@@ -74,7 +74,7 @@ fn a_program_that_waits_in_a_call() {
         input.write_all(b"\n").unwrap();
         live::until("the read", || reads(pid));
         live::send(pid, Signal::SIGKILL);
-        // Somebody else's end is no failure of ours.
+        // The end of another process is no failure of ours.
         let expected = if attach { 0 } else { KILLED };
         assert_eq!(running.wait().code(), Some(expected));
         drop(target);

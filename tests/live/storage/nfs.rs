@@ -227,7 +227,7 @@ impl<'a> Recorded<'a> {
             let call = self.by_id.get(&id).unwrap_or_else(|| panic!("{row:?}"));
             assert_eq!((Some(call.tid), Some(call.process_ix)), (row.client_tid, row.client_process_ix));
             let end = row.received_ns + row.dur_ns.unwrap();
-            // What is read ahead nobody waits for.
+            // No call waits for read-ahead.
             let waits = !READS.contains(&row.op) || call.op == "preadv2";
             assert!(call.start_ns <= row.received_ns, "{call:?} {row:?}");
             assert!(!waits || end <= call.start_ns + call.dur_ns, "{call:?} {row:?}");

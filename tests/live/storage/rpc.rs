@@ -231,7 +231,7 @@ impl Recorded {
         };
         assert!(ours(&self.truth).len() > 40, "{} requests", ours(&self.truth).len());
         assert_eq!(ours(&seen), ours(&self.truth));
-        // Of what nobody waits for, too: files are given up by the kernel when it likes.
+        // Requests without a waiting call, too: the kernel releases files when it likes.
         assert!(self.truth.values().any(|s| s.client == 0));
         assert_eq!(
             seen.values().filter(|s| s.client == 0).count(),

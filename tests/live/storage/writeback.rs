@@ -100,7 +100,7 @@ fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let writer = wrote["pid"].as_i64().unwrap() as i32;
     let of = |file: &str, pid: i32, by: &'static str| written.get(&(Some(file.to_owned()), Some(pid), by)).copied();
     let range = of("written", dd, "range").unwrap();
-    // Where others dirty a lot, the kernel writes back what a call has not returned from yet: that is nobody's.
+    // Where others dirty a lot, the kernel writes back what a call has not returned from yet: that has no owner.
     assert!((BLOCK * COUNT * 3 / 4..=BLOCK * COUNT).contains(&range), "{written:?}");
     let all = |file: &str| -> i64 {
         written.iter().filter(|((name, ..), _)| name.as_deref() == Some(file)).map(|(_, bytes)| bytes).sum()

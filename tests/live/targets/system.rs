@@ -1,4 +1,4 @@
-//! Every process of the node, or of a control group, whoever started it and when: its calls, and who it is.
+//! Every process of the node, or of a control group, whenever it was started and by which process: its calls, and its identity.
 
 use crate::common::group::{self, Group};
 use crate::common::live::{self, Data, Running};
@@ -87,7 +87,7 @@ fn same_number(dir: &Path) {
         dd.id()
     };
     let number = start("first", "/dev/zero");
-    // Documentation/admin-guide/sysctl/kernel.rst: the next one has the number after this, unless somebody is faster.
+    // Documentation/admin-guide/sysctl/kernel.rst: the next one has the number after this, unless another process is faster.
     let again = (0..1000).find(|_| {
         fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
         start("second", "/dev/urandom") == number
@@ -127,7 +127,7 @@ fn crash(dir: &Path) {
     let writes = |process: fs::DirEntry| {
         fs::read_to_string(process.path().join("cmdline")).is_ok_and(|line| line.contains(out.to_str().unwrap()))
     };
-    live::until("the end of who writes it", || !fs::read_dir("/proc").unwrap().flatten().any(writes));
+    live::until("the end of its writer", || !fs::read_dir("/proc").unwrap().flatten().any(writes));
 }
 
 /// I/O of processes that are no children of the tracer, nor of any process that it knows of.
@@ -345,7 +345,7 @@ fn processes_that_are_not_named_get_library_probes_only_on_request() {
     for wide in [&["--system"][..], &["--cgroup", group]] {
         let trace = |more: &[&str]| {
             let work = live::scratch();
-            // Who is not named is not held: it stays until it is looked into.
+            // A process that is not named is not held: it stays until it is looked into.
             let script = members.script(&format!("{} {}; sleep 2", program.display(), work.path().display()));
             let traced = live::trace(work.path(), &[wide, more].concat(), &script);
             let data = traced.data();

@@ -345,7 +345,7 @@ fn a_c_library_that_is_the_programs_loader_is_traced() {
     }
 }
 
-/// No mapping that can be executed is made: what nobody asks about is found when the process is looked through as a whole.
+/// No mapping that can be executed is made: what no question names is found when the process is looked through as a whole.
 #[test]
 fn a_mapping_that_becomes_executable_later_is_traced() {
     let work = live::scratch();
