@@ -158,7 +158,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (s->note != IOT_NO_NOTE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
-		if (iot_note_place(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
+		if (iot_note_slot(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
 			return 1;
 	}
 	if ((s->flags & IOT_S_OUTER) && t->depth) {
@@ -353,7 +353,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 	return 0;
 }
 
-static long iot_find_place_step(u64 i, struct iot_find *x)
+static long iot_find_exit_step(u64 i, struct iot_find *x)
 {
 	u32 at = x->t->depth - 1 - (u32)i;
 	struct iot_frame *f;
@@ -368,16 +368,16 @@ static long iot_find_place_step(u64 i, struct iot_find *x)
 }
 
 /*
- * At a place in a function without return probe where its stack may be empty: the stack pointer identifies the call.
+ * At an exit point of a function without return probe, where its stack may be empty: the stack pointer identifies the call.
  * The calls above that one are over; returns whether there is one, as the innermost call.
  */
-static __always_inline bool iot_at_place(struct iot_task *t, u64 sp, u64 now)
+static __always_inline bool iot_at_exit_point(struct iot_task *t, u64 sp, u64 now)
 {
 	struct iot_find x = {.t = t, .sp = sp};
 
 	if (!t || !t->depth)
 		return false;
-	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
+	bpf_loop(IOT_DEPTH, iot_find_exit_step, &x, 0);
 	if (x.found)
 		iot_flush(t, x.found, now);
 	return x.found;
@@ -389,7 +389,7 @@ static __always_inline void iot_lib_leave(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, sp, now)) {
+	if (iot_at_exit_point(t, sp, now)) {
 		u32 spec = iot_frame_at(t, t->depth - 1)->spec;
 
 		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
@@ -404,7 +404,7 @@ static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, PT_REGS_SP(ctx), now)) {
+	if (iot_at_exit_point(t, PT_REGS_SP(ctx), now)) {
 		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
 		f->left = now;

@@ -23,8 +23,8 @@ static __always_inline u32 iot_taker(struct iot_task *t)
 	return s && s->arrays[0].deref == IOT_DEREF_STORAGE ? depth - 1 : depth;
 }
 
-/* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
-static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
+/* The slot of the innermost open call for this note; IOT_NOTES_PER_CALL: it takes none, or has it. */
+static __always_inline u32 iot_note_slot(struct iot_task *t, u32 depth, u8 note, u64 site)
 {
 	struct iot_frame *f = iot_frame_at(t, depth - 1);
 	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
@@ -76,7 +76,7 @@ static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spe
 /* Hands the values of a call to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
-	u32 depth = iot_taker(t), i = iot_note_place(t, depth, s->note, f->site[0]);
+	u32 depth = iot_taker(t), i = iot_note_slot(t, depth, s->note, f->site[0]);
 	struct iot_frame *outer = iot_frame_at(t, depth - 1);
 	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
@@ -102,7 +102,7 @@ __noinline bool iot_note_field(struct iot_task *t, u32 note, u64 at, u64 cookie,
 	if (!t)
 		return false;
 	depth = iot_taker(t);
-	i = iot_note_place(t, depth, note, site);
+	i = iot_note_slot(t, depth, note, site);
 	outer = iot_frame_at(t, depth - 1);
 	wants = iot_spec_of(outer->spec);
 	if (!wants || (wants->flags & IOT_S_EVERY) || i >= IOT_NOTES_PER_CALL)

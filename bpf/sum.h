@@ -181,7 +181,7 @@ static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes
  * How a read or write lies to the one before. The meaning is that of Darshan's POSIX module (darshan-posix.c): the last
  * byte of a file that was never touched is its first.
  */
-static __always_inline void iot_sum_place(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
+static __always_inline void iot_sum_range(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
 					  u32 writes, bool shared)
 {
 	u64 off = c->off, last;
@@ -276,7 +276,7 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 		return;
 	x = iot_sum_access(sum, key, s->layer, shared);
 	if (x)
-		iot_sum_place(sum, x, c, bytes, s->kind == IOT_WRITES, shared);
+		iot_sum_range(sum, x, c, bytes, s->kind == IOT_WRITES, shared);
 }
 
 /* Adds it to a sum that it does not have for itself: of no thread, or of all that found no room. */
