@@ -260,7 +260,7 @@ struct iot_stream {
 	u32 pad2;
 };
 
-/* Sent only where something happened: a miss, read-ahead, a pause, a lock, or that it is not known. */
+/* Sent only where there was a miss, read-ahead, a pause or a lock, or where that is not known. */
 struct iot_cache {
 	u8 type;
 	u8 known; /* miss and ahead are */

@@ -36,7 +36,7 @@ static __always_inline bool iot_is_ours(struct task_struct *task)
 }
 
 /*
- * Makes a process a target and sends that. `runs`: no execution of a program follows whose records have the rest. `flags`: of
+ * Makes a process a target and sends its fork record. `runs`: no execution of a program follows whose records have the rest. `flags`: of
  * bpf_map_update_elem; only of a new process is it sure that there is none of its number.
  */
 static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs,
@@ -192,7 +192,7 @@ static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scra
 }
 
 /*
- * Sends that a target executes a program. Not inlined, as iot_arms: the call by which it does so is sent from
+ * Sends the records of an exec. Not inlined, as iot_arms: the call by which it does so is sent from
  * iot_exec, and needs the stack that they take on Linux 6.1.
  */
 static __noinline int iot_begins_program(struct task_struct *task, struct file *file, struct iot_task *t, u64 group,

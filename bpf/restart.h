@@ -17,7 +17,7 @@ static __always_inline bool iot_interrupted(s64 ret)
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_BLOCK && ret != -ENOIOCTLCMD;
 }
 
-/* It is not restarted: the program sees an error, or never hears of it. Calls of a handler came in between: a new number. */
+/* It is not restarted: the program sees an error, or never notices it. Calls of a handler came in between: a new number. */
 __noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 {
 	struct iot_syscall e;

@@ -465,7 +465,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(50));
             let mut client = TcpStream::connect(address).unwrap();
             let sent = client.write_all(b"GET /a HTTP/1.1\r\n\r\n");
-            sent.is_ok() && heard(client).starts_with("HTTP/1.1 200 ")
+            sent.is_ok() && answer_of(client).starts_with("HTTP/1.1 200 ")
         });
         assert!(answered);
     }

@@ -109,8 +109,8 @@ impl Waiting<'_> {
             if let Some(status) = command.ended()? {
                 return Ok(launch::shell_code(status) as u8);
             }
-            let heard = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
-            match heard {
+            let message = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
+            match message {
                 Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
                     if self.warned {
                         return Ok(128 + s as u8);

@@ -359,7 +359,7 @@ pub fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Waits until a tracer has attached to all that it was to, and listens: it answers. `stderr` is what it printed.
+/// Waits until a tracer has attached to all that it was to, and handles signals: it answers. `stderr` is what it printed.
 pub fn until_it_traces(tracer: u32, output: &Path) {
     use nix::sys::signal::Signal;
     // The first thing that it does about signals is to block them.

@@ -39,7 +39,7 @@ READ = re.compile(r"read_parquet\(parts\('(\w+)'\)([^)]*)\)")
 PLAIN = re.compile(r"AS (?:SELECT (DISTINCT )\* )?FROM (read_parquet\(parts\('\w+'\), union_by_name = true\));?$")
 # Spark's functions in SQL may not stand where rows are sorted: this one is written out.
 RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position\(\s*\[(.*)\], layer\)", re.S)
-# The last row of a thing: sqlglot leaves the number of each row among the columns.
+# The last row of an id: sqlglot leaves the number of each row among the columns.
 LAST = re.compile(r"SELECT \*(?: EXCLUDE \((.*?)\))?\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
 SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)

@@ -292,7 +292,7 @@ struct Limiter {
 impl Limiter {
     fn tick(&mut self, now: &BTreeMap<u32, Source>) -> Verdict {
         let mut verdict = Verdict::default();
-        let mut loudest: Option<(u64, u32)> = None;
+        let mut most: Option<(u64, u32)> = None;
         let mut full = false;
         for (process, source) in now {
             let before = self.before.insert(*process, *source).unwrap_or_default();
@@ -304,7 +304,7 @@ impl Limiter {
             }
             if !self.muted.contains_key(process) {
                 full |= refused > 0;
-                loudest = loudest.max(Some((sent + refused, *process)));
+                most = most.max(Some((sent + refused, *process)));
             }
         }
         self.muted.retain(|process, left| {
@@ -314,7 +314,7 @@ impl Limiter {
             }
             *left > 0
         });
-        if let (true, Some((_, process))) = (full, loudest) {
+        if let (true, Some((_, process))) = (full, most) {
             self.muted.insert(process, MUTED_TICKS);
             verdict.muted.push((process, true));
         }
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loudest_is_not_listened_to_for_a_while() {
+    fn the_process_that_sends_most_is_muted_for_a_while() {
         let mut limiter = Limiter::default();
         let source = |sent, refused| Source { sent, refused, forgotten: 0 };
         let calm = BTreeMap::from([(1, source(50, 0)), (2, source(10, 0))]);

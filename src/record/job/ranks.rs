@@ -179,10 +179,10 @@ impl<'a> Ranks<'a> {
             if let Some(new) = &new {
                 count(new.pid);
             }
-            let heard = rank_protocol::answer(&mut rank, &answer);
-            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| heard));
+            let sent = rank_protocol::answer(&mut rank, &answer);
+            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| sent));
             match new {
-                Some(new) if heard => self.alive.push(new),
+                Some(new) if sent => self.alive.push(new),
                 Some(new) => forget(&new, session),
                 None => {}
             }

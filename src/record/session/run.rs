@@ -212,12 +212,12 @@ impl Run<'_, '_> {
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
-            let heard = match self.control.recv_timeout(left) {
-                Ok(heard) => self.hear(&heard),
+            let end = match self.control.recv_timeout(left) {
+                Ok(message) => self.handle(&message),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             };
-            match heard {
+            match end {
                 // A command goes on when the dashboard is closed.
                 Some(End::Left) if self.command.is_some() || self.ranks.is_some() => {}
                 Some(End::Left) => {
@@ -293,8 +293,8 @@ impl Run<'_, '_> {
     }
 
     /// Handles control messages; those that end a trace are the caller's.
-    fn hear(&mut self, heard: &Control) -> Option<End> {
-        match *heard {
+    fn handle(&mut self, message: &Control) -> Option<End> {
+        match *message {
             Control::Mapped(ref m) => self.mapped(m),
             Control::Busy(ref busy) => {
                 let events = self.session.relieve(busy, self.relative());
@@ -317,8 +317,8 @@ impl Run<'_, '_> {
 
     /// A signal that came while the trace began, if one did.
     pub fn asked_to_end(&mut self) -> Option<Signal> {
-        while let Ok(heard) = self.control.try_recv() {
-            if let Some(End::Signal(s)) = self.hear(&heard) {
+        while let Ok(message) = self.control.try_recv() {
+            if let Some(End::Signal(s)) = self.handle(&message) {
                 return Some(s);
             }
         }

@@ -231,6 +231,6 @@ fn without_room_sums_stay_right_and_losses_name_the_processes() {
     assert!(loud.1 > 0, "{missing:?}");
     // Those that are recorded and those that are counted as not recorded are all.
     assert_eq!(loud.0 + loud.1 + quiet.0 + quiet.1 + ring, 600_400, "{missing:?}, ring {ring}");
-    // The one that wrote little is not made to pay for the other: for most of the time that one is not listened to.
+    // The one that wrote little is not made to pay for the other: for most of the time that one is muted.
     assert!(quiet.0 >= 200, "{missing:?}");
 }

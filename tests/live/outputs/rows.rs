@@ -1,4 +1,4 @@
-//! Tables that describe things have one row for each id when a trace has ended, or was killed and repaired: a plain
+//! Tables that describe entities have one row for each id when a trace has ended, or was killed and repaired: a plain
 //! join counts right, by the sizes of the files that were written.
 
 use crate::common::live::{self, Running};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Whose the directory is in which things are exchanged.
+/// The owner of the directory in which files are exchanged.
 const MALLORY: u32 = 65534;
 /// Another user.
 const ALICE: u32 = 1000;
