@@ -118,8 +118,8 @@ impl Hdf5 {
                 let list = seen.call.off.and_then(|raw| self.lists.get(&key(raw)));
                 return if list.is_some_and(|list| list.collective) { flag::COLLECTIVE } else { 0 };
             }
-            Effect::List { effect, .. } => self.list(seen, found, objects, effect),
-            Effect::Space { effect, .. } => self.space(seen, found, objects, effect),
+            Effect::List { effect, .. } => self.follow_list(seen, found, objects, effect),
+            Effect::Space { effect, .. } => self.follow_space(seen, found, objects, effect),
             Effect::Nothing
             | Effect::Result { .. }
             | Effect::Made
@@ -139,7 +139,7 @@ impl Hdf5 {
         }
     }
 
-    fn list(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: ListEffect) {
+    fn follow_list(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: ListEffect) {
         let (len, got) = (seen.call.len, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
         let new = match effect {
@@ -199,7 +199,7 @@ impl Hdf5 {
         }
     }
 
-    fn space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: SpaceEffect) {
+    fn follow_space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: SpaceEffect) {
         let (off, got) = (seen.call.off, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
         let dims_of = |spaces: &HashMap<Key, Space>, raw: Option<u64>| spaces.get(&key(raw?))?.dims.clone();
