@@ -140,8 +140,8 @@ impl Correlator {
         }
         let cached = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
         let cached = kept.map(|k| k.cached).or(cached);
-        let cache = cache::columns(self.cache, spec, call, columns.bytes, cached);
-        let on = (&mut self.blocks, &self.resources.files, self.cache);
+        let cache = cache::columns(self.measured, spec, call, columns.bytes, cached);
+        let on = (&mut self.blocks, &self.resources.files, self.measured);
         let waits = waited(on, (spec, taken), found.file, cached, out);
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let mut span = Box::new(thread.span(spec, taken.id(), call.cpu, (start_ns, dur_ns)));
@@ -247,7 +247,7 @@ impl Correlator {
         });
         let by = operation.of.unwrap_or(call.seq);
         wrote(&mut self.blocks, &self.resources.files, (spec, call), (found.file, columns.bytes), by);
-        let by_itself = found.file.filter(|_| self.cache.requests).map(|file| {
+        let by_itself = found.file.filter(|_| self.measured.requests).map(|file| {
             let [_, journal] = self.resources.files.devices(file);
             self.blocks.by_itself(file, journal, during(call))
         });
