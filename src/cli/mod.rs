@@ -51,8 +51,8 @@ pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
-    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or as
-    /// in /proc/PID/cgroup. With a COMMAND: for as long as that runs, wherever it does
+    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or the
+    /// path in /proc/PID/cgroup. With a COMMAND: for as long as that runs, wherever it does
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
     pub cgroup: Option<PathBuf>,
     /// Trace every process of the node. With a COMMAND: for as long as that runs
