@@ -89,7 +89,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let setup =
         Setup { args, t0, layers: &layers, options: &options, notices: &destination.notices, signals: &signals };
     let (mut threads, feeds, stop) = setup.start(&session, specs, ring_maps, writer, listener)?;
-    let board = threads.display.live_state().filter(|_| threads.display.shows());
+    let board = threads.display.current().filter(|_| threads.display.shows());
     let begin = display::Begin {
         destination: &destination,
         host: &host,

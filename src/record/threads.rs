@@ -103,7 +103,7 @@ impl Setup<'_> {
         let node = Arc::new(Board::default());
         let served = listener.map(|l| Serving::begin(l, args, self.layers, &gauges, &node)).transpose()?;
         let display = Display::wanted(args, t0, &gauges, &node);
-        let shown = display.live_state().is_some();
+        let shown = display.current().is_some();
         let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), shown)?;
         let alarm = args.flight.flight.map(SharedAlarm::new);
         let worker = worker::start(worker::Worker {
@@ -111,7 +111,7 @@ impl Setup<'_> {
             config,
             mounts: mounts::of(std::process::id()),
             gauges: Arc::clone(&gauges),
-            live_state: display.live_state(),
+            current: display.current(),
             totals: served.as_ref().map(Serving::totals),
             triggers: args.flight.trigger.clone(),
             chooser,

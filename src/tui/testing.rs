@@ -15,8 +15,8 @@ fn sums(calls: i64, written: i64, ms: i64) -> Sums {
     Sums { calls, bytes_written: written, dur_ns: ms * 1_000_000, self_ns: ms * 500_000, ..Sums::default() }
 }
 
-fn latency() -> Option<Percentiles> {
-    Some(Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 })
+fn latency() -> Percentiles {
+    Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 }
 }
 
 fn layer_row(layer: Layer, sums: Sums, share: f64) -> LayerRow {
@@ -26,7 +26,7 @@ fn layer_row(layer: Layer, sums: Sums, share: f64) -> LayerRow {
         calls_per_s: sums.calls as f64,
         written_per_s: sums.bytes_written as f64,
         self_share: share,
-        latency: latency(),
+        latency: Some(latency()),
         covered: true,
         ..LayerRow::default()
     }
@@ -75,7 +75,7 @@ fn file_row(id: i32, path: &str, ms: i64) -> FileRow {
         sequential: 30,
         consecutive: 20,
         small: 5,
-        latency: latency(),
+        latency: Some(latency()),
         writers: 2,
         top_layer: Some(Layer::Hdf5),
         device_bytes: 5 << 20,

@@ -105,10 +105,6 @@ pub fn sample() -> Sample {
     }
 }
 
-fn text(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 fn spans() -> Vec<Span> {
     (0..25).map(|number| span(number, number % 2 == 0)).collect()
 }
@@ -189,11 +185,11 @@ fn files() -> Vec<File> {
             dev: i64::from(u32::MAX),
             ino: i64::MAX,
             generation: 9,
-            path: text("/data/\u{e4} \\xff\n'x'.h5"),
-            first_path: text("/data/tmp"),
+            path: Some("/data/\u{e4} \\xff\n'x'.h5".to_owned()),
+            first_path: Some("/data/tmp".to_owned()),
             paths: Some(["/data/tmp", "/data/a"].map(str::to_owned).to_vec()),
-            host_path: text("/host/data/x"),
-            fstype: text("ext4"),
+            host_path: Some("/host/data/x".to_owned()),
+            fstype: Some("ext4".to_owned()),
             mount_id: Some(1),
             size_first: Some(0),
             size_last: Some(1 << 42),
@@ -273,7 +269,7 @@ fn objects() -> Vec<Object> {
             dims: Some(vec![1, i64::MAX]),
             chunk: Some(vec![]),
             elem_size: Some(8),
-            filters: text("deflate"),
+            filters: Some("deflate".to_owned()),
         },
         Object {
             object_id: 2,
@@ -430,7 +426,7 @@ fn stacks() -> Vec<Stack> {
 fn metrics() -> Vec<Metric> {
     vec![
         Metric { t_ns: 1, name: "dirty_bytes", label: None, value: 0.1 },
-        Metric { t_ns: 2, name: "ring_fill", label: text("0"), value: -1e300 },
+        Metric { t_ns: 2, name: "ring_fill", label: Some("0".to_owned()), value: -1e300 },
     ]
 }
 

@@ -41,7 +41,7 @@ enum How {
 
 /// The dashboard, or the lines of `--batch`.
 pub struct Display {
-    live_state: Option<(Arc<LiveState>, How)>,
+    current: Option<(Arc<LiveState>, How)>,
     shows: bool,
     stop: Arc<AtomicBool>,
     /// Dropped to wake and end the lines.
@@ -63,13 +63,13 @@ impl Display {
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
         let from = if args.aggregates() { From::Sums } else { From::Spans };
-        let live_state = how.map(|how| (Arc::new(LiveState::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
-        Self { live_state, shows, stop, over: None, thread: None }
+        let current = how.map(|how| (Arc::new(LiveState::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
+        Self { current, shows, stop, over: None, thread: None }
     }
 
     /// What the worker feeds.
-    pub fn live_state(&self) -> Option<Arc<LiveState>> {
-        self.live_state.as_ref().map(|(live_state, _)| Arc::clone(live_state))
+    pub fn current(&self) -> Option<Arc<LiveState>> {
+        self.current.as_ref().map(|(current, _)| Arc::clone(current))
     }
 
     /// Is the terminal taken?
@@ -82,16 +82,10 @@ impl Display {
     /// # Errors
     /// When a thread cannot be started.
     pub fn begin(&mut self, Begin { destination, host, left, alarm, report }: Begin) -> Result<()> {
-        let Some((live_state, how)) = self.live_state.take() else { return Ok(()) };
+        let Some((current, how)) = self.current.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
-        let mut live = Live::new(
-            live_state,
-            &destination.path,
-            asked,
-            destination.wanted.clone(),
-            destination.notices.clone(),
-            host,
-        );
+        let mut live =
+            Live::new(current, &destination.path, asked, destination.wanted.clone(), destination.notices.clone(), host);
         if let Some(alarm) = alarm {
             live = live.keeping(alarm);
         }
@@ -162,7 +156,7 @@ mod tests {
             Ok(())
         };
         let thread = Some(std::thread::spawn(screen));
-        let mut display = Display { live_state: None, shows: true, stop, over: None, thread };
+        let mut display = Display { current: None, shows: true, stop, over: None, thread };
         display.end(&control, false).unwrap();
     }
 }

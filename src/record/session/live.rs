@@ -92,7 +92,7 @@ impl LiveState {
 
 /// A trace that goes on, as the dashboard sees it.
 pub struct Live {
-    live_state: Arc<LiveState>,
+    current: Arc<LiveState>,
     /// Where the dataset is written, and whether the user asked for that.
     path: PathBuf,
     asked: bool,
@@ -113,7 +113,7 @@ pub struct Live {
 
 impl Live {
     pub fn new(
-        live_state: Arc<LiveState>,
+        current: Arc<LiveState>,
         path: &Path,
         asked: bool,
         wanted: Wanted,
@@ -121,7 +121,7 @@ impl Live {
         host: &str,
     ) -> Self {
         Self {
-            live_state,
+            current,
             path: path.to_owned(),
             asked,
             wanted,
@@ -152,11 +152,11 @@ impl Live {
         }
         self.looked = Instant::now();
         let seconds = elapsed.as_secs_f64();
-        let records = self.live_state.gauges.records.load(Ordering::Relaxed);
+        let records = self.current.gauges.records.load(Ordering::Relaxed);
         self.own.events = records;
         self.own.events_per_s = (records - self.records) as f64 / seconds;
         self.records = records;
-        self.own.ring_fill = Some(self.live_state.gauges.take_fill());
+        self.own.ring_fill = Some(self.current.gauges.take_fill());
         let cpu = own_cpu();
         self.own.own_cpu = Some(cpu.saturating_sub(self.cpu).as_secs_f64() / seconds);
         self.cpu = cpu;
@@ -169,8 +169,8 @@ impl Live {
             let bytes_per_s = bytes.saturating_sub(before) as f64 / seconds;
             Recording { path: path.display().to_string(), bytes, bytes_per_s }
         });
-        if let Some(sample) = dirty(self.live_state.now_ns()) {
-            let mut state = self.live_state.state();
+        if let Some(sample) = dirty(self.current.now_ns()) {
+            let mut state = self.current.state();
             if let Some((_, filtered)) = &mut state.filtered {
                 filtered.dirty(sample);
             }
@@ -183,8 +183,8 @@ impl Live {
 impl Source for Live {
     fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot> {
         self.look();
-        let live_state = Arc::clone(&self.live_state);
-        let mut state = live_state.state();
+        let current = Arc::clone(&self.current);
+        let mut state = current.state();
         state.choose(focus.filter.as_ref());
         match (&focus.window, &mut self.frozen) {
             (None, frozen) => *frozen = None,
@@ -209,8 +209,8 @@ impl Source for Live {
         if let Some(last) = self.notices.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([last]).collect();
         }
-        snapshot.inflight = live_state.in_flight();
-        snapshot.recent_node = Some(Arc::new(live_state.node.with(|seen| seen.recent.clone())));
+        snapshot.inflight = current.in_flight();
+        snapshot.recent_node = Some(Arc::new(current.node.with(|seen| seen.recent.clone())));
         let own = &self.own;
         snapshot.status = Status {
             events: own.events,
@@ -243,7 +243,7 @@ impl Source for Live {
             }
             Command::WriteFlight => {
                 let alarm = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
-                let at_ns = self.live_state.now_ns();
+                let at_ns = self.current.now_ns();
                 let why = Why { text: "W on the dashboard".to_owned(), at_ns, span_id: None };
                 let elapsed = Duration::from_nanos(at_ns.unsigned_abs());
                 if !alarm.with(|alarm| alarm.ask(elapsed, why, By::Hand)) {
@@ -260,7 +260,7 @@ impl Source for Live {
                 Ok(format!("{} is not written: only what is on the screen is kept", was.display()))
             }
             Command::Export(path) => {
-                let state = self.live_state.state();
+                let state = self.current.state();
                 let rows = self.frozen.as_deref().unwrap_or(&state).chosen().selection(focus);
                 drop(state);
                 export(rows, &path, &self.host)
@@ -335,9 +335,9 @@ mod tests {
 
     #[test]
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
-        let live_state = Arc::new(LiveState::new(now(), From::Spans, Arc::default(), Arc::default()));
+        let current = Arc::new(LiveState::new(now(), From::Spans, Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
-        let live = Live::new(live_state, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
+        let live = Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
         let mut live = live.keeping(alarm.clone());
         live.looked = Instant::now().checked_sub(LOOK).unwrap();
         let focus = Focus::default();

@@ -35,7 +35,7 @@ pub struct Worker {
     pub mounts: Vec<Mount>,
     pub gauges: Arc<Gauges>,
     /// What the dashboard or `--batch` shows, if one of them runs.
-    pub live_state: Option<Arc<LiveState>>,
+    pub current: Option<Arc<LiveState>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
     /// Triggers of a dataset of what is kept in memory, and what takes their requests.
@@ -88,7 +88,7 @@ struct State {
     stripes: Stripes,
     undecoded: i64,
     rows: Vec<Row>,
-    live_state: Option<Arc<LiveState>>,
+    current: Option<Arc<LiveState>>,
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
@@ -101,7 +101,7 @@ struct State {
 }
 
 fn run(worker: Worker) -> Ended {
-    let Worker { writer, config, mounts, gauges, live_state, totals, triggers, chooser, alarm, notices, inbox, notes } =
+    let Worker { writer, config, mounts, gauges, current, totals, triggers, chooser, alarm, notices, inbox, notes } =
         worker;
     let t0 = config.t0;
     let memory = Memory::new(if config.aggregate { From::Sums } else { From::Spans });
@@ -121,7 +121,7 @@ fn run(worker: Worker) -> Ended {
         version_1: existing::has_version_1(),
         stripes: Stripes::default(),
         undecoded: 0,
-        live_state,
+        current,
         totals,
         triggers,
         chooser,
@@ -327,8 +327,8 @@ impl State {
     }
 
     fn write(&mut self) -> Result<()> {
-        if let Some(live_state) = &self.live_state {
-            live_state.push(&self.rows);
+        if let Some(current) = &self.current {
+            current.push(&self.rows);
         }
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
@@ -377,8 +377,8 @@ impl State {
         let count = i64::try_from(lost).unwrap_or(i64::MAX);
         let loss = Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "unwritten", process_ix: None, count });
         self.memory.push(&loss);
-        if let Some(live_state) = &self.live_state {
-            live_state.push(std::slice::from_ref(&loss));
+        if let Some(current) = &self.current {
+            current.push(std::slice::from_ref(&loss));
         }
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(std::slice::from_ref(&loss)));

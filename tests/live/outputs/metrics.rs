@@ -134,7 +134,7 @@ fn compare_device(prometheus: &Prometheus, device: &Device, before: &[i64]) {
     });
 }
 
-/// Prometheus has parsed what it read: units are not in the format from before OpenMetrics.
+/// Prometheus has parsed what it read: units are not in the format from before `OpenMetrics`.
 fn check_metadata(prometheus: &Prometheus) {
     let value = |query: &str| prometheus.value(query);
     until("the metadata", || prometheus.metadata("iotrace_op_duration_seconds").is_some());
