@@ -7,7 +7,7 @@
 #define IOT_WAYS 8
 
 struct iot_access {
-	u64 mark;    /* whose it is; 0: nobody's */
+	u64 mark;    /* identifies its key; 0: free */
 	u64 last[2]; /* the last byte that was read, and written */
 	u64 used;    /* when the last call began */
 	u32 did;     /* what was done last: 1 read, 2 write */
@@ -19,9 +19,9 @@ struct iot_access_set {
 };
 
 /*
- * 131 072 of them, 5 MB: each in one of the places of a set that its mark says. Of a set that is full the one is
+ * 131 072 of them, 5 MB: each in one of the slots of the set that its mark selects. Of a set that is full the one is
  * forgotten that was not used for the longest time. An array: a look-up is a comparison and a multiplication, and what
- * was found once can be found again by its place.
+ * was found once can be found again by its slot.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -40,18 +40,18 @@ static __always_inline u64 iot_mark_of(struct iot_sum_key *key, u32 layer)
 	return (mark ^ mark >> 32) | 1;
 }
 
-static __always_inline struct iot_access *iot_access_at(u32 place)
+static __always_inline struct iot_access *iot_access_at(u32 slot)
 {
-	u32 number = place / IOT_WAYS;
+	u32 number = slot / IOT_WAYS;
 	struct iot_access_set *set = bpf_map_lookup_elem(&iot_accesses, &number);
 
 	if (!set)
 		return NULL;
 	barrier_var(set); /* or the compiler calculates with it before it is known to be there */
-	return &set->way[place % IOT_WAYS];
+	return &set->way[slot % IOT_WAYS];
 }
 
-/* The place of the one with this mark, which is made where there is none. IOT_NOT_KNOWN: others were faster. */
+/* The slot of the one with this mark, which is made where there is none. IOT_NOT_KNOWN: others were faster. */
 static __always_inline u32 iot_access_find(u64 mark)
 {
 	u32 number = mark / (~0ULL / IOT_SETS + 1), oldest = 0;

@@ -38,7 +38,7 @@ static long iot_element_step(u64 i, struct iot_array *a)
 	return bpf_probe_read_user(&a->out->bytes[at & (IOT_TEXT_MAX - 1)], 8, (void *)(a->base + i * 8)) != 0;
 }
 
-/* Reads one thing of a->each bytes, at most those of a rank. Inline: with one function more the stack is too small on Linux 6.1. */
+/* Reads one element of a->each bytes, at most those of a rank. Inline: one function more is too much stack on Linux 6.1. */
 static __always_inline bool iot_read_ranked(struct iot_array *a)
 {
 	u32 n = a->each, at = a->pos & (IOT_TEXT_MAX - 1);
@@ -184,9 +184,9 @@ static long iot_box_step(u64 i, struct iot_boxes *b)
  * What the boxes of a call come to, of which there may be many: where the last one ends in the first dimension, and for
  * each number of dimensions that the variable may have how many elements they are. Nothing where that cannot be read.
  */
-__noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_boxes b = {};
 	struct iot_array_spec *w;
 	s64 *sums;
@@ -206,14 +206,15 @@ __noinline int iot_send_boxes(struct iot_task *t, struct iot_spec *s, struct iot
 	sums = (s64 *)b.out->bytes;
 	__builtin_memset(sums, 0, (IOT_RANK_MAX + 1) * sizeof(*sums));
 	bpf_loop(IOT_BOXES_MAX, iot_box_step, &b, 0);
-	/* it takes the longer the more there are, which an average of the row's hooks does not tell */
+	/* the more there are the longer it takes; an average of the row's hooks does not show that */
 	t->probed += bpf_ktime_get_ns() - t->now;
 	if (b.bad)
 		return 0;
 	sums[0] = b.end;
 	for (i = 1; i <= IOT_RANK_MAX; i++)
 		sums[i] += b.ones;
-	iot_send_bytes(b.out, iot_call_class(s), t, place >> 32, IOT_X_LONGS + (w->slot & 15), (b.rank + 1) * 8, 0);
+	iot_send_bytes(b.out, iot_call_class(s), t, call_and_i >> 32, IOT_X_LONGS + (w->slot & 15), (b.rank + 1) * 8,
+		       0);
 	return 0;
 }
 
@@ -282,9 +283,9 @@ static long iot_member_step(u64 i, struct iot_members *m)
  * group, in which are the number of members and pointers to them (ompi/group/group.h). Less where not all can be read,
  * or where they are too many runs.
  */
-__noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_members m = {};
 	struct iot_array_spec *w;
 	u64 group = 0;
@@ -300,8 +301,8 @@ __noinline int iot_send_members(struct iot_task *t, struct iot_spec *s, struct i
 	bpf_loop(IOT_RANKS_MAX, iot_member_step, &m, 0);
 	if (m.length)
 		iot_put_run(&m);
-	iot_send_bytes(m.out, iot_call_class(s), t, place >> 32, IOT_X_INTS + (w->slot & 15), m.runs * IOT_RUN_BYTES,
-		       0);
+	iot_send_bytes(m.out, iot_call_class(s), t, call_and_i >> 32, IOT_X_INTS + (w->slot & 15),
+		       m.runs * IOT_RUN_BYTES, 0);
 	return 0;
 }
 
@@ -319,10 +320,10 @@ static __always_inline u64 iot_stored_at(struct iot_frame *f, u32 i)
 }
 
 /* How a dataset of HDF5 is stored: its layout, and of one in chunks its filters. Nothing where that cannot be read. */
-__noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 place)
+__noinline int iot_send_storage(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, u64 call_and_i)
 {
 	struct iot_scratch *out = iot_scratch();
-	u32 i = (u32)place, seq = place >> 32, class, what, bytes;
+	u32 i = (u32)call_and_i, seq = call_and_i >> 32, class, what, bytes;
 	u64 shared, pipeline[2];
 
 	if (!t || !s || !f || !out || i >= IOT_ARRAYS_PER_CALL)
@@ -377,13 +378,13 @@ static __noinline u32 iot_array_count(struct iot_array_spec *w, struct iot_frame
 	return n < 0 ? 0 : n;
 }
 
-/* Sends array i of a call. `place`: number of the call it goes with, and i below. */
-__noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 place)
+/* Sends array i of a call. `call_and_i`: number of its call, and i in the low half. */
+__noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 call_and_i)
 {
-	u32 i = (u32)place;
+	u32 i = (u32)call_and_i;
 	struct iot_pointers p = {};
 	struct iot_array_spec *w;
-	bool untold;
+	bool uncounted;
 	u64 bytes;
 
 	if (!t || !s || !f || i >= IOT_ARRAYS_PER_CALL)
@@ -391,9 +392,9 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 	w = &s->arrays[i];
 	p.a.out = iot_scratch();
 	p.base = p.a.base = iot_arg(f, w->arg);
-	/* the program does not want to know the number, for it knows it: the reader may, too */
-	untold = w->count == IOT_N_AT && !iot_arg(f, w->n);
-	p.count = untold ? IOT_RANK_MAX : iot_array_count(w, f, ret);
+	/* the program passes no place for the number, because it knows it; the reader may, too */
+	uncounted = w->count == IOT_N_AT && !iot_arg(f, w->n);
+	p.count = uncounted ? IOT_RANK_MAX : iot_array_count(w, f, ret);
 	/* 1 stands for no array, too (MPI_STATUSES_IGNORE of MPICH, mpi.h) */
 	if (p.a.base <= 1 || !p.count)
 		return 0;
@@ -402,10 +403,10 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 		return 0;
 	}
 	p.a.t = t;
-	p.a.seq = place >> 32;
+	p.a.seq = call_and_i >> 32;
 	p.a.class = iot_call_class(s);
 	p.a.what = (w->elem == 8 ? IOT_X_LONGS : IOT_X_INTS) + (w->slot & 15);
-	p.a.any_rank = w->count == IOT_N_RANK || untold;
+	p.a.any_rank = w->count == IOT_N_RANK || uncounted;
 	if (w->deref) {
 		p.a.each = w->deref * 8;
 		if (p.count > IOT_POINTERS)
@@ -413,7 +414,7 @@ __noinline int iot_send_one(struct iot_task *t, struct iot_spec *s, struct iot_f
 		bpf_loop(IOT_POINTERS, iot_pointer_step, &p, 0);
 		if (p.a.pos)
 			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.pos, p.a.bad);
-	} else if (w->count == IOT_N_RANK || untold) {
+	} else if (w->count == IOT_N_RANK || uncounted) {
 		p.a.each = p.count * 8;
 		if (iot_read_ranked(&p.a))
 			iot_send_bytes(p.a.out, p.a.class, p.a.t, p.a.seq, p.a.what, p.a.each, 0);
@@ -435,18 +436,18 @@ static __always_inline void iot_send_arrays(struct iot_task *t, struct iot_spec 
 					    u32 seq, u32 when)
 {
 	for (u32 i = 0; i < IOT_ARRAYS_PER_CALL; i++) {
-		u64 place = (u64)seq << 32 | i;
+		u64 call_and_i = (u64)seq << 32 | i;
 
 		if (s->arrays[i].when != when)
 			continue;
 		if (s->arrays[i].deref == IOT_DEREF_BOXES)
-			iot_send_boxes(t, s, f, place);
+			iot_send_boxes(t, s, f, call_and_i);
 		else if (s->arrays[i].deref == IOT_DEREF_MEMBERS)
-			iot_send_members(t, s, f, place);
+			iot_send_members(t, s, f, call_and_i);
 		else if (s->arrays[i].deref == IOT_DEREF_STORAGE)
-			iot_send_storage(t, s, f, place);
+			iot_send_storage(t, s, f, call_and_i);
 		else
-			iot_send_one(t, s, f, ret, place);
+			iot_send_one(t, s, f, ret, call_and_i);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What can be told of a bio: the operation it is for, the file whose pages it carries, whether it is a journal's. */
+/* What is known of a bio: the operation it is for, the file whose pages it carries, whether it is a journal's. */
 #ifndef IOT_BIO_H
 #define IOT_BIO_H
 
@@ -64,7 +64,7 @@ static __always_inline struct iot_op *iot_bio_operation(struct bio *bio, struct 
 		return iot_task_operation(t);
 	complete = (u64)IOT_READ(kiocb, ki_complete);
 	if (!complete)
-		return NULL; /* somebody waits for it */
+		return NULL; /* a thread waits for it */
 	/* A request begins with its struct io_rw, and that with the control block (io_uring/rw.c). */
 	key.object = (u64)kiocb;
 	if (complete == iot_symbols.aio_complete_rw) {
@@ -189,7 +189,7 @@ struct extent_buffer___iot {
 
 /*
  * The file system to whose log tree a bio writes: what btrfs writes for fsync before the transaction is. Its blocks are
- * pages of an inode that is no file's; what they belong to says which tree they are of.
+ * pages of an inode that is no file's; their owner identifies the tree.
  */
 static __always_inline u32 iot_bio_log_tree(struct bio *bio)
 {

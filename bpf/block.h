@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Block layer: who queued a bio, and the request it went out with. On devices without a queue a bio is the request. */
+/* Block layer: the submitter of a bio, and the request it went out with. On devices without a queue a bio is the request. */
 #ifndef IOT_BLOCK_H
 #define IOT_BLOCK_H
 
@@ -20,7 +20,7 @@ struct iot_queued {
 	u32 of;
 	u8 flags; /* of iot_bio */
 	u8 split;
-	u8 wanted; /* aggregate mode: its request is told */
+	u8 wanted; /* aggregate mode: its request is sent one by one */
 	u8 pad[5];
 };
 
@@ -37,7 +37,7 @@ struct iot_inflight {
 	u64 queued;
 	u64 inserted; /* 0: never */
 	u64 issued;
-	u64 allocated; /* tells apart what the same struct request is used for; 0: not known */
+	u64 allocated; /* distinguishes the uses of one struct request; 0: not known */
 	u64 sector;
 	u64 upper_sector;
 	u32 upper_dev;
@@ -49,7 +49,7 @@ struct iot_inflight {
 	u16 splits;
 	u8 requeued; /* the driver gave it back: it will be issued again */
 	u8 of_bio;   /* it is a bio, on a device without a queue */
-	u8 wanted;   /* aggregate mode: it is told */
+	u8 wanted;   /* aggregate mode: it is sent one by one */
 	u8 pad[5];
 };
 
@@ -85,7 +85,7 @@ struct {
 /* How many there may be at most: those that were merged, and those whose place another one has, are counted on. */
 u32 iot_inserted;
 
-/* Devices whose names were told. */
+/* Devices whose names were sent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -148,18 +148,18 @@ static __always_inline u32 iot_disk_named(struct gendisk *disk)
 {
 	u32 dev = iot_disk_of(disk);
 	struct iot_disk e = {.type = IOT_T_DISK, .dev = dev};
-	u8 told = 1;
+	u8 sent = 1;
 
 	if (!dev || bpf_map_lookup_elem(&iot_disks, &dev))
 		return dev;
 	e.time = bpf_ktime_get_ns();
 	bpf_probe_read_kernel(e.name, sizeof(e.name), &disk->disk_name);
 	if (!iot_send(IOT_C_BLOCK, 0, &e, sizeof(e)))
-		bpf_map_update_elem(&iot_disks, &dev, &told, BPF_ANY);
+		bpf_map_update_elem(&iot_disks, &dev, &sent, BPF_ANY);
 	return dev;
 }
 
-/* Who queued a bio. */
+/* The submitter of a bio. */
 static __always_inline void iot_bio_by(struct iot_queued *q, struct iot_bio *e)
 {
 	e->queued = q->time;
@@ -188,7 +188,7 @@ static __always_inline void iot_bio_what(struct bio *bio, struct iot_bio *e)
 	}
 }
 
-/* A part of a request is issued: it is told now, or kept until the request is over. */
+/* A part of a request is issued: it is sent now, or kept until the request is over. */
 static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 {
 	u64 req = part->req;
@@ -198,7 +198,7 @@ static __always_inline void iot_part(struct iot_bio *part, bool wanted)
 	if (!iot_cfg.aggregate)
 		iot_send(IOT_C_BLOCK, 0, part, sizeof(*part)); /* its loss is no request's */
 	else if (wanted)
-		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+		iot_send_detail(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 	else if (iot_cfg.detail & IOT_DETAIL_SLOW)
 		bpf_map_update_elem(&iot_parts, &req, part, BPF_NOEXIST);
 }
@@ -233,7 +233,7 @@ static __noinline int iot_level(struct bio *bio, struct iot_queued *q)
 	return 0;
 }
 
-/* Aggregate mode: is what a thread queues now to be told, because all of its process is, or the call that it is in is slow? */
+/* Aggregate mode: is what a thread queues now to be sent one by one, for all of its process is, or because its call is slow? */
 static __always_inline bool iot_request_wanted(struct iot_task *t, u64 now)
 {
 	if (iot_is_chosen(t->process, 0, 0, 0, 0))
@@ -241,7 +241,7 @@ static __always_inline bool iot_request_wanted(struct iot_task *t, u64 now)
 	return iot_cfg.detail & IOT_DETAIL_SLOW && t->depth && now > iot_frame_at(t, t->depth - 1)->due;
 }
 
-/* A request that was summed up is over: it is told if it is wanted, or slow. */
+/* A request that was summed up is over: it is sent if it is wanted, or slow. */
 static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 {
 	u32 op = e->cmd_flags & REQ_OP_MASK, row = iot_cfg.rows + (op < IOT_BLOCK_OPS ? op : IOT_BLOCK_OPS - 1);
@@ -250,9 +250,9 @@ static __always_inline void iot_request_detail(struct iot_req *e, bool wanted)
 
 	if (wanted || (!e->unseen && iot_is_slow(row, e->completed - e->issued))) {
 		if (part)
-			iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
+			iot_send_detail(IOT_C_BLOCK, IOT_LAYER_BLOCK, part, sizeof(*part));
 		e->summed = !e->unseen;
-		iot_tell(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
+		iot_send_detail(IOT_C_BLOCK, IOT_LAYER_BLOCK, e, sizeof(*e));
 	}
 	if (part)
 		bpf_map_delete_elem(&iot_parts, &req);
@@ -279,7 +279,7 @@ static __always_inline int iot_queue(u32 copy, struct bio *bio)
 		q.upper_dev = before->upper_dev;
 		q.upper_sector = before->upper_sector;
 	}
-	/* What an interrupt queues has nothing to do with whom it interrupts. */
+	/* What an interrupt queues has nothing to do with the task that it interrupts. */
 	if (!copy) {
 		t = iot_self();
 		q.flags = task->flags & PF_KTHREAD ? IOT_B_KERNEL : 0;

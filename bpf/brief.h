@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Functions whose probes cost more than they show: user space is told when a thread makes too many of such calls. */
+/* Functions whose probes cost more than they show: user space is notified when a thread makes too many such calls. */
 #ifndef IOT_BRIEF_H
 #define IOT_BRIEF_H
 
@@ -14,9 +14,9 @@
 u64 iot_looking;     /* since then all probes that are paused are back, for a moment; 0: they are not */
 u32 iot_window;	     /* number of this moment; 0: there was none yet */
 u32 iot_window_most; /* calls of one thread in it */
-u32 iot_recalled;    /* user space was told that they are wanted */
+u32 iot_recalled;    /* user space was notified that they are wanted */
 
-static __always_inline void iot_tell_busy(u32 spec, u64 now, u64 elapsed, u32 calls, u32 took)
+static __always_inline void iot_send_busy(u32 spec, u64 now, u64 elapsed, u32 calls, u32 took)
 {
 	struct iot_busy e = {
 		.type = IOT_T_BUSY,
@@ -28,7 +28,7 @@ static __always_inline void iot_tell_busy(u32 spec, u64 now, u64 elapsed, u32 ca
 	};
 	void *ring = iot_ring_of(IOT_C_LIFE);
 
-	/* when there is no room, the next window tells it */
+	/* when there is no room, the next window reports it */
 	if (ring)
 		bpf_ringbuf_output(ring, &e, sizeof(e), BPF_RB_FORCE_WAKEUP);
 }
@@ -63,7 +63,7 @@ __noinline int iot_chats(struct iot_task *t, u32 spec)
 	if (elapsed < IOT_CHAT_NS)
 		return 0;
 	if (c->calls * (u64)iot_cfg.every > elapsed)
-		iot_tell_busy(spec, now, elapsed, c->calls, 0);
+		iot_send_busy(spec, now, elapsed, c->calls, 0);
 	c->calls = 0;
 	return 0;
 }
@@ -74,7 +74,7 @@ static __always_inline void iot_recall(struct iot_spec *s, struct iot_frame *f, 
 	if (!iot_paused || iot_recalled || !iot_is_io_library(s) || now - f->start < IOT_LONG_NS)
 		return;
 	iot_recalled = 1;
-	iot_tell_busy(f->spec, now, now - f->start, 0, 0);
+	iot_send_busy(f->spec, now, now - f->start, 0, 0);
 }
 
 /*
@@ -110,7 +110,7 @@ __noinline int iot_brief(struct iot_task *t, struct iot_spec *s, struct iot_fram
 	elapsed = now - b->since;
 	if (IOT_BRIEF_CALLS * (u64)iot_cfg.every > elapsed && b->same >= IOT_BRIEF_SAME &&
 	    b->took < b->same * IOT_BRIEF_NS)
-		iot_tell_busy(row - 1, now, elapsed, b->same, b->took);
+		iot_send_busy(row - 1, now, elapsed, b->same, b->took);
 	return 0;
 }
 

@@ -182,8 +182,8 @@ static __always_inline bool iot_cache_known(struct iot_spec *s, struct iot_frame
 }
 
 /*
- * Tells what is to be told of the page cache in a system call that returns; nothing for a read that found everything there.
- * False when there was no room: without this record the call's own would say something wrong.
+ * Sends what the page cache did in a system call that returns; nothing for a read that found everything there. False when there
+ * was no room: without this record the call's own would be wrong.
  */
 __noinline bool iot_send_cache(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret)
 {

@@ -44,7 +44,7 @@ static __always_inline u32 iot_call_class(struct iot_spec *s)
 	return s->flags & IOT_S_LIFE ? IOT_C_LIFE : IOT_C_CALL;
 }
 
-/* Tells the end of a phase for which there was no room; true when nothing is left to be told. */
+/* Sends the end of a phase for which there was no room; true when none is left to be sent. */
 static __always_inline bool iot_flush_phase_end(struct iot_task *t)
 {
 	if (t->pending_phase_end && !iot_output(IOT_C_LIFE, &t->phase_end, sizeof(t->phase_end)))
@@ -110,14 +110,14 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 	f->inside = inside;
 	f->nested = layers >> s->layer & 1;
 	f->layers = note ? layers : layers | 1 << s->layer;
-	/* a call that is told may need to know which file was opened inside it */
+	/* the record of a call may need the file that was opened inside it */
 	f->summed = iot_cfg.aggregate && s->sums && !(opening && s->flags & IOT_S_LIFE);
 	f->opening = opening || (s->layer < IOT_LAYER_SYSCALL && (s->flags & IOT_S_LIFE) && !phase);
 	f->calls = calls + !(note || phase);
 	f->marks = f->holds = 0;
 	f->due = ~0ULL;
 	f->lost = t->unkept;
-	/* what is only summed up is no call to those who look at records, unless it may be told later */
+	/* a call that is only summed up is none for readers of records, unless it may be sent later */
 	f->depth = depth - (note || (f->summed && !iot_cfg.detail));
 	f->seq = t->seq++;
 	f->bits = s->brief && s->brief != IOT_BRIEF_SLOW ? IOT_FRAME_BRIEF : 0;
@@ -165,7 +165,7 @@ static __always_inline s32 iot_status(struct iot_spec *s, s64 ret)
 	return 0;
 }
 
-/* Does the result say that a stream gave or took nothing? */
+/* Does the result mean that a stream gave or took nothing? */
 static __always_inline bool iot_nothing(struct iot_spec *s, s64 ret)
 {
 	return (s->fails == IOT_FAILS_EOF && !ret) || (s->fails == IOT_FAILS_EOF_INT && (s32)ret == -1);
@@ -231,7 +231,7 @@ __noinline bool iot_send_path(struct iot_task *t, struct iot_spec *s, struct iot
 	/* the call is about the descriptor alone */
 	if (s->layer == IOT_LAYER_SYSCALL && !user && f->file)
 		return true;
-	/* a name that nobody wants to know, or that the call did not fill in; freopen takes none for the file it has */
+	/* a name that is not recorded, or that the call did not fill in; freopen takes none for the file it has */
 	if (s->layer != IOT_LAYER_SYSCALL && (!user || ((s->flags & IOT_S_NAMES) && !i && status < 0)))
 		return true;
 	n = out && user ? bpf_probe_read_user_str(out->bytes, IOT_TEXT_MAX, (void *)user) : -1;
@@ -367,7 +367,7 @@ struct iot_flush {
 	u32 keep;
 };
 
-/* Calls that end together are sent innermost first and told apart by their numbers. */
+/* Calls that end together are sent innermost first and distinguished by their numbers. */
 static long iot_flush_step(u64 i, struct iot_flush *x)
 {
 	if (x->t->depth <= x->keep)

@@ -50,7 +50,7 @@ static __always_inline void iot_last_written(struct inode *inode, struct iot_lib
 	}
 }
 
-/* A target maps this file as code. User space looks at files that it has not judged, and at who needs probes. */
+/* A target maps this file as code. User space looks at files that it has not judged, and at processes that need probes. */
 static __noinline void iot_mapped(struct file *file, bool moved)
 {
 	struct inode *inode = IOT_READ(file, f_inode);

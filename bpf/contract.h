@@ -39,7 +39,7 @@ enum iot_limit {
 	IOT_SIZES = 10,		    /* bins of sizes of reads and writes, as Darshan has them */
 	IOT_NOTES_PER_CALL = 3,	    /* values that a call takes from calls inside it */
 	IOT_ARRAYS_PER_CALL = 4,    /* arrays that go with a call */
-	IOT_ARRAY_SLOTS = 16,	    /* numbers by which the reader tells arrays of a call apart */
+	IOT_ARRAY_SLOTS = 16,	    /* numbers by which the reader distinguishes the arrays of a call */
 	IOT_NO_NOTE = 0xff,	    /* iot_spec.note, iot_spec.takes: none */
 	IOT_NOT_KNOWN = 0xffffffff, /* a number of 32 bits that is not known */
 };
@@ -166,7 +166,7 @@ enum iot_from {
 	IOT_FROM_NOTE,	       /* note a */
 	IOT_FROM_CONST,	       /* k */
 	IOT_FROM_LEN,	       /* the length that was asked for */
-	IOT_FROM_ROUNDS,       /* the sum of note b times note k over as many rounds as argument a says */
+	IOT_FROM_ROUNDS,       /* the sum of note b times note k over as many rounds as argument a has */
 	IOT_FROM_STRLEN,       /* the length of the string at argument a, plus k */
 	IOT_FROM_VECTOR,       /* the sum of a struct iovec at argument a with argument b elements */
 	IOT_FROM_MESSAGE,      /* the same of the one in the struct msghdr at argument a */
@@ -234,7 +234,7 @@ enum iot_count {
 	IOT_N_ARG,	 /* argument n, an int */
 	IOT_N_RET,	 /* the result, an int */
 	IOT_N_AT,	 /* the int at argument n */
-	IOT_N_RANK,	 /* one per dimension of something whose rank is not known here: as many as there may be */
+	IOT_N_RANK,	 /* one per dimension of an object whose rank is not known here: as many as there may be */
 };
 
 /* iot_array.deref: elements are pointers to so many u64, or what the array stands for: catalog::Deref. */
@@ -358,9 +358,9 @@ enum iot_cost_row {
 	IOT_COST_ROWS,
 };
 
-/* Who becomes a target without being the child of one. */
+/* Processes that become targets without being the child of one. */
 enum iot_scope {
-	IOT_ALL_LISTED = 0, /* nobody */
+	IOT_ALL_LISTED = 0, /* none */
 	IOT_ALL_OF_GROUP,
 	IOT_ALL_OF_NODE,
 };

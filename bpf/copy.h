@@ -7,7 +7,7 @@
 #define IOT_COPY_FROM 1 /* what it writes to is not recorded */
 #define IOT_COPY_HALF 2 /* the half that reads */
 
-/* Where a call begins in a file: at the offset that it points at, or at the file position. -1: it has no such thing. */
+/* Where a call begins in a file: at the offset that it points at, or at the file position. -1: it has no offset. */
 static __always_inline u64 iot_copy_at(struct file *file, u64 user, u32 bytes)
 {
 	u64 at = 0;
@@ -90,7 +90,7 @@ static __always_inline int iot_sum_half(struct iot_task *t, struct iot_frame *f,
 	return iot_sum(m, s, &e->call);
 }
 
-/* Tells the half of a call that reads: an operation that is over with it. */
+/* Sends the reading half of a call: an operation that ends with it. */
 __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 {
 	struct iot_operation e = {};
@@ -110,7 +110,7 @@ __noinline int iot_copy_exit(struct iot_task *t, struct iot_frame *f, s64 ret)
 	e.ino = f->note[0];
 	e.dev = (u32)f->note[1];
 	e.generation = f->note[1] >> 32;
-	e.told = t->now;
+	e.seen = t->now;
 	e.of = f->seq;
 	e.in_call = 1;
 	if (f->summed)

@@ -31,10 +31,10 @@ struct iot_syscall {
 	u32 generation;
 };
 
-/* Told when it is known that it is wanted, which may be long after it ended. `ino` counts if its flags say so. */
+/* Sent when it is known that it is wanted, which may be long after it ended. `ino` is valid if its flags have IOT_F_FILE. */
 struct iot_kept {
 	struct iot_syscall e;
-	u64 told;
+	u64 sent;  /* when */
 	u64 inner; /* ns of the calls right inside it */
 	u64 miss;  /* as in iot_cache */
 	u64 ahead;
@@ -61,7 +61,7 @@ struct iot_operation {
 	u64 ino;
 	u32 dev;
 	u32 generation;
-	u64 told; /* when its end became known */
+	u64 seen; /* when its end became known */
 	u32 of;	  /* the call that submitted it */
 	u32 by_thread;
 	u32 by_seq; /* the call that its end was found in */
@@ -141,7 +141,7 @@ struct iot_process {
 	u32 uid;
 	u32 parent; /* fork: the traced parent; IOT_NOT_KNOWN: it was not forked by one */
 	u32 thread; /* exec: whose texts went before */
-	u32 status; /* exit: wait status; fork: it runs already, and nothing told its program and files */
+	u32 status; /* exit: wait status; fork: it runs already; no record has its program and files */
 };
 
 struct iot_group {
@@ -260,7 +260,7 @@ struct iot_stream {
 	u32 pad2;
 };
 
-/* Only where there is something to tell: a miss, read-ahead, a pause, a lock, or that it is not known. */
+/* Sent only where there was a miss, read-ahead, a pause or a lock, or where that is not known. */
 struct iot_cache {
 	u8 type;
 	u8 known; /* miss and ahead are */
@@ -271,7 +271,7 @@ struct iot_cache {
 	u64 time;
 	u64 miss;      /* bytes of the call's own range that it added to the cache */
 	u64 ahead;     /* bytes of other pages of the file that it added */
-	u64 throttled; /* ns that it was told to wait, because too much is dirty */
+	u64 throttled; /* ns that the kernel paused it, because too much is dirty */
 	u64 locked;    /* ns that it waited for locks of the kernel */
 };
 
@@ -316,7 +316,7 @@ struct iot_reply {
 	u32 tid;
 	u32 client_thread;
 	u32 client_seq;
-	u32 client_tid; /* 0: nobody in particular */
+	u32 client_tid; /* 0: no particular thread */
 	u8 op[24];
 };
 

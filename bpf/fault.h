@@ -16,7 +16,7 @@ struct iot_fault {
 	u64 start; /* 0: none is open */
 	u64 address;
 	u32 seq;
-	u8 numbered; /* seq is valid: something that it did was told already */
+	u8 numbered; /* seq is valid: a record that refers to it was sent already */
 	u8 writes;
 	u8 pad[2];
 };
@@ -134,7 +134,7 @@ __noinline int iot_fault_detail(struct iot_task *t, struct iot_spec *s, struct i
 	return iot_detail(t, s, f, iot_marks(t, s, f, now), now);
 }
 
-static __noinline void iot_fault_tell(struct iot_task *t, struct iot_fault *x, struct iot_mapping *m, u64 major)
+static __noinline void iot_fault_send(struct iot_task *t, struct iot_fault *x, struct iot_mapping *m, u64 major)
 {
 	struct iot_syscall e = {
 		.call = {.type = IOT_T_SYSCALL, .got = IOT_PAGE, .away = IOT_UNKNOWN, .queued = IOT_UNKNOWN}};
@@ -213,7 +213,7 @@ static __noinline int iot_fault_end(u64 address, u64 major)
 	err = bpf_find_vma(task, address, iot_vma_step, &m, 0);
 	/* Memory without a file is none of ours, unless it is read from a device. */
 	if (m.file || x->numbered) {
-		iot_fault_tell(t, x, &m, major);
+		iot_fault_send(t, x, &m, major);
 		begun = t->now; /* until then it is the fault's time */
 	} else if (err)
 		iot_lost(IOT_LOSS_MAPPING, IOT_LAYER_VFS);
@@ -234,7 +234,7 @@ int iot_fault_major(struct bpf_perf_event_data *ctx)
 	return iot_fault_end(ctx->addr, 1);
 }
 
-/* Does the innermost call write this file, and say where when it returns? */
+/* Does the innermost call write this file, and does its record have the range? */
 static __always_inline bool iot_writes(struct iot_task *t, struct iot_file_key *key)
 {
 	struct iot_frame *f;
@@ -250,7 +250,7 @@ static __always_inline bool iot_writes(struct iot_task *t, struct iot_file_key *
 	return s && iot_is_result(&s->got) && s->off.from;
 }
 
-/* Pages of a file become dirty: through a mapping, or by a call that does not say which bytes it writes. */
+/* Pages of a file become dirty: through a mapping, or by a call whose record lacks the bytes that it writes. */
 SEC("?tp_btf/writeback_dirty_folio")
 int BPF_PROG(iot_dirty_folio, struct folio *folio, struct address_space *mapping)
 {

@@ -94,7 +94,7 @@ static long iot_group_step(u64 i, struct iot_group_walk *w)
 		w->cut = 1;
 		return 1;
 	}
-	barrier_var(pos); /* or the mask, which tells Linux 6.1 the bounds, would be left out */
+	barrier_var(pos); /* or the compiler removes the mask, from which Linux 6.1 knows the bounds */
 	n = bpf_probe_read_kernel_str(&w->out->bytes[pos & (IOT_TEXT_MAX - 1)], IOT_GROUP_NAME, IOT_READ(node, name));
 	if (n < 0) {
 		w->cut = 1;
@@ -113,8 +113,8 @@ static __noinline bool iot_group_within(struct kernfs_node___iot *node, u64 want
 	return w.found;
 }
 
-/* Tells the reader in which group a process is from now on, and as whom it runs. */
-static __noinline int iot_tell_group(u64 task, u32 process, u64 node)
+/* Sends the control group that a process is in from now on, and the user that it runs as. */
+static __noinline int iot_send_group(u64 task, u32 process, u64 node)
 {
 	struct iot_scratch *out = iot_scratch();
 	struct iot_group_walk w = {.node = (void *)node, .out = out};

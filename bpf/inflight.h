@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What has entered and not returned: read by user space at any time, and told as unfinished at the end of a trace. */
+/* What has entered and not returned: read by user space at any time, and sent as unfinished at the end of a trace. */
 #ifndef IOT_INFLIGHT_H
 #define IOT_INFLIGHT_H
 
@@ -29,7 +29,7 @@ static long iot_open_step(u64 i, struct iot_looking *x)
 		return 1;
 	f = iot_frame_at(x->t, i);
 	s = iot_spec_of(f->spec);
-	/* the return of a demoted function may never be seen: it is not said to be open */
+	/* the return of a demoted function may never be seen: it does not count as open */
 	if (!s || s->note != IOT_NO_NOTE || iot_is_gone(s))
 		return 0;
 	o = &x->out->open[x->out->calls & (IOT_DEPTH - 1)];
@@ -163,7 +163,7 @@ static long iot_end_operation(struct bpf_map *map, struct iot_op_key *key, struc
 	return 0;
 }
 
-/* The trace is over and no hook is attached any more: what is open is told as unfinished. */
+/* The trace is over and no hook is attached any more: what is open is sent as unfinished. */
 SEC("?iter/task")
 int iot_end_calls(struct bpf_iter__task *ctx)
 {

@@ -238,7 +238,7 @@ static long iot_refused_step(u64 i, struct iot_blocks *x)
 /* Operations that end now are found to be over by this call. */
 static __always_inline void iot_kaio_now(struct iot_kaio *k, struct iot_task *t, u32 seq, u64 now)
 {
-	k->end.at = k->end.told = now;
+	k->end.at = k->end.seen = now;
 	k->end.by.thread = t->thread;
 	k->end.by.seq = seq;
 	k->end.by.in_call = 1;
@@ -324,7 +324,7 @@ static long iot_last_look(struct bpf_map *map, struct iot_context *key, u32 *see
 	k = iot_kaio(x->t, address);
 	if (!k)
 		return 1;
-	k->end.at = k->end.told = bpf_ktime_get_ns();
+	k->end.at = k->end.seen = bpf_ktime_get_ns();
 	iot_ring_read(k);
 	return 0;
 }

@@ -21,9 +21,9 @@ struct iot_dead {
 /*
  * Is a function without return probe still open while the function `spec` is entered (or a system call made: no row) at
  * `sp`? Its return address must be where it was. At the same place another function is its tail call, if it has just
- * jumped. Far away is another stack (signals, coroutines), which tells nothing.
+ * jumped. Far away is another stack (signals, coroutines), from which nothing follows.
  */
-static __always_inline bool iot_places_open(struct iot_frame *f, u64 sp, u32 spec)
+static __always_inline bool iot_still_open(struct iot_frame *f, u64 sp, u32 spec)
 {
 	u64 back = 0;
 
@@ -51,7 +51,7 @@ static long iot_dead_step(u64 i, struct iot_dead *x)
 	if (!f->sp)
 		return 1;
 	if (f->bits & IOT_FRAME_NO_RETPROBE) {
-		if (iot_places_open(f, x->sp, x->spec))
+		if (iot_still_open(f, x->sp, x->spec))
 			return 1;
 	} else if (at) {
 		bool dead = x->left && x->t->dead >> ((x->left - 1) & 63) & 1;
@@ -127,7 +127,7 @@ static __always_inline void iot_drop_left(struct iot_task *t, u64 sp)
 			iot_drop_dead(t, sp, IOT_MAX_SPECS);
 		return;
 	}
-	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_places_open(f, sp, IOT_MAX_SPECS))
+	if (!(f->bits & IOT_FRAME_NO_RETPROBE) || !iot_still_open(f, sp, IOT_MAX_SPECS))
 		iot_drop_dead(t, sp, IOT_MAX_SPECS);
 }
 

@@ -17,7 +17,7 @@ u32 iot_settled = 1;
  */
 u32 iot_several;
 
-/* Library probes are in targets only: each mapping of a file with probes is told. */
+/* Library probes are in targets only: each mapping of a file with probes is reported. */
 u32 iot_scoped;
 
 /* Is a call that is recorded only inside others, or when it waits for what they submitted? */
@@ -52,7 +52,7 @@ static __always_inline s64 iot_stream_of(struct iot_task *t, struct iot_spec *s,
 }
 
 /* A phase has begun. When there is no room for this it is a call like any other, and what it holds waits for its end. */
-static __noinline void iot_tell_phase(struct iot_task *t, struct iot_frame *f)
+static __noinline void iot_send_phase(struct iot_task *t, struct iot_frame *f)
 {
 	struct iot_enter e = {
 		.type = IOT_T_ENTER,
@@ -103,7 +103,7 @@ __noinline int iot_lib_enters(struct iot_task *t, struct iot_spec *s, struct iot
 	}
 	if (s->flags & IOT_S_PHASE) {
 		f->bits |= IOT_FRAME_PHASE;
-		iot_tell_phase(t, f);
+		iot_send_phase(t, f);
 	}
 	return iot_cookie_has(cookie, IOT_COOKIE_NO_RETPROBE);
 }
@@ -158,7 +158,7 @@ static __always_inline int iot_lib_enter(struct pt_regs *ctx, u64 cookie)
 	if (s->note != IOT_NO_NOTE) {
 		if (iot_in_rounds(t))
 			bpf_probe_read_user(&site, sizeof(site), (void *)PT_REGS_SP(ctx));
-		if (iot_note_place(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
+		if (iot_note_slot(t, iot_taker(t), s->note, site) == IOT_NOTES_PER_CALL)
 			return 1;
 	}
 	if ((s->flags & IOT_S_OUTER) && t->depth) {
@@ -227,7 +227,7 @@ static __always_inline bool iot_inherited(void)
 	return true;
 }
 
-/* The innermost call has returned: it is sent, or told to the one it ran in. */
+/* The innermost call has returned: it is sent, or passed to the one it ran in. */
 __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 {
 	struct iot_frame *f;
@@ -249,7 +249,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 		iot_take_note(t, s, f, ret, now);
 		return 0;
 	}
-	/* from its demotion on where streams stand tells what its calls moved: not twice */
+	/* from its demotion on the positions of streams give what its calls moved: not twice */
 	if (f->summed && s->brief == IOT_BRIEF_DEMOTED) {
 		iot_passes(t, f);
 		iot_spent(t, f->inner);
@@ -282,7 +282,7 @@ __noinline int iot_finish(struct iot_task *t, s64 ret, u64 now)
 	}
 	if (iot_cfg.aggregate) {
 		iot_opened_by(t, s, f, c);
-		iot_tell_inner(t, s, f);
+		iot_send_inner(t, s, f);
 	}
 	iot_paths(t, s, f);
 	if ((s->flags & IOT_S_RETURN) && c->status >= 0)
@@ -353,7 +353,7 @@ static __always_inline int iot_lib_return(struct pt_regs *ctx, u64 cookie)
 	return 0;
 }
 
-static long iot_find_place_step(u64 i, struct iot_find *x)
+static long iot_find_exit_step(u64 i, struct iot_find *x)
 {
 	u32 at = x->t->depth - 1 - (u32)i;
 	struct iot_frame *f;
@@ -368,16 +368,16 @@ static long iot_find_place_step(u64 i, struct iot_find *x)
 }
 
 /*
- * At a place in a function without return probe where its stack may be empty: the stack pointer says whose place it is.
+ * At an exit point of a function without return probe, where its stack may be empty: the stack pointer identifies the call.
  * The calls above that one are over; returns whether there is one, as the innermost call.
  */
-static __always_inline bool iot_at_place(struct iot_task *t, u64 sp, u64 now)
+static __always_inline bool iot_at_exit_point(struct iot_task *t, u64 sp, u64 now)
 {
 	struct iot_find x = {.t = t, .sp = sp};
 
 	if (!t || !t->depth)
 		return false;
-	bpf_loop(IOT_DEPTH, iot_find_place_step, &x, 0);
+	bpf_loop(IOT_DEPTH, iot_find_exit_step, &x, 0);
 	if (x.found)
 		iot_flush(t, x.found, now);
 	return x.found;
@@ -389,7 +389,7 @@ static __always_inline void iot_lib_leave(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns(), sp = PT_REGS_SP(ctx);
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, sp, now)) {
+	if (iot_at_exit_point(t, sp, now)) {
 		u32 spec = iot_frame_at(t, t->depth - 1)->spec;
 
 		iot_finish_tails(t, sp, PT_REGS_RC(ctx), now);
@@ -404,7 +404,7 @@ static __always_inline void iot_lib_jump(struct pt_regs *ctx)
 	u64 now = bpf_ktime_get_ns();
 	struct iot_task *t = iot_self();
 
-	if (iot_at_place(t, PT_REGS_SP(ctx), now)) {
+	if (iot_at_exit_point(t, PT_REGS_SP(ctx), now)) {
 		struct iot_frame *f = iot_frame_at(t, t->depth - 1);
 
 		f->left = now;

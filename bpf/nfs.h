@@ -107,10 +107,10 @@ static __always_inline bool iot_nfs_closes(struct rpc_task___iot *task)
 }
 
 /*
- * A task begins, in the thread that wants it, whoever sends it later; one that follows from another (COMMIT, when what was
+ * A task begins, in the thread that wants it and not always sends it; one that follows from another (COMMIT, when what was
  * written is there) is for the same. Not a CLOSE: that follows from the call that closed the file, which may have returned
- * while the end of a read still held it. Those of other programs are nobody's business, those of the kernel's own threads
- * (write-back, leases) are nobody's in particular.
+ * while the end of a read still held it. Those of other programs are ignored, those of the kernel's own threads
+ * (write-back, leases) have no client thread.
  */
 SEC("?tp_btf/rpc_task_begin")
 int BPF_PROG(iot_nfs_begin, struct rpc_task___iot *task)

@@ -13,7 +13,7 @@ u32 iot_exchanging;
 
 /*
  * How deep the call is that gets notes: the innermost one, but for the function that reads how a dataset is stored, which
- * runs what tells other notes.
+ * runs what writes other notes.
  */
 static __always_inline u32 iot_taker(struct iot_task *t)
 {
@@ -23,8 +23,8 @@ static __always_inline u32 iot_taker(struct iot_task *t)
 	return s && s->arrays[0].deref == IOT_DEREF_STORAGE ? depth - 1 : depth;
 }
 
-/* Where the innermost open call takes this note; IOT_NOTES_PER_CALL: it does not, or has it. */
-static __always_inline u32 iot_note_place(struct iot_task *t, u32 depth, u8 note, u64 site)
+/* The slot of the innermost open call for this note; IOT_NOTES_PER_CALL: it takes none, or has it. */
+static __always_inline u32 iot_note_slot(struct iot_task *t, u32 depth, u8 note, u64 site)
 {
 	struct iot_frame *f = iot_frame_at(t, depth - 1);
 	struct iot_spec *s = depth ? iot_spec_of(f->spec) : NULL;
@@ -47,8 +47,8 @@ static __always_inline bool iot_in_rounds(struct iot_task *t)
 }
 
 /*
- * Some calls are about several things and ask the same of each: notes come in rounds, and what they say together is a
- * sum. The library asks in a loop, so notes of the same kind count only if they come from the place that the first came from.
+ * Some calls are about several variables and ask the same of each: notes come in rounds, whose products make a sum. The
+ * library asks in a loop, so notes of the same kind count only if they come from the site of the first one.
  */
 static __always_inline void iot_round(struct iot_spec *s, struct iot_frame *f)
 {
@@ -76,7 +76,7 @@ static __always_inline void iot_put_note(struct iot_frame *outer, struct iot_spe
 /* Hands the values of a call to the one it ran in. */
 static __always_inline void iot_take_note(struct iot_task *t, struct iot_spec *s, struct iot_frame *f, s64 ret, u64 now)
 {
-	u32 depth = iot_taker(t), i = iot_note_place(t, depth, s->note, f->site[0]);
+	u32 depth = iot_taker(t), i = iot_note_slot(t, depth, s->note, f->site[0]);
 	struct iot_frame *outer = iot_frame_at(t, depth - 1);
 	struct iot_spec *wants = iot_spec_of(outer->spec);
 	u64 value;
@@ -102,7 +102,7 @@ __noinline bool iot_note_field(struct iot_task *t, u32 note, u64 at, u64 cookie,
 	if (!t)
 		return false;
 	depth = iot_taker(t);
-	i = iot_note_place(t, depth, note, site);
+	i = iot_note_slot(t, depth, note, site);
 	outer = iot_frame_at(t, depth - 1);
 	wants = iot_spec_of(outer->spec);
 	if (!wants || (wants->flags & IOT_S_EVERY) || i >= IOT_NOTES_PER_CALL)
@@ -125,13 +125,13 @@ static __always_inline bool iot_takes_two(struct iot_task *t, u8 note)
 	return s && s->takes[1] == note && s->takes[2] == note;
 }
 
-/* While probes are exchanged: was this place met a moment ago? Both links have a probe there. */
-static __always_inline bool iot_met_already(struct iot_task *t, u64 place)
+/* While probes are exchanged: was this site met a moment ago? Both links have a probe there. */
+static __always_inline bool iot_met_already(struct iot_task *t, u64 site)
 {
 	u64 now = bpf_ktime_get_ns();
-	bool met = t->field_at == place && now - t->field_time < IOT_SAME_CALL;
+	bool met = t->field_at == site && now - t->field_time < IOT_SAME_CALL;
 
-	t->field_at = place;
+	t->field_at = site;
 	t->field_time = now;
 	return met;
 }

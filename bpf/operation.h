@@ -27,7 +27,7 @@ struct iot_op {
 	u64 ring; /* io_uring: what its completion is called by when there is no room for it */
 	u64 name;
 	u32 process;
-	u32 thread; /* who submitted it */
+	u32 thread; /* that submitted it */
 	u32 seq;
 	u32 of; /* the call that did */
 	u16 spec;
@@ -66,10 +66,10 @@ struct iot_found {
 struct iot_end {
 	s64 result;
 	u64 at;
-	u64 told; /* when that became known */
-	u64 off;  /* where it turned out to be, if it did not say so itself: at the file position */
+	u64 seen; /* when that became known */
+	u64 off;  /* where it turned out to be, if the request does not have it: at the file position */
 	struct iot_found by;
-	u32 unfinished; /* nobody will tell */
+	u32 unfinished; /* its end will not be seen */
 };
 
 /* Aggregate mode: operations that a thread has submitted, that are summed up and that are not complete. */
@@ -241,7 +241,7 @@ static __always_inline void iot_op_record(struct iot_operation *e, struct iot_op
 	e->ino = op->ino;
 	e->dev = op->dev;
 	e->generation = op->generation;
-	e->told = end->told;
+	e->seen = end->seen;
 	e->of = op->of;
 	e->in_call = op->in_call;
 	e->by_thread = end->by.thread;
@@ -251,7 +251,7 @@ static __always_inline void iot_op_record(struct iot_operation *e, struct iot_op
 	e->pad2 = 0;
 }
 
-/* An operation that was summed up is told if it is slow, or one of those that all are told of. */
+/* An operation that was summed up is also sent if it is slow, or if all of its process or file are. */
 static __noinline int iot_op_detail(struct iot_scratch *out)
 {
 	struct iot_operation *e;
@@ -267,12 +267,12 @@ static __noinline int iot_op_detail(struct iot_scratch *out)
 		return 0;
 	e->call.type |= IOT_D_SELF;
 	e->summed = 1;
-	/* the call that submitted it is told only where every call is */
+	/* the call that submitted it is sent only where every call is */
 	if (!all) {
 		e->in_call = 0;
 		e->call.dur_cpu_depth &= (1ULL << (IOT_DUR_BITS + IOT_CPU_BITS)) - 1;
 	}
-	iot_tell(IOT_C_CALL, IOT_LAYER_SYSCALL, e, sizeof(*e));
+	iot_send_detail(IOT_C_CALL, IOT_LAYER_SYSCALL, e, sizeof(*e));
 	return 0;
 }
 

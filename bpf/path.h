@@ -21,7 +21,7 @@ struct iot_file_key {
 	u32 generation;
 };
 
-/* What the reader was told of a file: its dentry, the inode below it, and what it was called, in one word. */
+/* What was sent of a file: its dentry, the inode below it and its name, as one number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -90,7 +90,7 @@ static __always_inline bool iot_is_btrfs(struct inode *inode)
 }
 
 /*
- * The device that a file is on, as stat(2) says: on btrfs each subvolume has one, and inodes are numbered in each. Its
+ * The device that a file is on, as stat(2) returns it: on btrfs each subvolume has one, and inodes are numbered in each. Its
  * own files have none.
  */
 static __always_inline u32 iot_dev_of(struct inode *inode)
@@ -152,7 +152,7 @@ static __always_inline long iot_walk_name(struct iot_scratch *out, struct dentry
 		w->cut = 1;
 		return 1;
 	}
-	barrier_var(pos); /* or the mask, which tells Linux 6.1 the bounds, would be left out */
+	barrier_var(pos); /* or the compiler removes the mask, from which Linux 6.1 knows the bounds */
 	n = bpf_probe_read_kernel_str(&out->bytes[pos & (IOT_TEXT_MAX - 1)], 256, name);
 	if (n < 0) {
 		w->cut = 1;
@@ -308,7 +308,7 @@ static __always_inline void iot_walk_file(struct iot_scratch *out, struct dentry
 
 /*
  * The inode below a file of overlayfs. What is open below is in private_data, since Linux 6.13 behind a structure that
- * begins with it. A pointer leads to an open file if its dentry says so: it is that of the same inode, or, before Linux
+ * begins with it. A pointer leads to an open file if its dentry fits: it is that of the same inode, or, before Linux
  * 6.8, that of the file above.
  */
 static __always_inline struct inode *iot_data_inode(struct file *file, struct inode *above)
@@ -360,12 +360,12 @@ __noinline u64 iot_named(u64 dentry)
 	return n.sum;
 }
 
-/* Tells the reader the path of an open file, unless it was told already. */
+/* Sends the path of an open file, unless it was sent already. */
 static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 {
 	struct dentry *dentry = IOT_READ(file, f_path.dentry);
 	struct inode *inode = IOT_READ(file, f_inode), *data = iot_data_inode(file, inode);
-	u64 *told, value;
+	u64 *sent, value;
 	struct iot_file_key key = {};
 	struct iot_scratch *out;
 	struct iot_file *e;
@@ -375,8 +375,8 @@ static __noinline void iot_send_file(struct iot_task *t, struct file *file)
 		return;
 	iot_key_of(inode, &key);
 	value = (u64)dentry ^ (u64)data << 1 ^ iot_named((u64)dentry);
-	told = bpf_map_lookup_elem(&iot_files, &key);
-	if (told && *told == value)
+	sent = bpf_map_lookup_elem(&iot_files, &key);
+	if (sent && *sent == value)
 		return;
 	out = iot_scratch();
 	if (!out) {

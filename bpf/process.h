@@ -16,7 +16,7 @@ static __always_inline void iot_process_head(struct iot_process *e, u8 type, str
 	e->uid = IOT_READ(task, cred, uid.val);
 }
 
-/* Is this a process that is to be traced whoever made it? Never we, nor one that we cannot name. */
+/* Is this a process that is to be traced, whatever its parent? Never we, nor one without a number in our PID namespace. */
 static __noinline bool iot_member(struct task_struct *task, u64 node)
 {
 	u32 tgid;
@@ -36,7 +36,7 @@ static __always_inline bool iot_is_ours(struct task_struct *task)
 }
 
 /*
- * Makes a process a target and tells so. `runs`: no execution of a program follows that would tell the rest. `flags`: of
+ * Makes a process a target and sends its fork record. `runs`: no execution of a program follows whose records have the rest. `flags`: of
  * bpf_map_update_elem; only of a new process is it sure that there is none of its number.
  */
 static __always_inline bool iot_adopt(struct task_struct *task, struct iot_target *new, u32 parent, bool runs,
@@ -93,7 +93,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 		if (iot_is_ours(child) || !iot_member(child, group) ||
 		    !iot_adopt(child, &new, IOT_NOT_KNOWN, true, BPF_ANY))
 			return 0;
-		iot_tell_group((u64)child, new.process, group);
+		iot_send_group((u64)child, new.process, group);
 		iot_judge_all(child);
 		return 0;
 	}
@@ -116,7 +116,7 @@ int BPF_PROG(iot_fork, struct task_struct *parent, struct task_struct *child)
 		}
 	}
 	if (group != (u64)iot_group_of(parent))
-		iot_tell_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
+		iot_send_group((u64)child, new.process, group); /* CLONE_INTO_CGROUP */
 	return 0;
 }
 
@@ -148,9 +148,9 @@ int BPF_PROG(iot_moved, struct cgroup *cgroup, const char *path, struct task_str
 	if (!iot_is_unified(to))
 		return 0;
 	if (target) {
-		iot_tell_group((u64)task, target->process, group);
+		iot_send_group((u64)task, target->process, group);
 	} else if (iot_member(task, group) && iot_adopt(task, &new, IOT_NOT_KNOWN, true, BPF_NOEXIST)) {
-		iot_tell_group((u64)task, new.process, group);
+		iot_send_group((u64)task, new.process, group);
 		iot_judge_all(task);
 	}
 	return 0;
@@ -192,7 +192,7 @@ static __always_inline void iot_send_strings(struct iot_task *t, struct iot_scra
 }
 
 /*
- * Tells that a target executes a program. Not inlined, as iot_arms: the call by which it does so is sent from
+ * Sends the records of an exec. Not inlined, as iot_arms: the call by which it does so is sent from
  * iot_exec, and needs the stack that they take on Linux 6.1.
  */
 static __noinline int iot_begins_program(struct task_struct *task, struct file *file, struct iot_task *t, u64 group,
@@ -208,7 +208,7 @@ static __noinline int iot_begins_program(struct task_struct *task, struct file *
 	iot_flush_all(t);
 	iot_operations_gone(t->process);
 	t->submits = 0;
-	__builtin_memset(t->told, 0, sizeof(t->told));
+	__builtin_memset(t->streams, 0, sizeof(t->streams));
 	t->trampoline = t->stack_top = t->dead = t->switched = 0;
 	t->copies = 0;
 	t->program = program;
@@ -227,7 +227,7 @@ static __noinline int iot_begins_program(struct task_struct *task, struct file *
 	} else {
 		iot_lost(IOT_LOSS_TEXT, 0);
 	}
-	iot_tell_group((u64)task, t->process, group);
+	iot_send_group((u64)task, t->process, group);
 	iot_process_head(&e, IOT_T_EXEC, task, t->process);
 	e.thread = t->thread;
 	e.status = t->program;
@@ -297,7 +297,7 @@ int BPF_PROG(iot_exit, struct task_struct *task)
 	iot_process_head(&e, IOT_T_EXIT, task, target->process);
 	e.status = IOT_READ(task, signal, group_exit_code) ?: IOT_READ(task, exit_code);
 	if (bpf_map_delete_elem(&iot_targets, &tgid))
-		return 0; /* the last two threads ended together, and the other one told it */
+		return 0; /* the last two threads ended together, and the other one sent it */
 	iot_send(IOT_C_LIFE, 0, &e, sizeof(e));
 	return 0;
 }

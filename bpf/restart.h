@@ -17,7 +17,7 @@ static __always_inline bool iot_interrupted(s64 ret)
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_BLOCK && ret != -ENOIOCTLCMD;
 }
 
-/* It is not restarted: the program sees an error, or never hears of it. Calls of a handler came in between: a new number. */
+/* It is not restarted: the program sees an error, or never notices it. Calls of a handler came in between: a new number. */
 __noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 {
 	struct iot_syscall e;
@@ -41,7 +41,7 @@ __noinline int iot_halted_over(struct iot_task *t, u32 unfinished)
 		bool wanted = iot_is_slow(e.call.spec, dur) ||
 			      iot_is_chosen(t->process, e.call.flags, e.ino, e.dev, e.generation);
 
-		if (s && wanted && iot_may_tell(t->process, 1))
+		if (s && wanted && iot_may_send(t->process, 1))
 			e.call.type |= IOT_D_SELF;
 		iot_hang(t, e.call.type);
 	}

@@ -68,7 +68,7 @@ static __always_inline long iot_send(u32 class, u32 layer, void *record, u64 siz
 }
 
 /* Sends the record of something that is in the sums, too. */
-static __always_inline void iot_tell(u32 class, u32 layer, void *record, u64 size)
+static __always_inline void iot_send_detail(u32 class, u32 layer, void *record, u64 size)
 {
 	void *ring = iot_ring_of(class);
 	bool full = ring && class != IOT_C_CALL && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > iot_cfg.room_less;

@@ -101,7 +101,7 @@ __noinline int iot_fuse_enter(u64 opened, u64 argument, u32 nr, u32 seq)
 		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 		return 0;
 	}
-	/* that there is no body is said in the header */
+	/* the header shows that there is no body */
 	bpf_probe_read_user(e->message + IOT_FUSE_OUT, sizeof(u64), parts[1].iov_base);
 	bpf_ringbuf_submit(e, iot_wakeup(ring));
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Whom a thread of the kernel works for: a thread of an NFS server, while it serves a request that was sent on this node. */
+/* The client that a kernel thread works for: one of an NFS server, while it serves a request that was sent on this node. */
 #ifndef IOT_SERVED_H
 #define IOT_SERVED_H
 
 #define IOT_RPC_NAME 24
 
-/* Who sent a request. */
+/* The sender of a request. */
 struct iot_client {
 	u32 thread;
 	u32 seq;

@@ -21,7 +21,7 @@ struct iot_array_spec {
 	u8 elem;  /* bytes of an element: 8, or a struct of ints */
 	u8 count; /* enum iot_count */
 	u8 n;
-	u8 slot;  /* how the reader tells several arrays apart */
+	u8 slot;  /* by which the reader distinguishes several arrays */
 	u8 deref; /* enum iot_deref: elements are pointers to this many u64 */
 	u8 rank;  /* the number of elements is a rank */
 };
@@ -73,13 +73,13 @@ struct iot_config {
 	u32 rows;      /* of the catalog: the distance of the numbers of two copies of a library */
 	u8 sockets;    /* sockets and pipes are recorded */
 	u8 scope;      /* enum iot_scope */
-	u8 aggregate;  /* calls and requests are summed up, and not told one by one */
+	u8 aggregate;  /* calls and requests are summed up, and not sent one by one */
 	u8 detail;     /* enum iot_detail_flag: which calls are recorded although they are summed up */
 	u32 every;     /* ns: a function whose calls come more often in a thread is demoted; 0: none is */
 	u64 group;     /* IOT_ALL_OF_GROUP: its number */
 	u32 pid_level; /* of our PID namespace; 0: the node's own */
 	u32 pid_ns;    /* its inode */
-	u32 room;      /* bytes in a ring of calls from which on nothing is told besides the sums */
+	u32 room;      /* bytes in a ring of calls from which on only sums are sent */
 	u32 room_less; /* the same of the other rings */
 };
 

@@ -163,7 +163,7 @@ __noinline bool iot_may_return(struct iot_task *t, u64 sp)
 		return true;
 	stack = IOT_READ(at, stack);
 	if (iot_leads(t, stack) != IOT_LEADS_TO_US)
-		return false; /* it was left, and nobody knows how, or its stack is copied away */
+		return false; /* it was left in an unknown way, or its stack is copied away */
 	if (stack == sp)
 		return true; /* its tail call: they return together */
 	if (sp > stack || t->copies || stack == t->switched)
@@ -189,7 +189,7 @@ static __always_inline bool iot_was_left(struct iot_task *t, u64 sp, u64 stack)
 		return false;
 	if (sp <= stack && iot_leads(t, stack) != IOT_LEADS_AWAY)
 		return false;
-	/* Nobody knows how. Until it is over the thread may be below it again, and not inside it. */
+	/* In an unknown way. Until it is over the thread may be below it again, and not inside it. */
 	t->switched = stack;
 	return true;
 }

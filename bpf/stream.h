@@ -11,7 +11,7 @@ static __always_inline bool iot_stdio_read(u64 stream, struct iot_stdio *x)
 	       (x->flags & IOT_STDIO_MAGIC_MASK) == IOT_STDIO_MAGIC;
 }
 
-/* Does the stream say that something went wrong? */
+/* Is the error flag of the stream set? */
 static __noinline bool iot_stream_failed(u64 stream)
 {
 	u32 flags = 0;
@@ -21,19 +21,19 @@ static __noinline bool iot_stream_failed(u64 stream)
 }
 
 /*
- * Is the file of a stream one to be traced? If so, tells the reader the descriptor and the file of the stream, unless
- * this thread told it already.
+ * Is the file of a stream one to be traced? If so, sends the descriptor and the file of the stream, unless
+ * this thread sent them already.
  */
 static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u32 fd, struct file *file)
 {
 	/* Streams are at least as far apart as the struct is long. */
-	struct iot_told *told = &t->told[(stream >> 8 ^ stream >> 12) & (IOT_TOLD - 1)];
+	struct iot_known_stream *known = &t->streams[(stream >> 8 ^ stream >> 12) & (IOT_KNOWN_STREAMS - 1)];
 	struct iot_file_key key = {};
 	struct inode *inode = IOT_READ(file, f_inode);
 	struct iot_scratch *out;
 	struct iot_stream *e;
 
-	if (told->stream == stream && told->file == (u64)file && told->inode == (u64)inode)
+	if (known->stream == stream && known->file == (u64)file && known->inode == (u64)inode)
 		return true;
 	if (!iot_file_wanted(inode))
 		return false;
@@ -42,7 +42,7 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u3
 		iot_lost(IOT_LOSS_STORAGE, 0);
 		return true;
 	}
-	e = &out->told;
+	e = &out->stream;
 	iot_key_of(inode, &key);
 	__builtin_memset(e, 0, sizeof(*e));
 	e->type = IOT_T_STREAM;
@@ -55,9 +55,9 @@ static __always_inline bool iot_stream_wanted(struct iot_task *t, u64 stream, u3
 	e->time = t->now = bpf_ktime_get_ns();
 	iot_send_file(t, file);
 	if (!iot_send(IOT_C_LIFE, 0, e, sizeof(*e))) {
-		told->stream = stream;
-		told->file = (u64)file;
-		told->inode = (u64)inode;
+		known->stream = stream;
+		known->file = (u64)file;
+		known->inode = (u64)inode;
 	}
 	return true;
 }

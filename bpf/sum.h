@@ -24,7 +24,7 @@ struct iot_sum {
 	u64 mark;  /* of one thread's sum: of its file in iot_accesses; 0: not looked up yet */
 	u64 consecutive;
 	struct iot_common sizes;
-	u32 place; /* where that is */
+	u32 slot; /* where that is */
 	u32 pad;
 	u64 bytes;
 	u64 missing;	/* so much more than what was moved was asked for; below zero where more was moved */
@@ -52,12 +52,12 @@ struct iot_sum_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1);
-	/* no types: Linux before 6.3 takes no other tables in its place that do not tell theirs */
+	/* no types: Linux before 6.3 accepts no inner map without types in the place of one with types */
 	__uint(key_size, sizeof(struct iot_sum_key));
 	__uint(value_size, sizeof(struct iot_sum));
 };
 
-/* The one in use: the reader puts an empty one in its place and, once nobody uses it any more, reads it. */
+/* The one in use: the reader puts an empty one in its place and, once it is not used any more, reads it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -134,7 +134,7 @@ static __always_inline struct iot_sum *iot_sum_in(void *sums, struct iot_sum_key
 	return bpf_map_lookup_elem(sums, key);
 }
 
-/* How long calls of a row take, where it is known only of calls that are told. */
+/* How long calls of a row take, where that is known only of calls that are sent. */
 static __always_inline void iot_count_time(u32 row, u64 time)
 {
 	struct iot_counts *counts = bpf_map_lookup_elem(&iot_hists, &row);
@@ -181,7 +181,7 @@ static __always_inline void iot_sum_size(struct iot_sum *sum, u32 row, u64 bytes
  * How a read or write lies to the one before. The meaning is that of Darshan's POSIX module (darshan-posix.c): the last
  * byte of a file that was never touched is its first.
  */
-static __always_inline void iot_sum_place(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
+static __always_inline void iot_sum_range(struct iot_sum *sum, struct iot_access *x, struct iot_call *c, u64 bytes,
 					  u32 writes, bool shared)
 {
 	u64 off = c->off, last;
@@ -211,21 +211,21 @@ static __always_inline struct iot_access *iot_sum_access(struct iot_sum *sum, st
 {
 	u64 mark = shared ? 0 : sum->mark;
 	struct iot_access *x;
-	u32 place;
+	u32 slot;
 
 	if (mark) {
-		x = iot_access_at(sum->place);
+		x = iot_access_at(sum->slot);
 		if (x && x->mark == mark)
 			return x;
 	} else {
 		mark = iot_mark_of(key, layer);
 	}
-	place = iot_access_find(mark);
+	slot = iot_access_find(mark);
 	if (!shared) {
 		sum->mark = mark;
-		sum->place = place;
+		sum->slot = slot;
 	}
-	return iot_access_at(place);
+	return iot_access_at(slot);
 }
 
 /* Adds a call that is over to a sum. `c` has its values; what they mean is that of src/correlate/calls/call.rs. */
@@ -276,7 +276,7 @@ static __always_inline void iot_sum_up(struct iot_summing *m, struct iot_sum_key
 		return;
 	x = iot_sum_access(sum, key, s->layer, shared);
 	if (x)
-		iot_sum_place(sum, x, c, bytes, s->kind == IOT_WRITES, shared);
+		iot_sum_range(sum, x, c, bytes, s->kind == IOT_WRITES, shared);
 }
 
 /* Adds it to a sum that it does not have for itself: of no thread, or of all that found no room. */
@@ -378,7 +378,7 @@ __noinline int iot_sum_made(struct iot_task *t, struct iot_spec *s, struct iot_f
 	return iot_sum(m, s, &e->call);
 }
 
-/* A call that made a handle is told; those on the handle are summed up under its number. */
+/* A call that made a handle is sent; those on the handle are summed up under its number. */
 static __always_inline void iot_opened_by(struct iot_task *t, struct iot_spec *s, struct iot_frame *f,
 					  struct iot_call *c)
 {
@@ -389,8 +389,8 @@ static __always_inline void iot_opened_by(struct iot_task *t, struct iot_spec *s
 		bpf_map_update_elem(&iot_openers, &key, &call, BPF_ANY);
 }
 
-/* How much of a call that is told was spent in calls inside it: those that are summed up are not told. */
-static __always_inline void iot_tell_inner(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+/* How much of a call that is sent was spent in calls inside it: those that are summed up are not sent. */
+static __always_inline void iot_send_inner(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
 	struct iot_inner e = {
 		.type = IOT_T_INNER, .thread = t->thread, .seq = f->seq, .time = t->now, .inner = f->inner};

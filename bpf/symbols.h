@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Addresses of functions in the kernel, by which it is told whose a bio is. Found by the kernel: /proc/kallsyms is long. */
+/* Addresses of kernel functions that identify the owner of a bio. Found by the kernel: /proc/kallsyms is long. */
 #ifndef IOT_SYMBOLS_H
 #define IOT_SYMBOLS_H
 
 /* Not there: 0. */
 struct iot_symbols {
-	/* Who is told that direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. */
+	/* Called when direct I/O is complete: fs/iomap/direct-io.c, block/fops.c, fs/aio.c. */
 	u64 iomap_dio_bio_end_io;
 	u64 blkdev_bio_end_io;
 	u64 blkdev_bio_end_io_async;
 	u64 aio_complete_rw;
-	/* Who is told that a block of a journal is written: fs/buffer.c and fs/jbd2/commit.c, fs/xfs/xfs_log.c, block/bio.c. */
+	/* Called when a block of a journal is written: fs/buffer.c and fs/jbd2/commit.c, fs/xfs/xfs_log.c, block/bio.c. */
 	u64 end_bio_bh_io_sync;
 	u64 journal_end_buffer_io_sync;
 	u64 xlog_bio_end_io;

@@ -130,7 +130,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		iot_waits_on(f, &t->halted.e.call);
 	iot_hook_entered(t, start ? 0 : f->start);
 	iot_due(t, s, f);
-	/* files that nobody opens by a name are told when they are used */
+	/* files that nobody opens by a name are sent when they are used */
 	if (file && iot_cfg.sockets && iot_streams(IOT_READ(file, f_inode))) {
 		t->now = f->start;
 		iot_send_file(t, file);
@@ -139,7 +139,7 @@ __noinline bool iot_enters(struct iot_task *t, struct iot_spec *s, struct iot_fr
 }
 
 /* The path of a call that enters, if it is in memory; what is not is read when the call returns. */
-__noinline int iot_tells_early(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
+__noinline int iot_sends_early(struct iot_task *t, struct iot_spec *s, struct iot_frame *f)
 {
 	if (!t || !s || !f || f->summed)
 		return 0;
@@ -209,7 +209,7 @@ int BPF_PROG(iot_sys_enter, struct pt_regs *regs, long id)
 	if (!is_short && id >= IOT_NR_IO_SETUP && id <= IOT_NR_IO_SUBMIT)
 		iot_kaio_enter(t, f, id);
 	if (s->flags & IOT_S_EARLY)
-		iot_tells_early(t, s, f);
+		iot_sends_early(t, s, f);
 	return 0;
 }
 
@@ -341,7 +341,7 @@ __noinline int iot_returns(struct iot_task *t, struct iot_spec *s, struct iot_fr
 		return 0;
 	}
 	if (iot_cfg.aggregate)
-		iot_tell_inner(t, s, f);
+		iot_send_inner(t, s, f);
 	if (iot_cfg.detail)
 		iot_mark(t, f, t->marks, t->now);
 	if (iot_send_cache(t, s, f, ret))

@@ -3,17 +3,17 @@
 #ifndef IOT_TASK_H
 #define IOT_TASK_H
 
-#define IOT_DEPTH	 32
-#define IOT_ARGS	 12
-#define IOT_TOLD	 16 /* streams that a thread remembers having told */
-#define IOT_PAGE_SHIFT	 12 /* of x86_64 */
+#define IOT_DEPTH	  32
+#define IOT_ARGS	  12
+#define IOT_KNOWN_STREAMS 16 /* streams that a thread remembers having sent */
+#define IOT_PAGE_SHIFT	  12 /* of x86_64 */
 
-#define PF_KTHREAD	 0x00200000 /* include/linux/sched.h */
+#define PF_KTHREAD	  0x00200000 /* include/linux/sched.h */
 
-#define IOT_SP_KERNEL	 1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
-#define IOT_KERNEL_DEPTH 8 /* such functions inside each other */
+#define IOT_SP_KERNEL	  1 /* iot_frame.sp of a function inside the kernel: no stack pointer */
+#define IOT_KERNEL_DEPTH  8 /* such functions inside each other */
 
-#define IOT_MAY_SERVE	 1 /* iot_task.serves: the call is not known that it was in when it was first seen */
+#define IOT_MAY_SERVE	  1 /* iot_task.serves: the call is not known that it was in when it was first seen */
 
 /* iot_frame.bits of a library call */
 enum iot_frame_bit {
@@ -48,7 +48,7 @@ struct iot_frame {
 	s64 pos;	 /* where the stream stood at entry, and at return; -1: not known */
 	s64 end;
 	u64 note[IOT_NOTES_PER_CALL];
-	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which place in the library told each note; of a note [0] its own */
+	u64 site[IOT_NOTES_PER_CALL]; /* in rounds: which site in the library wrote each note; of a note [0] its own */
 	u64 sum;		      /* over the rounds */
 	u64 file;		      /* system calls: struct file of the descriptor */
 	u64 from;		      /* system calls: see bpf/cache.h */
@@ -56,7 +56,7 @@ struct iot_frame {
 	u64 miss;
 	u64 ahead;
 	u64 throttled;
-	u64 away; /* bpf/wait.h: what the scheduler says of the thread when it entered */
+	u64 away; /* bpf/wait.h: the scheduler's times of the thread when it entered */
 	u64 queued;
 	u64 behind;
 	u32 ran;
@@ -79,10 +79,10 @@ struct iot_frame {
 	u32 nr;	      /* system calls: its number */
 	u16 layers;   /* of the calls around it, and its own: bit by layer */
 	u8 nested;    /* it is in a call of its own layer */
-	u8 summed;    /* aggregate mode: it is not told */
+	u8 summed;    /* aggregate mode: it is not sent */
 	u8 opening;   /* it is, or runs in, a call of a library that makes or ends handles */
-	u8 marks;     /* aggregate mode: IOT_D_SELF when a call inside it was told as one that is wanted */
-	u8 holds;     /* aggregate mode: a call inside it was told */
+	u8 marks;     /* aggregate mode: IOT_D_SELF when a call inside it was sent as one that is wanted */
+	u8 holds;     /* aggregate mode: a call inside it was sent */
 	u8 calls;     /* it and the calls around it that are no phases */
 	u64 due;      /* aggregate mode: from then on it, or a call around it, is slow */
 	u32 due_seq;  /* that call's number */
@@ -91,8 +91,8 @@ struct iot_frame {
 	u32 pad2;
 };
 
-/* A stream that the reader knows, and what it was on. Memory is used again: only all three together tell. */
-struct iot_told {
+/* A stream that the reader knows, and what it was on. Memory is used again: only all three together identify it. */
+struct iot_known_stream {
 	u64 stream;
 	u64 file;
 	u64 inode;
@@ -112,7 +112,7 @@ struct iot_halted {
 struct iot_sum_key {
 	u64 a;
 	u64 b;
-	u32 process; /* IOT_NOT_KNOWN: nobody that is traced */
+	u32 process; /* IOT_NOT_KNOWN: no target */
 	u16 row;
 	u16 what;
 	u32 thread;  /* the only one that adds to it; 0: any */
@@ -121,7 +121,7 @@ struct iot_sum_key {
 
 _Static_assert(sizeof(struct iot_sum_key) == 32, "what a sum is about");
 
-/* A call that is to be summed up, and what its record does not say. */
+/* A call that is to be summed up, and what its record does not have. */
 struct iot_summing {
 	struct iot_sum_key key;
 	u64 own;
@@ -193,7 +193,7 @@ struct iot_task {
 	struct iot_syscall made; /* the record of the call that returns now: the stack has no room for it */
 	struct iot_summing sum;
 	struct iot_stdio stream; /* that is being looked at */
-	struct iot_told told[IOT_TOLD];
+	struct iot_known_stream streams[IOT_KNOWN_STREAMS];
 	struct iot_frame frames[IOT_DEPTH];
 };
 
@@ -236,7 +236,7 @@ struct iot_walk {
 struct iot_scratch {
 	struct iot_file file; /* the longest header; texts use its place too */
 	u8 bytes[IOT_TEXT_MAX + 256];
-	struct iot_stream told;
+	struct iot_stream stream;
 	struct iot_operation made; /* one that is summed up */
 	struct iot_summing sum;
 	u64 mnt_root; /* where the path of a file left its mount */
@@ -266,7 +266,7 @@ static __always_inline struct iot_scratch *iot_scratch(void)
 	return bpf_task_storage_get(&iot_scratches, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Tells the reader who the thread is; repeated until there is room, so that it is never unknown. */
+/* Sends the identity of the thread; repeated until there is room, so that it is never unknown. */
 __noinline int iot_announce(struct iot_task *t)
 {
 	struct iot_thread e = {.type = IOT_T_THREAD};
@@ -336,7 +336,7 @@ static __always_inline struct iot_task *iot_self(void)
 	return iot_look_again(t);
 }
 
-/* The same where threads of the kernel, which no fork is told of, do not come by: in system calls. */
+/* The same for hooks of system calls, which threads of the kernel (without a fork record) never run. */
 static __always_inline struct iot_task *iot_self_of(struct task_struct *task)
 {
 	struct iot_task *t = bpf_task_storage_get(&iot_tasks, task, 0, 0);

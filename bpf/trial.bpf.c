@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The smallest program of each kind: loading and attaching it tells whether this kernel allows the kind.
+ * The smallest program of each kind: loading and attaching it shows whether this kernel allows the kind.
  */
 #include "vmlinux/x86_64/vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -39,7 +39,7 @@ int BPF_PROG(iot_trial_tp_btf, struct pt_regs *regs, long id)
 }
 
 /*
- * What hooks cost: programs that do nothing but take the time, on a function and on system calls of whoever measures. They go
+ * What hooks cost: programs that do nothing but take the time, on a function and on system calls of the measuring task. They go
  * through as much code and data as those of a trace, for what runs after them is slower by what they push out of the caches.
  */
 struct iot_calibration {
@@ -52,7 +52,7 @@ struct iot_calibration {
 
 struct iot_calibration iot_calibrated_calls;
 struct iot_calibration iot_calibrated_syscalls;
-u64 iot_calibrated_task; /* whose system calls: others run beside it */
+u64 iot_calibrated_task; /* the measuring task: others run beside it */
 
 SEC("?syscall")
 int iot_calibrate_this(void *ctx)
@@ -158,7 +158,7 @@ int BPF_PROG(iot_calibrate_sys_exit, struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* The level of the PID namespace of whoever runs it. */
+/* The level of the PID namespace of the task that runs it. */
 SEC("?syscall")
 int iot_trial_level(void *ctx)
 {

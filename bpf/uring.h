@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* io_uring: requests from submission to completion, whoever carries them out. */
+/* io_uring: requests from submission to completion, whichever thread carries them out. */
 #ifndef IOT_URING_H
 #define IOT_URING_H
 
@@ -27,7 +27,7 @@ struct iot_overflow {
 	u64 at;
 };
 
-/* Completions that the ring had no room for. The kernel says which by the program's name for it, not by request. */
+/* Completions that the ring had no room for. The kernel identifies them by the program's user_data, not by request. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -50,12 +50,12 @@ static __always_inline struct io_uring_sqe *iot_last_sqe(struct io_ring_ctx *rin
 	return (void *)IOT_READ(ring, sq_sqes) + (u64)at * sizeof(struct io_uring_sqe);
 }
 
-/* A request whose end nobody told: its completion found no room, or the program did not want to know of success. */
+/* A request whose end was not seen: its completion found no room, or the program asked for none on success. */
 static __noinline void iot_uring_unseen(struct iot_op_key *key, u64 now)
 {
-	struct iot_end end = {.at = now, .told = now, .off = -1, .unfinished = 1};
+	struct iot_end end = {.at = now, .seen = now, .off = -1, .unfinished = 1};
 	struct iot_overflow_key over = {};
-	struct iot_overflow *told;
+	struct iot_overflow *overflow;
 	struct iot_op *op;
 
 	if (!key)
@@ -65,11 +65,11 @@ static __noinline void iot_uring_unseen(struct iot_op_key *key, u64 now)
 		return;
 	over.ring = op->ring;
 	over.name = op->name;
-	told = op->ring ? bpf_map_lookup_elem(&iot_overflows, &over) : NULL;
-	if (told) {
+	overflow = op->ring ? bpf_map_lookup_elem(&iot_overflows, &over) : NULL;
+	if (overflow) {
 		end.unfinished = 0;
-		end.result = told->result;
-		end.at = told->at;
+		end.result = overflow->result;
+		end.at = overflow->at;
 		bpf_map_delete_elem(&iot_overflows, &over);
 	}
 	iot_op_end(key, &end);
@@ -207,7 +207,7 @@ int BPF_PROG(iot_uring_complete, void *ring, struct io_kiocb *req)
 	t = iot_self();
 	if (t && t->issuing == key.object)
 		t->issuing = 0;
-	end.at = end.told = bpf_ktime_get_ns();
+	end.at = end.seen = bpf_ktime_get_ns();
 	end.result = IOT_READ(req, cqe.res);
 	if (iot_is_int(&s->handle) && !op->slot && !(op->flags & IOT_F_FILE)) {
 		/* registered, or found when its turn came */
@@ -263,7 +263,7 @@ static long iot_sweep_step(struct bpf_map *map, struct iot_op_key *key, struct i
 	return 0;
 }
 
-/* Ends what a process, or one of its contexts, has submitted and nobody will see complete. */
+/* Ends what a process, or one of its contexts, has submitted and that will not be seen to complete. */
 static __noinline void iot_sweep(u32 process, u64 context)
 {
 	struct iot_sweep x = {.process = process, .context = context, .now = bpf_ktime_get_ns()};

@@ -209,7 +209,7 @@ static __always_inline bool iot_follow(struct iot_src *src, u64 *out)
 	}
 	if (then & IOT_THEN_INT)
 		*out = (s64)(s32)*out;
-	/* the low 32 bits, then the rest above a bit that says "cancelled" (MPICH, mpi.h) */
+	/* the low 32 bits, then the rest above a bit that means "cancelled" (MPICH, mpi.h) */
 	if (then & IOT_THEN_SPLIT)
 		*out = (u32)*out | *out >> 33 << 32;
 	return true;

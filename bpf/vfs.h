@@ -177,7 +177,7 @@ __noinline int iot_kernel_finish(struct iot_task *t, s64 ret, u64 now)
 		return iot_cfg.detail ? iot_detail(t, s, f, marks, now) : 0;
 	}
 	if (iot_cfg.aggregate)
-		iot_tell_inner(t, s, f);
+		iot_send_inner(t, s, f);
 	if (iot_cfg.detail)
 		iot_mark(t, f, marks, now);
 	iot_send(iot_call_class(s), s->layer, e, sizeof(*e));

@@ -1,6 +1,6 @@
 //! Options from a file: its keys become arguments in front of those of the command line, and one parser checks both.
 //!
-//! The file is text of whoever wrote it: nothing in it may do more than make an error, which names file, line and key.
+//! The file is untrusted text: nothing in it may do more than make an error, which names file, line and key.
 
 use crate::cli::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

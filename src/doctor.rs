@@ -146,7 +146,7 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
     ]
 }
 
-/// Whom library probes slow.
+/// The processes that library probes slow.
 fn library_layers() -> Check {
     let all = Layer::names(Layer::is_library);
     Check {

@@ -29,7 +29,7 @@ pub mod text;
 pub mod tui;
 pub mod vocabulary;
 
-/// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: nobody chooses them so that they collide.
+/// Maps whose keys are numbers of ours or of the kernel, or names of the catalog: no program can make them collide.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;
 
 /// What tests in `tests/` share is there for those in here, too.

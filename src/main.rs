@@ -17,7 +17,7 @@ const WRONG_USAGE: i32 = 2;
 const FOUND: u8 = 3;
 
 fn main() -> ExitCode {
-    // What damaged bytes make of a decoder is told as a warning that names the file.
+    // A panic of a decoder on damaged bytes becomes a warning that names the file.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !export::decoding() {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
-            // Errors tell their own way out; a closed stderr must not hide the exit status.
+            // Errors name their remedy; a closed stderr must not hide the exit status.
             let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&format!("{e:#}")));
             ExitCode::from(TOOL_FAILED)
         }
@@ -53,8 +53,8 @@ fn parse(line: Vec<OsString>) -> Cli {
             config::Wrong::Usage(e) => {
                 let _ = e.print();
                 if e.kind() == ErrorKind::UnknownArgument {
-                    let said = "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...";
-                    let _ = writeln!(io::stderr(), "{said}");
+                    let hint = "A command to trace goes after --: iotrace-bpf [OPTIONS] -- COMMAND ARGS...";
+                    let _ = writeln!(io::stderr(), "{hint}");
                 }
                 e.exit_code()
             }

@@ -9,7 +9,7 @@ pub mod session;
 mod threads;
 
 use self::job::{rank, ranks};
-use self::output::viewers;
+use self::output::display;
 use self::plan::Plan;
 use self::threads::Setup;
 use crate::cli::RecordArgs;
@@ -89,8 +89,8 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
     let setup =
         Setup { args, t0, layers: &layers, options: &options, notices: &destination.notices, signals: &signals };
     let (mut threads, feeds, stop) = setup.start(&session, specs, ring_maps, writer, listener)?;
-    let board = threads.watching.watch().filter(|_| threads.watching.shows());
-    let begin = viewers::Begin {
+    let board = threads.display.current().filter(|_| threads.display.shows());
+    let begin = display::Begin {
         destination: &destination,
         host: &host,
         left: feeds.sender.clone(),
@@ -116,7 +116,7 @@ fn trace(args: &RecordArgs, ranks: Option<Ranks<'_>>) -> Result<u8> {
         rotation,
         stuck: Stuck::wanted(&args.flight.trigger),
         board,
-        watching: &mut threads.watching,
+        display: &mut threads.display,
         begin: Some(begin),
         stopped: false,
         warned: false,

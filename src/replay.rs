@@ -66,7 +66,7 @@ struct Shared {
     /// Rows read, and rows there are.
     read: AtomicU64,
     rows: AtomicU64,
-    /// Somebody waits to look.
+    /// A viewer waits for it.
     looks: AtomicBool,
     over: AtomicBool,
     cancel: AtomicBool,

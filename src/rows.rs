@@ -417,7 +417,7 @@ pub struct Loss {
     pub cpu: Option<i16>,
     /// Where it was lost: `ring`, `recursion`, `stack_depth`, `late`, `task_storage`, ...
     pub place: &'static str,
-    /// Whose it was, where that is known.
+    /// Its process, where that is known.
     pub process_ix: Option<i32>,
     pub count: i64,
 }

@@ -1,4 +1,4 @@
-//! Who called sudo.
+//! The user who called sudo.
 
 use nix::unistd::Uid;
 

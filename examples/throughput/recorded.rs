@@ -167,7 +167,7 @@ impl Recorded {
         (batches, self.spans.len() * rounds * TOGETHER as usize)
     }
 
-    /// Processes, threads and (told once) files.
+    /// Processes, threads and (once each) files.
     fn begin(&self, shift: Shift, files: bool, sent: &mut Vec<Sent>) {
         let mut put = |wire: Wire| sent.push(Sent { time: 0, cpu: 0, bytes: wire.0 });
         for t in &self.threads {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use iotrace_bpf::correlate::{Config, Correlator};
-use iotrace_bpf::event::Watched;
+use iotrace_bpf::event::Measured;
 use iotrace_bpf::event::wire::{Decoder, Record};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::loader::kernel::rings::Batch;
@@ -20,7 +20,13 @@ pub fn decode(batches: &[Batch]) -> Result<()> {
 pub fn correlate(batches: &[Batch], out: &mut dyn FnMut(&mut Vec<Row>) -> Result<()>) -> Result<()> {
     let mut decoder = Decoder::default();
     let mut correlator = Correlator::new(Config::default());
-    correlator.set_watched(Watched { pages: true, throttling: true, locks: true, requests: true, system_calls: true });
+    correlator.set_measured(Measured {
+        pages: true,
+        throttling: true,
+        locks: true,
+        requests: true,
+        system_calls: true,
+    });
     let mut rows = Vec::new();
     for batch in batches {
         for record in batch.records() {

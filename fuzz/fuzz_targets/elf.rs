@@ -1,6 +1,6 @@
 //! A file that a target maps as code: its symbols, and what would be probed in it.
 #![no_main]
-#![allow(clippy::expect_used)] // It tells of a failure.
+#![allow(clippy::expect_used)] // A panic is how a target fails.
 
 use std::cell::RefCell;
 use std::sync::LazyLock;

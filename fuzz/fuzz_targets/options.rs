@@ -1,6 +1,6 @@
 //! A file of options, as `--config` names it.
 #![no_main]
-#![allow(clippy::expect_used)] // It tells of a failure.
+#![allow(clippy::expect_used)] // A panic is how a target fails.
 
 use std::ffi::OsString;
 use std::fs;

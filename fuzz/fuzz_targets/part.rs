@@ -1,6 +1,6 @@
 //! Parts of a dataset, as `report` and `replay` read them. Each is behind a byte for its table and two for its length.
 #![no_main]
-#![allow(clippy::expect_used)] // It tells of a failure.
+#![allow(clippy::expect_used)] // A panic is how a target fails.
 
 use std::fs;
 use std::panic;
@@ -31,9 +31,9 @@ fn decoders_may_panic() {
 }
 
 /// Nothing of a dataset acts on the terminal.
-fn is_plain(said: &[u8]) {
-    let said = std::str::from_utf8(said).expect("text");
-    assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{said:?}");
+fn is_plain(output: &[u8]) {
+    let output = std::str::from_utf8(output).expect("text");
+    assert!(!output.contains(|c: char| c.is_control() && c != '\n'), "{output:?}");
 }
 
 fuzz_target!(init: decoders_may_panic(), |data: &[u8]| {
@@ -56,18 +56,18 @@ fuzz_target!(init: decoders_may_panic(), |data: &[u8]| {
 
 fn read() {
     for json in [false, true] {
-        let mut said = Vec::new();
-        match report::run(&DATASET, json, &mut said) {
-            Ok(()) => is_plain(&said),
+        let mut output = Vec::new();
+        match report::run(&DATASET, json, &mut output) {
+            Ok(()) => is_plain(&output),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
     let Ok(mut replay) = Replay::open(&DATASET) else { return };
     replay.wait(&Focus::default());
     for json in [false, true] {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         let once = Batch { ticks: Some(1), delay: Duration::ZERO, json, ..Batch::default() };
-        batch::run(&mut replay, &once, &mut said, |_| false).expect("it is written to memory");
-        is_plain(&said);
+        batch::run(&mut replay, &once, &mut output, |_| false).expect("it is written to memory");
+        is_plain(&output);
     }
 }

@@ -1,15 +1,15 @@
 //! What comes from the kernel, through the correlator, to rows.
 //!
-//! The first byte says how it is set up. Then come items, each behind two bytes: 12 bits are its length, 4 say what it is.
+//! The first byte is its set-up. Then come items, each behind two bytes: 12 bits are its length, 4 its type.
 #![no_main]
-#![allow(clippy::expect_used)] // It tells of a failure.
+#![allow(clippy::expect_used)] // A panic is how a target fails.
 
 use std::sync::LazyLock;
 
 use iotrace_bpf::catalog::{self, Catalog};
 use iotrace_bpf::correlate::{Config, Correlator};
 use iotrace_bpf::event::wire::{self, Decoder, Record};
-use iotrace_bpf::event::{Counts, Event, Sum, Watched};
+use iotrace_bpf::event::{Counts, Event, Measured, Sum};
 use iotrace_bpf::rows::Row;
 use libfuzzer_sys::fuzz_target;
 
@@ -20,11 +20,11 @@ const COUNTS: u16 = 3;
 /// Whoever has the rows forgets all files and objects.
 const FORGOTTEN: u16 = 4;
 
-/// As `setup` says.
+/// As `setup` has it.
 mod setup {
     pub const AGGREGATE: u8 = 1;
     pub const LITTLE_ROOM: u8 = 2;
-    pub const WATCHED: u8 = 4;
+    pub const MEASURED: u8 = 4;
 }
 
 static SPECS: LazyLock<Vec<catalog::Row>> = LazyLock::new(|| {
@@ -47,8 +47,8 @@ fuzz_target!(|data: &[u8]| {
         max_pending: if has(setup::LITTLE_ROOM) { 8 } else { 1 << 20 },
         ..Config::default()
     });
-    if has(setup::WATCHED) {
-        correlator.set_watched(Watched {
+    if has(setup::MEASURED) {
+        correlator.set_measured(Measured {
             pages: true,
             throttling: true,
             locks: true,
@@ -76,8 +76,8 @@ fuzz_target!(|data: &[u8]| {
             COUNTS => counts(&item, last).into_iter().for_each(|counts| correlator.push(counts)),
             FORGOTTEN => {
                 correlator.forgotten(&files, &objects, &handles, &paths);
-                for told in [&mut files, &mut objects, &mut handles, &mut paths] {
-                    told.clear();
+                for forgotten in [&mut files, &mut objects, &mut handles, &mut paths] {
+                    forgotten.clear();
                 }
             }
             _ => {

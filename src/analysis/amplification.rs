@@ -51,7 +51,7 @@ pub struct Called {
     pub device_to_asked: Option<f64>,
 }
 
-/// One layer as a whole, whoever called it. Block requests are those of the whole node, other programs' too: what
+/// One layer as a whole, with the calls of all callers. Block requests are those of the whole node, other programs' too: what
 /// belongs to traced calls is in [`Called::device`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {

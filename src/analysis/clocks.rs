@@ -82,7 +82,7 @@ pub fn align(hosts: usize, attendances: &[Attendance]) -> Vec<Clock> {
         let Some(first) = stays.get(&reference) else { continue };
         for (host, stay) in stays.iter().filter(|(host, _)| **host != reference) {
             let Some(clock) = clocks.get_mut(*host) else { continue };
-            // Nobody left the call before everybody was in it.
+            // No rank left the call before all were in it.
             let least = first.entered.saturating_sub(stay.left);
             let most = first.left.saturating_sub(stay.entered);
             clock.least_ns = Some(clock.least_ns.map_or(least, |l| l.max(least)));
@@ -141,7 +141,7 @@ impl Meetings {
         }
     }
 
-    /// Who met whom, given the node of a call.
+    /// Which nodes took part in a collective call together, given the node of a call.
     pub fn attendances(mut self, host_of: impl Fn(i64) -> Option<usize>) -> Vec<Attendance> {
         self.seen.sort_by_key(|m| m.begin);
         let mut times = HashMap::<(usize, i64), HashMap<i64, usize>>::default();
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn with_the_offset_added_nobody_leaves_before_all_are_in(calls in calls(), behind in proptest::array::uniform4(-S..S)) {
+        fn with_the_offset_added_no_rank_leaves_before_all_are_in(calls in calls(), behind in proptest::array::uniform4(-S..S)) {
             let shown = shown(&calls, &behind);
             let clocks = align(4, &shown);
             let to_first = |a: &Attendance, time: i64| time + clocks[a.host].offset_ns;
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_met_nobody_keeps_its_wall_clock() {
+    fn a_node_without_common_collective_calls_keeps_its_wall_clock() {
         let alone = Attendance { host: 1, call: once(1), begin: 5, end: 6 };
         let clocks = align(2, &[alone]);
         assert_eq!(clocks[1], Clock { how: "wall", ..Clock::default() });

@@ -1,5 +1,5 @@
 //! What the figures of a trace are: each is defined here once, over rows, and report, dashboard, `--batch` and metrics read
-//! it. `views.sql` says the same in SQL; tests compare every figure of both on recorded and on random datasets.
+//! it. `views.sql` has the same in SQL; tests compare every figure of both on recorded and on random datasets.
 //!
 //! What a row adds to any figure is in [`calls`]; which call a span is part of, and what the program asked for, in [`nesting`].
 

@@ -1,5 +1,5 @@
 //! Which call of the program's own a span is part of, and which phase: phases are around the program's calls, and not
-//! calls that the program makes of a layer. And which calls say what the program asked for.
+//! calls that the program makes of a layer. And which calls have what the program asked for.
 
 use std::collections::VecDeque;
 

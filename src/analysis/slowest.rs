@@ -116,7 +116,7 @@ pub struct Slowest {
 
 impl Slowest {
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
-        // Nobody waits for what is only on its way: the call that does is one of its own.
+        // Submitted operations have no waiting thread: the call that waits has a row of its own.
         if !around.is_own(span) || span.flags & flag::ASYNC != 0 {
             return;
         }

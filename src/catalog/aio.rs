@@ -44,7 +44,7 @@ const fn listed(family: Family, symbol: &'static str) -> Row {
 }
 
 const fn rows(family: Family) -> [Row; 16] {
-    // Its result is that of the operation. Who waits calls it over and over.
+    // Its result is that of the operation. A program that waits calls it over and over.
     let on = aio(family, "aio_error", Kind::Other).unrelated().handle(Arg(0));
     let error = on.request(RequestAction::Ask).result(Ret).fails(Fails::Never).quiet(EINPROGRESS);
     let on = aio(family, "aio_return", Kind::Other).unrelated().handle(Arg(0));

@@ -50,7 +50,7 @@ pub enum Deref {
     /// dimensions, how many elements all boxes have, as far as counts could be read.
     Boxes,
     /// Ranks in the job of the members of a communicator of Open MPI, as runs of three: the first, the last, and their
-    /// distance. `count` says how many 64-bit integers into it the pointer to its group stands.
+    /// distance. The pointer to its group stands `count` 64-bit integers into it.
     Members,
     /// How a dataset of HDF5 is stored: the library's `H5O_layout_t`; of a dataset in chunks the next slot has the
     /// number of its filters and their `H5Z_filter_info_t`.
@@ -74,7 +74,7 @@ impl Array {
     pub(crate) const fn behind(slot: u8, when: When, arg: u8, count: Count, longs: u8) -> Self {
         Self { when, arg, elem: 8, count, slot, deref: Deref::Longs(longs), rank: false }
     }
-    /// What boxes come to, of as many as an argument says.
+    /// The elements in boxes, whose number is an argument.
     pub(crate) const fn boxes(slot: u8, arg: u8, number: u8) -> Self {
         Self { deref: Deref::Boxes, ..Self::longs(slot, When::Entry, arg, Count::Arg(number)) }
     }
@@ -107,7 +107,7 @@ impl Array {
 pub const JOB_SYNC: u8 = 12;
 pub const JOB_READ: u8 = 13;
 pub const JOB_WRITE: u8 = 14;
-/// Each says by itself whether it reads or writes (`aio_lio_opcode`).
+/// Each has its own direction (`aio_lio_opcode`).
 pub const JOB_LIST: u8 = 15;
 
 /// Slots of arrays of a call that opens a file of MPI-IO: runs of ranks in the job of those that open it together
@@ -116,7 +116,7 @@ pub const OPENED_BY: u8 = 0;
 pub const OMPIO_OPENED: u8 = 1;
 pub const ROMIO_OPENED: u8 = 2;
 
-/// Where the structs in array 2, one for each request in array 0, say what an operation moved.
+/// Where the structs in array 2, one for each request in array 0, have what an operation moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// 32-bit integers of a struct.

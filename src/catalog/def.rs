@@ -218,7 +218,7 @@ impl Def<Data> {
         self.no_values();
         self.with(set)
     }
-    /// Submits an operation that moves what the row says so far.
+    /// Submits an operation that moves what the row has so far.
     pub const fn submits(self, action: SubmitAction, request: Src) -> Def<Submit> {
         assert!(matches!(self.does.got, Src::None), "a result besides the request");
         self.with(Submit { data: self.does, action, request })
@@ -355,7 +355,7 @@ impl Def<Variables> {
         self.does.cancels = true;
         self
     }
-    /// Waits for, or cancels, as many requests of the file as `moved` says.
+    /// Waits for, or cancels, `moved` requests of the file.
     pub const fn requests(self, action: RequestAction, count: Src) -> Def<Request> {
         let (request, outcome, result) = (self.does.handle, Src::None, Src::None);
         self.with(Request { action, uses: true, request, moved: count, outcome, result })

@@ -41,7 +41,7 @@ pub enum Effect {
     },
     /// Array 0 has the new dimensions of the handle.
     Extent,
-    /// No dimension of the handle is smaller from now on than array 0 says.
+    /// No dimension of the handle is smaller from now on than in array 0.
     Grown,
     /// It moves bytes with a transfer property list; `element` is the size of an element in the file.
     Transfer {

@@ -128,7 +128,7 @@ impl Family {
         }
     }
 
-    /// Where a library of the family says which version it is.
+    /// Where a library of the family has its version.
     pub const fn version(self) -> Version {
         match self {
             // H5public.h and H5init.c: `H5_VERS_INFO`.
@@ -145,7 +145,7 @@ impl Family {
         }
     }
 
-    /// Is it part of a library that has a family of its own, which tells the version?
+    /// Is it part of a library with a family of its own, which has the version?
     pub const fn is_part(self) -> bool {
         matches!(
             self,
@@ -210,7 +210,7 @@ impl Family {
     }
 }
 
-/// Where the content of a file says a version.
+/// Where the content of a file has a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     Nowhere,

@@ -16,7 +16,7 @@ pub enum Moves {
     Nothing,
     /// With the reply.
     Read,
-    /// With the request; the reply says how much was taken.
+    /// With the request; the reply has how much was taken.
     Write,
 }
 

@@ -41,7 +41,7 @@ impl Pattern {
     }
 }
 
-/// A library of the catalog, and what a file is recognised by: all that is said here holds for it.
+/// A library of the catalog, and what identifies a file of it: all of these conditions hold.
 #[derive(Debug, Clone)]
 pub struct Library {
     pub family: Family,
@@ -110,7 +110,7 @@ impl Catalog {
         }
     }
 
-    /// Is the row one that nobody has asked for?
+    /// Is the row one that the user has not asked for?
     pub fn leaves_out(&self, row: &Row) -> bool {
         row.secondary && !self.whole.contains(&row.layer)
     }

@@ -52,7 +52,7 @@ use crate::vocabulary::Layer;
 pub const OMPIO: &str = "OMPIO";
 pub const ROMIO: &str = "ROMIO";
 
-/// How a call says that it failed.
+/// How a call returns that it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fails {
     /// It cannot.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn opens_say_what_they_open() {
+    fn opens_have_what_they_open() {
         for row in rows().iter().filter(|r| matches!(r.role(), Role::Open | Role::Reopen)) {
             assert!(row.values().handle != Src::None, "{} opens nothing", row.symbol);
         }

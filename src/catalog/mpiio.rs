@@ -184,7 +184,7 @@ fn opens() -> Vec<Row> {
         open.got(Through(0, group, PROC_COUNT)).array(0, Array::members(OPENED_BY, 0, group)).done()
     };
     let mut rows = vec![open_mpi(Family::OpenMpi4, LOCAL_GROUP_4), open_mpi(Family::OpenMpi5, LOCAL_GROUP_5)];
-    // Both take the communicator first, of which something is read: that it comes says who has opened the file.
+    // Both take the communicator first, of which an `int` is read: which of the two is called shows what opened the file.
     let opened = |family, symbol, note, slot| {
         let row = row(family, Layer::Mpiio, symbol, Kind::Other).fails(Fails::NonZero).note(note, Src::None);
         row.array(0, Array::ints(slot, When::Return, 0, Count::Const(1))).done()
@@ -195,7 +195,7 @@ fn opens() -> Vec<Row> {
         // ROMIO duplicates the communicator, and asks for the size of the copy (ad_opencoll.c).
         rows.push(abi.open("MPI_File_open").takes(0, Note::Ranks).got(Noted(0)).done());
         rows.push(abi.mpiio("MPI_Comm_size", Kind::Other).note(Note::Ranks, OutInt(1)).done());
-        // The first thing that every function that moves data does (ROMIO, mpi-io/*.c) is to ask for this of its datatype.
+        // Every function that moves data first asks for this of its datatype (ROMIO, mpi-io/*.c).
         rows.push(abi.mpiio("MPI_Type_size_x", Kind::Other).note(Note::TypeSize, Out(1)).done());
     }
     rows

@@ -18,7 +18,7 @@ const fn all(row: Def<Variables>) -> Def<Variables> {
 const fn meta(symbol: &'static str) -> Def<Variables> {
     nc(symbol, Kind::Meta)
 }
-/// The library itself asks much of this, to do what it is told.
+/// The library itself often calls these, too.
 const fn asks(symbol: &'static str) -> Def<Variables> {
     meta(symbol).outermost()
 }
@@ -51,7 +51,7 @@ const fn is_variable(symbol: &'static str) -> Def<Variables> {
 const fn attribute(symbol: &'static str, meaning: Meaning) -> Def<Variables> {
     variable(symbol, meaning).path(2)
 }
-/// `(ncid, type, ...)`. Of a type that every file has the library also tells without a file.
+/// `(ncid, type, ...)`. Of a predefined type the library also answers without a file.
 const fn type_of(symbol: &'static str) -> Def<Variables> {
     variable(symbol, Meaning::Type).unrelated()
 }
@@ -61,7 +61,7 @@ const fn ids(arg: u8, count: Count) -> Array {
 const fn per_dimension(slot: u8, arg: u8) -> Array {
     Array::longs(slot, When::Entry, arg, Count::Rank)
 }
-/// `(ncid, varid, [start, [count, [stride, ...]]] data)`. How many dimensions there are tells an inner function.
+/// `(ncid, varid, [start, [count, [stride, ...]]] data)`. The number of dimensions is an inner value.
 const fn data(symbol: &'static str, kind: Kind, region: Region, element: Element, stride: bool) -> Def<Variables> {
     let row = all(nc(symbol, kind)).meaning(Meaning::Data(region, element)).id(PairNote(1, 0));
     match region {
@@ -136,7 +136,7 @@ fn attribute_rows() -> impl Iterator<Item = Row> {
     put.chain(get)
 }
 
-/// An exported function that the calls run through and that knows what their arguments do not tell.
+/// An exported function that the calls run through and that has values which their arguments lack.
 const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
     nc(symbol, Kind::Other).note(note, value)
 }
@@ -245,7 +245,7 @@ const ROWS: &[Row] = rows![
     define("nc_insert_enum"),
     type_of("nc_inq_type").len(Out(3)),
     type_of("nc_inq_user_type").len(Out(3)),
-    // These come through nc_inq_user_type, or tell of parts.
+    // These come through nc_inq_user_type, or ask for parts.
     asks("nc_inq_compound"),
     asks("nc_inq_compound_name"),
     asks("nc_inq_compound_size"),

@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = rows![
     two_names("io_uring.renameat", Names::Rename),
     named("io_uring.unlinkat").changes(Names::Unlink),
     named("io_uring.mkdirat"),
-    // What a symbolic link says is no path yet.
+    // The content of a symbolic link is no path yet.
     named("io_uring.symlinkat").path(3),
     two_names("io_uring.linkat", Names::Link),
     data(aio("aio.pread", Kind::Read)),

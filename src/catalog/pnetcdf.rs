@@ -88,8 +88,8 @@ impl Api {
     }
 }
 
-/// `(ncid, varid, [start, [count, [stride, [map,]]]] data, [datatypes, datatype,] [request])`. How many dimensions there
-/// are tells an inner function.
+/// `(ncid, varid, [start, [count, [stride, [map,]]]] data, [datatypes, datatype,] [request])`. The number of dimensions
+/// is an inner value.
 const fn data(symbol: &'static str, api: Api, args: Args, element: Element) -> Def<Variables> {
     let row = ncmpi(symbol, api.kind).flags(api.flags).id(PairNote(1, 0));
     let start = per_dimension(slot::START, 2);
@@ -151,7 +151,7 @@ macro_rules! typed {
     };
 }
 
-/// The names of a stem for each way to say which elements, and for each type.
+/// The names of a stem for each way to select elements, and for each type.
 macro_rules! functions {
     ($stem:expr, $tail:expr) => {
         [
@@ -221,7 +221,7 @@ fn attribute_rows() -> impl Iterator<Item = Row> {
     put.chain(get)
 }
 
-/// An exported function that the calls run through and that knows what their arguments do not tell.
+/// An exported function that the calls run through and that has values which their arguments lack.
 const fn note(symbol: &'static str, note: Note, value: Src) -> Def<Inner> {
     ncmpi(symbol, Kind::Other).note(note, value)
 }

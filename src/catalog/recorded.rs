@@ -50,7 +50,7 @@ pub enum Async {
     Test,
     /// Asks about a request, or wants it cancelled, which completes nothing.
     Ask,
-    /// Gives a request up: nobody will see its end.
+    /// Frees a request before it is complete: its end will not be seen.
     Free,
     /// Completes requests that count within `handle`: a list of `len` in array 0, or all of a kind (`len` below 0).
     WaitIds,
@@ -117,7 +117,7 @@ impl Does {
         }
     }
 
-    /// What the columns `cmd` and `arg` say; `syscall`: it is a system call.
+    /// What is in the columns `cmd` and `arg`; `syscall`: it is a system call.
     pub const fn argument(self, syscall: bool) -> Argument {
         match self {
             Self::Seek(_) => Argument::Seek,
@@ -128,7 +128,7 @@ impl Does {
         }
     }
 
-    /// What a call of HDF5 says.
+    /// What a call of HDF5 means.
     pub const fn effect(self) -> Effect {
         match self {
             Self::Hdf5(h) => h.effect,

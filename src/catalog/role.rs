@@ -151,7 +151,7 @@ pub struct Close {
     pub position: Src,
 }
 
-/// Ends the descriptors from `first` to `last`, or has them closed by an exec, as `flags` say.
+/// Ends the descriptors from `first` to `last`, or has them closed by an exec, by `flags`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloseRange {
     pub first: Src,
@@ -258,7 +258,7 @@ pub enum RequestAction {
     Test,
     /// Asks about a request, or wants it cancelled, which completes nothing.
     Ask,
-    /// Gives a request up: nobody will see its end.
+    /// Frees a request before it is complete: its end will not be seen.
     Free,
     /// Completes requests that count within a file: a list in array 0, or all of a kind.
     WaitIds,
@@ -268,7 +268,7 @@ pub enum RequestAction {
     Return,
 }
 
-/// A call of HDF5 that says something of property lists, dataspaces, or the shapes of objects.
+/// A call of HDF5 that shows property lists, dataspaces, or the shapes of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hdf5 {
     pub role: Role,

@@ -102,17 +102,17 @@ impl Row {
         self.does.argument(self.layer == Layer::Syscall)
     }
 
-    /// What it says of property lists, dataspaces and shapes of HDF5.
+    /// What it means for property lists, dataspaces and shapes of HDF5.
     pub const fn effect(&self) -> Effect {
         self.does.effect()
     }
 
-    /// What it says of variables of `NetCDF`.
+    /// What it means for variables of `NetCDF`.
     pub const fn meaning(&self) -> Meaning {
         self.does.meaning()
     }
 
-    /// Of a function that is not recorded: what it says of the call it runs in.
+    /// Of a function that is not recorded: the inner value that it gives to the call around it.
     pub const fn inner(&self) -> Option<Inner> {
         self.does.inner()
     }
@@ -161,7 +161,7 @@ impl Row {
         sources.chain(whole).chain(arrays).flatten().fold(0, |bits, arg| bits | 1 << arg)
     }
 
-    /// The messages of an object header that the function reads: its code says where it puts them, and the probe reads
+    /// The messages of an object header that the function reads: its code shows where it puts them, and the probe reads
     /// them there.
     pub fn messages(&self) -> Option<Messages> {
         self.arrays.iter().flatten().any(|array| array.deref == Deref::Storage).then_some(STORED)

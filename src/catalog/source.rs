@@ -59,7 +59,7 @@ pub enum Src {
     Through(u8, u16, u8),
     /// The result, an `int`.
     RetInt,
-    /// Notes come once for each of as many things as an argument says: the sum of the products of two of them. Such a
+    /// Notes come in rounds, whose number is an argument: the sum over them of the product of two notes. Such a
     /// row takes three notes.
     Rounds(u8, u8, u8),
     /// A fixed number.

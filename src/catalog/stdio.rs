@@ -1,6 +1,6 @@
 //! C standard I/O rows. Signatures: ISO C23, POSIX.1-2017, glibc's stdio.h and wchar.h; a `FILE*` is the handle.
 //!
-//! Of names that share their code the first row is probed. Functions on wide characters move bytes too, but tell
+//! Of names that share their code the first row is probed. Functions on wide characters move bytes too, but return
 //! characters, so their bytes are not known.
 
 use crate::catalog::Src::{
@@ -64,7 +64,7 @@ const fn fgets(symbol: &'static str) -> Def<Data> {
 const fn fgets_chk(symbol: &'static str, plain: &'static str) -> Def<Data> {
     read(symbol, Arg(3)).op(plain).len(Int(2)).got(Strlen(0)).fails(Fails::Eof)
 }
-/// `char *f(buf)`: takes the newline out of what it read, so that only the position tells.
+/// `char *f(buf)`: removes the newline from what it read, so that only the position shows the bytes.
 const fn gets(symbol: &'static str) -> Def<Data> {
     read(symbol, STDIN).op("gets").got(StreamMoved).fails(Fails::Eof)
 }
@@ -72,7 +72,7 @@ const fn gets(symbol: &'static str) -> Def<Data> {
 const fn getline(symbol: &'static str, stream: Src) -> Def<Data> {
     read(symbol, stream).got(Ret).fails(Fails::EofInt)
 }
-/// The result counts conversions; only the position tells the bytes.
+/// The result counts conversions; only the position shows the bytes.
 const fn scanf(symbol: &'static str, plain: &'static str, stream: Src) -> Def<Data> {
     read(symbol, stream).op(plain).got(StreamMoved).fails(Fails::EofInt)
 }

@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Row] = rows![
     named("rmdir", Kind::Meta).changes(Names::Unlink),
     named("link", Kind::Meta).changes(Names::Link).path2(1),
     named_at("linkat", Kind::Meta).changes(Names::Link).base2(2).path2(3),
-    // What a symbolic link says is no path yet.
+    // The content of a symbolic link is no path yet.
     sys("symlink", Kind::Meta).unrelated().path(1),
     sys("symlinkat", Kind::Meta).unrelated().base(1).path(2),
     named("readlink", Kind::Meta).len(Arg(2)).got(Ret),

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_row_says_can_be_said() {
+    fn every_field_of_a_row_can_be_written() {
         let catalog = add(r#"
             [[library]]
             name = "store"
@@ -393,9 +393,9 @@ mod tests {
             (with("[[library.function]]\nsymbol = 'f'"), "my.toml:7: library \"l\": function \"f\" stands twice"),
             (with("[[library.function]]\nsymbol = ''"), "my.toml:7: symbol: empty"),
         ];
-        for (text, says) in cases {
+        for (text, expected) in cases {
             let error = add(&text).unwrap_err().to_string();
-            assert!(error.starts_with(says), "{text}\n{error}\n{says}");
+            assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
         }
     }
 }

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, says) in [
+        for (text, expected) in [
             (
                 "frob(1)",
                 "sources are: none, arg0, int0, in(0), in_int(0), out(0), out_int(0), field(0,8), field_int(0,8), strlen(0),",
@@ -135,7 +135,7 @@ mod tests {
             ("scaled(1,70000)", "no number from 1 to 65535"),
         ] {
             let error = source(text).unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What calls of NetCDF-C and `PnetCDF` tell of files, variables and dimensions: how the correlator reads their rows.
+//! What calls of NetCDF-C and `PnetCDF` show of files, variables and dimensions: how the correlator reads their rows.
 //!
 //! `handle` is the file, or a group in it. `off` is the variable (-1: the file itself) in its low half; above it stands
-//! what an inner function told, as [`Src::PairNote`](crate::catalog::Src::PairNote) has it: the number of the variable's dimensions
+//! the inner values, as [`Src::PairNote`](crate::catalog::Src::PairNote) has them: the number of the variable's dimensions
 //! and, from bit 16 on, the bytes of an element in memory (`PnetCDF`, blocking). The name is the path.
 
 /// Slots of arrays. 0 and 1 are also those of requests and of what became of them.
@@ -32,12 +32,12 @@ pub enum Region {
     One,
     /// `START`, `COUNT`, `STRIDE`.
     Box,
-    /// Several boxes, as many as the high half of `off` says: `BOXES`. `len` is how many elements that are, where an
-    /// inner function told (not with [`Element::Datatype`]).
+    /// Several boxes: `BOXES`, their number is the high half of `off`. `len` is how many elements they have, where an
+    /// inner value has it (not with [`Element::Datatype`]).
     List,
     /// Those of an MPI datatype; `got` is how many they are.
     Datatype,
-    /// Of each of several variables, `IDS`, a region of its own, whose counts an inner function meaning: `SHAPE` for each.
+    /// Of each of several variables, `IDS`, a region of its own, whose counts are inner values: `SHAPE` for each.
     Several,
 }
 
@@ -48,13 +48,13 @@ pub enum Element {
     Bytes(u8),
     /// As in the file.
     Variable,
-    /// `len` is the size of an MPI datatype times the number of them, or times -1 where the region says how many.
+    /// `len` is the size of an MPI datatype times the number of them, or times -1 where the region has their number.
     Datatype,
     /// Each variable has an MPI datatype of its own.
     Datatypes,
 }
 
-/// What a call tells.
+/// What a call means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Nothing,

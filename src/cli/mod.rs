@@ -34,7 +34,7 @@ use std::time::Duration;
     after_help = "Examples:\n  \
         sudo iotrace-bpf -o run.iotrace -- mpirun -np 4 ./app    trace a command and all its children\n  \
         mpirun -np 64 iotrace-bpf -o run -- ./app                a job: one tracer on each node (or srun)\n  \
-        sudo iotrace-bpf -p 4711 --duration 30s                  watch a running process for half a minute\n  \
+        sudo iotrace-bpf -p 4711 --duration 30s                  trace a running process for half a minute\n  \
         sudo iotrace-bpf --cgroup /system.slice/db.service       every process of a control group\n  \
         sudo iotrace-bpf --system -o node.iotrace -- sleep 60    the whole node for a minute\n  \
         iotrace-bpf --report io.txt -- gzip -c f > f.gz          stdout is the command's; the report goes to a file, or stderr\n  \
@@ -58,8 +58,8 @@ pub struct RecordArgs {
     /// Attach to running processes (and what they fork from now on)
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid, conflicts_with = "run")]
     pub pid: Vec<u32>,
-    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or what
-    /// /proc/PID/cgroup says. With a COMMAND: for as long as that runs, wherever it does
+    /// Trace every process of a control group, and of those below it, whenever it comes in: a directory of version 2, or the
+    /// path in /proc/PID/cgroup. With a COMMAND: for as long as that runs, wherever it does
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "system"])]
     pub cgroup: Option<PathBuf>,
     /// Trace every process of the node. With a COMMAND: for as long as that runs
@@ -365,7 +365,7 @@ pub enum ProbesAction {
 fn layers_help() -> String {
     let usual = Layer::names(Layer::is_usual);
     format!(
-        "Trace only these layers: {usual} (all of these when nothing is said; with --system and --cgroup syscall and \
+        "Trace only these layers: {usual} (by default all of these; with --system and --cgroup syscall and \
          block, for library probes slow every process of the node that maps the libraries), vfs (page faults on mapped \
          files), fs (with vfs: functions inside the kernel); phases and layers of --probes files are added. hdf5=all: \
          also the selection calls of dataspaces; mpi=all: also communication that is part of other communication"

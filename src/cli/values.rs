@@ -77,7 +77,7 @@ pub fn fail_on(text: &str) -> Result<FailOn, String> {
 /// A time with its unit.
 ///
 /// # Errors
-/// Says what was expected.
+/// Names what was expected.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     let n: u64 = number.parse().map_err(|_| "expected a number and a unit: 500ms, 30s, 5m, 1h".to_owned())?;
@@ -98,7 +98,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// What is slow: a time, of all layers or of the one that is named before it and a colon.
 ///
 /// # Errors
-/// Says what was expected.
+/// Names what was expected.
 pub fn slow(text: &str) -> Result<(Option<Layer>, Duration), String> {
     let Some((name, time)) = text.rsplit_once(':') else { return Ok((None, duration(text)?)) };
     let layer = Layer::parse(name).ok_or_else(|| format!("no such layer: {name:?}"))?;

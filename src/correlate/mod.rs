@@ -40,7 +40,7 @@ use crate::correlate::libraries::collectives::Collectives;
 use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, Variables};
 use crate::correlate::tracker::ResourceTracker;
-use crate::event::{Event, FileKey, Striping, Watched};
+use crate::event::{Event, FileKey, Measured, Striping};
 use crate::rows::{Mount, Row};
 use crate::vocabulary::Layer;
 
@@ -145,7 +145,7 @@ pub struct Correlator {
     waiting: usize,
     losses: Losses,
     unknown: Unknown,
-    cache: Watched,
+    measured: Measured,
 }
 
 impl Correlator {
@@ -176,7 +176,7 @@ impl Correlator {
             waiting: 0,
             losses: Losses::default(),
             unknown: Unknown::default(),
-            cache: Watched::default(),
+            measured: Measured::default(),
         }
     }
 
@@ -200,9 +200,9 @@ impl Correlator {
         self.resources.files.set_mounts(mounts, namespace);
     }
 
-    /// What of the page cache and of requests is watched.
-    pub fn set_watched(&mut self, watched: Watched) {
-        self.cache = watched;
+    /// Which counts and times of the kernel are measured.
+    pub fn set_measured(&mut self, measured: Measured) {
+        self.measured = measured;
     }
 
     /// Takes an event, in any order.

@@ -22,7 +22,7 @@ use crate::correlate::resources::files::Files;
 use crate::correlate::resources::processes::{Owned, Owner, ThreadState};
 use crate::correlate::seen::{Found, Seen};
 use crate::correlate::tracker::ResourceTracker;
-use crate::event::{Cached, Call, Kept, Operation, Wanted, Watched};
+use crate::event::{Cached, Call, Kept, Measured, Operation, Wanted};
 use crate::rows::{Row, Span, span_id};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -140,8 +140,8 @@ impl Correlator {
         }
         let cached = thread.cached.take().filter(|(seq, _)| *seq == call.seq).map(|(_, cached)| cached);
         let cached = kept.map(|k| k.cached).or(cached);
-        let cache = cache::columns(self.cache, spec, call, columns.bytes, cached);
-        let on = (&mut self.blocks, &self.resources.files, self.cache);
+        let cache = cache::columns(self.measured, spec, call, columns.bytes, cached);
+        let on = (&mut self.blocks, &self.resources.files, self.measured);
         let waits = waited(on, (spec, taken), found.file, cached, out);
         let cut = thread.texts.extract_if(.., |t| t.seq == call.seq).fold(false, |cut, t| cut | t.cut);
         let mut span = Box::new(thread.span(spec, taken.id(), call.cpu, (start_ns, dur_ns)));
@@ -163,7 +163,7 @@ impl Correlator {
         (node, from)
     }
 
-    /// Somebody may wait for an answer to what this call did: a request to a server.
+    /// A client may wait for an answer to what this call did: a request to a server.
     fn answered(&mut self, taken: &Taken<'_>, node: &Node, out: &mut Vec<Row>) {
         let Taken { call, start_ns, .. } = *taken;
         if taken.late || !self.rpcs.awaited(call.thread) {
@@ -247,7 +247,7 @@ impl Correlator {
         });
         let by = operation.of.unwrap_or(call.seq);
         wrote(&mut self.blocks, &self.resources.files, (spec, call), (found.file, columns.bytes), by);
-        let by_itself = found.file.filter(|_| self.cache.requests).map(|file| {
+        let by_itself = found.file.filter(|_| self.measured.requests).map(|file| {
             let [_, journal] = self.resources.files.devices(file);
             self.blocks.by_itself(file, journal, during(call))
         });
@@ -329,14 +329,14 @@ fn unknown(spec: &catalog::Row, call: &Call, columns: &CallColumns, found: &Foun
 
 /// What the time of a call went to. Flushes that it waited for are put to it.
 fn waited(
-    (blocks, files, watched): (&mut Blocks, &Files, Watched),
+    (blocks, files, measured): (&mut Blocks, &Files, Measured),
     (spec, taken): (&catalog::Row, &Taken<'_>),
     file: Option<i32>,
     cached: Option<Cached>,
     out: &mut Vec<Row>,
 ) -> Parts {
     let call = taken.call;
-    let (waits, flushes) = waiting::of(spec, call, cached, &Surroundings { blocks, files, watched, file });
+    let (waits, flushes) = waiting::of(spec, call, cached, &Surroundings { blocks, files, measured, file });
     if let Some(dev) = flushes {
         blocks.waited_for_flushes(dev, (call.thread, call.seq), taken.during(), out);
     }
@@ -369,7 +369,7 @@ fn communicated(paused: &mut Paused, spec: &catalog::Row, taken: &Taken<'_>, pro
     }
 }
 
-/// A call wrote a part of a file, in the call or operation with this number: whoever writes that back does it for this one.
+/// A call wrote a part of a file, in the call or operation with this number: its write-back belongs to this one.
 fn wrote(
     blocks: &mut Blocks,
     files: &Files,

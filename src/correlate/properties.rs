@@ -219,7 +219,7 @@ proptest! {
                 return Event::Call(*call);
             }
             let outermost = outermost(call);
-            Event::Kept(Box::new(Kept { call: *call, told: outermost.start + outermost.dur, inner: inner(call), cached }))
+            Event::Kept(Box::new(Kept { call: *call, sent: outermost.start + outermost.dur, inner: inner(call), cached }))
         }).collect();
         let config = || Config { specs: specs(), aggregate: true, ..Config::default() };
         let got = spans(&run_with(&events, &shuffle, batch, config()));

@@ -389,7 +389,7 @@ fn a_stream_is_tied_to_its_descriptor_however_it_was_opened() {
     const STDOUT: u64 = 0x7f00;
     let mut run = Run::new();
     let on = |time, stream, fd, ino| Event::Stream { time, thread: 0, stream, fd, key: key(ino) };
-    // Nobody opened stdout; nothing is written before the end of the program.
+    // No traced process opened stdout; nothing is written before the end of the program.
     run.push(on(10, STDOUT, 1, 7));
     run.call("puts", Call { handle: Some(STDOUT), got: Some(5), off: Some(0), ..call(0, 1, 0, 10, 11) });
     run.call("write", Call { handle: Some(1), file: Some(key(7)), got: Some(5), ..call(0, 2, 0, 20, 21) });

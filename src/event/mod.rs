@@ -13,7 +13,7 @@ pub type Written = (i64, i64);
 
 /// Identity of a file: device number (kernel encoding, (major << 20) | minor), inode, generation.
 ///
-/// A generation of 0 is unknown (`stat` does not tell it): it stands for whatever is known of (device, inode).
+/// A generation of 0 is unknown (`stat` does not return it): it stands for whatever is known of (device, inode).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileKey {
     pub dev: u32,
@@ -72,21 +72,21 @@ pub enum Wanted {
     Whole,
 }
 
-/// Aggregate mode: a call that is in the sums. It is told when it is known that it is wanted, or holds calls that are.
+/// Aggregate mode: a call that is in the sums. It is sent when it is known that it is wanted, or holds calls that are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     pub call: Call,
-    /// When it was told: not before what ran inside it.
-    pub told: u64,
+    /// When it was sent: not before the calls inside it.
+    pub sent: u64,
     /// How long the calls right inside it took, in ns.
     pub inner: u64,
     pub cached: Cached,
 }
 
 impl Kept {
-    /// It ended a while before it was told.
+    /// It ended a while before it was sent.
     pub const fn past(&self) -> bool {
-        self.told > self.call.start.saturating_add(self.call.dur)
+        self.sent > self.call.start.saturating_add(self.call.dur)
     }
 }
 
@@ -104,7 +104,7 @@ pub struct Enter {
 
 /// Which of the kernel's hooks are there: where one is not, nothing is known, and not nothing happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct Measured {
     /// Pages that are added to the page cache.
     pub pages: bool,
     /// Writers that are made to wait.
@@ -135,7 +135,7 @@ pub enum TextKind {
 }
 
 impl TextKind {
-    /// A number that tells them apart.
+    /// A number that distinguishes them.
     pub const fn number(self) -> u64 {
         match self {
             Self::Path => 0,
@@ -181,7 +181,7 @@ pub struct Striping {
     pub size: i64,
 }
 
-/// What the page cache had to do with a system call. Of most calls nothing is told: there was no miss and no wait.
+/// What the page cache had to do with a system call. Most calls have no such record: there was no miss and no wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cached {
     /// Bytes of the call's range that were not there.
@@ -204,7 +204,7 @@ pub struct Bio {
     /// Byte offset in that file.
     pub off: u64,
     pub bytes: u64,
-    /// When it was queued, and by whom: thread index and number of the innermost open call, if traced.
+    /// When it was queued, and its submitter: thread index and number of the innermost open call, if traced.
     pub queued: u64,
     pub submitter: Option<(u32, Option<u32>)>,
     /// That number is the one of an operation, which this call submitted; its own if no call did.
@@ -225,7 +225,7 @@ pub struct Operation {
     /// Itself: its thread is the one that submitted it, and where that had a call open, its depth counts that.
     pub call: Call,
     /// When its end became known.
-    pub told: u64,
+    pub seen: u64,
     /// The call of its thread that submitted it; none where a thread of the kernel took it from a queue.
     pub of: Option<u32>,
     /// The call, by thread and number, in which it was found to be over.
@@ -234,7 +234,7 @@ pub struct Operation {
     pub summed: bool,
 }
 
-/// Pages of a file became dirty, and no call says which bytes of them it wrote.
+/// Pages of a file became dirty, and the range that a call wrote is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dirtied {
     pub time: u64,
@@ -280,7 +280,7 @@ impl Request {
     }
 }
 
-/// What passes between a traced server (a FUSE daemon) and whoever has requests for it.
+/// What passes between a traced server (a FUSE daemon) and its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     pub time: u64,
@@ -290,11 +290,11 @@ pub struct Message {
     /// Requests are numbered within it.
     pub channel: u64,
     pub number: u64,
-    pub what: Said,
+    pub what: Exchange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum Exchange {
     /// The server has read a request.
     Asked(Asked),
     /// The server replies.
@@ -374,7 +374,7 @@ pub enum Event {
     Text { time: u64, thread: u32, seq: u32, what: TextKind, bytes: Vec<u8>, root: u64, cut: bool, operation: bool },
     /// What the page cache had to do with the call `seq` of `thread`; sent just before the call itself.
     Cached { time: u64, thread: u32, seq: u32, cached: Cached },
-    /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not told themselves; sent just
+    /// How long the calls right inside the call `seq` of `thread` took, in ns, when they are not sent themselves; sent just
     /// before the call itself.
     Inner { time: u64, thread: u32, seq: u32, inner: u64 },
     /// A file was opened (or first seen), by this process.
@@ -382,7 +382,7 @@ pub enum Event {
     /// A thread of a target was first seen.
     Thread { time: u64, thread: u32, process: u32, pid: u32, tid: u32, comm: [u8; 16] },
     /// A process became a target: `parent` is the traced process that forked it.
-    /// `runs`: it executes a program that nothing told.
+    /// `runs`: it executes a program of which there is no record.
     Process { time: u64, process: u32, parent: Option<u32>, runs: bool, pid: u32, ppid: u32, uid: u32 },
     /// A target executed a program. Open file descriptors with close-on-exec are gone.
     Exec { time: u64, process: u32, program: u32, exe: Vec<u8>, args: Vec<Vec<u8>>, env: Vec<Vec<u8>> },
@@ -406,11 +406,11 @@ pub enum Event {
     Message(Message),
     /// A server inside the kernel replies to a client.
     Reply(Reply),
-    /// What calls or requests came to that were not told one by one.
+    /// What calls or requests came to that were not sent one by one.
     Sum(Box<Sum>),
     /// How they were distributed.
     Counts(Box<Counts>),
-    /// Calls of this row of the catalog are no longer told, but for a moment now and then.
+    /// Calls of this row of the catalog are no longer sent, but for a moment now and then.
     Demoted { time: u64, row: u16 },
     /// Such a moment begins.
     Sampled { time: u64 },
@@ -450,8 +450,8 @@ impl Event {
             | Self::Looked { time }
             | Self::Resumed { time }
             | Self::Bio(time, _) => *time,
-            Self::Operation(o) => o.told,
-            Self::Kept(k) => k.told,
+            Self::Operation(o) => o.seen,
+            Self::Kept(k) => k.sent,
             Self::Dirty(d) => d.time,
             Self::Request(r) => r.known_at(),
             Self::Message(m) => m.time,

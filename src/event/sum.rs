@@ -43,14 +43,14 @@ pub enum About {
 /// A process and, where that is known, the number of the program that it runs: 0 until it executes one.
 pub type Runs = (u32, Option<u32>);
 
-/// The calls of one function that a process made in a period and that are about one thing.
+/// The calls of one function that a process made in a period and that have one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum {
     /// When it was taken: the end of the period.
     pub time: u64,
     /// The beginning.
     pub from: u64,
-    /// None: nobody that is traced, or not known. With the number of its program, as of
+    /// None: no traced process, or not known. With the number of its program, as of
     /// [`Event::Exec`](crate::event::Event::Exec), where that is known.
     pub process: Option<Runs>,
     /// Of the catalog; past its end stand the operations of devices, as the kernel numbers them.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_told_also_around_the_end_of_a_counter() {
+    fn the_difference_is_right_also_when_a_counter_wraps_around() {
         let before = Figures { max: 9, sizes: vec![(10, 4)], ..Figures::default() };
         let mut after = Figures { max: 11, sizes: vec![(10, 6), (20, 1)], ..Figures::default() };
         let mut full = before.clone();

@@ -22,7 +22,7 @@
 -- Times are ns since the start of the trace on each node (of its first dataset that is there); v_spans has them on one clock. Null means "has none" or "not
 -- known", never 0.
 -- Datasets of --flight of one trace have rows in common: look at one at a time.
--- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never watched).
+-- Before trusting a sum look at v_loss (what was lost) and v_coverage (what was never traced).
 
 -- Views lead to the same parts again and again: their footers are read once, and again when they have changed.
 SET parquet_metadata_cache = true;
@@ -580,7 +580,7 @@ CREATE OR REPLACE VIEW v_rpc AS
   ORDER BY r.host, r.rpc_id, s.span_id;
 
 -- How far the clocks of nodes are apart: what to add to the wall clock of each to get that of the first one that met another.
--- Nobody leaves an open before everybody is in it, which bounds the offset from both sides; wall clocks are taken where they are
+-- No rank leaves an open before all are in it, which bounds the offset from both sides; wall clocks are taken where they are
 -- inside. Two runs of one program may have the same ids: where nodes do not have an id equally often, which is which is not known.
 CREATE OR REPLACE VIEW v_clocks AS
   WITH opens AS (SELECT s.host, s.coll_id, coalesce(s.rank, -1 - s.process_ix) AS member,

@@ -11,7 +11,7 @@ pub use crate::loader::session::losses::{EXCLUDED, UNPLACED};
 
 use crate::catalog::Row;
 use crate::event::wire::Busy;
-use crate::event::{Event, Watched};
+use crate::event::{Event, Measured};
 use crate::loader::attach::Engine;
 use crate::loader::attach::pauses::Pause;
 use crate::loader::code::version::Library;
@@ -103,12 +103,12 @@ impl Session<'_> {
     }
 
     /// Which hooks on the page cache and on requests are attached.
-    pub fn watched(&self) -> Watched {
+    pub fn measured(&self) -> Measured {
         let is = |group| {
             let hook = HOOKS.iter().find(|(_, _, g)| *g == group).map(|(_, hook, _)| *hook);
             self.hooks.iter().any(|c| Some(c.symbol.as_str()) == hook && c.status == "attached")
         };
-        Watched {
+        Measured {
             pages: is(Group::Pages),
             throttling: is(Group::Throttling),
             locks: is(Group::Locks),
@@ -168,7 +168,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tells the kernel side whether library probes stay as they are now.
+    /// Sets for the kernel side whether library probes stay as they are now.
     fn set_settled(&mut self, settled: bool) {
         if let Some(data) = self.skel.maps.data_data.as_deref_mut() {
             data.iot_settled = u32::from(settled);
@@ -257,7 +257,7 @@ impl Session<'_> {
 }
 
 impl Drop for Session<'_> {
-    /// Also when something failed or panicked on the way: nobody keeps a probe.
+    /// Also when something failed or panicked on the way: no process keeps a probe.
     fn drop(&mut self) {
         self.detach();
         self.engine.wait_until_gone();

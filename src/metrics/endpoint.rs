@@ -32,7 +32,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// Takes the port, before anything is started that would have to be ended again.
 ///
 /// # Errors
-/// Says why it cannot be had, and what to do.
+/// Names why it cannot be had, and the remedy.
 pub fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| {
         let way_out = match e.kind() {

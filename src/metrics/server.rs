@@ -1,5 +1,5 @@
-//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. Whoever is slow is sent away, and at
-//! once when somebody else comes and there is no room.
+//! A small HTTP server: GET and HEAD of a few pages, one request to a connection. A slow client loses its connection, and at
+//! once when another one comes and there is no room.
 
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const CONNECTIONS: usize = 8;
 /// Threads, of which some may still have to notice that their connection is gone.
 const THREADS: usize = 2 * CONNECTIONS;
-/// Who has not taken its answer within this time makes room for others.
+/// A connection that has not read its answer within this time makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a client may take for all it says, and for all it is told.
+/// How long a client may take to send its request, and to read its answer.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Of a request's line and headers.
 const HEAD: usize = 8192;
@@ -72,7 +72,7 @@ impl Drop for Server {
     }
 }
 
-/// Until somebody comes; false when it is to end.
+/// Until a client connects; false when it is to end.
 fn wait(listener: &TcpListener, woken: &UnixStream) -> bool {
     let mut of = [PollFd::new(listener.as_fd(), PollFlags::POLLIN), PollFd::new(woken.as_fd(), PollFlags::POLLIN)];
     match poll(&mut of, PollTimeout::NONE) {
@@ -110,7 +110,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Makes room for one more: who needs the connection least has none any more. Of those that have not asked for
+    /// Makes room for one more: the client that needs its connection least loses it. Of those that have not asked for
     /// anything the one is dropped that has been there for longest, so that one that asks at once has its answer
     /// whatever others do.
     fn make_room(&mut self) -> bool {
@@ -187,7 +187,7 @@ fn take(
     room: &Arc<Room>,
     answer: Arc<impl Fn(&str, &str) -> Option<Answer> + Send + Sync + 'static>,
 ) {
-    // Closed without an answer: one that would be told may be slow to listen, and this thread must not wait for it.
+    // Closed without an answer: the client may be slow to read it, and this thread must not wait for that.
     let Some(present) = Present::new(&client, room) else { return };
     let talk = move || {
         // A client that has gone, or is too slow, has no answer.
@@ -247,7 +247,7 @@ fn parse(bytes: &[u8]) -> Option<Asked> {
     let (Some(method), Some(target)) = (request.method, request.path) else { return Some(Err(BAD)) };
     let accept = request.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("accept"));
     let accept: Vec<_> = accept.map(|h| String::from_utf8_lossy(h.value)).collect();
-    // What comes after the path says nothing here.
+    // A query after the path is ignored.
     let path = target.split(['?', '#']).next().unwrap_or_default().to_owned();
     Some(Ok(Request { method: method.to_owned(), path, accept: accept.join(",") }))
 }
@@ -371,39 +371,39 @@ mod tests {
         (address, Server::start(listener, answer).unwrap())
     }
 
-    fn say(address: SocketAddr, words: &[u8]) -> String {
+    fn exchange(address: SocketAddr, request: &[u8]) -> String {
         let mut client = TcpStream::connect(address).unwrap();
-        client.write_all(words).unwrap();
-        let mut said = String::new();
-        client.read_to_string(&mut said).unwrap();
-        said
+        client.write_all(request).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     #[test]
-    fn pages_are_told_by_path_and_accept() {
+    fn pages_depend_on_path_and_accept() {
         let (address, _server) = server();
-        let said = say(address, b"GET /a?b=c HTTP/1.1\r\nHost: x\r\naccept: one\r\nAccept: two\r\n\r\n");
-        assert!(said.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 10\r\n"), "{said}");
-        assert!(said.contains("\r\nConnection: close\r\n"), "{said}");
-        assert!(said.ends_with("\r\n\r\n/a one,two"), "{said}");
-        let said = say(address, b"GET /none HTTP/1.0\r\n\r\n");
-        assert!(said.starts_with("HTTP/1.1 404 Not Found\r\n"), "{said}");
-        let said = say(address, b"HEAD /a HTTP/1.1\r\n\r\n");
-        assert!(said.contains("Content-Length: 3\r\n") && said.ends_with("\r\n\r\n"), "{said}");
-        let said = say(address, b"POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
-        assert!(said.starts_with("HTTP/1.1 405 ") && said.contains("\r\nAllow: GET, HEAD\r\n"), "{said}");
-        let said = say(address, b"GET /large HTTP/1.1\r\n\r\n");
-        assert_eq!(said.split("\r\n\r\n").nth(1).map(str::len), Some(1 << 20));
+        let answer = exchange(address, b"GET /a?b=c HTTP/1.1\r\nHost: x\r\naccept: one\r\nAccept: two\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nContent-Length: 10\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n/a one,two"), "{answer}");
+        let answer = exchange(address, b"GET /none HTTP/1.0\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
+        let answer = exchange(address, b"HEAD /a HTTP/1.1\r\n\r\n");
+        assert!(answer.contains("Content-Length: 3\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+        let answer = exchange(address, b"POST /a HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
+        assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("\r\nAllow: GET, HEAD\r\n"), "{answer}");
+        let answer = exchange(address, b"GET /large HTTP/1.1\r\n\r\n");
+        assert_eq!(answer.split("\r\n\r\n").nth(1).map(str::len), Some(1 << 20));
     }
 
     #[test]
     fn what_is_no_request_is_refused() {
         let (address, _server) = server();
-        assert!(say(address, b"\x16\x03\x01 hello\r\n\r\n").starts_with("HTTP/1.1 400 "));
+        assert!(exchange(address, b"\x16\x03\x01 hello\r\n\r\n").starts_with("HTTP/1.1 400 "));
         let long = [b"GET /a HTTP/1.1\r\nX: ", &[b'x'; HEAD][..]].concat();
-        assert!(say(address, &long[..HEAD]).starts_with("HTTP/1.1 431 "));
+        assert!(exchange(address, &long[..HEAD]).starts_with("HTTP/1.1 431 "));
         let many = format!("GET /a HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(HEADERS + 1));
-        assert!(say(address, many.as_bytes()).starts_with("HTTP/1.1 431 "));
+        assert!(exchange(address, many.as_bytes()).starts_with("HTTP/1.1 431 "));
     }
 
     #[test]
@@ -419,15 +419,15 @@ mod tests {
         client
     }
 
-    fn heard(mut client: TcpStream) -> String {
-        let mut said = String::new();
+    fn answer_of(mut client: TcpStream) -> String {
+        let mut answer = String::new();
         // A connection that is dropped may end in an error.
-        let _ = client.read_to_string(&mut said);
-        said
+        let _ = client.read_to_string(&mut answer);
+        answer
     }
 
     #[test]
-    fn who_is_slow_or_silent_keeps_nobody_else_out() {
+    fn a_slow_or_silent_client_keeps_no_other_out() {
         let (address, server) = server();
         // More of them than there are connections, each with another part of a request.
         let slow = |n: usize| {
@@ -437,20 +437,20 @@ mod tests {
         };
         let mut all: Vec<TcpStream> = (0..3 * CONNECTIONS).map(slow).collect();
         for _ in 0..2 * CONNECTIONS {
-            assert!(heard(ask(address)).starts_with("HTTP/1.1 200 "));
+            assert!(answer_of(ask(address)).starts_with("HTTP/1.1 200 "));
             all.push(slow(all.len()));
         }
-        // Those that came last are told that they are late; those before were dropped, the first ones first.
-        let ends: Vec<String> = all.into_iter().map(heard).collect();
-        let late = ends.iter().rev().take_while(|said| said.starts_with("HTTP/1.1 408 ")).count();
+        // The last connections get an answer that they are late; those before were dropped, the first ones first.
+        let ends: Vec<String> = all.into_iter().map(answer_of).collect();
+        let late = ends.iter().rev().take_while(|answer| answer.starts_with("HTTP/1.1 408 ")).count();
         assert!((1..=CONNECTIONS).contains(&late), "{ends:?}");
         assert!(ends.iter().rev().skip(late).all(String::is_empty), "{ends:?}");
         drop(server);
-        assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
+        assert!(TcpStream::connect(address).is_err(), "it does not listen any more");
     }
 
     #[test]
-    fn who_takes_no_answer_or_does_not_go_keeps_nobody_else_out_for_ever() {
+    fn a_client_that_reads_no_answer_or_stays_keeps_no_other_out_for_ever() {
         let (address, _server) = server();
         // They have their answers, and stay.
         let _linger: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| ask(address)).collect();
@@ -465,7 +465,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(50));
             let mut client = TcpStream::connect(address).unwrap();
             let sent = client.write_all(b"GET /a HTTP/1.1\r\n\r\n");
-            sent.is_ok() && heard(client).starts_with("HTTP/1.1 200 ")
+            sent.is_ok() && answer_of(client).starts_with("HTTP/1.1 200 ")
         });
         assert!(answered);
     }

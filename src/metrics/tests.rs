@@ -264,7 +264,7 @@ fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented(
 }
 
 #[test]
-fn file_systems_and_devices_are_told_apart_up_to_a_number() {
+fn file_systems_and_devices_are_listed_up_to_a_number() {
     let mut counts = Counts::new(&[]);
     for n in 0..1000 {
         counts.push(&[

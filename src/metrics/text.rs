@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use crate::metrics::counts::{BUCKETS, Durations};
 use crate::metrics::family::{Family, Type};
 
-/// The two ways of saying it.
+/// The two text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     OpenMetrics,

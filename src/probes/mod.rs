@@ -25,7 +25,7 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The layers to trace, of a command and of processes that are listed or of whoever is there (`wide`). What the user
+/// The layers to trace, of a command and of processes that are listed or of all that are there (`wide`). What the user
 /// adds is wanted, whatever `--layers` selects.
 pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let asked: Vec<Layer> = asked.iter().map(|choice| choice.layer).collect();
@@ -120,7 +120,7 @@ fn list(catalog: &Catalog, json: bool, out: &mut dyn Write) -> Result<()> {
         library: catalog.library(row.family).map_or(row.family.name(), |library| library.name),
         symbol: row.symbol,
         op: row.op,
-        // An inner function has no calls of its own: it tells what the call is about that it runs in.
+        // An inner function has no calls of its own: it gives values to the call that it runs in.
         kind: if row.inner().is_some() { "inner" } else { row.kind.name() },
     });
     if json {

@@ -40,7 +40,7 @@ impl Ended {
         report: &Report,
         (several, of_ranks): (bool, bool),
     ) -> Result<u8> {
-        let Threads { control, drain, worker, viewer, mut watching, served: _served } = threads;
+        let Threads { control, drain, worker, viewer, mut display, served: _served } = threads;
         viewer.end();
         let drained = drain.join().map_err(|_| anyhow!("the thread that drains the rings panicked"))?;
         // Signals that came while the trace ended.
@@ -49,7 +49,7 @@ impl Ended {
         let signals: Vec<Signal> = late.collect();
         let mut waiting = Waiting { warned: self.warned, signals: signals.into_iter(), control: &control };
         let worker::Ended { written, counted } = worker.join().map_err(|_| anyhow!("the worker thread panicked"))?;
-        let shown = watching.end(&control, self.stopped);
+        let shown = display.end(&control, self.stopped);
         destination.notices.screen_ended();
         if let Some(counted) = counted.filter(|_| !args.show.batch) {
             // What it cannot be written to must not hide why there is no dataset.
@@ -109,8 +109,8 @@ impl Waiting<'_> {
             if let Some(status) = command.ended()? {
                 return Ok(launch::shell_code(status) as u8);
             }
-            let heard = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
-            match heard {
+            let message = self.signals.next().map(Control::Signal).map_or_else(|| self.control.recv_timeout(TICK), Ok);
+            match message {
                 Ok(Control::Signal(s)) if ![Signal::SIGCHLD, DUMP, WRITE].contains(&s) => {
                     if self.warned {
                         return Ok(128 + s as u8);

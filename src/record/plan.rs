@@ -42,8 +42,8 @@ impl Plan {
         let mut catalog = probes::catalog(&args.added)?;
         let layers = probes::layers(&args.layers, &catalog, args.wide().is_some())?;
         catalog.ask_for_all(args.layers.iter().filter(|choice| choice.all).map(|choice| choice.layer));
-        if let Some(whom) = args.wide().and_then(|_| probes::slows(&layers)) {
-            notices::note(&whom);
+        if let Some(why) = args.wide().and_then(|_| probes::slows(&layers)) {
+            notices::note(&why);
         }
         doctor::preflight(!args.run.is_empty())?;
         if !args.stacks.is_empty() && args.aggregates() && args.detail.is_empty() {

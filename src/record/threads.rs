@@ -12,8 +12,8 @@ use crate::notices::Notices;
 use crate::record::flight::SharedAlarm;
 use crate::record::flight::viewer::Viewer;
 use crate::record::output::Output;
+use crate::record::output::display::Display;
 use crate::record::output::metrics_endpoint::Serving;
-use crate::record::output::viewers::Watching;
 use crate::record::session::control::{self, Control};
 use crate::record::session::detail::Chooser;
 use crate::record::session::note::Note;
@@ -39,7 +39,7 @@ pub struct Threads {
     pub drain: JoinHandle<Result<()>>,
     pub worker: JoinHandle<worker::Ended>,
     pub viewer: Viewer,
-    pub watching: Watching,
+    pub display: Display,
     /// The metrics endpoint: it serves until this is dropped.
     pub served: Option<Serving>,
 }
@@ -102,16 +102,16 @@ impl Setup<'_> {
         let viewer = Viewer::start(move || Resolver::new(rows, rank_vars, t0))?;
         let node = Arc::new(Board::default());
         let served = listener.map(|l| Serving::begin(l, args, self.layers, &gauges, &node)).transpose()?;
-        let watching = Watching::wanted(args, t0, &gauges, &node);
-        let watched = watching.watch().is_some();
-        let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), watched)?;
+        let display = Display::wanted(args, t0, &gauges, &node);
+        let shown = display.current().is_some();
+        let sampler = Sampler::start(t0, Arc::clone(&node), Arc::clone(&gauges), notes.clone(), shown)?;
         let alarm = args.flight.flight.map(SharedAlarm::new);
         let worker = worker::start(worker::Worker {
             writer,
             config,
             mounts: mounts::of(std::process::id()),
             gauges: Arc::clone(&gauges),
-            watch: watching.watch(),
+            current: display.current(),
             totals: served.as_ref().map(Serving::totals),
             triggers: args.flight.trigger.clone(),
             chooser,
@@ -121,7 +121,7 @@ impl Setup<'_> {
             notes: inbox_of_notes,
         })?;
         let sums = if self.options.aggregate { Some(self.sums(session, notes.clone())?) } else { None };
-        let threads = Threads { control, drain, worker, viewer, watching, served };
+        let threads = Threads { control, drain, worker, viewer, display, served };
         Ok((threads, Feeds { notes, sender, gauges, sampler: Some(sampler), sums, stacks, alarm }, stop))
     }
 

@@ -57,7 +57,7 @@ impl Filter {
     /// Reads a filter.
     ///
     /// # Errors
-    /// Says where the text is no filter, and what is expected there.
+    /// Names where the text is no filter, and what is expected there.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         parse::parse(text).map(|root| Self { text: text.to_owned(), root })
     }

@@ -171,7 +171,7 @@ fn phase_of(spans: &[Span], span: &Span) -> bool {
 }
 
 #[test]
-fn memory_is_bounded_and_what_finds_no_room_is_told() {
+fn memory_is_bounded_and_what_finds_no_room_is_counted() {
     let mut summary = Summary::new(From::Spans);
     let calls = 300_000;
     for n in 0..calls {

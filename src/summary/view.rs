@@ -121,7 +121,7 @@ pub trait Source {
     /// Does it; the answer is shown to the user.
     ///
     /// # Errors
-    /// Says why it cannot be done.
+    /// Names why it cannot be done.
     fn command(&mut self, command: Command, focus: &Focus) -> Result<String, String>;
 }
 

@@ -27,7 +27,7 @@ pub struct Dashboard {
     request: Option<Request>,
 }
 
-/// What whoever has the terminal and the files is to do.
+/// What the owner of the terminal and the files is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Put this into the clipboard.

@@ -1,5 +1,5 @@
-//! Where a user's layout is kept: below the home directory of whoever runs this, or called sudo. What a privileged program reads or
-//! writes there belongs to someone else, so that no link is followed below the home directory.
+//! Where a user's layout is kept: below the home directory of the user who runs this, or called sudo. What a privileged
+//! program reads or writes there belongs to another user, so that no link is followed below the home directory.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -27,7 +27,7 @@ pub struct Settings {
     base: PathBuf,
     /// From there on none is.
     below: PathBuf,
-    /// Who gets what is made.
+    /// The owner of what is made.
     owner: Option<(u32, u32)>,
 }
 
@@ -85,7 +85,7 @@ impl Settings {
         if let Some((uid, _)) = self.owner
             && facts.uid() != uid
         {
-            bail!("{} belongs to somebody else", self.path().display());
+            bail!("{} belongs to another user", self.path().display());
         }
         let mut text = String::new();
         file.take(MOST).read_to_string(&mut text).with_context(|| format!("cannot read {}", self.path().display()))?;
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(s.load().unwrap().as_deref(), Some("mine"));
         if me.is_root() {
             std::os::unix::fs::chown(s.path(), Some(0), Some(0)).unwrap();
-            assert!(s.load().unwrap_err().to_string().contains("somebody else"));
+            assert!(s.load().unwrap_err().to_string().contains("another user"));
         }
     }
 

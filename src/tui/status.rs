@@ -1,4 +1,4 @@
-//! One line on the terminal while a process is watched: time, events, loss, probes.
+//! One line on the terminal while a process is traced: time, events, loss, probes.
 
 use std::fmt;
 use std::time::Duration;

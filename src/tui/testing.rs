@@ -11,42 +11,47 @@ use crate::tui::frame;
 use crate::tui::state::State;
 use crate::vocabulary::{Kind, Layer};
 
-/// Two ranks that write a file through HDF5; one of them is slow. Names are hostile.
-pub fn snapshot() -> Snapshot {
-    let sums = |calls, written, ms: i64| Sums {
-        calls,
-        bytes_written: written,
-        dur_ns: ms * 1_000_000,
-        self_ns: ms * 500_000,
-        ..Sums::default()
-    };
-    let latency =
-        Some(Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 });
-    let layer = |layer, sums: Sums, share| LayerRow {
+fn sums(calls: i64, written: i64, ms: i64) -> Sums {
+    Sums { calls, bytes_written: written, dur_ns: ms * 1_000_000, self_ns: ms * 500_000, ..Sums::default() }
+}
+
+fn latency() -> Percentiles {
+    Percentiles { p50: 1_200_000, p90: 5_000_000, p95: 9_000_000, p99: 31_000_000, max: 60_000_000 }
+}
+
+fn layer_row(layer: Layer, sums: Sums, share: f64) -> LayerRow {
+    LayerRow {
         layer: Some(layer),
         sums,
         calls_per_s: sums.calls as f64,
         written_per_s: sums.bytes_written as f64,
         self_share: share,
-        latency,
+        latency: Some(latency()),
         covered: true,
         ..LayerRow::default()
-    };
-    let mut failing = layer(Layer::Syscall, sums(96, 8 << 20, 200), 0.7);
+    }
+}
+
+/// HDF5 over MPI-IO over system calls, of which some fail; `NetCDF` is not there.
+fn layer_rows() -> Vec<LayerRow> {
+    let mut failing = layer_row(Layer::Syscall, sums(96, 8 << 20, 200), 0.7);
     failing.sums.errors = 3;
     failing.lost = 12;
-    let layers = vec![
+    vec![
         LayerRow {
             layer: Some(Layer::Netcdf),
             why_not: Some("no traced process mapped such a library".into()),
             ..LayerRow::default()
         },
-        layer(Layer::Hdf5, sums(32, 8 << 20, 400), 0.1),
-        layer(Layer::Mpiio, sums(16, 8 << 20, 380), 0.2),
+        layer_row(Layer::Hdf5, sums(32, 8 << 20, 400), 0.1),
+        layer_row(Layer::Mpiio, sums(16, 8 << 20, 380), 0.2),
         failing,
-        layer(Layer::Block, sums(20, 9 << 20, 0), 0.0),
-    ];
-    let process = |ix: i32, ms| ProcessRow {
+        layer_row(Layer::Block, sums(20, 9 << 20, 0), 0.0),
+    ]
+}
+
+fn process_row(ix: i32, ms: i64) -> ProcessRow {
+    ProcessRow {
         process_ix: ix,
         pid: 4239 + ix,
         rank: Some(ix - 1),
@@ -57,8 +62,11 @@ pub fn snapshot() -> Snapshot {
         self_by_layer: vec![(Layer::Syscall, ms * 700_000), (Layer::Hdf5, ms * 300_000)],
         heat: (0..30).map(|i| HeatCell { bytes: 1, dur_ns: if i % 7 < 2 { ms * 10_000 } else { 0 } }).collect(),
         ..ProcessRow::default()
-    };
-    let file = |id, path: &str, ms| FileRow {
+    }
+}
+
+fn file_row(id: i32, path: &str, ms: i64) -> FileRow {
+    FileRow {
         file_id: id,
         path: path.into(),
         sums: sums(48, 4 << 20, ms),
@@ -67,13 +75,16 @@ pub fn snapshot() -> Snapshot {
         sequential: 30,
         consecutive: 20,
         small: 5,
-        latency,
+        latency: Some(latency()),
         writers: 2,
         top_layer: Some(Layer::Hdf5),
         device_bytes: 5 << 20,
         ..FileRow::default()
-    };
-    let event = |id: i64, parent, depth, layer, op| EventRow {
+    }
+}
+
+fn event_row(id: i64, parent: Option<i64>, depth: i8, layer: Layer, op: &'static str) -> EventRow {
+    EventRow {
         span_id: id,
         parent_id: parent,
         root_id: 10,
@@ -97,57 +108,69 @@ pub fn snapshot() -> Snapshot {
         ret: Some(65536),
         errno: 0,
         flags: 0,
-    };
+    }
+}
+
+fn status() -> Status {
+    Status {
+        events: 182_000,
+        events_per_s: 1820.0,
+        lost: 12,
+        lost_by_layer: vec![(Some(Layer::Syscall), 12)],
+        ring_fill: Some(0.12),
+        own_cpu: Some(0.008),
+        own_memory: Some(120 << 20),
+        probes_attached: 315,
+        probes: 316,
+        processes: 2,
+        ..Status::default()
+    }
+}
+
+fn overview() -> Overview {
+    Overview {
+        layers: layer_rows(),
+        chain: vec![
+            ChainStep { layer: None, bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
+            ChainStep { layer: Some(Layer::Syscall), bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
+            ChainStep { layer: Some(Layer::Block), bytes_written: 9 << 20, ratio: 1.125, ..ChainStep::default() },
+        ],
+        imbalance: Some(Imbalance { members: 2, bytes_max_over_mean: 1.0, time_max_over_mean: 1.8, slowest: 1 }),
+        ..Overview::default()
+    }
+}
+
+/// Two ranks that write a file through HDF5; one of them is slow. Names are hostile.
+pub fn snapshot() -> Snapshot {
     Snapshot {
         run: Arc::new(RunFacts { live: true, title: "mpirun -np 2 ./a\x1b[31m.out".into(), ..RunFacts::default() }),
         kept: Window { from_ns: 0, to_ns: 83_000_000_000 },
         window: Window { from_ns: 0, to_ns: 83_000_000_000 },
-        status: Status {
-            events: 182_000,
-            events_per_s: 1820.0,
-            lost: 12,
-            lost_by_layer: vec![(Some(Layer::Syscall), 12)],
-            ring_fill: Some(0.12),
-            own_cpu: Some(0.008),
-            own_memory: Some(120 << 20),
-            probes_attached: 315,
-            probes: 316,
-            processes: 2,
-            ..Status::default()
-        },
+        status: status(),
         history: Arc::new(History {
             width_ns: 1_000_000_000,
             layers: vec![(Layer::Hdf5, (0..60).map(|i| sums(i % 9, i % 9 * 1000, i)).collect())],
             ..History::default()
         }),
-        overview: Arc::new(Overview {
-            layers,
-            chain: vec![
-                ChainStep { layer: None, bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
-                ChainStep { layer: Some(Layer::Syscall), bytes_written: 8 << 20, ratio: 1.0, ..ChainStep::default() },
-                ChainStep { layer: Some(Layer::Block), bytes_written: 9 << 20, ratio: 1.125, ..ChainStep::default() },
-            ],
-            imbalance: Some(Imbalance { members: 2, bytes_max_over_mean: 1.0, time_max_over_mean: 1.8, slowest: 1 }),
-            ..Overview::default()
-        }),
+        overview: Arc::new(overview()),
         processes: Arc::new(Processes {
-            rows: vec![process(1, 20), process(2, 180)],
+            rows: vec![process_row(1, 20), process_row(2, 180)],
             heat_width_ns: 1_000_000_000,
             ..Processes::default()
         }),
         files: Arc::new(Files {
             rows: vec![
-                file(1, "/data/out.h5", 120),
-                file(2, "/data/\x1b]0;owned\x07/שלום.nc", 60),
-                file(3, "/data/日本語のファイル.h5", 20),
+                file_row(1, "/data/out.h5", 120),
+                file_row(2, "/data/\x1b]0;owned\x07/שלום.nc", 60),
+                file_row(3, "/data/日本語のファイル.h5", 20),
             ],
             other: None,
         }),
         events: Arc::new(Events {
             rows: vec![
-                event(11, Some(10), 1, Layer::Mpiio, "MPI_File_write_at_all"),
-                event(10, None, 0, Layer::Hdf5, "H5Dwrite"),
-                event(13, Some(10), 2, Layer::Syscall, "pwrite64"),
+                event_row(11, Some(10), 1, Layer::Mpiio, "MPI_File_write_at_all"),
+                event_row(10, None, 0, Layer::Hdf5, "H5Dwrite"),
+                event_row(13, Some(10), 2, Layer::Syscall, "pwrite64"),
             ],
             ..Events::default()
         }),

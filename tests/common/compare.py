@@ -114,7 +114,7 @@ for key in keys("part of time", our_waiting, sql_waiting):
         same(f"{key} {figure}", our_waiting[key][figure], sql_waiting[key][figure])
     same(f"{key} share", our_waiting[key]["share"], sql_waiting[key]["share"], 1e-9)
 
-# What was watched.
+# What was traced.
 sql_coverage = index(rows("FROM v_coverage"), "layer")
 our_coverage = {(layer["layer"],): layer for layer in report["coverage"] if layer["probes"] or layer["absent"]}
 for key in keys("coverage", our_coverage, sql_coverage):
@@ -179,7 +179,7 @@ for op in keys("phase", our_phases, sql_phases):
         same(f"phase {op} {key} time", layer["time_ns"], of["time_ns"])
 
 # Files.
-# Where there is one dataset the report does not say of which host things are.
+# Where there is one dataset the report has no host of its rows.
 only = rows("SELECT any_value(host) AS host FROM datasets")[0]["host"]
 sql_files = index(rows("FROM v_files"), "host", "file_id", "layer")
 our_files = {

@@ -1,4 +1,4 @@
-//! A file system on a device that nobody else uses.
+//! A file system on a device that nothing else uses.
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@ pub fn agree(dir: &Path) {
     of.functions(&shown(Screen::Latency));
     of.files(&shown(Screen::Files));
     of.metrics();
-    // Sums do not say which calls the program made itself.
+    // Sums do not show which calls the program made itself.
     if !report.header.aggregate {
         of.asked(&overview);
         of.imbalance(&overview);

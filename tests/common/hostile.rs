@@ -1,4 +1,4 @@
-//! ELF files that cost who reads them much, and who writes them little.
+//! ELF files that are expensive to read and cheap to write.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -14,9 +14,9 @@ const SYMBOL: u64 = 24;
 /// A shared object of code, symbols and their names. What is not written of it is a hole.
 pub struct Hostile {
     pub name: &'static str,
-    /// The bound that it is beyond, as the verdict says it.
+    /// The bound that it is beyond, as in the verdict.
     pub beyond: &'static str,
-    /// Bytes of the table of symbols and of their names, as the file says.
+    /// Bytes of the table of symbols and of their names, as in the header of the file.
     symbols: u64,
     names: u64,
     /// Symbols that are written; the n-th has the name at `name_at(n)` and stands for the function at `code_at(n)`.

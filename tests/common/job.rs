@@ -1,4 +1,4 @@
-//! Jobs of several ranks: what each says of itself is compared with what was seen of it; four nodes made of namespaces on one
+//! Jobs of several ranks: what each reports of itself is compared with what was recorded; four nodes made of namespaces on one
 //! machine, and a job of Open MPI over them.
 
 use super::live::{self, Data};
@@ -110,9 +110,9 @@ pub fn ranks(data: &Data) -> BTreeMap<i32, &Process> {
     ranks.rev().collect()
 }
 
-/// What a rank of `mpiio_mix` asked for and moved, by function, is what it says itself in `out`; and so is the number of its
+/// What a rank of `mpiio_mix` asked for and moved, by function, is what it reports itself in `out`; and so is the number of its
 /// process.
-pub fn rank_is_as_its_environment_says(data: &Data, out: &Path, rank: i32) {
+pub fn rank_is_that_of_its_environment(data: &Data, out: &Path, rank: i32) {
     let truth: Value = serde_json::from_slice(&fs::read(out.join(format!("truth.{rank}.json"))).unwrap()).unwrap();
     assert_eq!(Some(i64::from(ranks(data)[&rank].pid)), truth["pid"].as_i64(), "rank {rank}");
     let io = || {

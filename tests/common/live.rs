@@ -359,7 +359,7 @@ pub fn state(pid: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// Waits until a tracer has attached to all that it was to, and listens: it answers. `said` is its stderr.
+/// Waits until a tracer has attached to all that it was to, and handles signals: it answers. `stderr` is what it printed.
 pub fn until_it_traces(tracer: u32, output: &Path) {
     use nix::sys::signal::Signal;
     // The first thing that it does about signals is to block them.
@@ -380,7 +380,7 @@ pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal).unwrap();
 }
 
-/// What `looper` says that it has done so far.
+/// What `looper` reports that it has done so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Truth {
     pub pid: u32,

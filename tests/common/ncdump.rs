@@ -1,4 +1,4 @@
-//! What `ncdump` says that variables there are in a `NetCDF` file.
+//! The variables of a `NetCDF` file, by `ncdump`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

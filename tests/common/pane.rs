@@ -24,7 +24,7 @@ impl Pane {
         let number = PANES.fetch_add(1, Ordering::Relaxed);
         let pane = Self { socket: work.join(format!("tmux.{number}")) };
         let (columns, lines) = (size.0.to_string(), size.1.to_string());
-        // Nobody's own layout is shown or changed, also not that of who called sudo.
+        // No user's own layout is shown or changed, also not that of the user who called sudo.
         let config = format!("XDG_CONFIG_HOME={}/config", work.display());
         // -u: whatever the locale of the test is, the terminal shows UTF-8.
         let new = ["-u", "new-session", "-d", "-x", &columns, "-y", &lines];

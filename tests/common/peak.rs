@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-/// In KiB, as the kernel tells it until the process ends.
+/// In KiB, by the kernel, until the process ends.
 pub fn of(pid: u32) -> u64 {
     let mut most = 0;
     while let Some(now) = now(pid) {

@@ -34,12 +34,12 @@ FROM parquet.`${{iotrace.dir}}` WITH (recursiveFileLookup = true, pathGlobFilter
 
 """
 
-# A table of calls and requests is all parts without what says where a row stands.
+# A table of calls and requests is all parts without the columns of where a row stands.
 READ = re.compile(r"read_parquet\(parts\('(\w+)'\)([^)]*)\)")
 PLAIN = re.compile(r"AS (?:SELECT (DISTINCT )\* )?FROM (read_parquet\(parts\('\w+'\), union_by_name = true\));?$")
 # Spark's functions in SQL may not stand where rows are sorted: this one is written out.
 RANK = re.compile(r"CREATE OR REPLACE MACRO layer_rank\(layer\) AS list_position\(\s*\[(.*)\], layer\)", re.S)
-# The last row of a thing: sqlglot leaves the number of each row among the columns.
+# The last row of an id: sqlglot leaves the number of each row among the columns.
 LAST = re.compile(r"SELECT \*(?: EXCLUDE \((.*?)\))?\s+FROM (\w+)\s+QUALIFY (row_number\(\) OVER \(.*\)) = 1", re.S)
 TREE = re.compile(r"CREATE OR REPLACE MACRO call_tree\([^)]*\) AS TABLE")
 SIGNATURE = """CREATE OR REPLACE TEMPORARY FUNCTION call_tree(call_id BIGINT, node STRING DEFAULT NULL)
@@ -94,7 +94,7 @@ def views(text):
     plain = re.sub(r"--[^\n]*", "", text)
     layers = RANK.search(plain)[1]
     statements = [s.strip().removesuffix(";") for s in plain.split(";\n") if s.strip()]
-    # What tells DuckDB where the parts are.
+    # The path of the parts for DuckDB.
     ours = [s for s in statements if not RANK.match(s) and not re.match(r"(RE)?SET |CREATE OR REPLACE MACRO parts", s)]
     translated = [spark(s, layers) for s in ours]
     return HEAD + "".join(TABLE.format(t) for t in tables) + "".join(s + ";\n\n" for s in translated)

@@ -61,7 +61,7 @@ impl Trace {
         &mut self.spans[at]
     }
 
-    /// Says that the call asked for and moved that many bytes of a file.
+    /// Sets that the call asked for and moved that many bytes of a file.
     pub fn moved(&mut self, at: usize, file: i32, bytes: i64) {
         let span = &mut self.spans[at];
         (span.file_id, span.bytes, span.req_bytes) = (Some(file), Some(bytes), Some(bytes));
@@ -199,61 +199,17 @@ pub fn process(process_ix: i32, rank: Option<i32>) -> Row {
 /// Row `n` of each table that calls and requests do not fill, except for sums; its times are around `now`.
 pub fn rest(n: i32, now: i64) -> Vec<Row> {
     let text = |what: &str| format!("{what}{n}");
-    let coverage = |layer, symbol: &str, status, reason: Option<&str>| Coverage {
-        layer,
-        target: "/opt/sim".to_owned(),
-        symbol: symbol.to_owned(),
-        tier: (status == "attached").then_some("uprobe.multi"),
-        status,
-        reason: reason.map(str::to_owned),
-        offset: (!symbol.is_empty()).then_some(i64::from(n)),
-        insn: None,
-    };
-    vec![
-        Row::Coverage(coverage(Layer::Hdf5, "H5Dwrite", "attached", None)),
-        Row::Coverage(coverage(Layer::Hdf5, "H5Dread", "refused", Some("no such function"))),
-        Row::Coverage(coverage(Layer::Hdf5, "H5Dread_old", "absent", None)),
-        Row::Coverage(coverage(Layer::App, "", "refused", Some("no symbols"))),
+    let mut rows = verdicts(n).to_vec();
+    rows.extend([
         Row::FilePath(FilePath { file_id: 1, path: text("/path"), from_ns: now }),
         Row::CallPath(CallPath { path_id: n, path: text("/named/path") }),
         Row::Stack(Stack {
             stack_id: n,
             frames: vec!["flock_lock (kernel)".to_owned(), text("main (/opt/sim, sim.c:") + ")"],
         }),
-        Row::Object(Object {
-            object_id: n,
-            handle_id: Some(1),
-            file_id: Some(1),
-            name: text("/dataset"),
-            class: "dataset",
-            dims: None,
-            chunk: None,
-            elem_size: None,
-            filters: None,
-        }),
+        object(n),
         Row::Thread(Thread { thread_ix: n, process_ix: 1, pid: 1001, tid: 1001 + n, comm: text("sim") }),
-        Row::Mount(Box::new(Mount {
-            mount_id: n,
-            mount_ns: 1,
-            path: text("/mnt"),
-            root: "/".to_owned(),
-            fstype: "ext4".to_owned(),
-            scope: "local",
-            source: "/dev/sda1".to_owned(),
-            server: None,
-            options: "rw".to_owned(),
-            super_options: "rw".to_owned(),
-            lower: None,
-            upper: None,
-            dev: 8 << 20,
-            device: None,
-            disk: None,
-            model: None,
-            block_size: None,
-            opt_io_size: None,
-            rotational: None,
-            scheduler: None,
-        })),
+        mount(n),
         Row::BlockBytes(BlockBytes {
             req_id: i64::from(n),
             process_ix: Some(1),
@@ -273,23 +229,88 @@ pub fn rest(n: i32, now: i64) -> Vec<Row> {
         }),
         Row::Metric(Metric { t_ns: now, name: "tracer_rss_bytes", label: None, value: 4096.0 }),
         Row::Hist(Hist { t_ns: now, layer: Layer::Mpi, op: "MPI_Bcast", what: "dur", bucket: 7, n: i64::from(n) }),
-        Row::Rollup(Rollup {
-            t_ns: now,
-            layer: Layer::Mpi,
-            op: "MPI_Bcast",
-            kind: Kind::Other,
-            process_ix: 1,
-            pid: 1001,
-            rank: None,
-            calls: 1,
-            bytes: 0,
-            req_bytes: 10,
-            dur_ns: 100,
-            self_ns: 100,
-            max_ns: 100,
-            errors: 0,
-        }),
+        rollup(now),
+    ]);
+    rows
+}
+
+fn verdicts(n: i32) -> [Row; 4] {
+    let verdict = |layer, symbol: &str, status, reason: Option<&str>| {
+        Row::Coverage(Coverage {
+            layer,
+            target: "/opt/sim".to_owned(),
+            symbol: symbol.to_owned(),
+            tier: (status == "attached").then_some("uprobe.multi"),
+            status,
+            reason: reason.map(str::to_owned),
+            offset: (!symbol.is_empty()).then_some(i64::from(n)),
+            insn: None,
+        })
+    };
+    [
+        verdict(Layer::Hdf5, "H5Dwrite", "attached", None),
+        verdict(Layer::Hdf5, "H5Dread", "refused", Some("no such function")),
+        verdict(Layer::Hdf5, "H5Dread_old", "absent", None),
+        verdict(Layer::App, "", "refused", Some("no symbols")),
     ]
+}
+
+fn object(n: i32) -> Row {
+    Row::Object(Object {
+        object_id: n,
+        handle_id: Some(1),
+        file_id: Some(1),
+        name: format!("/dataset{n}"),
+        class: "dataset",
+        dims: None,
+        chunk: None,
+        elem_size: None,
+        filters: None,
+    })
+}
+
+fn mount(n: i32) -> Row {
+    Row::Mount(Box::new(Mount {
+        mount_id: n,
+        mount_ns: 1,
+        path: format!("/mnt{n}"),
+        root: "/".to_owned(),
+        fstype: "ext4".to_owned(),
+        scope: "local",
+        source: "/dev/sda1".to_owned(),
+        server: None,
+        options: "rw".to_owned(),
+        super_options: "rw".to_owned(),
+        lower: None,
+        upper: None,
+        dev: 8 << 20,
+        device: None,
+        disk: None,
+        model: None,
+        block_size: None,
+        opt_io_size: None,
+        rotational: None,
+        scheduler: None,
+    }))
+}
+
+fn rollup(now: i64) -> Row {
+    Row::Rollup(Rollup {
+        t_ns: now,
+        layer: Layer::Mpi,
+        op: "MPI_Bcast",
+        kind: Kind::Other,
+        process_ix: 1,
+        pid: 1001,
+        rank: None,
+        calls: 1,
+        bytes: 0,
+        req_bytes: 10,
+        dur_ns: 100,
+        self_ns: 100,
+        max_ns: 100,
+        errors: 0,
+    })
 }
 
 /// What hooks have cost until then.

@@ -67,8 +67,8 @@ fn wrong_usage_exits_with_2_and_a_reason() {
         (&["report"], "<DIR>"),
         (&["probes", "frob"], "frob"),
     ];
-    for (args, says) in cases {
-        run(args).code(2).stderr(contains(says)).stdout("");
+    for (args, expected) in cases {
+        run(args).code(2).stderr(contains(expected)).stdout("");
     }
 }
 
@@ -78,10 +78,10 @@ fn what_is_no_dataset_is_named() {
     let (missing, file, other) = (dir.path().join("missing"), dir.path().join("file"), dir.path().join("other"));
     std::fs::write(&file, "text").unwrap();
     std::fs::create_dir(&other).unwrap();
-    for (path, says) in [(&missing, "No such file"), (&file, "not a directory"), (&other, "is no dataset")] {
+    for (path, expected) in [(&missing, "No such file"), (&file, "not a directory"), (&other, "is no dataset")] {
         let path = path.to_str().unwrap();
         for action in [&["report"][..], &["replay", "--batch"]] {
-            run(&[action, &[path]].concat()).code(125).stderr(contains(path)).stderr(contains(says)).stdout("");
+            run(&[action, &[path]].concat()).code(125).stderr(contains(path)).stderr(contains(expected)).stdout("");
         }
     }
     std::fs::write(other.join("spans-00001.parquet"), "text").unwrap();
@@ -123,8 +123,8 @@ fn a_catalog_file_that_is_wrong_is_named_with_its_line() {
     std::fs::write(&path, "[[library]]\nname = 'x'\nfile = 'x'\n[[library.function]]\nsymbol = 'f'\nlen = 'arg12'\n")
         .unwrap();
     let path = path.to_str().unwrap();
-    let says = format!("{path}:6: function \"f\": len: argument 12 is not read: 0 to 11 are");
-    run(&["probes", "list", "--probes", path]).code(125).stderr(contains(says)).stdout("");
+    let expected = format!("{path}:6: function \"f\": len: argument 12 is not read: 0 to 11 are");
+    run(&["probes", "list", "--probes", path]).code(125).stderr(contains(expected)).stdout("");
     run(&["probes", "list", "--probes", "/no/such.toml"]).code(125).stderr(contains("cannot read /no/such.toml"));
 }
 
@@ -133,7 +133,7 @@ fn a_file_of_options_that_is_wrong_is_named_with_its_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("options.toml");
     let path = path.to_str().unwrap();
-    for (text, says) in [
+    for (text, expected) in [
         ("pid = 1\nfrob = true\n", "options.toml:2: frob: no such key; keys are the long options: "),
         ("pid = 1\nduration = 'soon'\n", "options.toml:2: duration: invalid value 'soon'"),
         ("pid = [\n", "options.toml:"),
@@ -144,8 +144,8 @@ fn a_file_of_options_that_is_wrong_is_named_with_its_line() {
         ),
     ] {
         std::fs::write(path, text).unwrap();
-        run(&["--config", path]).code(2).stderr(contains(says)).stdout("");
-        run(&["-p", "1", &format!("--config={path}")]).code(2).stderr(contains(says)).stdout("");
+        run(&["--config", path]).code(2).stderr(contains(expected)).stdout("");
+        run(&["-p", "1", &format!("--config={path}")]).code(2).stderr(contains(expected)).stdout("");
     }
     std::fs::write(path, [0xff]).unwrap();
     run(&["--config", path]).code(2).stderr(contains("options.toml: stream did not contain valid UTF-8")).stdout("");
@@ -203,7 +203,7 @@ fn a_file_that_cannot_be_checked_has_a_reason() {
     };
     let program = std::fs::read(build(dir.path(), "program", &[])).unwrap();
     let stripped = build(dir.path(), "stripped", &["-static", "-s"]);
-    for (path, says) in [
+    for (path, expected) in [
         ("/no/such".to_owned(), "cannot read /no/such"),
         (dir.path().to_str().unwrap().to_owned(), "is no file"),
         (file("text", b"#!/bin/sh\n"), "not an ELF file"),
@@ -215,7 +215,7 @@ fn a_file_that_cannot_be_checked_has_a_reason() {
             "has no symbols: it is linked statically and stripped, so no function in it can be found; use a build with symbols",
         ),
     ] {
-        run(&["probes", "check", &path]).code(125).stderr(contains(&path)).stderr(contains(says)).stdout("");
+        run(&["probes", "check", &path]).code(125).stderr(contains(&path)).stderr(contains(expected)).stdout("");
         run(&["probes", "generate", &path]).code(125).stdout("");
     }
     let last = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();

@@ -48,7 +48,7 @@ fn copy() -> TempDir {
     dir
 }
 
-/// What a reader says, and its exit status. Whatever the bytes are: it ends by itself, and nothing of them acts on a terminal.
+/// The output of a reader, and its exit status. Whatever the bytes are: it ends, and nothing of them acts on a terminal.
 fn read(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
     let mut command = Command::new("timeout");
     command.args(LIMIT).arg(env!("CARGO_BIN_EXE_iotrace-bpf")).args(reader).arg(dir);
@@ -57,11 +57,11 @@ fn read(reader: &[&str], dir: &Path) -> (String, Option<i32>) {
     assert!(matches!(out.status.code(), Some(0 | 125)), "{reader:?} ends with {}: {output}", out.status);
     assert!(!output.contains("panicked"), "{reader:?}: {output}");
     assert!(!output.contains(|c: char| c.is_control() && c != '\n'), "{reader:?}: {output:?}");
-    assert!(!output.is_empty(), "{reader:?} says nothing");
+    assert!(!output.is_empty(), "{reader:?} printed nothing");
     (output, out.status.code())
 }
 
-/// Every reader goes on past this part, and says its name.
+/// Every reader goes on past this part, and names it.
 fn is_named(part: &str, dir: &Path, how: &str) {
     for reader in READERS {
         let (output, code) = read(reader, dir);
@@ -261,7 +261,7 @@ enum Damage {
     Replaced(Index, Vec<u8>),
     Cut(Index),
     Longer(Vec<u8>),
-    /// Bytes near the end, where the footer is, which says where everything else stands.
+    /// Bytes near the end, where the footer is, which has the places of everything else.
     Footer(Vec<(Index, u8)>),
 }
 
@@ -311,7 +311,7 @@ proptest! {
         }
         for reader in READERS {
             let (output, code) = read(reader, dir.path());
-            // Where it gives up, it says which of the files it is about.
+            // Where it gives up, it names the file.
             let named = changes.iter().any(|(part, _)| output.contains(part.as_str()));
             prop_assert!(code == Some(0) || named || output.contains("has schema"), "{reader:?}: {output}");
             let cut = changes.iter().find(|(_, change)| matches!(change, Damage::Cut(_)));

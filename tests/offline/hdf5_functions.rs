@@ -40,7 +40,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("H5Rcopy", "references: in memory"),
     ("H5Rdestroy", "references: in memory"),
     ("H5Requal", "references: in memory"),
-    ("H5Rget_", "what a reference says by itself: in memory"),
+    ("H5Rget_", "what a reference has by itself: in memory"),
     ("H5S", "asks what a dataspace in memory is like"),
     ("H5T", "types: in memory"),
     ("H5VL", "for those who write connectors"),

@@ -15,6 +15,7 @@ mod names;
 mod netcdf_functions;
 mod report;
 mod report_sql;
+mod sample;
 mod schema_doc;
 mod screens_sql;
 mod spark;

@@ -44,7 +44,7 @@ const LEFT_OUT: [(&str, &[&str]); 7] = [
         ],
     ),
     (
-        "tell what the library itself knows or counts",
+        "return what the library itself knows or counts",
         &[
             "nc_inq_libvers",
             "nc_inq_filter_avail",

@@ -52,6 +52,18 @@ fn with_role(row: Row, role: &'static str) -> Row {
 /// Two ranks write a dataset through MPI-IO; rank 0 also reads a text file with a failing open before it.
 fn checkpoint() -> Trace {
     let mut t = Trace::default();
+    add_run(&mut t);
+    add_files(&mut t);
+    add_verdicts(&mut t);
+    for rank in 0..2 {
+        add_writes(&mut t, rank);
+    }
+    add_reads(&mut t);
+    t
+}
+
+/// Facts about the run, and its processes.
+fn add_run(t: &mut Trace) {
     for (key, value) in [
         ("command", "mpirun -n 2 ./sim \x1b[31mrun"),
         ("host", "node1"),
@@ -70,6 +82,10 @@ fn checkpoint() -> Trace {
     t.row(process(0, None));
     t.row(process(0, Some(0)));
     t.row(process(1, Some(1)));
+}
+
+/// Files, handles and the dataset inside the first file.
+fn add_files(t: &mut Trace) {
     t.row(file(1, "/scratch/old-name.h5"));
     t.row(file(1, "/scratch/run\u{202e}.h5"));
     t.row(file(2, "/home/u/input.txt"));
@@ -102,6 +118,10 @@ fn checkpoint() -> Trace {
     };
     t.row(object("?"));
     t.row(object("/temperature"));
+}
+
+/// Probes, and bytes that are not known.
+fn add_verdicts(t: &mut Trace) {
     // Totals: the last one holds.
     for value in [1.0, 3.0] {
         let label = Some("hdf5: inner functions not seen".to_owned());
@@ -114,22 +134,28 @@ fn checkpoint() -> Trace {
     t.row(probe(Layer::Syscall, "read", "attached", None));
     t.row(probe(Layer::Netcdf, "nc_put_vara", "skipped", Some("not in --layers")));
     t.row(probe(Layer::Block, "block_rq_issue", "attached", None));
-    for rank in 0..2 {
-        let late = i64::from(rank) * 10_000_000;
-        let h5 = t.call(rank, None, H5, 1_000_000 + late, 9_000_000);
-        t.moved(h5, 1, 600_000);
-        t.edit(h5).object_id = Some(1);
-        let mpi = t.call(rank, Some(h5), MPI, 1_100_000 + late, 8_000_000);
-        t.moved(mpi, 1, 600_000);
-        for i in 0..6 {
-            let write = t.call(rank, Some(mpi), PWRITE, 1_200_000 + late + i * 1_000_000, 900_000);
-            t.moved(write, 1, 131_072);
-            t.edit(write).offset = Some(i * 131_072);
-            if i < 2 {
-                t.request(i64::from(rank) * 10 + i, write, ("write", "writeback"), 131_072, 500_000);
-            }
+}
+
+/// A rank writes the dataset through MPI-IO.
+fn add_writes(t: &mut Trace, rank: u32) {
+    let late = i64::from(rank) * 10_000_000;
+    let h5 = t.call(rank, None, H5, 1_000_000 + late, 9_000_000);
+    t.moved(h5, 1, 600_000);
+    t.edit(h5).object_id = Some(1);
+    let mpi = t.call(rank, Some(h5), MPI, 1_100_000 + late, 8_000_000);
+    t.moved(mpi, 1, 600_000);
+    for i in 0..6 {
+        let write = t.call(rank, Some(mpi), PWRITE, 1_200_000 + late + i * 1_000_000, 900_000);
+        t.moved(write, 1, 131_072);
+        t.edit(write).offset = Some(i * 131_072);
+        if i < 2 {
+            t.request(i64::from(rank) * 10 + i, write, ("write", "writeback"), 131_072, 500_000);
         }
     }
+}
+
+/// A failing open, a text file that is read, and a read that does not return.
+fn add_reads(t: &mut Trace) {
     let failed = t.call(0, None, OPEN, 40_000_000, 2_000);
     t.edit(failed).errno = 2;
     let outer = t.call(0, None, FREAD, 41_000_000, 50_000);
@@ -141,7 +167,6 @@ fn checkpoint() -> Trace {
     t.edit(read).req_bytes = Some(8192);
     let pending = t.call(1, None, READ, 50_000_000, 5_000);
     t.edit(pending).flags = flag::UNFINISHED;
-    t
 }
 
 #[test]

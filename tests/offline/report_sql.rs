@@ -357,7 +357,7 @@ fn node(n: usize) -> Vec<Row> {
             let at = maker.trace.call(thread, None, call, comes, leaves - comes);
             let span = maker.trace.edit(at);
             (span.coll_id, span.rank) = (Some(1000 + id), Some(n as i32 * 4 + thread as i32));
-            // One that fails returns at once, and says nothing about the others.
+            // One that fails returns at once, and shows nothing about the others.
             let failed = maker.trace.call(thread, None, call, comes + 500_000_000 + n as i64 * 100_000, 1000);
             let span = maker.trace.edit(failed);
             (span.coll_id, span.errno) = (Some(5000 + id), -1);
@@ -404,7 +404,7 @@ fn nodes_side_by_side() {
         assert!((least..=most).contains(&behind) && most - least < 300_000, "{host}: {clock:?}");
         assert!((clock.offset_ns - behind).abs() <= most - least, "{host}: {clock:?}");
     }
-    // With it nobody on the first node leaves a call before everybody is in it, nor the other way round.
+    // With it no rank on the first node leaves a call before all are in it, nor the other way round.
     let early =
         "WITH stays AS (SELECT coll_id, host, max(wall_ns) AS came, min(wall_ns + dur_ns) AS went, count(*) AS n
                                 FROM v_spans WHERE coll_id < 5000 GROUP BY coll_id, host)
@@ -466,7 +466,7 @@ fn runs_that_have_nothing_to_do_with_each_other_have_a_report_each() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     let nodes = format!("{}, {}", path("job/node1"), path("job/node2"));
     assert_eq!(heads, [format!("=== run 1 of 2: {nodes}"), format!("=== run 2 of 2: {}", path("later"))]);
-    // Each is what is said of it alone.
+    // Each is as in a report of it alone.
     assert!(
         text.contains(&printed(&dir.path().join("job"), false))
             && text.contains(&printed(&dir.path().join("later"), false))
@@ -536,7 +536,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
     rows.extend(rest(2, 25_000_000_000));
     rows.push(sums(1, 26_000_000_000));
     let (whole, parts) = whole_and_parts(dir.path(), rows);
-    // Facts, and verdicts on what was watched, are told again.
+    // Facts, and verdicts on layers, are written again.
     let views: Vec<_> = sql::views(&whole).into_iter().filter(|view| view != "datasets" && view != "meta").collect();
     assert!(views.len() > 40, "{views:?}");
     let mut queries: Vec<_> = views.iter().map(|view| format!("FROM {view}")).collect();
@@ -560,7 +560,7 @@ fn a_recording_cut_into_datasets_has_the_views_of_the_whole() {
     }
 }
 
-/// With fractions to nine digits: the order in which numbers are added up is nobody's promise.
+/// With fractions to nine digits: the order in which numbers are added up is not guaranteed.
 fn rounded(value: &serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Number(n) if n.is_f64() => format!("{:.8e}", n.as_f64().unwrap()).into(),

@@ -1,4 +1,4 @@
-//! `iotrace-bpf sql`: answers from any directory by what there is of `DuckDB`, and says how to get it where there is
+//! `iotrace-bpf sql`: answers from any directory by what there is of `DuckDB`, and names how to get it where there is
 //! none.
 
 use crate::common::sql;

@@ -1,4 +1,4 @@
-//! What the test programs say they did is what they did: strace and the files they leave say the same.
+//! What the test programs report is what they did: strace and the files that they leave agree.
 
 use crate::common::{programs, strace};
 use serde_json::Value;

@@ -2,7 +2,7 @@
  * An exactly known mix of POSIX asynchronous I/O: `aio_mix DIR`.
  *
  * Prints {"pid":..,"calls":{"aio_write":n,..},"read":bytes,"written":bytes}. Each operation has its own place in the
- * file; aio_error is counted when it says that an operation has ended, for it is asked over and over until then.
+ * file; aio_error is counted when it returns that an operation has ended, for it is asked over and over until then.
  */
 #include <aio.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
  * Operations of io_uring and libaio that fio does not make: linked, cancelled, failed, at the file position, opened and
- * closed by the ring, with a full completion queue, without completions. Says what the kernel told it about each.
+ * closed by the ring, with a full completion queue, without completions. Prints the result of each.
  *
  * async_kernel DIRECTORY
  */
@@ -57,7 +57,7 @@ static void finish(struct ring *r, unsigned wanted, int *results)
 }
 
 /* A line that the test reads. */
-static void told(const char *what, const int *results, int n)
+static void report(const char *what, const int *results, int n)
 {
 	printf("%s", what);
 	for (int i = 0; i < n; i++)
@@ -80,14 +80,14 @@ static void rings(void)
 	prepare(&r, IORING_OP_WRITE, fd, buffer[0], SIZE, 0, IOSQE_IO_LINK, 1);
 	prepare(&r, IORING_OP_FSYNC, fd, NULL, 0, 0, 0, 2);
 	finish(&r, 3, results);
-	told("broken", results, 3);
+	report("broken", results, 3);
 
 	/* One that goes through: write, flush, read. */
 	prepare(&r, IORING_OP_WRITE, fd, buffer[0], SIZE, SIZE, IOSQE_IO_LINK, 0);
 	prepare(&r, IORING_OP_FSYNC, fd, NULL, 0, 0, IOSQE_IO_LINK, 1);
 	prepare(&r, IORING_OP_READ, fd, buffer[1], SIZE, SIZE, 0, 2);
 	finish(&r, 3, results);
-	told("linked", results, 3);
+	report("linked", results, 3);
 
 	/* The file position, vectors, the end of the file, a request that makes no sense. */
 	CHECK(lseek(fd, 100, SEEK_SET) == 100);
@@ -99,7 +99,7 @@ static void rings(void)
 	finish(&r, 3, results);
 	prepare(&r, IORING_OP_READ, fd, buffer[0], SIZE, 0, 0, 4)->ioprio = 0xffff;
 	finish(&r, 1, results);
-	told("mixed", results, 5);
+	report("mixed", results, 5);
 
 	/* Opened, written, closed by the ring alone; and one that does not exist. */
 	prepare(&r, IORING_OP_OPENAT, AT_FDCWD, "made", 0644, 0, 0, 0)->open_flags = O_RDWR | O_CREAT;
@@ -112,7 +112,7 @@ static void rings(void)
 	prepare(&r, IORING_OP_OPENAT, AT_FDCWD, "missing", 0, 0, 0, 4);
 	finish(&r, 2, results);
 	results[0] = 0;
-	told("opened", results, 5);
+	report("opened", results, 5);
 
 	/* Names: one that is taken, one that is not there, and a file that gets two others. */
 	prepare(&r, IORING_OP_MKDIRAT, AT_FDCWD, "dir", 0755, 0, 0, 0);
@@ -128,13 +128,13 @@ static void rings(void)
 	prepare(&r, IORING_OP_STATX, dir, "missing", BASIC_STATS, (uintptr_t)buffer[1], 0, 5);
 	prepare(&r, IORING_OP_UNLINKAT, AT_FDCWD, "renamed", 0, 0, 0, 6);
 	finish(&r, 2, results);
-	told("named", results, 7);
+	report("named", results, 7);
 
 	/* A read of a pipe that nothing is written to, and its cancelling: no file I/O. */
 	prepare(&r, IORING_OP_READ, pipes[0], buffer[0], 1, 0, 0, 0);
 	prepare(&r, IORING_OP_ASYNC_CANCEL, -1, (void *)0, 0, 0, 0, 1);
 	finish(&r, 2, results);
-	told("pipe", results, 2);
+	report("pipe", results, 2);
 
 	/* A read that has to wait for one of a pipe, and is cancelled with it. */
 	prepare(&r, IORING_OP_READ, pipes[0], buffer[0], 1, 0, IOSQE_IO_LINK, 10);
@@ -142,7 +142,7 @@ static void rings(void)
 	submit(&r, 0);
 	prepare(&r, IORING_OP_ASYNC_CANCEL, -1, (void *)10, 0, 0, 0, 12);
 	finish(&r, 3, results);
-	told("cancelled", results + 10, 3);
+	report("cancelled", results + 10, 3);
 
 	/* More completions than there is room for: the kernel keeps them until there is. */
 	for (int i = 0; i < 40; i++) {
@@ -151,9 +151,9 @@ static void rings(void)
 			submit(&r, 0);
 	}
 	finish(&r, 40, results);
-	told("overflown", results, 40);
+	report("overflown", results, 40);
 
-	/* Not told when they succeed; the memory of their requests is used again. */
+	/* Without a completion when they succeed; the memory of their requests is used again. */
 	for (int i = 0; i < 4; i++)
 		prepare(&r, IORING_OP_WRITE, fd, buffer[0], SIZE, 0, IOSQE_CQE_SKIP_SUCCESS, 0);
 	submit(&r, 0);
@@ -206,8 +206,8 @@ static void blocks(void)
 		for (long i = 0; i < n; i++)
 			results[events[i].data] = events[i].res;
 	}
-	told("blocks", results, 4);
-	/* One that nobody asks about: what becomes of it is not known. */
+	report("blocks", results, 4);
+	/* One whose completion is not fetched: its result is not known. */
 	CHECK(syscall(__NR_io_submit, context, 1, &list[0]) == 1);
 	CHECK(syscall(__NR_io_destroy, context) == 0);
 	CHECK(close(fd) == 0);

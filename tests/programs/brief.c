@@ -35,7 +35,7 @@ static FILE *opened(const char *name, const char *mode)
 	return file;
 }
 
-static void told(const char *name, long read, long written)
+static void report(const char *name, long read, long written)
 {
 	used += snprintf(out + used, sizeof(out) - used, "%s\"%s\": [%ld, %ld]", used ? ", " : "", name, read, written);
 }
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 		if (fread(record, sizeof(record), 1, file) != 1)
 			return 1;
 	fclose(file);
-	told("records", many * RECORD + 5000, many * RECORD);
+	report("records", many * RECORD + 5000, many * RECORD);
 
 	/* lines of different lengths, behind what is there */
 	file = opened("log", "w");
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 		puts_made++;
 	}
 	fclose(file);
-	told("log", 0, 5 + appended);
+	report("log", 0, 5 + appended);
 
 	/* from one to the other; of the first, the byte that was pushed back is read twice */
 	file = opened("bytes", "r");
@@ -111,8 +111,8 @@ int main(int argc, char **argv)
 		putc(getc(file), other);
 	fclose(file);
 	fclose(other);
-	told("bytes", many + 4000 + many, many);
-	told("copy", 0, many);
+	report("bytes", many + 4000 + many, many);
+	report("copy", 0, many);
 
 	/* many that never fill a buffer */
 	for (int i = 0; i < SMALL; i++) {
@@ -122,14 +122,14 @@ int main(int argc, char **argv)
 			fputs("abc", file);
 		puts_made += 3;
 		fclose(file);
-		told(name, 0, 9);
+		report(name, 0, 9);
 	}
 
 	/* left open: the C library writes what is in the buffer when the program ends */
 	file = opened("left", "w");
 	for (int i = 0; i < 5000; i++)
 		fputc('l', file);
-	told("left", 0, 5000);
+	report("left", 0, 5000);
 	other = opened("records", "r");
 	for (int i = 0; i < 5000; i++)
 		fgetc(other);

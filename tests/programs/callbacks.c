@@ -2,7 +2,7 @@
  * Ends, or leaves, library calls in their middle: `callbacks HOW DIR`.
  *
  * Each call is an fwrite to a stream of fopencookie(3) without a buffer, so the C library calls back into this program,
- * which writes TEXT to DIR/out with write(2) and then does what HOW says: raises a signal, ends the process, forks,
+ * which writes TEXT to DIR/out with write(2) and then does HOW: raises a signal, ends the process, forks,
  * jumps out of the call, ends the thread, calls the next stream, or goes on with another stack, `above` or `below` the
  * call's own, where it prints a line to DIR/other. Only that file is touched through stdio.
  */
@@ -47,7 +47,7 @@ static void note(const char *text)
 	check(write(out, text, strlen(text)) == (ssize_t)strlen(text));
 }
 
-/* Blocks for ever, once it has said that it is there. */
+/* Blocks for ever, once it has reported that it is there. */
 static void stay(void)
 {
 	check(write(waiting[1], "x", 1) == 1);

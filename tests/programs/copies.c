@@ -1,5 +1,5 @@
 /*
- * Moves data from file to file, and through pipes and sockets, without telling what it counts: `copies DIR`. The calls are few
+ * Moves data from file to file, and through pipes and sockets, and reports no counts: `copies DIR`. The calls are few
  * and their sizes fixed; tests/live/calls/syscalls_kinds.rs knows them.
  */
 #include <fcntl.h>

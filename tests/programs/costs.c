@@ -1,6 +1,6 @@
 /*
  * What one call costs: `costs DIR NAME...` makes each of the named calls many times and prints, a line each,
- * `NAME NANOSECONDS`: the time of one of them, as this program's own clock says.
+ * `NAME NANOSECONDS`: the time of one of them, by this program's own clock.
  *
  * cargo xtask bench runs it traced and untraced and compares.
  */

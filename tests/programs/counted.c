@@ -15,7 +15,7 @@
 #define PAGES  2000
 #define SLEEPS 200
 
-/* All early threads are there, and what their start took is told; then they begin. */
+/* All early threads are there, and what their start took is reported; then they begin. */
 static pthread_barrier_t there, begin;
 
 static double seconds(struct timeval t)
@@ -23,7 +23,7 @@ static double seconds(struct timeval t)
 	return t.tv_sec + t.tv_usec / 1e6;
 }
 
-static void tell(void)
+static void report(void)
 {
 	struct rusage u[2];
 
@@ -62,7 +62,7 @@ static void *work(void *early)
 		sum += i;
 	for (int i = 0; i < SLEEPS; i++)
 		usleep(10);
-	/* To end is quick then: who ends has let go of its counters. */
+	/* To end is quick then: a process that ends has released its counters. */
 	CHECK(munmap((void *)pages, size) == 0);
 	return NULL;
 }
@@ -77,7 +77,7 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		CHECK(pthread_create(&threads[i], NULL, work, &begin) == 0);
 	pthread_barrier_wait(&there);
-	tell();
+	report();
 	wait_for_line();
 	pthread_barrier_wait(&begin);
 	for (int i = 3; i < 5; i++)
@@ -93,7 +93,7 @@ int main(void)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	for (int i = 0; i < 2; i++)
 		CHECK(waitpid(children[i], NULL, 0) == children[i]);
-	tell();
+	report();
 	wait_for_line();
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Many threads that call at the same time: `crowd FILE THREADS CALLS`. They all begin, it says so and waits for a line on stdin;
- * then thread N writes CALLS times 10 bytes of FILE at the place 10 N.
+ * Many threads that call at the same time: `crowd FILE THREADS CALLS`. They all begin; it prints that and waits for a line.
+ * Then thread N writes CALLS times 10 bytes of FILE at the place 10 N.
  */
 #include <fcntl.h>
 #include <pthread.h>

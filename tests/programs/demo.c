@@ -193,7 +193,7 @@ PART static void hdf5(void)
 	HDF5(H5Pclose, access);
 }
 
-/* A status says how much was moved. */
+/* A status has how much was moved. */
 static void moved(const char *what, MPI_Status *status, int wanted)
 {
 	int n;
@@ -318,7 +318,7 @@ static void sync_file(const char *name)
 	CHECK(!POSIX(close, fd));
 }
 
-static void tell(void)
+static void report(void)
 {
 	char text[8192], name[64];
 	int pid = getpid();
@@ -363,7 +363,7 @@ int main(int argc, char **argv)
 		sync_file(in_dir("shared.dat"));
 	}
 	MPI_Finalize();
-	/* After the last call of a library, so that telling disturbs nothing. */
-	tell();
+	/* After the last call of a library, so that the report disturbs nothing. */
+	report();
 	return 0;
 }

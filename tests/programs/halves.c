@@ -12,7 +12,7 @@ enum {
 	BLOCK = 4096
 };
 
-static void tell(const char *dir, int rank)
+static void report(const char *dir, int rank)
 {
 	char path[4096], text[32];
 	int fd;
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	int fd = open(argv[2], O_RDWR);
 	FILE *fifo = fdopen(fd, "r+");
 	CHECK(fd >= 0 && fifo);
-	tell(argv[1], rank);
+	report(argv[1], rank);
 	if (rank % 2)
 		CHECK(fread(block, 1, BLOCK, fifo) == BLOCK);
 	else

@@ -1,6 +1,6 @@
 /*
  * Calls every function of HDF5 1.10 that does or decides I/O at least once: `hdf5_all DIR`. Calls that a build or a file
- * cannot do fail, and count as such. Tells its calls and errors by function as JSON.
+ * cannot do fail, and count as such. Prints its calls and errors by function as JSON.
  */
 #include <hdf5.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static long long counted(const char *name, long long result)
 		CHECK(r_ >= 0);                                                                                        \
 		r_;                                                                                                    \
 	})
-/* A result of 0 or all ones says nothing of success. */
+/* A result of 0 or all ones does not mean success. */
 #define ANY(f, ...) ((void)f(__VA_ARGS__), tally("calls", #f, 1))
 
 enum {

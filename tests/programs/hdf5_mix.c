@@ -1,6 +1,6 @@
 /*
  * Moves data through HDF5 in every way, with or without MPI: `hdf5_mix DIR`, `mpirun -np 4 hdf5_mix_mpi DIR`. Each process
- * tells in DIR/truth.RANK.json what it called, how many bytes it moved of which object, which transfers were
+ * reports in DIR/truth.RANK.json what it called, how many bytes it moved of which object, which transfers were
  * collective, and how large an element is. `hdf5_mix DIR before` makes the file of another time that it opens then.
  */
 #include <fcntl.h>
@@ -122,14 +122,14 @@ static void has_read(hid_t dataset, const char *name, hid_t type, hid_t memory, 
 	tally("collective", "H5Dread", collective && ranks > 1);
 }
 
-/* Makes a dataset and tells the size of its elements. */
+/* Makes a dataset and returns the size of its elements. */
 static hid_t make(hid_t where, const char *full, hid_t type, hid_t space, hid_t list)
 {
 	const char *name = strrchr(full, '/') + 1;
 	hid_t dataset = HDF5(H5Dcreate2, where, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
 	hid_t stored = H5Dget_type(dataset);
 	tally("hdf5", "H5Dget_type", 1);
-	/* What has no fixed length lies elsewhere; an element says where: length, address, number (format, III.B). */
+	/* What has no fixed length lies elsewhere; an element has its place: length, address, number (format, III.B). */
 	tally("size", full, H5Tis_variable_str(stored) ? 4 + 8 + 4 : (long)H5Tget_size(stored));
 	HDF5(H5Tclose, stored);
 	return dataset;

@@ -29,8 +29,8 @@ static void on_alarm(int flags)
 	CHECK(!sigaction(SIGALRM, &action, NULL));
 }
 
-/* A child that has both locks, and lets them go when it is told to. */
-static pid_t holder(const char *name, int *told)
+/* A child that has both locks, and lets them go when it gets a byte. */
+static pid_t holder(const char *name, int *go_on)
 {
 	int ready[2], go[2];
 	char byte;
@@ -51,22 +51,22 @@ static pid_t holder(const char *name, int *told)
 	}
 	close(go[0]);
 	CHECK(read(ready[0], &byte, 1) == 1);
-	*told = go[1];
+	*go_on = go[1];
 	return pid;
 }
 
 int main(int argc, char **argv)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int told;
+	int go_on;
 
 	CHECK(argc == 2 && !chdir(argv[1]));
 	notes = open("notes", O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	int fd = open("locked", O_RDWR | O_CREAT | O_TRUNC, 0644);
 	on_alarm(SA_RESTART);
 	for (int i = 0; i < 2; i++) {
-		pid_t pid = holder("locked", &told);
-		CHECK(write(told, "g", 1) == 1);
+		pid_t pid = holder("locked", &go_on);
+		CHECK(write(go_on, "g", 1) == 1);
 		alarm(1);
 		CHECK(i ? !fcntl(fd, F_SETLKW, &lock) : !flock(fd, LOCK_EX));
 		CHECK(waitpid(pid, NULL, 0) == pid);
@@ -76,11 +76,11 @@ int main(int argc, char **argv)
 		lock.l_type = F_WRLCK;
 	}
 	on_alarm(0);
-	pid_t pid = holder("locked", &told);
+	pid_t pid = holder("locked", &go_on);
 	alarm(1);
 	CHECK(flock(fd, LOCK_EX) == -1 && errno == EINTR);
 	CHECK(flock(fd, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK);
-	CHECK(write(told, "g", 1) == 1);
+	CHECK(write(go_on, "g", 1) == 1);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 
 	char bytes[10];

@@ -1,7 +1,7 @@
 /*
  * Loads an HDF5 library while it runs: `late_h5 LIBRARY DIR FILES`.
  *
- * When DIR/wait exists it says so in DIR/pid, and goes on when DIR/go exists. Then it loads LIBRARY with dlopen(3) and
+ * When DIR/wait exists it writes its number to DIR/pid, and goes on when DIR/go exists. Then it loads LIBRARY with dlopen(3) and
  * makes the files DIR/0.h5, DIR/1.h5, ... with nothing in between: an H5Fcreate and an H5Fclose each.
  */
 #include <dlfcn.h>

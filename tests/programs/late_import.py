@@ -1,6 +1,6 @@
 """Imports an extension module with a library of its own while it runs: `late_import.py DIR WRITES`.
 
-Says its number in DIR/pid and goes on when DIR/go exists: then imports h5py and writes DIR/late.h5.
+Writes its number to DIR/pid and goes on when DIR/go exists: then imports h5py and writes DIR/late.h5.
 """
 
 import os

@@ -1,5 +1,5 @@
 /*
- * Looks at what the kernel says of its memory, as libraries do at times they do not tell: by a stream three times, by
+ * Reads the kernel's description of its memory, as libraries do at times that they do not report: by a stream three times, by
  * descriptor twice. Prints how many bytes it read in each way.
  */
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
  * Many files, all open at once: `many_files DIR COUNT`. Children of it make and keep them open, each as many as one process may
- * have. It says how many that are, and the numbers of the children; when it gets a line on stdin, they read one byte of each: of
+ * have. It prints their number, and the numbers of the children; when it gets a line on stdin, they read one byte of each: of
  * the file DIR/N at the place N, where there is none.
  */
 #include <fcntl.h>
@@ -48,10 +48,10 @@ int main(int argc, char **argv)
 	CHECK(argc == 3);
 	long count = atol(argv[2]), each = room(count), children = (count + each - 1) / each;
 	int ready[2], go[2], status, used;
-	char said[4096], byte;
+	char line[4096], byte;
 
 	CHECK(pipe(ready) == 0 && pipe(go) == 0);
-	used = snprintf(said, sizeof(said), "%ld", count);
+	used = snprintf(line, sizeof(line), "%ld", count);
 	for (long i = 0; i < children; i++) {
 		long from = i * each, to = from + each < count ? from + each : count;
 		pid_t child = fork();
@@ -61,13 +61,13 @@ int main(int argc, char **argv)
 			close(go[1]);
 			return keep(argv[1], from, to, ready[1], go[0]);
 		}
-		used += snprintf(said + used, sizeof(said) - used, " %d", child);
-		CHECK(used < (int)sizeof(said) - 2);
+		used += snprintf(line + used, sizeof(line) - used, " %d", child);
+		CHECK(used < (int)sizeof(line) - 2);
 	}
 	for (long i = 0; i < children; i++)
 		CHECK(read(ready[0], &byte, 1) == 1);
-	strcat(said, "\n");
-	CHECK(truth_write(1, said) == 0);
+	strcat(line, "\n");
+	CHECK(truth_write(1, line) == 0);
 	CHECK(read(0, &byte, 1) == 1);
 	close(go[1]);
 	for (long i = 0; i < children; i++)

@@ -1,5 +1,5 @@
 /*
- * Touches every page of a file that it maps, and says how many page faults the kernel counted for it meanwhile:
+ * Touches every page of a file that it maps, and prints how many page faults the kernel counted for it meanwhile:
  * `mapped write FILE PAGES` makes the file and stores into it, `mapped read FILE` loads from it.
  */
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
- * Known calls, a quarter of a second after the other, until it is told to end: `marks DIR`.
+ * Known calls, a quarter of a second after the other, until DIR/end exists: `marks DIR`.
  *
- * Mark n is the file DIR/mark-n, which gets 50 + n writes of 100 + n bytes. A line on standard output says when it began and
+ * Mark n is the file DIR/mark-n, which gets 50 + n writes of 100 + n bytes. A line on standard output has when it began and
  * ended (CLOCK_MONOTONIC): `n began ended`. Between two marks it looks for what it is to do: DIR/wait (take the lock on
  * DIR/lock, then let it go), DIR/fail (write to a file where there is no room: DIR/full/file), DIR/end.
  */
@@ -33,7 +33,7 @@ static const char *in_dir(const char *name)
 	return path;
 }
 
-static int told(const char *name)
+static int requested(const char *name)
 {
 	return !unlink(in_dir(name));
 }
@@ -81,12 +81,12 @@ int main(int argc, char **argv)
 		return 2;
 	dir = argv[1];
 	memset(record, 'm', sizeof(record));
-	for (int n = 0; !told("end"); n++) {
+	for (int n = 0; !requested("end"); n++) {
 		mark(n);
 		nanosleep(&pause, NULL);
-		if (told("wait"))
+		if (requested("wait"))
 			take_lock();
-		if (told("fail"))
+		if (requested("fail"))
 			fail();
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /*
- * Exactly known I/O, and then a pause until somebody has looked at it: `metered DIR`.
+ * Exactly known I/O, and then a pause until stdin ends: `metered DIR`.
  *
  * Writes and reads DIR/text as a stream, and DIR/direct by system calls past the page cache; some calls fail. Then writes
  *

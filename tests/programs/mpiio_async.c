@@ -2,7 +2,7 @@
  * Non-blocking MPI-IO in every life that a request can have: `mpirun -np 2 mpiio_async DIR`.
  *
  * Each rank leaves in DIR/truth.RANK.json its operations, each known by its offset in the file, with the bytes that a
- * status told (-1: nothing did) and the call that completed it, and how often it called what completes them.
+ * status had (-1: nothing did) and the call that completed it, and how often it called what completes them.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ static char text[1 << 16];
 /* A variable: the compiler takes MPICH's constant for the address of an array that is too small. */
 static MPI_Status *volatile no_statuses = MPI_STATUSES_IGNORE;
 
-static void tell(const char *f, int number, long asked, long moved, const char *by)
+static void report(const char *f, int number, long asked, long moved, const char *by)
 {
 	size_t at = strlen(text);
 	snprintf(text + at, sizeof(text) - at,
@@ -73,29 +73,29 @@ static void one_by_one(void)
 
 	request = start_write(0);
 	DONE(MPI_Wait, &request, &status);
-	tell("MPI_File_iwrite_at", 0, BLOCK, bytes_in(&status), "MPI_Wait");
+	report("MPI_File_iwrite_at", 0, BLOCK, bytes_in(&status), "MPI_Wait");
 
 	request = start_write(1);
 	CHECK(pthread_create(&thread, NULL, wait_elsewhere, &request) == 0 && pthread_join(thread, &moved) == 0);
-	tell("MPI_File_iwrite_at", 1, BLOCK - 1, (long)moved, "MPI_Wait");
+	report("MPI_File_iwrite_at", 1, BLOCK - 1, (long)moved, "MPI_Wait");
 
 	request = start_write(2);
 	while (!flag)
 		DONE(MPI_Test, &request, &flag, &status);
-	tell("MPI_File_iwrite_at", 2, BLOCK - 2, bytes_in(&status), "MPI_Test");
+	report("MPI_File_iwrite_at", 2, BLOCK - 2, bytes_in(&status), "MPI_Test");
 
 	request = start_write(3);
 	DONE(MPI_Waitany, 1, &request, &index, &status);
-	tell("MPI_File_iwrite_at", 3, BLOCK - 3, bytes_in(&status), "MPI_Waitany");
+	report("MPI_File_iwrite_at", 3, BLOCK - 3, bytes_in(&status), "MPI_Waitany");
 
 	request = start_write(4);
 	for (flag = 0; !flag;)
 		DONE(MPI_Testany, 1, &request, &index, &flag, &status);
-	tell("MPI_File_iwrite_at", 4, BLOCK - 4, bytes_in(&status), "MPI_Testany");
+	report("MPI_File_iwrite_at", 4, BLOCK - 4, bytes_in(&status), "MPI_Testany");
 
 	request = start_write(5);
 	DONE(MPI_Wait, &request, MPI_STATUS_IGNORE);
-	tell("MPI_File_iwrite_at", 5, BLOCK - 5, -1, "MPI_Wait");
+	report("MPI_File_iwrite_at", 5, BLOCK - 5, -1, "MPI_Wait");
 }
 
 /* Several at once, in company of a message to oneself. */
@@ -111,30 +111,30 @@ static void together(void)
 	OK(MPI_Isend(&sent, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, &requests[5]));
 	DONE(MPI_Waitall, MANY, requests, statuses);
 	for (int i = 0; i < 4; i++)
-		tell("MPI_File_iread_at", i, BLOCK, bytes_in(&statuses[i]), "MPI_Waitall");
+		report("MPI_File_iread_at", i, BLOCK, bytes_in(&statuses[i]), "MPI_Waitall");
 
 	for (int i = 0; i < 2; i++)
 		requests[i] = start_write(6 + i);
 	DONE(MPI_Waitall, 2, requests, no_statuses);
 	for (int i = 0; i < 2; i++)
-		tell("MPI_File_iwrite_at", 6 + i, BLOCK - 6 - i, -1, "MPI_Waitall");
+		report("MPI_File_iwrite_at", 6 + i, BLOCK - 6 - i, -1, "MPI_Waitall");
 
 	/* MPICH (4.0 to 5.0) fails at times when it tests two requests of files at once. */
 	requests[0] = MPI_REQUEST_NULL;
 	requests[1] = start_write(8);
 	for (flag = 0; !flag;)
 		DONE(MPI_Testall, 2, requests, &flag, statuses);
-	tell("MPI_File_iwrite_at", 8, BLOCK - 8, bytes_in(&statuses[1]), "MPI_Testall");
+	report("MPI_File_iwrite_at", 8, BLOCK - 8, bytes_in(&statuses[1]), "MPI_Testall");
 
 	requests[0] = start_write(10);
 	for (n = 1; n > 0; n -= done)
 		DONE(MPI_Waitsome, 1, requests, &done, indices, statuses);
-	tell("MPI_File_iwrite_at", 10, BLOCK - 10, bytes_in(&statuses[0]), "MPI_Waitsome");
+	report("MPI_File_iwrite_at", 10, BLOCK - 10, bytes_in(&statuses[0]), "MPI_Waitsome");
 
 	requests[0] = start_write(11);
 	for (n = 1; n > 0; n -= done)
 		DONE(MPI_Testsome, 1, requests, &done, indices, statuses);
-	tell("MPI_File_iwrite_at", 11, BLOCK - 11, bytes_in(&statuses[0]), "MPI_Testsome");
+	report("MPI_File_iwrite_at", 11, BLOCK - 11, bytes_in(&statuses[0]), "MPI_Testsome");
 }
 
 /* Waiting for messages has nothing to do with files, whatever the names of the requests. */
@@ -159,22 +159,22 @@ static void split(void)
 	MPI_Status status;
 	OK(MPI_File_write_at_all_begin(fh, OFFSET(12), buffers[0], BLOCK - 12, MPI_BYTE));
 	DONE(MPI_File_write_at_all_end, fh, buffers[0], &status);
-	tell("MPI_File_write_at_all_begin", 12, BLOCK - 12, bytes_in(&status), "MPI_File_write_at_all_end");
+	report("MPI_File_write_at_all_begin", 12, BLOCK - 12, bytes_in(&status), "MPI_File_write_at_all_end");
 }
 
-/* Nobody will see the end of these, except of the one that was to be cancelled, which no library does. */
+/* The end of these is not seen, except of the one that was to be cancelled, which no library does. */
 static void given_up(void)
 {
 	MPI_Status status;
 	MPI_Request request = start_write(15);
 	DONE(MPI_Cancel, &request);
 	DONE(MPI_Wait, &request, &status);
-	tell("MPI_File_iwrite_at", 15, BLOCK - 15, bytes_in(&status), "MPI_Wait");
+	report("MPI_File_iwrite_at", 15, BLOCK - 15, bytes_in(&status), "MPI_Wait");
 	request = start_write(13);
 	DONE(MPI_Request_free, &request);
-	tell("MPI_File_iwrite_at", 13, BLOCK - 13, -1, "");
+	report("MPI_File_iwrite_at", 13, BLOCK - 13, -1, "");
 	start_write(14);
-	tell("MPI_File_iwrite_at", 14, BLOCK - 14, -1, "");
+	report("MPI_File_iwrite_at", 14, BLOCK - 14, -1, "");
 }
 
 int main(int argc, char **argv)

@@ -15,7 +15,7 @@
 
 static int rank, ranks;
 static const char *dir;
-static char path[4096], told[65536];
+static char path[4096], text_out[65536];
 
 static const char *in_dir(const char *name)
 {
@@ -25,11 +25,11 @@ static const char *in_dir(const char *name)
 
 static void add(const char *text, int number)
 {
-	size_t at = strlen(told);
-	snprintf(told + at, sizeof(told) - at, text, number);
+	size_t at = strlen(text_out);
+	snprintf(text_out + at, sizeof(text_out) - at, text, number);
 }
 
-/* Whose code opened the last file in the directory: 1: ROMIO's; -1: nobody's. */
+/* The code that opened the last file in the directory: 1: ROMIO's; -1: none. */
 static int by_romio = -1;
 
 static int opens(const char *name, int flags, int mode, void *from)
@@ -56,14 +56,14 @@ static int opens(const char *name, int flags, int mode, void *from)
 OPEN(open)
 OPEN(open64)
 
-static void tell(MPI_Comm comm, const char *name)
+static void report(MPI_Comm comm, const char *name)
 {
 	MPI_Group own, world;
 	int size;
 	CHECK(!MPI_Comm_group(comm, &own) && !MPI_Comm_group(MPI_COMM_WORLD, &world) && !MPI_Group_size(own, &size));
-	add(*told ? "," : "[", 0);
+	add(*text_out ? "," : "[", 0);
 	add("{\"file\":\"", 0);
-	strcat(told, name);
+	strcat(text_out, name);
 	add("\",\"ranks\":", 0);
 	for (int i = 0; i < size; i++) {
 		int in_world;
@@ -80,7 +80,7 @@ static void open_and_close(MPI_Comm comm, const char *name)
 	int number = rank;
 	by_romio = -1;
 	CHECK(!MPI_File_open(comm, in_dir(name), MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
-	tell(comm, name);
+	report(comm, name);
 	CHECK(!MPI_File_write_at_all(file, 4L * rank, &number, 1, MPI_INT, MPI_STATUS_IGNORE));
 	CHECK(!MPI_Barrier(MPI_COMM_WORLD)); /* all have it open */
 	CHECK(!MPI_File_close(&file));
@@ -106,10 +106,10 @@ int main(int argc, char **argv)
 		CHECK(!MPI_Barrier(MPI_COMM_WORLD));
 	snprintf(name, sizeof(name), "own.%d", rank);
 	open_and_close(MPI_COMM_SELF, name);
-	strcat(told, "]\n");
+	strcat(text_out, "]\n");
 	snprintf(name, sizeof(name), "truth.%d.json", rank);
 	int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-	CHECK(fd >= 0 && !truth_write(fd, told) && !close(fd));
+	CHECK(fd >= 0 && !truth_write(fd, text_out) && !close(fd));
 	MPI_Finalize();
 	return 0;
 }

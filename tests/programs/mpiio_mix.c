@@ -42,7 +42,7 @@ static void asked(const char *f, long count, MPI_Datatype type)
 	tally("asked", f, count * size_of(type));
 }
 
-/* What the status says; without one a write moved what was asked for, and a read is not known. */
+/* What the status has; without one a write moved what was asked for, and a read is not known. */
 static void moved(const char *f, long count, MPI_Datatype type, const MPI_Status *from)
 {
 	int n;
@@ -78,9 +78,9 @@ static void moved(const char *f, long count, MPI_Datatype type, const MPI_Status
 		moved(#f, n, type, &status);                                                                           \
 	} while (0)
 
-#define PLAIN(f, n, type)   CALL(f, n, type, &status, fh, buffer, n, type, &status)
-#define UNTOLD(f, n, type)  CALL(f, n, type, NULL, fh, buffer, n, type, MPI_STATUS_IGNORE)
-#define AT(f, off, n, type) CALL(f, n, type, &status, fh, off, buffer, n, type, &status)
+#define PLAIN(f, n, type)	   CALL(f, n, type, &status, fh, buffer, n, type, &status)
+#define WITHOUT_STATUS(f, n, type) CALL(f, n, type, NULL, fh, buffer, n, type, MPI_STATUS_IGNORE)
+#define AT(f, off, n, type)	   CALL(f, n, type, &status, fh, off, buffer, n, type, &status)
 #define SPLIT(f, n, type)                                                                                              \
 	(void)0;                                                                                                       \
 	BEGIN(f##_begin, n, type, fh, buffer, n, type);                                                                \
@@ -108,13 +108,13 @@ static void independent(MPI_File fh)
 	MPI_Offset at = (MPI_Offset)rank * ROOM;
 	OK(MPIIO(MPI_File_seek, fh, at, MPI_SEEK_SET));
 	PLAIN(MPI_File_write, N, MPI_INT);
-	UNTOLD(MPI_File_write, 10, triple);
+	WITHOUT_STATUS(MPI_File_write, 10, triple);
 	PLAIN(MPI_File_write, 5, holes);
 	AT(MPI_File_write_at, at, N, MPI_BYTE);
 	OK(MPIIO(MPI_File_sync, fh));
 	OK(MPIIO(MPI_File_seek, fh, at, MPI_SEEK_SET));
 	PLAIN(MPI_File_read, N, MPI_INT);
-	UNTOLD(MPI_File_read, 10, triple);
+	WITHOUT_STATUS(MPI_File_read, 10, triple);
 	AT(MPI_File_read_at, at, 5, holes);
 	/* Nothing is asked for. */
 	PLAIN(MPI_File_read, 0, MPI_INT);
@@ -331,7 +331,7 @@ static void communicators(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void tell(int no_file, int no_delete)
+static void report(int no_file, int no_delete)
 {
 	static char text[1 << 16];
 	char name[64];
@@ -387,7 +387,7 @@ int main(int argc, char **argv)
 
 	OK(MPI_Type_free(&triple));
 	OK(MPI_Type_free(&holes));
-	tell(no_file, no_delete);
+	report(no_file, no_delete);
 	OK(MPI_Finalize());
 	return 0;
 }

@@ -1,4 +1,4 @@
-! A Fortran program of NetCDF: `netcdf_f FILE` writes a file, reads it back, and tells the bytes of each variable.
+! A Fortran program of NetCDF: `netcdf_f FILE` writes a file, reads it back, and prints the bytes of each variable.
 program netcdf_f
    use netcdf
    use, intrinsic :: iso_fortran_env, only: real32, real64, int32

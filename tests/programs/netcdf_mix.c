@@ -2,7 +2,7 @@
  * Every way to move data with NetCDF-C, in one process: `netcdf_mix DIR`.
  *
  * Writes DIR/classic.nc, offset.nc, data.nc and four.nc (the four formats) with every function that writes, reads them back with
- * every function that reads, then reads them again without asking for anything but the ids of variables. Tells on stdout
+ * every function that reads, then reads them again without asking for anything but the ids of variables. Prints on stdout
  * what it called and how many bytes of its memory each function was to move.
  */
 #include <errno.h>
@@ -212,7 +212,7 @@ static void room(int file, struct ids ids)
 	MOVE(16, nc_put_att_text, file, NC_GLOBAL, "title", 16, "netcdf_mix title");
 }
 
-/* As programs do that know their files: nothing tells the dimensions. */
+/* As programs do that know their files: no call has the dimensions. */
 static void read_unasked(const char *name, int records)
 {
 	int file, numbers, old;
@@ -327,7 +327,7 @@ static void own_types(int file)
 static void four(void)
 {
 	int file, group, inner, strings, packed, found, n, list[4], storage, on, level, dims[3] = {0, 1, 2};
-	size_t chunks[3] = {1, Y, 2}, told[3], length, index[3] = {3, 0, 0}, box[3] = {2, Y, X};
+	size_t chunks[3] = {1, Y, 2}, chunked[3], length, index[3] = {3, 0, 0}, box[3] = {2, Y, X};
 	unsigned int parameters[1] = {3}, ids[4];
 	float block[2 * Y * X] = {0};
 	char name[NC_MAX_NAME + 1];
@@ -365,7 +365,7 @@ static void four(void)
 	OK(nc_inq_grp_full_ncid, file, "/results/deep", &found);
 	CHECK(found == inner);
 	OK(nc_inq_varid, inner, "packed", &packed);
-	OK(nc_inq_var_chunking, inner, packed, &storage, told);
+	OK(nc_inq_var_chunking, inner, packed, &storage, chunked);
 	OK(nc_inq_var_deflate, inner, packed, &n, &on, &level);
 	CHECK(n == 0 && on == 1 && level == 3);
 	OK(nc_inq_var_filter_ids, inner, packed, &length, ids);

@@ -91,7 +91,7 @@ static void read_all(void)
 	ALL(nc_close, file);
 }
 
-static void tell(void)
+static void report(void)
 {
 	static char text[16384];
 	char name[64];
@@ -118,6 +118,6 @@ int main(int argc, char **argv)
 	write_all();
 	read_all();
 	MPI_Finalize();
-	tell();
+	report();
 	return 0;
 }

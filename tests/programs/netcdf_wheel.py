@@ -1,4 +1,4 @@
-"""netCDF4 from PyPI, which brings libraries of its own: writes and reads FILE, and tells how many bytes of each variable."""
+"""netCDF4 from PyPI, which brings libraries of its own: writes and reads FILE, and prints how many bytes of each variable."""
 import json
 import sys
 

@@ -152,7 +152,7 @@ static pid_t child(void)
 	return pid;
 }
 
-static void tell(void)
+static void report(void)
 {
 	char text[4096];
 	const char *comma = "";
@@ -183,6 +183,6 @@ int main(int argc, char **argv)
 	depth = 0;
 	if (!child())
 		return 0;
-	tell();
+	report();
 	return 0;
 }

@@ -172,7 +172,7 @@ static void read_too_many(int file, int variable)
 	OK(ncmpi_end_indep_data, file);
 }
 
-static void tell(void)
+static void report(void)
 {
 	static char text[65536];
 	char name[64];
@@ -204,6 +204,6 @@ int main(int argc, char **argv)
 	read_too_many(file, variables[2]);
 	OK(ncmpi_close, file);
 	MPI_Finalize();
-	tell();
+	report();
 	return 0;
 }

@@ -310,7 +310,7 @@ static void five(void)
 	OK(ncmpi_close, file);
 }
 
-/* As programs do that know their files: nothing tells the dimensions. */
+/* As programs do that know their files: no call has the dimensions. */
 static void read_unasked(void)
 {
 	int file, variable, request;
@@ -328,7 +328,7 @@ static void read_unasked(void)
 	OK(ncmpi_close, file);
 }
 
-/* The lists alone, before anything else told the dimensions. */
+/* The lists alone, before any other call had the dimensions. */
 static void lists_unasked(void)
 {
 	int file, variable;
@@ -348,7 +348,7 @@ static void two(void)
 	define(file, variables);
 	OK(ncmpi_enddef, file);
 	MOVE(OWN * 8, ncmpi_put_vara_double_all, file, variables[0], start, whole, data);
-	/* Never waited for: closing cancels it, and says so. */
+	/* Never waited for: closing cancels it, and returns that. */
 	tally("cancelled", "ncmpi_iput_vara_double", 1);
 	OK(ncmpi_iput_vara_double, file, variables[0], start, whole, data, &request);
 	FAILS(NC_EPENDING, ncmpi_close, file);
@@ -356,7 +356,7 @@ static void two(void)
 		OK(ncmpi_delete, in_dir("two.nc"), MPI_INFO_NULL);
 }
 
-static void tell(void)
+static void report(void)
 {
 	static char text[131072];
 	char name[64];
@@ -395,6 +395,6 @@ int main(int argc, char **argv)
 	two();
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();
-	tell();
+	report();
 	return 0;
 }

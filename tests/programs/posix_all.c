@@ -36,7 +36,7 @@ enum {
 	FAR = 300 /* a descriptor that nothing else gets */
 };
 
-/* A call, counted. What it returns matters only where the text says so: strace sees the same errors. */
+/* A call, counted. What it returns matters only where a comment has it: strace sees the same errors. */
 #define SYS(name, ...) (tally("sys", #name, 1), syscall(SYS_##name, __VA_ARGS__))
 #define FD(name, ...)  descriptor(SYS(name, __VA_ARGS__))
 #define HERE	       AT_FDCWD

@@ -266,7 +266,7 @@ static void share(int memory)
 static char text[8192];
 static size_t text_at;
 
-#define TELL(...) (text_at += (size_t)snprintf(text + text_at, sizeof(text) - text_at, __VA_ARGS__))
+#define REPORT(...) (text_at += (size_t)snprintf(text + text_at, sizeof(text) - text_at, __VA_ARGS__))
 
 int main(int argc, char **argv)
 {
@@ -304,15 +304,15 @@ int main(int argc, char **argv)
 	IS(0, close, dir);
 
 	shared[I_write].calls++; /* the one below */
-	TELL("{\"pid\":%d,\"child\":%d,\"calls\":{", getpid(), pid);
+	REPORT("{\"pid\":%d,\"child\":%d,\"calls\":{", getpid(), pid);
 	for (int i = 0; i < N_CALLS; i++)
-		TELL("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].calls);
-	TELL("},\"errors\":{");
+		REPORT("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].calls);
+	REPORT("},\"errors\":{");
 	for (int i = 0; i < N_CALLS; i++)
-		TELL("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].errors);
-	TELL("},\"bytes\":{");
+		REPORT("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].errors);
+	REPORT("},\"bytes\":{");
 	for (int i = 0; i < N_DATA; i++)
-		TELL("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].bytes);
-	TELL("}}\n");
+		REPORT("%s\"%s\":%ld", i ? "," : "", NAMES[i], shared[i].bytes);
+	REPORT("}}\n");
 	return write(1, text, text_at) == (ssize_t)text_at ? 0 : 1;
 }

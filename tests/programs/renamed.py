@@ -1,5 +1,5 @@
-# Files that change their names while nobody has them open, by somebody else's hand and by this program's. Prints what
-# /proc says of descriptors whose files have changed places.
+# Files that change their names while they are not open, by another process and by this program. Prints what
+# /proc has of descriptors whose files have changed places.
 import ctypes, json, os, sys, time
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2

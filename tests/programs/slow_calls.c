@@ -2,7 +2,7 @@
  * Calls that wait because another process lets them: DIR ROUNDS MS.
  *
  * ROUNDS times a lock on a file is taken that a child holds for MS ms, and a FIFO is opened by fopen() that a child opens MS ms
- * later. Between them a hundred locks that nobody holds. It ends right after the last slow call. Prints the lines of the slow
+ * later. Between them a hundred locks that are free. It ends right after the last slow call. Prints the lines of the slow
  * calls and how long each took.
  */
 #include <fcntl.h>
@@ -56,7 +56,7 @@ __attribute__((noinline)) static FILE *open_fifo(void)
 	return f;
 }
 
-/* A child that holds the lock, or opens the FIFO, after MS ms; it says when it has begun. */
+/* A child that holds the lock, or opens the FIFO, after MS ms; it writes a byte when it has begun. */
 static void child(int holds, long ms)
 {
 	int ready[2];

@@ -1,5 +1,5 @@
 /*
- * A mix of I/O for as long as is said: `soak DIR SECONDS BUSY`. In rounds, with as long a sleep after each that it is busy for
+ * A mix of I/O for a given time: `soak DIR SECONDS BUSY`. In rounds, with as long a sleep after each that it is busy for
  * BUSY percent of the time: C streams, reads and writes at places of a file, files of ever new names, children that write and
  * end, a mapped file, and fsync.
  *
@@ -17,7 +17,7 @@
 #define PLACES	100
 #define RECORDS 100
 #define NAMES	20
-/* So many of the last files stay, as in a directory that somebody tidies. */
+/* So many of the last files stay, as in a directory that is cleaned up. */
 #define STAY	 1000L
 #define CHILDREN 3
 

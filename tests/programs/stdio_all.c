@@ -4,7 +4,7 @@
  *
  * Writes DIR/truth.json without using stdio: {"pid":..,"calls":{"fopen":n,..},"bytes":{"fgetc":n,..},
  * "offset":{"fgetc":sum,..},"errors":{"fopen":n,..}}, by symbol. Sums of bytes and offsets are of calls on files whose
- * functions tell them.
+ * functions return them.
  */
 #define __NO_INLINE__ 1 /* The functions and not the headers' inline versions of them. */
 #include <errno.h>
@@ -289,7 +289,7 @@ static void reads(void)
 	CHECK(n == 55 && DO(fclose, f) == 0);
 }
 
-/* The streams that functions use without being told. */
+/* The streams that functions use without an argument. */
 static void standard(void)
 {
 	char buf[64];
@@ -346,7 +346,7 @@ static void standard(void)
 	DO(psiginfo, &info, "psiginfo");
 }
 
-/* Of wide characters the bytes are not told. */
+/* Of wide characters the bytes are not known. */
 static void wide(void)
 {
 	wchar_t buf[64];

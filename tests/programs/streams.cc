@@ -1,6 +1,6 @@
 /*
- * Streams of C++ on files in a directory: `streams DIR`. What its library makes of them is for others to say; this says
- * what it asked of them, on stderr: {"pid":..,"written":bytes,"read":bytes,"lines":n,"told":bytes}
+ * Streams of C++ on files in a directory: `streams DIR`. What its library makes of them others observe; this prints
+ * what it asked of them, on stderr: {"pid":..,"written":bytes,"read":bytes,"lines":n,"printed":bytes}
  */
 #include <cstdio>
 #include <fstream>
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	const std::string path = std::string(argv[1]) + "/lines.txt";
-	long written = 0, read = 0, told = 0;
+	long written = 0, read = 0, printed = 0;
 	int lines = 0;
 	{
 		std::ofstream out(path);
@@ -43,12 +43,12 @@ int main(int argc, char **argv)
 	}
 	/* cout is synchronized with stdout: each of these is a call of C. */
 	for (int i = 0; i < 100; i++) {
-		std::cout << "told";
+		std::cout << "line";
 		std::cout.put('\n');
-		told += 5;
+		printed += 5;
 	}
 	/* By now nothing of it was written; the end of the program does that. */
-	dprintf(2, "{\"pid\":%d,\"written\":%ld,\"read\":%ld,\"lines\":%d,\"told\":%ld}\n", getpid(), written, read,
-		lines, told);
+	dprintf(2, "{\"pid\":%d,\"written\":%ld,\"read\":%ld,\"lines\":%d,\"printed\":%ld}\n", getpid(), written, read,
+		lines, printed);
 	return 0;
 }

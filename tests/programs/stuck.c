@@ -1,4 +1,4 @@
-/* Waits where it is told to: in a write to a file (`write FILE`), or in a read of a pipe that nobody writes to (`read FIFO`). */
+/* Waits in a write to a file (`write FILE`), or in a read of a pipe without a writer (`read FIFO`). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A test program counts its own calls by name with this, and tells them as JSON at its end. For one thread. */
+/* A test program counts its own calls by name with this, and reports them as JSON at its end. For one thread. */
 #ifndef TRUTH_H
 #define TRUTH_H
 

@@ -1,12 +1,12 @@
 /*
- * Maps every library of the catalog: `everything [wait]`. Says when it begins and ends, in ns since 1970; between these it
- * waits for the end of its input, if it is told to.
+ * Maps every library of the catalog: `everything [wait]`. Prints when it begins and ends, in ns since 1970; between these it
+ * waits for the end of its input, with `wait`.
  */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-static void say(const char *what)
+static void print_time(const char *what)
 {
 	struct timespec t;
 
@@ -20,9 +20,9 @@ int main(int argc, char **argv)
 	char byte;
 
 	(void)argv;
-	say("began");
+	print_time("began");
 	while (argc > 1 && read(0, &byte, 1) > 0)
 		;
-	say("ended");
+	print_time("ended");
 	return 0;
 }

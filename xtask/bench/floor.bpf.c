@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What a tracer cannot go below: at the begin and the end of a call a program that knows the process by its number, a clock
- * read each, a place to keep the first, and one record of 64 bytes in a ring buffer that nobody reads. cargo xtask bench
+ * read each, a place to keep the first, and one record of 64 bytes in a ring buffer that is not read. cargo xtask bench
  * compares with it. A program's name begins with its layer: only those that are asked for are loaded.
  */
 #include "vmlinux/x86_64/vmlinux.h"

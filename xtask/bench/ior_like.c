@@ -25,7 +25,7 @@ static void check(int ok, const char *what)
 	}
 }
 
-static void say(int writes, double start)
+static void print_rate(int writes, double start)
 {
 	double end = MPI_Wtime();
 
@@ -51,7 +51,7 @@ static void mpiio(const char *path)
 
 			check(done == MPI_SUCCESS, "MPI_File_write_at or MPI_File_read_at");
 		}
-		say(writes, start);
+		print_rate(writes, start);
 	}
 	MPI_File_close(&file);
 }
@@ -76,7 +76,7 @@ static void hdf5(const char *path)
 
 			check(!failed, failed);
 		}
-		say(writes, start);
+		print_rate(writes, start);
 	}
 	check(H5Dclose(set) >= 0 && H5Fclose(file) >= 0, "H5Fclose");
 }

@@ -19,7 +19,7 @@ const ARTIFACTS: &str = "fuzz/artifacts";
 
 /// An input that takes longer (s) or more memory (MiB) fails.
 const LIMITS: [&str; 2] = ["-timeout=10", "-rss_limit_mb=1024"];
-/// Lines of what a target said that are shown when it fails.
+/// Lines of the output of a target that are shown when it fails.
 const SHOWN: usize = 40;
 
 /// Each target, or the one that is named, for so many seconds; 0: over its corpus only.
@@ -64,28 +64,28 @@ fn targets(dir: &Path) -> Result<Vec<String>> {
 struct Outcome {
     passed: bool,
     figures: Figures,
-    said: String,
+    output: String,
 }
 
 impl Outcome {
-    /// The end of what it said, and which input it was.
+    /// The end of its output, and which input it was.
     fn why(&self) -> String {
-        let lines: Vec<&str> = self.said.lines().collect();
+        let lines: Vec<&str> = self.output.lines().collect();
         let end = &lines[lines.len().saturating_sub(SHOWN)..];
-        let input = self.said.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
+        let input = self.output.lines().find_map(|line| line.split_once("Test unit written to ").map(|(_, path)| path));
         format!("failed\n{}\nthe input: {}", end.join("\n"), input.unwrap_or("one of its corpus"))
     }
 }
 
-/// Runs a target in `dir`, which keeps what it finds and says.
+/// Runs a target in `dir`, which keeps what it finds, and its output.
 fn one(tree: &Tree, name: &str, dir: &Path, seconds: u32) -> Result<Outcome> {
     let make = |path: PathBuf| {
         fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display())).map(|()| path)
     };
     let (found, temporary) = (make(dir.join("found"))?, make(dir.join("tmp"))?);
     let (corpus, artifacts) = (make(tree.root.join(CORPUS).join(name))?, make(tree.root.join(ARTIFACTS).join(name))?);
-    let said = dir.join("said");
-    let file = File::create(&said).with_context(|| format!("cannot write {}", said.display()))?;
+    let output = dir.join("output");
+    let file = File::create(&output).with_context(|| format!("cannot write {}", output.display()))?;
     let mut command = Command::new(tree.target.join("debug").join(name));
     command.args(LIMITS).arg("-print_final_stats=1");
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
@@ -94,12 +94,12 @@ fn one(tree: &Tree, name: &str, dir: &Path, seconds: u32) -> Result<Outcome> {
     let status = command.stdout(file.try_clone()?).stderr(file).status();
     let status = status.with_context(|| format!("cannot start the fuzz target {name}"))?;
     let _ = fs::remove_dir_all(temporary);
-    let said = fs::read(&said).with_context(|| format!("cannot read {}", said.display()))?;
-    let said = String::from_utf8_lossy(&said).into_owned();
-    Ok(Outcome { passed: status.success(), figures: Figures::of(&said), said })
+    let output = fs::read(&output).with_context(|| format!("cannot read {}", output.display()))?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    Ok(Outcome { passed: status.success(), figures: Figures::of(&output), output })
 }
 
-/// What a run came to, as libFuzzer says it.
+/// What a run came to, as libFuzzer reports it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Figures {
     executions: Option<u64>,
@@ -114,15 +114,15 @@ struct Figures {
 impl Figures {
     const HEADER: &str = "target      executions    per s   coverage   inputs   MiB";
 
-    fn of(said: &str) -> Self {
+    fn of(output: &str) -> Self {
         let stat = |name: &str| {
-            said.lines().rev().find_map(|line| {
+            output.lines().rev().find_map(|line| {
                 line.strip_prefix("stat::")?.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok()
             })
         };
         // #128  DONE   cov: 40 ft: 43 corp: 3/9b lim: 4 exec/s: 0 rss: 30Mb
         let last = |name: &str| {
-            said.lines().rev().filter(|line| line.starts_with('#')).find_map(|line| {
+            output.lines().rev().filter(|line| line.starts_with('#')).find_map(|line| {
                 let value = line.split_once(name)?.1.trim_start();
                 value.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
             })
@@ -153,13 +153,13 @@ impl Figures {
 mod tests {
     use super::*;
 
-    const SAID: &str = "INFO: seed corpus: files: 3\n#4\tINITED cov: 12 ft: 13 corp: 2/5b exec/s: 0 rss: 30Mb\n\
+    const OUTPUT: &str = "INFO: seed corpus: files: 3\n#4\tINITED cov: 12 ft: 13 corp: 2/5b exec/s: 0 rss: 30Mb\n\
         #128\tDONE   cov: 40 ft: 43 corp: 3/9b lim: 4 exec/s: 0 rss: 31Mb\nDone 128 runs in 5 second(s)\n\
         stat::number_of_executed_units: 128\nstat::average_exec_per_sec:     25\nstat::peak_rss_mb:              31\n";
 
     #[test]
     fn figures_are_those_of_the_end() {
-        let figures = Figures::of(SAID);
+        let figures = Figures::of(OUTPUT);
         let expected = Figures {
             executions: Some(128),
             per_second: Some(25),
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_input() {
-        let said = "thread panicked\nartifact_prefix='a/'; Test unit written to a/crash-1\nBase64: AA==\n".to_owned();
-        let outcome = Outcome { passed: false, figures: Figures::default(), said };
+        let output = "thread panicked\nartifact_prefix='a/'; Test unit written to a/crash-1\nBase64: AA==\n".to_owned();
+        let outcome = Outcome { passed: false, figures: Figures::default(), output };
         assert!(outcome.why().ends_with("the input: a/crash-1"), "{}", outcome.why());
     }
 

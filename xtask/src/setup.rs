@@ -112,7 +112,7 @@ const PERF: Package = package("linux-perf", "perf", Sign::Program("perf"), "is c
 /// Needed only to regenerate `vmlinux.h`, and by the benchmark.
 pub const BPFTOOL: Package = package("bpftool", "bpftool", Sign::Program("bpftool"), "prints the kernel's types");
 
-/// Installs those of `packages` that are missing; without the right or the means, fails and says what to do.
+/// Installs those of `packages` that are missing; without the right or the means, fails and names the remedy.
 pub fn packages(packages: &[Package]) -> Result<()> {
     let missing = missing(packages, is_there);
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! Runs other programs, and says what went wrong when they fail.
+//! Runs other programs, and names what went wrong when they fail.
 
 use anyhow::{Context, Result, bail};
 use std::env;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_command_says_what_failed() {
+    fn a_failing_command_is_an_error_with_its_cause() {
         let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err();
         assert!(format!("{error:#}").contains("sh -c 'exit 3' failed: exit status: 3"), "{error:#}");
         let error = run(&mut Command::new("no-such-program")).unwrap_err();

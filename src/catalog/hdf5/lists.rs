@@ -10,7 +10,7 @@ use crate::catalog::role::{Data, Hdf5};
 use crate::catalog::{Array, Count, Fails, Row, When};
 use crate::vocabulary::Kind;
 
-/// `herr_t f(list, ...)`: decides I/O, and says nothing of shapes.
+/// `herr_t f(list, ...)`: decides I/O, and has no shape.
 const fn set(symbol: &'static str) -> Def<Data> {
     plain(symbol, Kind::Meta)
 }
@@ -38,7 +38,7 @@ const fn parameters(symbol: &'static str, effect: List) -> Def<Hdf5> {
 const fn ask_filter(symbol: &'static str) -> Def<Hdf5> {
     ask_at(symbol, List::GetFilter).array(0, Array::ints(NUMBERS, When::Return, 4, Count::At(3)))
 }
-/// `herr_t f(dataspace, ...)`: selects; which points, the call that moves them says.
+/// `herr_t f(dataspace, ...)`: selects; the call that moves them has the points.
 const fn select(symbol: &'static str) -> Def<Data> {
     plain(symbol, Kind::Meta).secondary()
 }

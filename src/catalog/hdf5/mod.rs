@@ -35,7 +35,7 @@ pub const FILTERS: &[(i32, &str)] = &[
     (SCALEOFFSET, "scaleoffset"),
 ];
 
-/// An object of whatever class its `hid_t` says.
+/// An object of the class that its `hid_t` has.
 pub const ANY_CLASS: &str = "object";
 
 /// Where dimensions, and parameters of filters, go.

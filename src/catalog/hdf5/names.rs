@@ -17,7 +17,7 @@ const fn sync(symbol: &'static str) -> Def<Data> {
 const fn commit(symbol: &'static str) -> Def<Hdf5> {
     made(inside(symbol, "type").handle(Arg(2)).fails(Fails::NegativeInt))
 }
-/// `hid_t f(reference, ...)`, which says nothing of where it leads.
+/// `hid_t f(reference, ...)`, which does not show where it leads.
 const fn reference(symbol: &'static str, class: &'static str) -> Def<Open> {
     h5(symbol, Kind::Open).opens(Ret).object(class)
 }

@@ -218,10 +218,10 @@ impl Demoted {
         }
         let position = |from: Src, value: Option<u64>| value.filter(|_| from == Src::StreamPos);
         let values = on.row.values();
-        let tell = values.off == Src::Ret && on.row.kind == Kind::Other;
+        let is_tell = values.off == Src::Ret && on.row.kind == Kind::Other;
         let before = position(values.off, on.call.off)
             .or_else(|| position(values.len, on.call.len))
-            .or(on.call.off.filter(|_| tell));
+            .or(on.call.off.filter(|_| is_tell));
         let stream = self.streams.entry(key).or_default();
         let direction = match (on.row.kind, on.row.slow_path) {
             (Kind::Read, _) | (_, Some(Kind::Read)) => Some(false),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_is_nobodys_as_long_as_nothing_is_demoted() {
+    fn bytes_between_two_calls_belong_to_no_call_as_long_as_nothing_is_demoted() {
         let mut run = Run::new();
         byte(&mut run, "fgetc", 0, 10, 0);
         byte(&mut run, "fgetc", 1, 20, 77);

@@ -106,7 +106,7 @@ impl Sums {
         self.ended.push_back((t_ns, process, None));
     }
 
-    /// Who a process was that has ended, when it ran this program.
+    /// What a process that has ended was when it ran this program.
     pub fn was(&self, process: u32, program: Option<u32>) -> Option<Owned> {
         let (owned, ranks) = self.processes.get(&process)?.gone.as_ref()?;
         Some(ranks.owned(*owned, program))
@@ -383,7 +383,7 @@ mod tests {
         // One that was summed up and is sent because of the one inside it.
         let cached = Cached { miss: None, ahead: None, throttled: 0, locked: 0 };
         let kept = |symbol: &str, call: Call, sent, inner| {
-            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, told: sent, inner, cached }))
+            Event::Kept(Box::new(Kept { call: Call { spec: spec(symbol), ..call }, sent, inner, cached }))
         };
         run.push(kept("pwrite64", wanted(call(0, 11, 1, 120, 130), Wanted::Itself), 150, 0));
         run.push(kept("fwrite", call(0, 10, 0, 100, 150), 150, 10));

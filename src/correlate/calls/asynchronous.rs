@@ -242,7 +242,7 @@ impl Asynchronous {
         };
         self.operations.insert(seen.span, operation);
         for key in keys {
-            // Whoever had the name before was completed by something that was not seen.
+            // The operation that had the name before was completed by a call that was not seen.
             self.open.insert(key, seen.span);
         }
         Effect { id: Some(seen.span), submitted: true, ..Effect::default() }
@@ -272,7 +272,7 @@ impl Asynchronous {
             Async::WaitIds => Moved::Failed,
             // A call that completes one operation may return how much it moved.
             _ if keys.len() == 1 => moved(seen),
-            _ => Moved::NotTold,
+            _ => Moved::Unknown,
         };
         for (i, key) in keys {
             let Some(id) = self.open.remove(&key) else { continue };
@@ -285,7 +285,7 @@ impl Asynchronous {
             match of_its_own.unwrap_or(completed) {
                 Moved::All => operation.moved = operation.asked,
                 Moved::Bytes(bytes) => operation.moved = operation.moved.map(|sum| sum.saturating_add(bytes)),
-                Moved::NotTold => operation.moved = None,
+                Moved::Unknown => operation.moved = None,
                 Moved::Failed => (operation.moved, operation.failed) = (None, true),
             }
             if operation.parts == 0 {
@@ -443,7 +443,7 @@ enum Moved {
     /// What was asked for.
     All,
     Bytes(i64),
-    NotTold,
+    Unknown,
     Failed,
 }
 
@@ -457,9 +457,9 @@ fn count(layout: Status, ints: &[i64], request: usize) -> Option<i64> {
 fn moved(seen: &Seen) -> Moved {
     match (seen.row.asynchronous(), seen.call.len) {
         (Async::Return, _) if !succeeded(seen.call) => Moved::Failed,
-        (Async::Return, _) => seen.call.got.map_or(Moved::NotTold, |got| Moved::Bytes(got as i64)),
+        (Async::Return, _) => seen.call.got.map_or(Moved::Unknown, |got| Moved::Bytes(got as i64)),
         (Async::Wait | Async::Test | Async::End, Some(len)) => Moved::Bytes(len as i64),
-        _ => Moved::NotTold,
+        _ => Moved::Unknown,
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
         let depth = u8::from(of.is_some());
         let read =
             Call { spec: row as u16, len: Some(10), got: Some(7), off: Some(3), ..call(1, seq, depth, start, end) };
-        Event::Operation(Operation { call: read, told: end, of, found_by, summed: false })
+        Event::Operation(Operation { call: read, seen: end, of, found_by, summed: false })
     }
 
     fn enter(seq: u32, start: u64, end: u64) -> Event {

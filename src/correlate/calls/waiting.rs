@@ -4,7 +4,7 @@ use crate::catalog::Row;
 use crate::correlate::devices::block::Blocks;
 use crate::correlate::devices::busy::{Busy, For};
 use crate::correlate::resources::files::Files;
-use crate::event::{Cached, Call, OffCpu, Watched};
+use crate::event::{Cached, Call, Measured, OffCpu};
 use crate::rows::{Mount, PARTS, Span};
 use crate::vocabulary::{Kind, Layer};
 
@@ -63,7 +63,7 @@ fn signed(ns: u64) -> i64 {
 }
 
 /// The parts of a call that took `net` ns without hooks. `requests`: those that are over, and the time of the call;
-/// `None`: they are not watched.
+/// `None`: they are not measured.
 pub fn parts(net: u64, off_cpu: Option<OffCpu>, causes: &Causes, requests: Option<(&Busy, [u64; 2])>) -> Parts {
     let away = off_cpu.map(|off| off.all.min(net));
     let runq = off_cpu.zip(away).map(|(off, away)| off.queued.min(away));
@@ -97,15 +97,15 @@ pub fn parts(net: u64, off_cpu: Option<OffCpu>, causes: &Causes, requests: Optio
 }
 
 /// The parts of a call of a library: what it slept for is what the calls inside it did, none of which was added yet.
-pub fn of_library(net: u64, off_cpu: Option<OffCpu>, watched: Watched) -> Parts {
+pub fn of_library(net: u64, off_cpu: Option<OffCpu>, measured: Measured) -> Parts {
     let Parts { cpu, runq, .. } = parts(net, off_cpu, &Causes::default(), None);
-    let none = |known: bool| (known && watched.system_calls).then_some(0);
-    let requests = none(watched.requests);
+    let none = |known: bool| (known && measured.system_calls).then_some(0);
+    let requests = none(measured.requests);
     Parts {
         cpu,
         runq,
-        throttle: none(watched.throttling),
-        lock: none(watched.locks),
+        throttle: none(measured.throttling),
+        lock: none(measured.locks),
         writeback: requests,
         journal: requests,
         flush: requests,
@@ -122,20 +122,20 @@ pub fn of(row: &Row, call: &Call, cached: Option<Cached>, seen: &Surroundings<'_
         return (Parts::default(), None);
     }
     if row.layer != Layer::Syscall {
-        return (of_library(net, call.off_cpu, seen.watched), None);
+        return (of_library(net, call.off_cpu, seen.measured), None);
     }
     // Of most nothing is asked: they did not sleep.
     let sleeps = call.off_cpu.is_none_or(|off| off.all > off.queued);
     let mut causes = Causes {
-        throttled: seen.watched.throttling.then(|| cached.map_or(0, |c| c.throttled)),
-        locked: seen.watched.locks.then(|| cached.map_or(0, |c| c.locked)),
+        throttled: seen.measured.throttling.then(|| cached.map_or(0, |c| c.throttled)),
+        locked: seen.measured.locks.then(|| cached.map_or(0, |c| c.locked)),
         ..Causes::default()
     };
     if sleeps {
         seen.causes(row, call.thread, &mut causes);
     }
     // `sync` waits for files of which it names none.
-    let requests = seen.watched.requests && (row.kind != Kind::Sync || seen.file.is_some());
+    let requests = seen.measured.requests && (row.kind != Kind::Sync || seen.file.is_some());
     let during = [call.start, call.start.saturating_add(call.dur)];
     let parts = parts(net, call.off_cpu, &causes, requests.then(|| (seen.blocks.busy(), during)));
     let flush = match causes.flush {
@@ -149,7 +149,7 @@ pub fn of(row: &Row, call: &Call, cached: Option<Cached>, seen: &Surroundings<'_
 pub struct Surroundings<'a> {
     pub blocks: &'a Blocks,
     pub files: &'a Files,
-    pub watched: Watched,
+    pub measured: Measured,
     pub file: Option<i32>,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Surroundings<'a> {
         let [dev, journal] = self.files.devices(file);
         let mount = self.files.mount(file);
         causes.pages = Some(if row.symbol == SYNCFS { For::Device(dev) } else { For::File(file) });
-        // Who reads waits for neither.
+        // Reads wait for neither.
         if !matches!(row.kind, Kind::Read | Kind::Wait) {
             // btrfs has no device of its own, and is mounted by the name of one.
             let named = |m: &'a Mount| [m.device.as_deref(), m.disk.as_deref(), m.source.strip_prefix("/dev/")];
@@ -183,8 +183,8 @@ impl<'a> Surroundings<'a> {
 }
 
 impl Span {
-    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that were not measured are 0. `None`: the scheduler says
-    /// nothing.
+    /// The parts of its `net_ns`, in the order of [`PARTS`]; those that were not measured are 0. `None`: the scheduler's
+    /// times are not known.
     pub fn parts(&self) -> Option<[i64; PARTS.len()]> {
         let known = [Some(self.cpu_ns?), self.runq_ns].into_iter().chain(self.sleeps());
         let mut parts = [0; PARTS.len()];
@@ -241,7 +241,7 @@ mod tests {
     use crate::correlate::testing::{call, spec};
     use proptest::prelude::*;
 
-    const ALL: Watched = Watched { pages: true, throttling: true, locks: true, requests: true, system_calls: true };
+    const ALL: Measured = Measured { pages: true, throttling: true, locks: true, requests: true, system_calls: true };
 
     impl Parts {
         fn all(&self) -> [Option<i64>; 10] {
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn unfinished_calls_and_functions_of_the_kernel_have_no_parts() {
         let (blocks, files) = (Blocks::default(), Files::default());
-        let seen = Surroundings { blocks: &blocks, files: &files, watched: ALL, file: None };
+        let seen = Surroundings { blocks: &blocks, files: &files, measured: ALL, file: None };
         let row = |symbol: &str| catalog::rows()[usize::from(spec(symbol))];
         let off_cpu = Some(OffCpu { all: 9, queued: 1 });
         let ended = Call { off_cpu, ..call(0, 1, 0, 0, 10) };

@@ -25,7 +25,7 @@ struct Sent {
     parts: Vec<Part>,
 }
 
-/// Of whom and of which file some bytes are, the control group that alone is known, and how that is known.
+/// The process and file of some bytes, or the control group if only that is known, and how that is known.
 type Owner = (Option<Writer>, Option<i32>, Option<u64>, &'static str);
 
 /// Requests in flight at once that are remembered, as many as the kernel side does. More are none: of those the end was lost.
@@ -203,7 +203,7 @@ impl Blocks {
         }
     }
 
-    /// A part of a request is over that somebody may wait for.
+    /// A part of a request is complete for which a call may wait.
     fn over(&mut self, bio: &Bio, file: Option<i32>, request: &Request, completed: u64) {
         let write = is_write(request.cmd_flags);
         let pages = bio.file.filter(|_| write).map(|key| For::Device(key.dev));

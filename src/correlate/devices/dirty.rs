@@ -1,4 +1,4 @@
-//! Who last wrote which bytes of which file, until they reach the device.
+//! The last writer of each dirty byte of a file, until the byte reaches the device.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -138,7 +138,7 @@ impl Dirty {
         parts
     }
 
-    /// Bytes that no range covers. What is left of a page goes to whoever wrote next to it in the page.
+    /// Bytes that no range covers. The rest of a page goes to the writer of the bytes beside it.
     fn gap(
         &self,
         file: i32,

@@ -1,7 +1,7 @@
 //! Requests of devices, from events to rows.
 
 use crate::correlate::testing::{Run, call, key};
-use crate::event::{Bio, Call, Cgroup, Event, FileKey, Request, Sighting, Watched};
+use crate::event::{Bio, Call, Cgroup, Event, FileKey, Measured, Request, Sighting};
 use crate::rows::{Row, span_id};
 
 fn request(req: u64, cmd_flags: u32, issued: u64, completed: impl Into<Option<u64>>) -> Event {
@@ -131,7 +131,7 @@ fn requests_have_a_class_and_a_depth() {
         (5, "flush", 2, Some(1), Some(0)),
     ];
     assert_eq!(got, expected);
-    // It is not over, and whose it is is known.
+    // It is not complete, and its owner is known.
     assert_eq!(rows.links().iter().filter(|l| l.req_id == 4).count(), 0);
     let owned = |r: &Row| matches!(r, Row::BlockBytes(b) if b.req_id == 4 && b.process_ix == Some(0) && b.bytes == 512);
     assert!(rows.0.iter().any(owned));
@@ -180,7 +180,7 @@ fn a_request_whose_end_was_not_seen_has_a_row_without_a_duration() {
 #[test]
 fn calls_have_their_time_in_write_back_and_journal() {
     let mut run = Run::new();
-    run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
+    run.correlator.set_measured(Measured { requests: true, ..Measured::default() });
     run.openat(call(0, 1, 0, 1, 2), "/d/a", 1, 3);
     run.openat(call(0, 2, 0, 3, 4), "/d/b", 2, 4);
     let on = |ino: u64, c: Call| Call { handle: Some(ino + 2), file: Some(key(ino)), ..c };
@@ -221,7 +221,7 @@ fn without_request_probes_their_times_are_not_known() {
 #[test]
 fn write_back_of_the_file_below_is_that_of_the_file_above() {
     let mut run = Run::new();
-    run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
+    run.correlator.set_measured(Measured { requests: true, ..Measured::default() });
     let below = FileKey { dev: 7 << 20, ..key(90) };
     let seen = Sighting { path: b"/merged/a".to_vec(), data: Some(below), links: 1, ..Sighting::default() };
     run.push(Event::File { time: 2, key: key(1), pid: 0, seen });
@@ -264,7 +264,7 @@ fn a_forgotten_file_is_written_again_with_a_request_that_carries_its_bytes() {
 #[test]
 fn what_no_call_dirtied_is_of_a_control_group_in_which_there_is_a_traced_process() {
     let mut run = Run::new();
-    run.correlator.set_watched(Watched { requests: true, ..Watched::default() });
+    run.correlator.set_measured(Measured { requests: true, ..Measured::default() });
     let cgroup = Some(Cgroup { path: "/job".into(), id: Some(8) });
     run.push(Event::Belongs { time: 1, process: 0, uid: 0, user: None, cgroup });
     run.openat(call(0, 1, 0, 2, 3), "/d/a", 1, 3);

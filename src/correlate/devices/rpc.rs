@@ -1,5 +1,5 @@
 //! Requests of clients to servers, where one or both are traced: the call of the client that waits for each, and the calls of
-//! the server that serve it. A server inside the kernel (NFS) makes no calls, but it is known from the start whom it serves.
+//! the server that serve it. A server inside the kernel (NFS) makes no calls, but its client is known from the start.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::catalog::fuse::{self, Moves};
 use crate::catalog::nfs;
 use crate::correlate::losses::Losses;
 use crate::correlate::resources::processes::{Processes, ThreadState};
-use crate::event::{Asked, Message, Replied, Reply, Said};
+use crate::event::{Asked, Exchange, Message, Replied, Reply};
 use crate::rows::{Row, Rpc, span_id};
 use crate::vocabulary::Layer;
 
@@ -96,8 +96,8 @@ impl Rpcs {
         out: &mut Vec<Row>,
     ) {
         match &message.what {
-            Said::Asked(asked) => self.asked(t_ns, message, asked, processes, out),
-            Said::Replied(replied) => self.replied(t_ns, message, replied, out),
+            Exchange::Asked(asked) => self.asked(t_ns, message, asked, processes, out),
+            Exchange::Replied(replied) => self.replied(t_ns, message, replied, out),
         }
         if self.waiting.len() > self.max
             && let Some(id) = self.waiting.keys().next().copied()
@@ -291,11 +291,11 @@ mod tests {
     fn asked(run: &mut Run, number: u64, operation: u32, time: u64, seq: u32, tid: i32) {
         let asked =
             Asked { operation, dev: Some(0x10_0001), tid: Some(tid).filter(|t| *t > 0), range: Some((512, 64)) };
-        run.push(Event::Message(Message { time, thread: 1, seq, channel: 9, number, what: Said::Asked(asked) }));
+        run.push(Event::Message(Message { time, thread: 1, seq, channel: 9, number, what: Exchange::Asked(asked) }));
     }
 
     fn replied(run: &mut Run, number: u64, time: u64, (thread, seq): (u32, u32), errno: i16) {
-        let what = Said::Replied(Replied { errno, body: 40, taken: Some(30) });
+        let what = Exchange::Replied(Replied { errno, body: 40, taken: Some(30) });
         run.push(Event::Message(Message { time, thread, seq, channel: 9, number, what }));
     }
 
@@ -403,7 +403,7 @@ mod tests {
             status: 0,
         };
         run.push(Event::Reply(reply));
-        // Nobody in particular; one that has ended; a status that is no error number.
+        // No particular thread; one that has ended; a status that is no error number.
         let kernel = Reply { client: None, client_tid: None, range: None, moved: None, ..reply };
         run.push(Event::Reply(Reply { time: 31, ..kernel }));
         run.push(Event::Reply(Reply { time: 32, client: Some((9, None)), status: 10_008, ..reply }));
@@ -427,7 +427,7 @@ mod tests {
         let (mut losses, mut out) = (Losses::default(), Vec::new());
         let asked = Asked { operation: OPEN, dev: None, tid: None, range: None };
         for number in 0..5 {
-            let message = Message { time: 0, thread: 1, seq: 0, channel: 9, number, what: Said::Asked(asked) };
+            let message = Message { time: 0, thread: 1, seq: 0, channel: 9, number, what: Exchange::Asked(asked) };
             rpcs.message(0, &message, &processes, &mut losses, &mut out);
         }
         assert_eq!((out.len(), rpcs.waiting.len(), rpcs.open.len()), (3, 2, 2));

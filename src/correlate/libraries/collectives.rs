@@ -13,7 +13,7 @@ use crate::correlate::seen::Seen;
 use crate::event::TextKind;
 use crate::vocabulary::flag;
 
-/// Who calls, as all processes of a run know it.
+/// The group of callers, by a name that all processes of a run have in common.
 pub struct Caller<'a> {
     pub rank: Option<i32>,
     /// The run, as opposed to other runs at the same time.

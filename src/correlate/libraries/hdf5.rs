@@ -118,8 +118,8 @@ impl Hdf5 {
                 let list = seen.call.off.and_then(|raw| self.lists.get(&key(raw)));
                 return if list.is_some_and(|list| list.collective) { flag::COLLECTIVE } else { 0 };
             }
-            Effect::List { effect: says, .. } => self.says(seen, found, objects, says),
-            Effect::Space { effect: says, .. } => self.space(seen, found, objects, says),
+            Effect::List { effect, .. } => self.follow_list(seen, found, objects, effect),
+            Effect::Space { effect, .. } => self.follow_space(seen, found, objects, effect),
             Effect::Nothing
             | Effect::Result { .. }
             | Effect::Made
@@ -139,10 +139,10 @@ impl Hdf5 {
         }
     }
 
-    fn says(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: ListEffect) {
+    fn follow_list(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: ListEffect) {
         let (len, got) = (seen.call.len, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
-        let new = match says {
+        let new = match effect {
             ListEffect::New => Some(List::new()),
             ListEffect::Unknown => Some(List::default()),
             ListEffect::Copy => seen.call.off.map(|raw| List { of: None, ..self.list(key(raw)) }),
@@ -157,18 +157,18 @@ impl Hdf5 {
             return;
         }
         let Some(raw) = seen.call.off.filter(|raw| *raw != DEFAULT) else { return };
-        if says == ListEffect::Close {
+        if effect == ListEffect::Close {
             self.lists.remove(&key(raw));
             return;
         }
         let list = self.lists.entry(key(raw)).or_default();
         if !matches!(
-            says,
+            effect,
             ListEffect::GetChunk | ListEffect::GetLayout | ListEffect::GetFilterCount | ListEffect::GetFilter
         ) {
             list.of = None; // it is changed, and the object is not
         }
-        match (says, got) {
+        match (effect, got) {
             (ListEffect::Chunk, _) => list.chunk = seen.numbers(0).or(list.chunk.take()),
             (ListEffect::Layout, Some(layout)) if layout != CHUNKED => list.chunk = Some(Vec::new()),
             (ListEffect::Filter(filter), level) => list.add(named(filter, level)),
@@ -199,11 +199,11 @@ impl Hdf5 {
         }
     }
 
-    fn space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, says: SpaceEffect) {
+    fn follow_space(&mut self, seen: &Seen, found: &Found, objects: &mut Objects, effect: SpaceEffect) {
         let (off, got) = (seen.call.off, seen.call.got);
         let key = |raw: u64| (seen.owner, seen.copy, raw);
         let dims_of = |spaces: &HashMap<Key, Space>, raw: Option<u64>| spaces.get(&key(raw?))?.dims.clone();
-        let new = match says {
+        let new = match effect {
             SpaceEffect::New => Some(Space { dims: Some(seen.numbers(0).unwrap_or_default()), of: None }),
             SpaceEffect::Class => {
                 let dims = off.filter(|class| matches!(*class, SCALAR | NULL)).map(|_| Vec::new());
@@ -221,7 +221,7 @@ impl Hdf5 {
             return;
         }
         let Some(raw) = off else { return };
-        let dims = match says {
+        let dims = match effect {
             SpaceEffect::Close => {
                 self.spaces.remove(&key(raw));
                 return;
@@ -229,7 +229,7 @@ impl Hdf5 {
             SpaceEffect::Extent => seen.numbers(0).or(Some(Vec::new())),
             SpaceEffect::Same => dims_of(&self.spaces, got),
             SpaceEffect::None => None,
-            // Who asks for the number alone gets no dimensions.
+            // A call that asks for the number alone gets no dimensions.
             SpaceEffect::GetExtent if seen.numbers(0).is_some() || got == Some(0) => {
                 Some(seen.numbers(0).unwrap_or_default())
             }
@@ -237,7 +237,7 @@ impl Hdf5 {
         };
         let space = self.spaces.entry(key(raw)).or_default();
         space.dims = dims;
-        if let (SpaceEffect::GetExtent, Some(id)) = (says, space.of) {
+        if let (SpaceEffect::GetExtent, Some(id)) = (effect, space.of) {
             objects.learn(id, |shape| shape.dims.clone_from(&space.dims));
         }
     }

@@ -13,7 +13,7 @@ const ROUND: u64 = 16_384;
 
 struct Known {
     path: Arc<str>,
-    /// Whoever gets the rows has it.
+    /// Its row was written.
     written: bool,
     /// How many paths had come when it was used last.
     last: u64,
@@ -23,7 +23,7 @@ struct Known {
 #[derive(Default)]
 pub struct Named {
     all: HashMap<i32, Known>,
-    /// By a hash that whoever chooses the paths does not know.
+    /// By a hash that a program which chooses the paths does not know.
     by_path: ByText<Arc<str>, i32>,
     last: i32,
     /// Paths that have come.

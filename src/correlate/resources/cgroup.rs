@@ -1,4 +1,4 @@
-//! What the path of a control group tells about a process: its container, its systemd unit, its job.
+//! What the path of a control group names: its container, its systemd unit, its job.
 
 /// The container, unit and job that the path of a control group names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ mod tests {
         }
         assert_eq!(ids("/lxc.payload.web/system.slice/x.service")[0].as_deref(), Some("lxc://web"));
         assert_eq!(ids("/lxc/web/init.scope")[0].as_deref(), Some("lxc://web"));
-        // What watches a container is not in it; other names are only names.
+        // A monitor of a container is not in it; other names are only names.
         for path in
             ["/machine.slice/libpod-conmon-ID.scope", "/system.slice/docker.service", "/a/docker-1.scope", "/ID"]
         {

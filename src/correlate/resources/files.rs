@@ -88,7 +88,7 @@ pub struct Files {
     asked: u64,
     /// When it is looked next what can be forgotten.
     next: u64,
-    /// What was forgotten, until somebody asks.
+    /// What was forgotten, until it is taken.
     gone: Vec<i32>,
     by_key: HashMap<FileKey, i32>,
     /// The last file of a device and inode, whatever its generation.
@@ -268,7 +268,7 @@ impl Files {
         // What the kernel mounts for itself has numbers from 0, too. The list of mounts has more about FUSE than its own name.
         let is_of =
             |m: &&Mount| [m.fstype.as_str(), ""].contains(&state.fstype.as_str()) || m.fstype.starts_with("fuse");
-        // A path leads through the mounts of whoever has it, and the numbers of mounts are used again.
+        // A path leads through the mounts of its process, and the numbers of mounts are used again.
         let find = |keep: &dyn Fn(&&Mount) -> bool| self.mounts.iter().find(keep);
         let found = find(&|m| m.mount_id == mount && m.dev == dev)
             .or_else(|| find(&|m| m.dev == dev && holds(m)))

@@ -63,7 +63,7 @@ pub struct Handles {
     last: i32,
     changed: Vec<i32>,
     retired: Vec<i32>,
-    /// Those that whoever gets the rows has forgotten: none, but where datasets follow each other.
+    /// Those whose rows must be written anew: none, except where datasets follow each other.
     forgotten: HashSet<i32>,
 }
 
@@ -80,7 +80,7 @@ impl Handles {
         self.row(id)?.file_id
     }
 
-    /// The files that somebody has open.
+    /// The files that a process has open.
     pub fn files(&self) -> HashSet<i32> {
         self.all.values().filter_map(|h| h.row.file_id).collect()
     }
@@ -224,7 +224,7 @@ impl Handles {
         self.change(id, |h| h.row.object_id = Some(object));
     }
 
-    /// Who opened it together, by their ranks in the job, and which implementation of MPI-IO serves it, as far as that
+    /// The ranks in the job that opened it together, and which implementation of MPI-IO serves it, as far as that
     /// is known.
     pub fn opened(&mut self, id: i32, ranks: Option<String>, implementation: Option<&'static str>) {
         self.change(id, |h| (h.row.comm_ranks, h.row.implementation) = (ranks, implementation));

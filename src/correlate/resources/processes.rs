@@ -1,4 +1,4 @@
-//! Who made a call: threads, processes, ranks.
+//! The caller of a call: threads, processes, ranks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Ranks {
         self.0.push_front((program, rank));
     }
 
-    /// Who the process was when it ran this program.
+    /// What the process was when it ran this program.
     pub fn owned(&self, now: Owned, program: Option<u32>) -> Owned {
         let known = self.0.iter().find(|(known, _)| Some(*known) == program);
         known.map_or(now, |(_, rank)| Owned { rank: *rank, ..now })

@@ -57,7 +57,7 @@ pub(super) fn kept(k: &t::iot_kept) -> Event {
     let known = |n: u64| (k.known != 0).then_some(n);
     Event::Kept(Box::new(Kept {
         call: on_file(&k.e),
-        told: k.told,
+        sent: k.sent,
         inner: k.inner,
         cached: Cached { miss: known(k.miss), ahead: known(k.ahead), throttled: k.throttled, locked: k.locked },
     }))
@@ -78,7 +78,7 @@ pub(super) fn operation(o: &t::iot_operation) -> Event {
     let key = FileKey { dev: o.dev, generation: o.generation, ino: o.ino };
     Event::Operation(Operation {
         call: call(&o.call, has_file(&o.call).then_some(key)),
-        told: o.told,
+        seen: o.seen,
         of: (o.in_call != 0).then_some(o.of),
         found_by: (o.found != 0).then_some((o.by_thread, o.by_seq)),
         summed: o.summed != 0,

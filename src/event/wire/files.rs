@@ -81,7 +81,7 @@ pub(super) fn belongs(kind: u8, bytes: &[u8]) -> Result<Event, WireError> {
     let g: &t::iot_group = get(kind, bytes)?;
     let path = join_path(tail::<t::iot_group>(kind, bytes, g.len)?, g.cut != 0);
     let path = String::from_utf8_lossy(&path).into_owned();
-    // In the root of the hierarchy is what nobody put anywhere: its number tells nothing.
+    // Processes that were never put into a group are in the root: its number identifies nothing.
     let id = (g.len > 0).then_some(g.id);
     let cgroup = (g.known != 0).then_some(Cgroup { path, id });
     Ok(Event::Belongs { time: g.time, process: g.process, uid: g.uid, user: None, cgroup })

@@ -40,7 +40,7 @@ const NOT_KNOWN: u32 = t::iot_limit::IOT_NOT_KNOWN.0;
 /// A record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It is shorter than its type, or says it is longer than it is.
+    /// It is shorter than its type, or than its own length field.
     #[error("a record of type {kind} and {len} bytes is too short")]
     Short { kind: u8, len: usize },
     /// No such type.

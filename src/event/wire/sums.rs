@@ -6,7 +6,7 @@ use crate::event::{About, BUCKETS, Figures, FileKey, Histograms, Runs, TIMES, si
 use crate::hist::{TABLE_BITS, bounds, bucket};
 use crate::skel::types as t;
 
-/// What a sum is about, whose it is: the process and, where that is known, the number of its program; and of which row:
+/// The key of a sum, its owner: the process and, where that is known, the number of its program; and of which row:
 /// past the rows of the catalog stand the operations of devices. And is it of one thread alone?
 pub fn sum_key(bytes: &[u8]) -> Option<(About, Option<Runs>, u32, bool)> {
     let key: t::iot_sum_key = value(bytes)?;

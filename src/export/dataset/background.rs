@@ -18,7 +18,7 @@ impl Background {
     pub fn run<T: Send + 'static>(&mut self, work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
         let (sender, result) = channel();
         let job: Job = Box::new(move || {
-            // Nobody waits for a result that is not needed any more.
+            // No caller waits for a result that is not needed any more.
             let _ = sender.send(work());
         });
         if self.jobs.is_none() {

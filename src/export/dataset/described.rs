@@ -1,7 +1,7 @@
-//! Remembers the last row of each thing, so that a new dataset describes whatever its rows refer to.
+//! Remembers the last row of each entity (process, file, ...), so that a new dataset describes whatever its rows refer to.
 //!
-//! A thing is described again in a dataset when the first row there refers to it. What nobody can refer to any more is
-//! forgotten: things that have ended, files and objects that nobody has open, once a whole dataset was without them, or many
+//! An entity is described again in a dataset when the first row there refers to it. What no row can refer to any more is
+//! forgotten: entities that have ended, files and objects that are not open, once a whole dataset was without them, or many
 //! others have come since.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -15,7 +15,7 @@ use crate::rows::{
 pub const OWN: [&str; 3] = ["t0_ns", "t0_wall_ns", crate::export::reading::shift::END];
 /// The same, with a number behind.
 pub const CLOCK_PAIR: &str = "clock_pair_";
-/// The start of the trace on its clock, in each dataset: ids of datasets that have it in common mean the same things.
+/// The start of the trace on its clock, in each dataset: ids mean the same entities in all datasets that have it in common.
 pub const RUN: &str = "run_t0_ns";
 
 /// Figures that count from the start of the trace, and in a dataset from its own.
@@ -26,7 +26,7 @@ const NODE: &str = "node_";
 /// Verdicts that are remembered at most, the last ones.
 const MAX_VERDICTS: usize = 1 << 18;
 
-/// So many things come before it is looked, within a dataset, which of them nobody can refer to any more.
+/// So many entities come before those that no row can refer to any more are looked for within a dataset.
 pub const MANY: usize = 32_768;
 
 /// So many processes are remembered to the end of a dataset: what they wrote may reach a device long after they have ended.
@@ -88,7 +88,7 @@ impl References {
     }
 }
 
-/// What was forgotten: whoever makes rows must describe it anew when it is used again.
+/// What was forgotten: the correlator must describe it anew when it is used again.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
     pub files: Vec<i32>,
@@ -102,7 +102,7 @@ pub struct Forgotten {
 pub struct Described {
     /// The number of the dataset.
     now: u32,
-    /// How often it was looked within datasets what can be forgotten, and at how many things it is done next.
+    /// How often datasets were searched for entities to forget, and at how many entities that is done next.
     look: u32,
     next: usize,
     /// What was forgotten so.
@@ -119,13 +119,13 @@ pub struct Described {
     mounts: BTreeMap<i32, Mount>,
     verdicts: VecDeque<Coverage>,
     meta: BTreeMap<String, String>,
-    /// Figures of the node: they are told when they change.
+    /// Figures of the node: they are written when they change.
     node: BTreeMap<(&'static str, Option<String>), Metric>,
     /// Totals now, and when the dataset began.
     totals: HashMap<(&'static str, Option<String>), (f64, f64)>,
 }
 
-/// Marks a thing as written to this dataset, and mentioned since this look; its row, if it was not yet.
+/// Marks an entity as written to this dataset, and mentioned since this look; its row, if it was not yet.
 fn again<T: Clone>(all: &mut All<T>, id: i32, (now, look): (u32, u32)) -> Option<T> {
     let known = all.get_mut(&id)?;
     known.look = look;
@@ -143,7 +143,7 @@ pub fn is_total(metric: &Metric) -> bool {
     TOTALS.contains(&metric.name)
 }
 
-/// Whether it is of the node, so that it is told when it changes.
+/// Whether it is of the node, so that it is written when it changes.
 pub fn is_of_node(metric: &Metric) -> bool {
     metric.name.starts_with(NODE)
 }
@@ -174,7 +174,7 @@ impl Described {
         Some(&self.threads.get(&thread_ix)?.row)
     }
 
-    /// The rows to write for this one: itself, and what describes the things that it refers to.
+    /// The rows to write for this one: itself, and what describes the entities that it refers to.
     pub fn push(&mut self, mut row: Row, out: &mut Vec<Row>) {
         self.keep(&mut row);
         let at = out.len();
@@ -216,7 +216,7 @@ impl Described {
         }
     }
 
-    /// Adds what describes the things that the rows from this one on refer to, and those that these refer to.
+    /// Adds what describes the entities that the rows from this one on refer to, and those that these refer to.
     fn describe(&mut self, mut at: usize, out: &mut Vec<Row>) {
         let now = (self.now, self.look);
         while let Some(row) = out.get(at) {
@@ -251,19 +251,19 @@ impl Described {
         out.extend(self.meta.iter().map(|(k, v)| Row::Meta(Meta { key: k.clone(), value: v.clone() })));
     }
 
-    /// Within a dataset: when so many things have come, or a quarter of those that had to stay, forgets what is over and was not
+    /// Within a dataset: when so many entities have come, or a quarter of those that had to stay, forgets what is over and not
     /// mentioned since that was done last.
     pub fn forget(&mut self, many: usize) -> Forgotten {
-        if self.things() >= self.next.max(many) {
+        if self.entities() >= self.next.max(many) {
             let look = self.look;
             self.drop_old(PROCESSES, |_, last| last >= look);
             self.look += 1;
-            self.next = self.things() + many.max(self.things() / 4);
+            self.next = self.entities() + many.max(self.entities() / 4);
         }
         std::mem::take(&mut self.forgotten)
     }
 
-    fn things(&self) -> usize {
+    fn entities(&self) -> usize {
         let opened = self.files.len() + self.handles.len() + self.objects.len();
         self.processes.len() + self.threads.len() + opened + self.named.len()
     }
@@ -300,7 +300,7 @@ impl Described {
             stays
         });
         if self.processes.len() > processes {
-            // What is described again leads to who opened it.
+            // What is described again refers to the process that opened it.
             let openers: HashSet<i32> = self.handles.values().map(|h| h.row.process_ix).collect();
             keep_only(&mut self.processes, |id, p| !over(p) || openers.contains(&id));
             let gone = |process: i32| process >= 0 && !self.processes.contains_key(&process);
@@ -362,20 +362,20 @@ mod tests {
             // One is used again and again.
             push(&mut described, call(n as u32, 20, None, Some(2), None));
             forgotten.extend(described.forget(16).files);
-            assert!(described.things() < 64, "{} of {n}", described.things());
+            assert!(described.entities() < 64, "{} of {n}", described.entities());
         }
         // The last ones are there.
         assert!(described.files.contains_key(&999) && described.handles.contains_key(&999));
         assert!(described.files.contains_key(&1) && described.handles.contains_key(&1));
         assert!(described.files.contains_key(&2) && !described.handles.contains_key(&2));
-        let told: HashSet<i32> = forgotten.iter().copied().collect();
-        assert_eq!(told.len(), forgotten.len());
-        assert!((3..1000).all(|n| told.contains(&n) != described.files.contains_key(&n)));
+        let unique: HashSet<i32> = forgotten.iter().copied().collect();
+        assert_eq!(unique.len(), forgotten.len());
+        assert!((3..1000).all(|n| unique.contains(&n) != described.files.contains_key(&n)));
         assert!(described.end().files.is_empty());
     }
 
     #[test]
-    fn who_opened_a_handle_is_known_as_long_as_the_handle() {
+    fn the_opener_of_a_handle_is_known_as_long_as_the_handle() {
         let mut described = Described::default();
         let rows = [process(1, Some(5)), process(2, None), process(3, Some(5)), thread(2, 2), file(1)];
         for row in rows.into_iter().chain([handle(1, None, 1, None, Some(9))]) {
@@ -387,7 +387,7 @@ mod tests {
         described.drop_old(0, |_, last| last >= 5);
         let known: HashSet<i32> = described.processes.keys().copied().collect();
         assert_eq!(known, HashSet::from([1, 2]));
-        // When nobody uses it any more, it is told that it is forgotten.
+        // When no process uses it any more, it is returned as forgotten.
         described.drop_old(0, |_, last| last >= 6);
         assert_eq!(described.end(), Forgotten { files: vec![1], handles: vec![1], ..Forgotten::default() });
         assert!(described.handles.is_empty() && described.processes.contains_key(&2));

@@ -46,7 +46,7 @@ pub struct Options<'a> {
     pub host: &'a str,
     /// Replace a dataset that is there.
     pub force: bool,
-    /// The user and group who get a new directory and all files: the invoking user under sudo.
+    /// The owner of a new directory and all files: the invoking user under sudo.
     pub owner: Option<(u32, u32)>,
     /// The text of `views.sql`.
     pub views: &'a str,
@@ -141,7 +141,7 @@ impl DatasetWriter {
         self.close()?.sync()
     }
 
-    /// Closes every part. To wait until they are on the device is left to whoever has the time.
+    /// Closes every part. Does not wait until they are on the device: the caller may.
     pub(crate) fn close(mut self) -> Result<Closed> {
         self.streams.close_all(&mut self.target).map_err(|error| explain(&self.target, error))?;
         Ok(Closed { target: self.target, rows: self.streams.rows() })

@@ -14,7 +14,7 @@ pub fn part(table: &str, number: u32) -> String {
     format!("{table}-{number:05}.parquet")
 }
 
-/// What a file name says about a part.
+/// What the name of a file has about a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartName {
     pub table: &'static str,

@@ -28,13 +28,13 @@ pub struct Limits {
     /// When row groups and parts end.
     pub group_rows: usize,
     pub part_rows: usize,
-    /// When it is looked which things can be forgotten.
-    pub things: usize,
+    /// At how many entities those that can be forgotten are looked for.
+    pub entities: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024, things: MANY }
+        Self { group_rows: GROUP_ROWS, part_rows: 8 * 1024 * 1024, entities: MANY }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::export::{Dataset, DatasetWriter, Options, TABLES, Table, schema};
 use crate::rows::{BlockLink, FileRollup, Meta, Row, Span, Thread, span_id};
 use crate::vocabulary::{Kind, Layer};
 
-const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
+const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, entities: 16 };
 
 fn options(path: &Path) -> Options<'_> {
     Options { path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" }
@@ -488,7 +488,7 @@ fn another_schema_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_told_from_other_failures() {
+fn a_full_disk_is_distinguished_from_other_failures() {
     let device = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let rows = [Meta { key: "k".to_owned(), value: "v".to_owned() }];
     let mut writer =

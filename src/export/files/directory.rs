@@ -21,7 +21,7 @@ pub struct Directory {
     path: PathBuf,
     /// Holds the lock for as long as it is open.
     file: File,
-    /// Who gets the files.
+    /// The owner of the files.
     owner: Option<(u32, u32)>,
 }
 
@@ -50,7 +50,7 @@ impl Whereabouts {
 impl Directory {
     /// Makes or takes over the directory `path` and locks it.
     ///
-    /// A `privileged` caller refuses a link as the last component: whoever may place one could
+    /// A `privileged` caller refuses a link as the last component: a user who may place one could
     /// otherwise choose where a privileged program writes.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Directory {
 
     /// The same with whatever is in it.
     pub fn take(path: &Path, owner: Option<(u32, u32)>, privileged: bool) -> Result<Self> {
-        // Without a trailing slash, which would make the kernel follow a link whatever the flags say.
+        // Without a trailing slash, which would make the kernel follow a link whatever the flags are.
         let path: PathBuf = path.components().collect();
         let file = reach(&path, owner, privileged)?;
         Self::lock(file, path, owner)
@@ -83,11 +83,11 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The directory `path`, which must exist, locked. What a `privileged` caller writes belongs to whom the directory
-    /// belongs to.
+    /// The directory `path`, which must exist, locked. What a `privileged` caller writes belongs to the owner
+    /// of the directory.
     ///
     /// # Errors
-    /// When there is none, it is a link (privileged), or somebody writes it.
+    /// When there is none, it is a link (privileged), or a process writes it.
     pub fn existing(path: &Path, privileged: bool) -> Result<Self> {
         let path: PathBuf = path.components().collect();
         let file = find(&path, privileged)?;
@@ -98,7 +98,7 @@ impl Directory {
     /// A directory in this one, locked; `None` when what has the name is no directory.
     ///
     /// # Errors
-    /// When it cannot be opened, or somebody writes it.
+    /// When it cannot be opened, or a process writes it.
     pub fn below(&self, name: &str) -> Result<Option<Self>> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let path = self.path.join(name);
@@ -201,7 +201,7 @@ impl Directory {
                 .with_context(|| format!("cannot sync {}", self.path.join(name).display()))?;
         }
         match self.file.sync_all() {
-            // Some file systems have nothing to sync for a directory and say so.
+            // Some file systems have nothing to sync for a directory and return an error.
             Err(e) if e.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
             done => done.with_context(|| format!("cannot sync {}", self.path.display())),
         }
@@ -231,8 +231,8 @@ impl Directory {
         directory.entries().is_ok_and(|entries| entries.iter().any(|e| is_meta(e))).then_some(directory)
     }
 
-    /// Removes a dataset from this directory if it is complete: nobody writes it, every part is closed, and there is nothing
-    /// else in it. Tells whether it was.
+    /// Removes a dataset from this directory if it is complete: no process writes it, every part is closed, and there is nothing
+    /// else in it. Returns whether it was.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -271,7 +271,7 @@ impl Directory {
         unlinkat(&self.file, name, UnlinkatFlags::RemoveDir).with_context(what)
     }
 
-    /// Whether it still has a name: nobody finds what is written into one that was removed.
+    /// Whether it still has a name: what is written into one that was removed is lost.
     pub fn is_there(&self) -> bool {
         nix::sys::stat::fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0)
     }

@@ -1,5 +1,5 @@
-//! One file that is written where the user says: never through a link that somebody else may have placed, and never one
-//! that somebody else has made there.
+//! One file that is written where the user wants it: never through a link that another user may have placed, and never one
+//! that another user has made there.
 
 use crate::export::files::safe_open::{is_link, is_trusted, no_parent, walk, with_rights_of};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Links that one path may lead through, as in the kernel (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
-/// Who removes and makes it again and again does not keep us longer.
+/// A process that removes and makes it again and again does not keep us longer.
 const TRIES: usize = 8;
-/// File names are in it, which are nobody else's business.
+/// File names are in it, which are private.
 const MODE: u32 = 0o600;
 
 /// Makes the file `path`, or empties the one that there is, and opens it. One that was made belongs to `owner`.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_or_emptied_and_nobody_else_reads_it() {
+    fn a_file_is_made_or_emptied_and_only_its_owner_reads_it() {
         let dir = shared(0o1777);
         let path = dir.path().join("report");
         for text in ["long text", "text"] {
@@ -161,9 +161,9 @@ mod tests {
         let (dir, own) = (shared(0o777), shared(0o755));
         let victim = own.path().join("victim");
         fs::write(&victim, "safe").unwrap();
-        let refused = |path: &Path, says: &str| {
+        let refused = |path: &Path, expected: &str| {
             let why = format!("{:#}", create_file(path, None, true).unwrap_err());
-            assert!(why.contains(says), "{why}");
+            assert!(why.contains(expected), "{why}");
             assert_eq!(fs::read_to_string(&victim).unwrap(), "safe");
         };
         let (link, hard, dangling) = (dir.path().join("link"), dir.path().join("hard"), dir.path().join("dangling"));

@@ -1,4 +1,4 @@
-//! The way to a directory that others may exchange while a privileged program goes it: with the rights of who called it, or
+//! The way to a directory that others may exchange while a privileged program goes it: with the rights of its caller, or
 //! along directories alone, and links that only root can have placed.
 
 use std::collections::VecDeque;
@@ -117,7 +117,7 @@ fn not_a_directory(path: &Path, errno: Errno, privileged: bool) -> anyhow::Error
     }
 }
 
-/// Who this thread is for file systems, until it is dropped.
+/// The user and group of this thread for file systems, until it is dropped.
 struct Rights {
     groups: Vec<Gid>,
     gid: Gid,
@@ -148,7 +148,7 @@ pub fn with_rights_of<T>(uid: u32, gid: u32, act: impl FnOnce() -> Result<T>) ->
     let before = getgroups()?;
     set_groups(&groups)?;
     let _rights = Rights { groups: before, gid: setfsgid(gid), uid: setfsuid(uid) };
-    // These calls say who it was before, and nothing of failures.
+    // These calls return the previous id, and no error.
     ensure!(setfsgid(gid) == gid && setfsuid(uid) == uid, "cannot take the rights of user {uid}");
     act()
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn links_on_the_way_are_followed_where_nobody_else_can_have_placed_them() {
+    fn links_on_the_way_are_followed_where_no_other_user_can_have_placed_them() {
         let dir = TempDir::new().unwrap();
         let (real, link) = (dir.path().join("real/sub"), dir.path().join("link"));
         fs::create_dir_all(&real).unwrap();
@@ -238,7 +238,7 @@ mod tests {
             assert!(refused.contains("'link' is a symbolic link") && refused.contains("sub/run"), "{refused}");
         }
         assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
-        // Without links, and for who is not privileged, it is as it always was.
+        // Without links, and without privileges, nothing is different.
         assert!(reach(&real.join("run"), None, true).is_ok());
         assert!(reach(&link.join("sub/run"), None, false).is_ok());
         let loops = dir.path().join("loop");

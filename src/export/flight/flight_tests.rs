@@ -92,7 +92,7 @@ proptest! {
             prop_assert!(from + LENGTH + millis(800) > millis(now));
             prop_assert_eq!(lost, 0);
         } else if from > Duration::ZERO {
-            // Whatever went though it was new enough is told as lost. Chunks are as old as their last call.
+            // Whatever went though it was new enough is counted as lost. Chunks are as old as their last call.
             prop_assert!(lost as usize <= before);
             prop_assert!(lost as usize + old + calls.len() >= came.len());
         }
@@ -170,8 +170,8 @@ fn create_with(path: &Path, time: Duration, keep: Option<u64>, views: &str) -> (
     let options = Options { path, host: "node1", force: false, owner: None, views };
     let messages = Messages::default();
     let to = Arc::clone(&messages);
-    let tell = move |what: &str| to.lock().unwrap().push(what.to_owned());
-    let mut writer = FlightWriter::create(options, Length { time, memory: MEMORY }, keep, tell).unwrap();
+    let notify = move |what: &str| to.lock().unwrap().push(what.to_owned());
+    let mut writer = FlightWriter::create(options, Length { time, memory: MEMORY }, keep, notify).unwrap();
     writer.push(meta("t0_ns", "5000000000000"));
     writer.push(meta("command", "-p 1"));
     (writer, messages)
@@ -217,11 +217,11 @@ fn operation(id: i64, op: &str, file: &str) -> Operation {
 }
 
 #[test]
-fn each_dataset_is_whole_and_has_what_came_last() {
+fn each_dataset_is_complete_and_has_the_last_rows() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let (mut writer, messages) = create(&path, Duration::from_secs(10));
-    let things = [process(1, None), thread(1, 1), process(2, None), thread(2, 2), file(1), file(2), file(3)];
+    let entities = [process(1, None), thread(1, 1), process(2, None), thread(2, 2), file(1), file(2), file(3)];
     let more = [
         handle(1, None, 1, None, None),
         handle(2, Some(1), 2, Some(1), None),
@@ -232,7 +232,7 @@ fn each_dataset_is_whole_and_has_what_came_last() {
         call(1, SECOND, Some(2), Some(2), Some(1)),
         call(2, SECOND, None, Some(3), None),
     ];
-    things.into_iter().chain(more).for_each(|row| writer.push(row));
+    entities.into_iter().chain(more).for_each(|row| writer.push(row));
     for second in 1..=18 {
         writer.tick(Duration::from_secs(second)).unwrap();
     }
@@ -341,17 +341,17 @@ fn what_is_over_is_remembered_for_what_comes_late() {
     assert!(dataset.last_by_id::<File>().unwrap().contains_key(&1));
 }
 
-/// Each dataset is told, and the thread that writes is held up by that.
+/// A message follows each dataset, and here it blocks the thread that writes.
 #[test]
 fn a_slow_disk_costs_no_dataset_its_rows() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
-    let (go_on, told) = mpsc::channel::<()>();
-    let told = Mutex::new(told);
+    let (go_on, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
     let options = Options { path: &path, host: "node1", force: false, owner: None, views: "SELECT 1;\n" };
     let length = Length { time: Duration::from_secs(4), memory: MEMORY };
     let mut writer = FlightWriter::create(options, length, None, move |_: &str| {
-        let _ = told.lock().unwrap().recv();
+        let _ = blocked.lock().unwrap().recv();
     })
     .unwrap();
     writer.push(process(1, None));

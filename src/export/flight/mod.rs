@@ -1,6 +1,6 @@
 //! Keeps the last rows of a trace, and writes them as a dataset of its own whenever that is asked for.
 //!
-//! Rows are written by another thread, so that whoever brings them never waits for the disk, and a disk that is full
+//! Rows are written by another thread, so that the correlator never waits for the disk, and a disk that is full
 //! costs one dataset and not the trace.
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::export::dataset::{DatasetWriter, Options};
 use crate::export::files::directory::Directory;
 use crate::export::flight::window::{Window, WindowSnapshot};
 use crate::export::reading::shift::{END, shift};
-use crate::export::rotating::periods::{Retention, Tell};
+use crate::export::rotating::periods::{Notify, Retention};
 use crate::export::rotating::{Moment, fact, nanoseconds, next_name, refuse_dataset};
 use crate::inflight::{InFlight, Operation, What};
 use crate::rows::{Coverage, Meta, Row, SEQ_BITS, Span};
@@ -35,8 +35,8 @@ use crate::vocabulary::{flag, intern};
 const REMEMBERED: Duration = Duration::from_mins(2);
 /// Datasets that have their rows already and are not written yet: one is being written, one waits.
 const ROOM: usize = 2;
-/// Operations in flight that are told with their stacks.
-const TOLD: usize = 64;
+/// Operations in flight that are written with their stacks.
+const STACKS: usize = 64;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ pub struct FlightWriter {
 }
 
 impl FlightWriter {
-    /// Makes or takes over the directory that datasets will be in. `keep`: so many bytes at most in all together. `tell` is
+    /// Makes or takes over the directory that datasets will be in. `keep`: so many bytes at most in all together. `notify` is
     /// given its messages by another thread.
     ///
     /// # Errors
@@ -113,16 +113,16 @@ impl FlightWriter {
         options: Options<'_>,
         length: Length,
         keep: Option<u64>,
-        tell: impl Fn(&str) + Send + Sync + 'static,
+        notify: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
         let queued = Arc::new(AtomicUsize::new(0));
         let (to, jobs) = mpsc::channel();
-        let tell: Tell = Arc::new(tell);
+        let notify: Notify = Arc::new(notify);
         let writer = Writer {
-            datasets: Retention::new(Arc::clone(&directory), keep, Arc::clone(&tell)),
+            datasets: Retention::new(Arc::clone(&directory), keep, Arc::clone(&notify)),
             directory,
             keep,
             path: options.path.to_owned(),
@@ -131,7 +131,7 @@ impl FlightWriter {
             host: options.host.to_owned(),
             views: options.views.to_owned(),
             queued: Arc::clone(&queued),
-            tell,
+            notify,
         };
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(move || writer.run(&jobs));
         Ok(Self {
@@ -168,7 +168,7 @@ impl FlightWriter {
         }
     }
 
-    /// Forgets what is too old or too much; tells which things must be described anew if they are used again. `elapsed` is
+    /// Forgets what is too old or too much; returns which entities must be described anew if they are used again. `elapsed` is
     /// the time since the start of the trace.
     ///
     /// # Errors
@@ -238,7 +238,7 @@ impl FlightWriter {
         self.described.run(&mut run);
         run.extend(std::mem::take(&mut self.layers).into_iter().map(Row::Coverage));
         let in_flight = in_flight.filter(|now| !now.operations.is_empty()).map(|now| {
-            let operations = now.operations.iter().take(TOLD).cloned().collect();
+            let operations = now.operations.iter().take(STACKS).cloned().collect();
             InFlight { at_ns: now.at_ns, operations }
         });
         let job = Job { at, why, time: self.length.time, snapshot: self.window.snapshot(), run, open, in_flight };
@@ -257,7 +257,7 @@ impl FlightWriter {
         thread.join().map_err(|_| anyhow!("the thread for datasets panicked"))?
     }
 
-    /// Calls in flight as rows. A request of a device is told by the call that waits for it.
+    /// Calls in flight as rows. The call that waits for a request of a device stands for it.
     fn unfinished(&self, now: &InFlight) -> Vec<Span> {
         let operations = || now.operations.iter().filter(|o| o.what != What::Request);
         let named = || operations().flat_map(|o| &o.calls).filter_map(|call| Some((call.id, call.file.as_deref()?)));
@@ -318,7 +318,7 @@ struct Writer {
     host: String,
     views: String,
     queued: Arc<AtomicUsize>,
-    tell: Tell,
+    notify: Notify,
 }
 
 impl Writer {
@@ -330,13 +330,13 @@ impl Writer {
                 Ok((name, since, calls)) => {
                     written += 1;
                     let (to, since) = (self.path.join(name), text::time(nanoseconds(since)));
-                    (self.tell)(&format!("{why}: {calls} calls of the last {since} are in {}", to.display()));
+                    (self.notify)(&format!("{why}: {calls} calls of the last {since} are in {}", to.display()));
                 }
                 Err(e) => {
                     failed += 1;
-                    // What is left of it, which its error tells, was removed.
+                    // What was left of it was removed; the error has the cause.
                     last = format!("{}: {}", self.path.display(), e.root_cause());
-                    (self.tell)(&format!(
+                    (self.notify)(&format!(
                         "{why}: warning: no dataset could be written to {last}; the trace goes on, and so does --flight"
                     ));
                 }
@@ -350,7 +350,7 @@ impl Writer {
             ));
         }
         if written == 0 {
-            (self.tell)("no dataset was written: nothing asked for one");
+            (self.notify)("no dataset was written: nothing asked for one");
         }
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Writer {
     fn write(&mut self, job: Job) -> Result<(String, Duration, usize)> {
         if !self.directory.is_there() {
             self.directory = Arc::new(Directory::take(&self.path, self.owner, self.privileged)?);
-            self.datasets = Retention::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.tell));
+            self.datasets = Retention::new(Arc::clone(&self.directory), self.keep, Arc::clone(&self.notify));
         }
         let since = job.at.elapsed.saturating_sub(job.snapshot.from);
         let name = next_name(&self.directory, job.at.wall)?;
@@ -379,7 +379,7 @@ impl Writer {
 
     fn discard(&self, name: &str) {
         if let Err(e) = self.directory.discard(name) {
-            (self.tell)(&format!("warning: {e:#}"));
+            (self.notify)(&format!("warning: {e:#}"));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The last rows of a trace, kept in memory: which are forgotten, and the rows of a dataset of those that are there.
 //!
-//! Pure: it is told the time. Rows are kept in chunks of time, and go by chunks. A chunk describes all that its rows
+//! Pure: the time is an argument. Rows are kept in chunks of time, and go by chunks. A chunk describes all that its rows
 //! refer to, so that none needs another. The calls in it are packed as they are in a dataset.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -108,7 +108,7 @@ impl Window {
     /// Is it time to end the chunk that rows go to?
     pub fn is_due(&self, now: Duration) -> bool {
         let age = now.saturating_sub(self.began);
-        // However much memory there is: who packs a chunk brings no rows meanwhile.
+        // However much memory there is: the thread that packs a chunk takes no rows meanwhile.
         let large = self.open_bytes >= self.ceiling / SHARE || self.calls.len() >= GROUP_ROWS;
         large || age >= (self.length / CHUNKS).clamp(SHORTEST, LONGEST)
     }
@@ -188,14 +188,14 @@ pub struct WindowSnapshot {
 }
 
 impl WindowSnapshot {
-    /// The rows of a dataset, with these calls that had not returned: one that has is told as it was. Returns the number
-    /// of calls.
+    /// The rows of a dataset, with these calls that had not returned: one that has returned since is written as it was.
+    /// Returns the number of calls.
     ///
     /// # Errors
     /// Those of `each`, or when calls cannot be unpacked.
     pub fn rows(self, open: Vec<Span>, mut each: impl FnMut(Row) -> Result<()>) -> Result<usize> {
         let mut open: BTreeMap<i64, Span> = open.into_iter().map(|call| (call.span_id, call)).collect();
-        let (mut sums, mut totals, mut things) = (CallSums::default(), Totals::default(), Things::default());
+        let (mut sums, mut totals, mut entities) = (CallSums::default(), Totals::default(), Entities::default());
         let mut count = 0;
         self.node.into_iter().try_for_each(|figure| each(Row::Metric(figure)))?;
         if let (1.., Ok(lost)) = (self.short, i64::try_from(self.short)) {
@@ -220,13 +220,13 @@ impl WindowSnapshot {
             totals.next();
             for row in &chunk.rows {
                 let row = totals.add(row.clone());
-                things.keep(row).map_or(Ok(()), &mut each)?;
+                entities.keep(row).map_or(Ok(()), &mut each)?;
             }
         }
         for call in std::mem::take(&mut open).into_values() {
             take(call, &mut open, &mut each)?;
         }
-        things.rows().into_iter().chain(sums.rows()).try_for_each(each)?;
+        entities.rows().into_iter().chain(sums.rows()).try_for_each(each)?;
         Ok(count)
     }
 }
@@ -254,17 +254,17 @@ impl Totals {
     }
 }
 
-/// The last row of each thing: each chunk describes it.
+/// The last row of each entity: each chunk describes it.
 #[derive(Default)]
-struct Things {
+struct Entities {
     all: BTreeMap<(u8, i32), Row>,
     paths: BTreeMap<(i32, i64), FilePath>,
 }
 
-impl Things {
-    /// Gives back what is no row of a thing.
+impl Entities {
+    /// Gives back what is no row of an entity.
     fn keep(&mut self, row: Row) -> Option<Row> {
-        let thing = match &row {
+        let entity = match &row {
             Row::Process(r) => (0, r.process_ix),
             Row::Thread(r) => (1, r.thread_ix),
             Row::File(r) => (2, r.file_id),
@@ -277,7 +277,7 @@ impl Things {
             }
             _ => return Some(row),
         };
-        self.all.insert(thing, row);
+        self.all.insert(entity, row);
         None
     }
 

@@ -40,7 +40,7 @@ const SHRUNK: u64 = 256;
 /// Bytes of a page's header, with its statistics.
 const HEADER: usize = 64 << 10;
 
-/// An error when the footer of a part says that it is larger than is read.
+/// An error when the footer of a part claims more than is read.
 pub fn footer(file: &File) -> Result<()> {
     let end = file.metadata()?.len();
     let mut size = [0; 4];
@@ -116,7 +116,7 @@ fn pages(file: &File, column: &ColumnChunkMetaData) -> Result<Pages> {
         };
         within(header.uncompressed, PAGE, "bytes of a page")?;
         within(header.compressed, PAGE, "bytes of a page on disk")?;
-        // Values that are told by what is different from the one before: any length of few bytes.
+        // Values are stored as differences from the one before: few bytes may be a value of any length.
         ensure!(header.encoding != Header::DELTA_BYTE_ARRAY, "its encoding is not one that iotrace-bpf writes");
         if header.kind == Header::DICTIONARY {
             // Each takes four bytes, or more.

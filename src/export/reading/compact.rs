@@ -1,7 +1,7 @@
 //! One row for each id: of what was written again when more became known, the last row is kept and the others go.
 //!
 //! The rows that stay are copied into a part that takes the place of the table's last one; only then the other parts
-//! are removed. Whoever reads meanwhile, or after a crash in between, finds every id, some of them several times. Rows
+//! are removed. A reader meanwhile, or after a crash in between, finds every id, some of them several times. Rows
 //! are copied as they are, columns that this version does not know included. Memory is bounded by a row group, and one
 //! bit for each id.
 
@@ -82,8 +82,8 @@ described! {
     Meta: "key",
 }
 
-/// Keeps the last row of each id in a dataset that nobody writes any more. A table that cannot be written anew, for
-/// want of room say, stays as it is.
+/// Keeps the last row of each id in a dataset that is no longer written. A table that cannot be written anew, for example for
+/// want of room, stays as it is.
 ///
 /// # Errors When what was written cannot be brought to the device, or what it replaces cannot be removed: the dataset
 /// is whole then, too.
@@ -133,7 +133,7 @@ impl Part {
         u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// Its columns, without what the file says besides.
+    /// Its columns, without the metadata of the file.
     fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.metadata.schema().fields().clone()))
     }
@@ -250,7 +250,7 @@ fn rewrite<T: Table>(directory: &Directory, all: &[String], id: &str) -> Result<
     let open = format!("{last}{}", names::OPEN);
     let written = directory.create_file(&open).and_then(|file| guarded(|| write::<T>(&parts, file)));
     if let Err(error) = written {
-        // What there is says it all; an open part would say that the dataset was cut off.
+        // What is there is complete; an open part would mean that the dataset was cut off.
         directory.remove(&open)?;
         return Err(error);
     }

@@ -20,7 +20,7 @@ fn thread(thread_ix: i32, comm: &str) -> Row {
     Row::Thread(Thread { thread_ix, process_ix: 0, pid: 1, tid: 1, comm: comm.to_owned() })
 }
 
-/// Writes things that change, over several parts: of each id the last row has the number of its turn.
+/// Writes entities that change, over several parts: of each id the last row has the number of its turn.
 fn record(path: &Path) -> DatasetWriter {
     let mut writer = create(path);
     for turn in 0..7 {
@@ -37,7 +37,7 @@ fn record(path: &Path) -> DatasetWriter {
     writer
 }
 
-/// What a reader knows who keeps the last row of each id.
+/// What a reader knows that keeps the last row of each id.
 fn known(path: &Path) -> (BTreeMap<i32, Thread>, BTreeMap<i32, File>, BTreeMap<String, String>) {
     let dataset = Dataset::open(path).unwrap();
     let facts = rows::<Meta>(&dataset).into_iter().map(|m| (m.key, m.value)).collect();
@@ -76,25 +76,25 @@ fn a_killed_one_is_the_same_after_repair_and_repair_changes_nothing_then() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("t");
     let mut writer = record(&path);
-    let said = |path: &Path| {
+    let repaired = |path: &Path| {
         let mut out = Vec::new();
         repair::run(path, &mut out).map(|()| String::from_utf8(out).unwrap()).map_err(|e| format!("{e:#}"))
     };
-    let refused = said(&path).unwrap_err();
+    let refused = repaired(&path).unwrap_err();
     assert!(refused.contains("is being written"), "{refused}");
     // What is in an open part is lost.
     writer.push(thread(0, "lost")).unwrap();
     drop(writer);
     let before = known(&path);
     assert!(rows::<Thread>(&Dataset::open(&path).unwrap()).len() > 100);
-    let did = said(&path).unwrap();
+    let did = repaired(&path).unwrap();
     assert!(did.contains("1 open part removed") && did.contains("25 of 116 rows of threads"), "{did}");
     one_row_each(&path);
     assert_eq!(known(&path), before);
     let list =
         || fs::read_dir(&path).unwrap().map(|e| e.unwrap()).map(|e| (e.path(), e.ino())).collect::<BTreeMap<_, _>>();
     let after = list();
-    assert!(said(&path).unwrap().ends_with(": nothing to repair\n"));
+    assert!(repaired(&path).unwrap().ends_with(": nothing to repair\n"));
     assert_eq!(list(), after);
 }
 

@@ -1,4 +1,4 @@
-//! Bytes of others are decoded so that what is damaged harms nobody.
+//! Decodes untrusted bytes: damaged ones become errors.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ pub(crate) fn fact(metadata: &ParquetMetaData, key: &str) -> Option<String> {
     facts.iter().find(|fact| fact.key == key)?.value.clone()
 }
 
-/// The decoder indexes by what damaged bytes say and panics; to us that is one more part that cannot be read.
+/// The decoder indexes by damaged bytes and panics; to us that is one more part that cannot be read.
 /// Whatever `decode` was working on is given up afterwards, so nothing half-changed is seen.
 pub(crate) fn guarded<V>(decode: impl FnOnce() -> Result<V>) -> Result<V> {
     let before = DECODING.replace(true);

@@ -1,4 +1,4 @@
-//! Datasets read back, by whoever wrote them.
+//! Reads datasets, which are untrusted input.
 
 pub(crate) mod bounds;
 pub(crate) mod compact;

@@ -1,7 +1,7 @@
-//! The header of a page of a Parquet file: as much of it as says how large the page is. The format is Thrift's compact
+//! The header of a page of a Parquet file: as much of it as has the size of the page. The format is Thrift's compact
 //! protocol (`parquet.thrift` of parquet-format, `thrift-compact-protocol.md` of Thrift).
 
-/// What a header says.
+/// What a header has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Header {
     pub kind: i64,
@@ -150,7 +150,7 @@ mod tests {
         for length in 0..DICTIONARY.len() {
             assert_eq!(Header::parse(&DICTIONARY[..length]), None, "{length}");
         }
-        // Data of 9 values in encoding 7, with statistics and a field that nobody knows.
+        // Data of 9 values in encoding 7, with statistics and an unknown field.
         let data = [
             &[0x15, 0, 0x15, 2, 0x15, 2][..],
             &[0x2c, 0x15, 18, 0x15, 14, 0x3c, 0x18, 2, b'a', b'b', 0x11, 0, 0],

@@ -43,7 +43,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A table whose rows describe things by id. A thing that changes has several rows: the last one counts.
+/// A table whose rows describe entities by id. One that changes has several rows: the last one counts.
 pub trait Dimension: Table {
     /// What the row describes.
     fn id(&self) -> i32;
@@ -73,7 +73,7 @@ struct Part {
     table: &'static str,
     number: u32,
     name: String,
-    /// Rows, as its footer says.
+    /// Rows, by its footer.
     rows: u64,
 }
 
@@ -146,11 +146,11 @@ impl Dataset {
         list(path).is_ok_and(|(closed, _)| !closed.is_empty())
     }
 
-    /// The greatest value of each of these columns of integers in any table, as the parts' footers say. Columns without
+    /// The greatest value of each of these columns of integers in any table, by the parts' footers. Columns without
     /// values are left out.
     ///
     /// # Errors
-    /// When a part does not say.
+    /// When a part does not record it.
     pub fn greatest(&self, columns: &[&'static str]) -> Result<BTreeMap<&'static str, i64>> {
         let mut greatest = BTreeMap::new();
         for part in &self.parts {
@@ -163,7 +163,7 @@ impl Dataset {
                     let most = match group.column(at).statistics() {
                         Some(Statistics::Int32(bounds)) => bounds.max_opt().map(|max| i64::from(*max)),
                         Some(Statistics::Int64(bounds)) => bounds.max_opt().copied(),
-                        _ => bail!("{} does not say what is in its column {column}", part.name),
+                        _ => bail!("{} has no statistics for its column {column}", part.name),
                     };
                     if let Some(most) = most {
                         let known = greatest.entry(*column).or_insert(most);
@@ -185,7 +185,7 @@ impl Dataset {
         self.hosts.iter().cloned().collect()
     }
 
-    /// The rows of a table, as its parts say.
+    /// The rows of a table, by its parts.
     pub fn count<T: Table>(&self) -> u64 {
         self.parts.iter().filter(|part| part.table == T::NAME).map(|part| part.rows).sum()
     }
@@ -240,7 +240,7 @@ impl Dataset {
         self.read(|builder| only_roots(builder, &roots), &mut each)
     }
 
-    /// The things a table describes, by id: the last row of each.
+    /// The entities of a table, by id: the last row of each.
     pub fn last_by_id<T: Dimension>(&self) -> Result<BTreeMap<i32, T>> {
         let mut last = BTreeMap::new();
         self.rows(|row: T| {
@@ -308,7 +308,7 @@ impl Dataset {
         Ok(PartMetadata { schema, host: fact(HOST_KEY), rows })
     }
 
-    /// Whether the part is gone because the dataset has ended since, and what it said is in a later part.
+    /// Whether the part is gone because the dataset has ended since, and its rows are in a later part.
     fn is_replaced(&self, part: &Part, error: &anyhow::Error) -> bool {
         let gone = error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound);
         let is_later = |name: &std::ffi::OsStr| {

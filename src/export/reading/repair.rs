@@ -13,7 +13,7 @@ use crate::text::escape;
 /// How deep directories of nodes, periods and datasets may be in each other.
 const DEPTH: usize = 8;
 
-/// Repairs the dataset in `dir`, or all those in the directories below it, and says what it did.
+/// Repairs the dataset in `dir`, or all those in the directories below it, and reports what it did.
 ///
 /// # Errors
 /// When there is none, or one is still being written or cannot be repaired: the others are, then.

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_told_apart_by_job_or_by_command_and_time() {
+    fn runs_are_distinguished_by_job_or_by_command_and_time() {
         let node = |trace: i64, about: About| About { trace: Some(("n".to_owned(), trace)), ..about };
         // Nodes of a job, one of another job at the same time, steps of one.
         let jobs = [

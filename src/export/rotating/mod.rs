@@ -17,7 +17,7 @@ use crate::export::dataset::stream::Limits;
 use crate::export::dataset::{DatasetWriter, Options, names};
 use crate::export::files::directory::{Directory, Whereabouts};
 use crate::export::reading::shift::{END, shift};
-use crate::export::rotating::periods::{Keeper, Tell};
+use crate::export::rotating::periods::{Keeper, Notify};
 use crate::rows::{Meta, Row};
 
 /// How often it is looked how large the open dataset is, and what can be forgotten.
@@ -52,7 +52,7 @@ pub fn fact(key: &str, value: String) -> Row {
     Row::Meta(Meta { key: key.to_owned(), value })
 }
 
-/// How far the writing is, for whoever decides when a dataset ends.
+/// How far the writing is, for the decision when a dataset ends.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Datasets that are complete.
@@ -80,8 +80,8 @@ pub struct RotatingWriter {
 
 impl RotatingWriter {
     /// Makes or takes over the directory and begins the first dataset in it, named by this wall clock. Datasets of earlier
-    /// runs stay beside it. `keep`: so many bytes at most in all together. `tell`
-    /// is given what is to be said, by another thread.
+    /// runs stay beside it. `keep`: so many bytes at most in all together. `notify`
+    /// is given messages for the user, by another thread.
     ///
     /// # Errors
     /// When the directory cannot be used or written to.
@@ -90,10 +90,10 @@ impl RotatingWriter {
         keep: Option<u64>,
         wall: u64,
         progress: Arc<Progress>,
-        tell: impl Fn(&str) + Send + Sync + 'static,
+        notify: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let privileged = nix::unistd::geteuid().is_root();
-        Self::create_with(options, Limits::default(), privileged, keep, wall, progress, Arc::new(tell))
+        Self::create_with(options, Limits::default(), privileged, keep, wall, progress, Arc::new(notify))
     }
 
     pub(crate) fn create_with(
@@ -103,11 +103,11 @@ impl RotatingWriter {
         keep: Option<u64>,
         wall: u64,
         progress: Arc<Progress>,
-        tell: Tell,
+        notify: Notify,
     ) -> Result<Self> {
         let directory = Arc::new(Directory::take(options.path, options.owner, privileged)?);
         refuse_dataset(options.path, &directory)?;
-        let mut keeper = Keeper::start(Arc::clone(&directory), keep, tell)?;
+        let mut keeper = Keeper::start(Arc::clone(&directory), keep, notify)?;
         let (host, views) = (options.host.to_owned(), options.views.to_owned());
         let (name, writer) = begin(&directory, wall, (&host, &views), limits)?;
         keeper.open(name)?;
@@ -147,8 +147,8 @@ impl RotatingWriter {
         self.rows.drain(..).try_for_each(|row| self.writer.push(shift(row, began)))
     }
 
-    /// Closes open parts when they are old enough, and forgets what is over; tells which things must be described anew if they
-    /// are used again. `elapsed` is the time since the start of the trace.
+    /// Closes open parts when they are old enough, and forgets what is over; returns which entities must be described anew
+    /// if they are used again. `elapsed` is the time since the start of the trace.
     pub fn tick(&mut self, elapsed: Duration) -> Result<Forgotten> {
         self.writer.tick(elapsed.saturating_sub(self.began))?;
         if elapsed.saturating_sub(self.looked) < LOOK {
@@ -158,10 +158,10 @@ impl RotatingWriter {
         let bytes = self.writer.bytes()?;
         self.progress.bytes.store(bytes, Ordering::Relaxed);
         self.keeper.grown(bytes)?;
-        Ok(self.described.forget(self.limits.things))
+        Ok(self.described.forget(self.limits.entities))
     }
 
-    /// Ends the open dataset and begins the next one; tells which things must be described anew if they are used again.
+    /// Ends the open dataset and begins the next one; returns which entities must be described anew if they are used again.
     pub fn rotate(&mut self, at: Moment) -> Result<Forgotten> {
         self.push(at.clock_pair())?;
         self.push(fact(END, nanoseconds(at.elapsed).to_string()))?;

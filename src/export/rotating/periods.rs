@@ -29,8 +29,8 @@ pub fn is_name(name: &str) -> bool {
     time.iter().zip(SHAPE).all(digit) && (rest.is_empty() || rest.strip_prefix(b"-").is_some_and(number))
 }
 
-/// Whoever passes on what is to be said, where it does not spoil a dashboard.
-pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+/// Takes messages for the user, and prints them where they do not spoil a dashboard.
+pub type Notify = Arc<dyn Fn(&str) + Send + Sync>;
 
 enum Message {
     /// This dataset is written from now on.
@@ -49,26 +49,26 @@ pub struct Keeper {
 
 impl Keeper {
     /// `keep`: so many bytes at most in all datasets together.
-    pub fn start(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Result<Self> {
+    pub fn start(directory: Arc<Directory>, keep: Option<u64>, notify: Notify) -> Result<Self> {
         let (to, inbox) = mpsc::channel();
-        let run = move || Retention::new(directory, keep, tell).run(&inbox);
+        let run = move || Retention::new(directory, keep, notify).run(&inbox);
         let thread = std::thread::Builder::new().name("datasets".into()).spawn(run).context("thread for datasets")?;
         Ok(Self { to: Some(to), thread: Some(thread) })
     }
 
     pub fn open(&mut self, name: String) -> Result<()> {
-        self.tell(Message::Open(name))
+        self.post(Message::Open(name))
     }
 
     pub fn closed(&mut self, dataset: Closed) -> Result<()> {
-        self.tell(Message::Closed(dataset))
+        self.post(Message::Closed(dataset))
     }
 
     pub fn grown(&mut self, bytes: u64) -> Result<()> {
-        self.tell(Message::Grown(bytes))
+        self.post(Message::Grown(bytes))
     }
 
-    fn tell(&mut self, message: Message) -> Result<()> {
+    fn post(&mut self, message: Message) -> Result<()> {
         match &self.to {
             Some(to) if to.send(message).is_ok() => Ok(()),
             // It ends by itself only when it has failed.
@@ -96,12 +96,12 @@ pub struct Retention {
     others: Option<Vec<(u64, String)>>,
     /// Nothing more can be removed before the next dataset begins.
     stuck: bool,
-    tell: Tell,
+    notify: Notify,
 }
 
 impl Retention {
-    pub const fn new(directory: Arc<Directory>, keep: Option<u64>, tell: Tell) -> Self {
-        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false, tell }
+    pub const fn new(directory: Arc<Directory>, keep: Option<u64>, notify: Notify) -> Self {
+        Self { directory, keep, open: String::new(), size: 0, others: None, stuck: false, notify }
     }
 
     /// This one is complete and stays.
@@ -117,7 +117,7 @@ impl Retention {
                 Message::Open(name) => (self.open, self.size, self.others, self.stuck) = (name, 0, None, false),
                 Message::Closed(dataset) => {
                     for why in dataset.sync()?.repeated {
-                        (self.tell)(&format!("warning: ids may have several rows in {why}"));
+                        (self.notify)(&format!("warning: ids may have several rows in {why}"));
                     }
                 }
                 Message::Grown(bytes) => self.size = bytes,
@@ -137,7 +137,7 @@ impl Retention {
         for (bytes, name) in others {
             let removed = total > keep
                 && self.directory.remove_dataset(&name).unwrap_or_else(|e| {
-                    (self.tell)(&format!("warning: {e:#}"));
+                    (self.notify)(&format!("warning: {e:#}"));
                     false
                 });
             if removed {
@@ -162,7 +162,7 @@ impl Retention {
                     bytes(total)
                 )
             };
-            (self.tell)(&format!("warning: {why}"));
+            (self.notify)(&format!("warning: {why}"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! One dataset after the other: each says all about its rows, none has a row of another, and what is removed is ours.
+//! One dataset after the other: each describes what its rows refer to, none has a row of another, and only our files are removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::rows::{
 };
 use crate::vocabulary::Layer;
 
-const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, things: 16 };
+const SMALL: Limits = Limits { group_rows: 4, part_rows: 10, entities: 16 };
 /// 2026-11-22 10:30:00 UTC.
 pub(crate) const WALL: u64 = 1_795_343_400_000_000_000;
 
@@ -171,13 +171,13 @@ pub(crate) fn facts(dataset: &Dataset) -> std::collections::BTreeMap<String, Str
 }
 
 #[test]
-fn each_dataset_says_what_its_rows_refer_to() {
+fn each_dataset_describes_what_its_rows_refer_to() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("all");
     let mut writer = create(&path, None, WALL);
     start(&mut writer);
-    // A file in an object of a handle in a handle, which nobody but these refers to.
-    let things = [process(1, None), thread(1, 1), file(1), file(2), handle(1, None, 1, None, None)];
+    // A file in an object of a handle in a handle, to which only these refer.
+    let entities = [process(1, None), thread(1, 1), file(1), file(2), handle(1, None, 1, None, None)];
     let more = [
         Row::FilePath(FilePath { file_id: 2, path: "/f2".to_owned(), from_ns: 7 }),
         handle(2, Some(1), 2, Some(1), None),
@@ -199,7 +199,7 @@ fn each_dataset_says_what_its_rows_refer_to() {
         insn: None,
     };
     let verdicts = [Row::Coverage(verdict("/lib/libc.so.6")), Row::Coverage(verdict(""))];
-    things.into_iter().chain(more).chain(verdicts).for_each(|row| writer.push(row).unwrap());
+    entities.into_iter().chain(more).chain(verdicts).for_each(|row| writer.push(row).unwrap());
     writer.rotate(at(3500)).unwrap();
     // It had begun before.
     let late = [
@@ -244,7 +244,7 @@ fn each_dataset_says_what_its_rows_refer_to() {
     assert_eq!(rows::<FilePath>(&second)[0].from_ns, 7 - 3_000_000_000);
     // Verdicts on files hold on, those on whole layers do not; totals count from the dataset's start.
     assert_eq!((rows::<Coverage>(&first).len(), rows::<Coverage>(&second).len()), (2, 1));
-    // A figure of the node that has not changed is told again, with its time.
+    // A figure of the node that has not changed is written again, with its time.
     let total = |d: &Dataset| rows::<Metric>(d).iter().map(|m| (m.t_ns, m.value as i64)).collect::<Vec<_>>();
     assert_eq!(total(&first), [(1, 5), (2, 8)]);
     assert_eq!(total(&second), [(2 - 3_000_000_000, 8), (1_000_000_000, 7)]);
@@ -257,9 +257,9 @@ fn what_is_over_is_forgotten_once_a_dataset_was_without_it() {
     let path = dir.path().join("all");
     let mut writer = create(&path, None, WALL);
     start(&mut writer);
-    let things = [process(1, None), thread(1, 1), process(2, Some(50)), file(1), file(2), file(3), object(1, 9, 3)];
+    let entities = [process(1, None), thread(1, 1), process(2, Some(50)), file(1), file(2), file(3), object(1, 9, 3)];
     let handles = [handle(1, None, 1, None, None), handle(2, None, 2, None, Some(60))];
-    things.into_iter().chain(handles).for_each(|row| writer.push(row).unwrap());
+    entities.into_iter().chain(handles).for_each(|row| writer.push(row).unwrap());
     let forgotten = writer.rotate(at(2000)).unwrap();
     assert_eq!((forgotten.files, forgotten.objects), (vec![], vec![]));
     // Late requests of a process that has ended.
@@ -298,7 +298,7 @@ proptest! {
         let mut open = Vec::new();
         for (what, id) in steps {
             millis += 700;
-            // As the correlator does: what was forgotten is told again when it is used.
+            // As the correlator does: what was forgotten is described again when it is used.
             match what {
                 0 | 1 => {
                     unknown.extend(writer.rotate(at(millis)).unwrap().files);

@@ -86,7 +86,7 @@ impl Engine {
                 classified.plain = examined.version.filter(|_| plain);
                 self.probe(target, seen, &name, examined, &mut classified, progs);
             }
-            // It took the file along; whoever maps it next is asked again.
+            // It took the file along; the next process that maps it is asked again.
             Err(_) if existing::ended(target.pid) => return,
             Err(Unreadable { written, why }) => {
                 classified.written = written;

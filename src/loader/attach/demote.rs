@@ -1,4 +1,4 @@
-//! Demotes functions: takes probes away that cost more than the calls that they watch, while the trace runs.
+//! Demotes functions: removes probes that cost more than the calls that they measure, while the trace runs.
 //!
 //! What such functions do with a stream's buffer needs no probe: what the library calls when the buffer is empty or full gets
 //! one instead; the position of the stream then gives the bytes that they moved. How many calls these were is estimated from

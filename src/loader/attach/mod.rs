@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// Notes how many filters of system calls a target has that nobody added below us.
+    /// Notes how many filters of system calls a target has that were there before us.
     pub const fn expect_filters(&mut self, filters: u32) {
         self.filters = filters;
     }
@@ -253,7 +253,7 @@ impl Engine {
         self.leaving.is_empty()
     }
 
-    /// Takes probes away. The kernel waits until nobody runs in a probe's program any more: for each link, so each has a
+    /// Takes probes away. The kernel waits until no task runs in a probe's program any more: for each link, so each has a
     /// thread.
     pub fn leave(&mut self, links: Vec<Link>) {
         for link in links {
@@ -279,7 +279,7 @@ impl Engine {
         std::mem::take(&mut self.libraries)
     }
 
-    /// A verdict for every layer whose library nobody mapped: it is not covered. And for every phase and library of the
+    /// A verdict for every layer whose library no target mapped: it is not covered. And for every phase and library of the
     /// user that was not found.
     pub fn uncovered(&self) -> Vec<Coverage> {
         let layer = |l: &Library| self.covered.contains(&l.layer) || self.coverage.iter().any(|c| c.layer == l.layer);

@@ -57,7 +57,7 @@ impl Engine {
             all.set = Set::All(Links { steady, pausing: Vec::new() });
             return Some(all);
         }
-        let whom = if self.scoped { target.pid as i32 } else { ALL };
+        let pid = if self.scoped { target.pid as i32 } else { ALL };
         let (pausing, steady) = probes.into_iter().partition(|probe| probe.pauses);
         all.parts.push(steady);
         for row in &self.demoted {
@@ -66,8 +66,8 @@ impl Engine {
         }
         let mut links = Links::default();
         let steady = std::mem::take(&mut all.parts);
-        (all.parts, links.steady) = self.attach_parts(&all, steady, whom, progs);
-        (all.pausing, links.pausing) = self.attach_parts(&all, vec![pausing], whom, progs);
+        (all.parts, links.steady) = self.attach_parts(&all, steady, pid, progs);
+        (all.pausing, links.pausing) = self.attach_parts(&all, vec![pausing], pid, progs);
         if self.paused {
             self.leave(all.pause(&mut links));
         }
@@ -84,7 +84,7 @@ impl Engine {
         &mut self,
         all: &Probes,
         mut todo: Vec<Vec<PlannedProbe>>,
-        whom: i32,
+        pid: i32,
         progs: &IotraceProgs<'_>,
     ) -> (Vec<Vec<PlannedProbe>>, Vec<Link>) {
         let (mut parts, mut links) = (Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ impl Engine {
             if part.is_empty() {
                 continue;
             }
-            match links::many(progs, &all.path(), &part, all.tier, whom) {
+            match links::many(progs, &all.path(), &part, all.tier, pid) {
                 Ok(new) => {
                     links.extend(new);
                     self.coverage.extend(part.iter().map(|p| p.verdict(&all.name, Ok(all.tier.name()))));

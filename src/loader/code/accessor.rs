@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(found(&[Some(&[0x74, 5]), None, None, Some(RET)]), [2, 7]);
         // It is behind a return.
         assert_eq!(found(&[None, Some(RET), None, Some(RET)]), [0, 6]);
-        // jmp *%rax: nobody knows where that leads.
+        // jmp *%rax: its target is not known.
         assert_eq!(found(&[None, None, Some(&[0xff, 0xe0])]), [0, 5]);
         assert!(found(&[Some(RET)]).is_empty());
     }

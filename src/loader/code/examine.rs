@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How long one file, or the list of what a process maps, may take. The process waits meanwhile.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How long nobody asks again a device that did not answer.
+/// How long a device that did not answer is not asked again.
 const AVOIDED: Duration = Duration::from_secs(30);
 
 /// A file that a process maps, or is about to map.
@@ -88,12 +88,12 @@ pub struct Unreadable {
     pub why: Unread,
 }
 
-/// Who looks.
+/// Examines files.
 pub struct Examiner {
     planner: Arc<Planner>,
     layers: Vec<Layer>,
     outline: Outline,
-    /// Devices that did not answer, and until when nobody asks.
+    /// Devices that did not answer, and until when they are not asked.
     avoided: HashMap<u32, Instant>,
 }
 
@@ -137,7 +137,7 @@ impl Examiner {
 fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, result) = mpsc::sync_channel(1);
     let begun = std::thread::Builder::new().name("examine".into()).spawn(move || {
-        // Nobody may want it any more.
+        // It may not be needed any more.
         let _ = sender.send(work());
     });
     begun.ok()?;

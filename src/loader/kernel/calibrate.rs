@@ -92,7 +92,7 @@ fn probed(meter: &mut Meter) -> bool {
     meter.read() > 0
 }
 
-/// Whoever measures: what is read, and where it goes.
+/// The measured system calls: what is read, and where it goes.
 struct Meter {
     file: File,
     to: Vec<u8>,
@@ -273,7 +273,7 @@ fn measure(tier: Option<LibTier>) -> Result<Fixed> {
     skel.progs.iot_calibrate_this.test_run(ProgramInput::default()).context("naming the thread that measures")?;
     let mut meter = Meter { file: File::open(exe).context("our own executable")?, to: vec![0; READ] };
     let mut fixed = Fixed::default();
-    // The kernel takes its time to detach, which nobody has to wait for.
+    // The kernel takes its time to detach, for which no thread has to wait.
     let detach = |links: Vec<Link>| drop(std::thread::Builder::new().spawn(move || drop(links)));
     let alone = meter.alone(Meter::read);
     let of_system_calls =

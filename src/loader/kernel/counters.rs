@@ -1,6 +1,6 @@
 //! The perf events that count for the traced processes: opened once for those that there are, inherited by what they start.
 
-use crate::loader::kernel::perf::{Counting, Whom};
+use crate::loader::kernel::perf::{Counting, Scope};
 use crate::node::counters::{COUNTERS, Count, Counter, KINDS, Kind, TASK_CLOCK};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
@@ -13,7 +13,7 @@ use std::path::Path;
 const THREADS: usize = 512;
 const PART: u64 = 4;
 
-/// Who is counted.
+/// What is counted.
 #[derive(Debug, Clone, Copy)]
 pub enum Of<'a> {
     /// A process that is about to execute the command.
@@ -31,7 +31,7 @@ pub struct Counters {
     events: Vec<(usize, Counting)>,
     /// Why there are none of a kind.
     refused: BTreeMap<&'static str, String>,
-    /// Threads that nobody counts.
+    /// Threads without a counter.
     left_out: usize,
 }
 
@@ -40,26 +40,26 @@ impl Counters {
     pub fn open(of: Of<'_>) -> Self {
         let mut counters = Self::default();
         match of {
-            Of::Command(pid) => counters.add(Whom::Command(pid as i32), |_| true),
+            Of::Command(pid) => counters.add(Scope::Command(pid as i32), |_| true),
             Of::Processes(pids) => {
                 // One that begins meanwhile is counted if its parent is already.
                 let threads: Vec<i32> = pids.iter().flat_map(|pid| threads(*pid)).collect();
                 counters.left_out = threads.len().saturating_sub(THREADS);
                 for thread in threads.into_iter().take(THREADS) {
-                    counters.add(Whom::Thread(thread), |_| true);
+                    counters.add(Scope::Thread(thread), |_| true);
                 }
             }
             Of::Group(directory) => match File::open(directory) {
                 Ok(group) => {
                     for cpu in online() {
-                        counters.add(Whom::Group(&group, cpu), |_| true);
+                        counters.add(Scope::Group(&group, cpu), |_| true);
                     }
                 }
                 Err(e) => counters.refuse(&e.to_string()),
             },
             Of::Node => {
                 for cpu in online() {
-                    counters.add(Whom::Cpu(cpu), |c| c.kind != Kind::Software || c.config != TASK_CLOCK);
+                    counters.add(Scope::Cpu(cpu), |c| c.kind != Kind::Software || c.config != TASK_CLOCK);
                 }
             }
         }
@@ -83,13 +83,13 @@ impl Counters {
         }
     }
 
-    fn add(&mut self, whom: Whom<'_>, wanted: impl Fn(&Counter) -> bool) {
+    fn add(&mut self, scope: Scope<'_>, wanted: impl Fn(&Counter) -> bool) {
         if self.events.len() + COUNTERS.len() > room() {
             self.left_out += 1;
             return;
         }
         for (at, counter) in COUNTERS.iter().enumerate().filter(|(_, counter)| wanted(counter)) {
-            match Counting::open(counter.kind as u32, counter.config, whom) {
+            match Counting::open(counter.kind as u32, counter.config, scope) {
                 Ok(event) => self.events.push((at, event)),
                 // It has ended.
                 Err(Errno::ESRCH) => return,

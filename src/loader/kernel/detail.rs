@@ -27,7 +27,7 @@ const UNKNOWN: Duration = Duration::from_millis(100);
 const HALF_LIFE: u32 = 60;
 
 /// For how many ticks a process that sent too much is muted: 2 s.
-const QUIET_TICKS: u32 = 10;
+const MUTED_TICKS: u32 = 10;
 /// How often what is known of processes that are gone is forgotten, in ticks.
 const FORGET_TICKS: u32 = 100;
 
@@ -191,7 +191,7 @@ impl Choice {
         let handle = |map: &libbpf_rs::Map<'_>| {
             MapHandle::try_from(map).context("a table of processes and files with recorded calls")
         };
-        Ok(Self { processes: handle(&maps.iot_wholes)?, files: handle(&maps.iot_chosen)? })
+        Ok(Self { processes: handle(&maps.iot_full_procs)?, files: handle(&maps.iot_full_files)? })
     }
 
     /// Has every call of the process sent? False when the kernel's table is full.
@@ -220,15 +220,15 @@ struct Source {
     sent: u64,
     /// There was no room.
     refused: u64,
-    /// Nobody could remember them.
+    /// There was no room to remember them.
     forgotten: u64,
 }
 
-/// Watches how much each process sends.
+/// Monitors how much each process sends.
 pub struct Sources {
     table: MapHandle,
-    quiet: MapHandle,
-    wholes: MapHandle,
+    muted: MapHandle,
+    full: MapHandle,
     limiter: Limiter,
     ticks: u32,
 }
@@ -241,12 +241,12 @@ impl Sources {
             MapHandle::try_from(map).context("a table of processes and files with recorded calls")
         };
         let table = handle(&maps.iot_sources)?;
-        let (quiet, wholes) = (handle(&maps.iot_quiets)?, handle(&maps.iot_wholes)?);
-        Ok(Self { table, quiet, wholes, limiter: Limiter::default(), ticks: 0 })
+        let (muted, full) = (handle(&maps.iot_muted)?, handle(&maps.iot_full_procs)?);
+        Ok(Self { table, muted, full, limiter: Limiter::default(), ticks: 0 })
     }
 
     /// Of which processes how many calls were not sent since the last tick. Where there was no room, the one that sends most
-    /// is not listened to for a while. `alive` gives the processes that there are.
+    /// is muted for a while. `alive` gives the processes that there are.
     pub fn tick(&mut self, alive: impl FnOnce() -> BTreeSet<u32>) -> Vec<(u32, u64)> {
         let mut now = BTreeMap::new();
         for key in self.table.keys() {
@@ -257,14 +257,14 @@ impl Sources {
             now.insert(process, Source { sent: field(0), refused: field(1), forgotten: field(2) });
         }
         let verdict = self.limiter.tick(&now);
-        for (process, quiet) in verdict.quiet {
-            put(&self.quiet, process, quiet);
+        for (process, muted) in verdict.muted {
+            put(&self.muted, process, muted);
         }
         self.ticks += 1;
         if self.ticks.is_multiple_of(FORGET_TICKS) {
             let alive = alive();
             for process in now.keys().filter(|process| !alive.contains(process)) {
-                for table in [&self.table, &self.quiet, &self.wholes] {
+                for table in [&self.table, &self.muted, &self.full] {
                     let _ = table.delete(&process.to_ne_bytes());
                 }
                 self.limiter.forget(*process);
@@ -279,20 +279,20 @@ impl Sources {
 struct Verdict {
     refused: Vec<(u32, u64)>,
     /// Processes that are muted from now on, and that are not any more.
-    quiet: Vec<(u32, bool)>,
+    muted: Vec<(u32, bool)>,
 }
 
 /// Decides which processes send too much: pure.
 #[derive(Default)]
 struct Limiter {
     before: HashMap<u32, Source>,
-    quiet: BTreeMap<u32, u32>,
+    muted: BTreeMap<u32, u32>,
 }
 
 impl Limiter {
     fn tick(&mut self, now: &BTreeMap<u32, Source>) -> Verdict {
         let mut verdict = Verdict::default();
-        let mut loudest: Option<(u64, u32)> = None;
+        let mut most: Option<(u64, u32)> = None;
         let mut full = false;
         for (process, source) in now {
             let before = self.before.insert(*process, *source).unwrap_or_default();
@@ -302,28 +302,28 @@ impl Limiter {
             if refused + forgotten > 0 {
                 verdict.refused.push((*process, refused + forgotten));
             }
-            if !self.quiet.contains_key(process) {
+            if !self.muted.contains_key(process) {
                 full |= refused > 0;
-                loudest = loudest.max(Some((sent + refused, *process)));
+                most = most.max(Some((sent + refused, *process)));
             }
         }
-        self.quiet.retain(|process, left| {
+        self.muted.retain(|process, left| {
             *left -= 1;
             if *left == 0 {
-                verdict.quiet.push((*process, false));
+                verdict.muted.push((*process, false));
             }
             *left > 0
         });
-        if let (true, Some((_, process))) = (full, loudest) {
-            self.quiet.insert(process, QUIET_TICKS);
-            verdict.quiet.push((process, true));
+        if let (true, Some((_, process))) = (full, most) {
+            self.muted.insert(process, MUTED_TICKS);
+            verdict.muted.push((process, true));
         }
         verdict
     }
 
     fn forget(&mut self, process: u32) {
         self.before.remove(&process);
-        self.quiet.remove(&process);
+        self.muted.remove(&process);
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_layer_and_the_last_word_hold() {
+    fn the_exact_layer_and_the_last_setting_win() {
         let fixed = |ms| Limit::Fixed(Duration::from_millis(ms));
         let slow = vec![(None, Limit::Learned), (Some(Layer::Hdf5), fixed(5)), (Some(Layer::Hdf5), fixed(7))];
         let rows = crate::catalog::rows();
@@ -366,23 +366,23 @@ mod tests {
     }
 
     #[test]
-    fn the_loudest_is_not_listened_to_for_a_while() {
+    fn the_process_that_sends_most_is_muted_for_a_while() {
         let mut limiter = Limiter::default();
         let source = |sent, refused| Source { sent, refused, forgotten: 0 };
         let calm = BTreeMap::from([(1, source(50, 0)), (2, source(10, 0))]);
         assert_eq!(limiter.tick(&calm), Verdict::default());
         // What a thread could not remember is counted, and no process sent too much.
         let forgot = BTreeMap::from([(1, Source { forgotten: 5, ..source(50, 0) }), (2, source(10, 0))]);
-        assert_eq!(limiter.tick(&forgot), Verdict { refused: vec![(1, 5)], quiet: vec![] });
+        assert_eq!(limiter.tick(&forgot), Verdict { refused: vec![(1, 5)], muted: vec![] });
         let full = BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7))]);
-        assert_eq!(limiter.tick(&full), Verdict { refused: vec![(1, 3), (2, 7)], quiet: vec![(2, true)] });
+        assert_eq!(limiter.tick(&full), Verdict { refused: vec![(1, 3), (2, 7)], muted: vec![(2, true)] });
         // What it would send now mutes no other process.
-        for n in 1..=QUIET_TICKS {
+        for n in 1..=MUTED_TICKS {
             let later =
                 BTreeMap::from([(1, Source { forgotten: 5, ..source(60, 3) }), (2, source(90, 7 + u64::from(n)))]);
             let verdict = limiter.tick(&later);
             assert_eq!(verdict.refused, [(2, 1)]);
-            assert_eq!(verdict.quiet, if n == QUIET_TICKS { vec![(2, false)] } else { vec![] });
+            assert_eq!(verdict.muted, if n == MUTED_TICKS { vec![(2, false)] } else { vec![] });
         }
     }
 }

@@ -51,7 +51,7 @@ impl<'obj> Object<'obj> {
 /// When the kernel refuses one, or a program does not suit it.
 pub fn prepare(open: &OpenIotraceSkel<'_>) -> Result<Maps, libbpf_rs::Error> {
     let object = open.open_object().as_libbpf_object();
-    // SAFETY: the object is open and nobody else uses it.
+    // SAFETY: the object is open and no other thread uses it.
     let ret = unsafe { libbpf_sys::bpf_object__prepare(object.as_ptr()) };
     if ret != 0 {
         return Err(libbpf_rs::Error::from_raw_os_error(-ret));

@@ -50,7 +50,7 @@ pub struct Misses {
 }
 
 impl Misses {
-    pub fn watch(&mut self, id: u32, name: &str, layer: Layer) {
+    pub fn add(&mut self, id: u32, name: &str, layer: Layer) {
         self.programs.insert(id, Program { layer, copy: Copy::of(name), seen: 0 });
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn what_another_copy_took_is_not_lost() {
         let mut misses = Misses::default();
         for (id, name) in [(1, "iot_rq_issue0"), (2, "iot_rq_issue1"), (3, "iot_sys_exit"), (4, "iot_rq_complete0")] {
-            misses.watch(id, name, if id == 3 { Layer::Syscall } else { Layer::Block });
+            misses.add(id, name, if id == 3 { Layer::Syscall } else { Layer::Block });
         }
         let mut count = |counts: [u64; 4], taken: u64| -> Vec<(Option<Layer>, i64)> {
             let counts = (1..).zip(counts).chain([(9, 9)]);

@@ -166,7 +166,7 @@ fn trial(kind: Attempt, exe: &Path, entry: usize) -> Result<(), String> {
         ),
         Attempt::TpBtf => progs.iot_trial_tp_btf.attach(),
     };
-    // The kernel takes its time to detach it, which nobody has to wait for.
+    // The kernel takes its time to detach it, for which no thread has to wait.
     link.map(|link| drop(std::thread::Builder::new().spawn(move || drop(link)))).map_err(text)
 }
 

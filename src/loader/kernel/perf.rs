@@ -22,9 +22,9 @@ fn open(builder: Builder<'_>) -> Result<OwnedFd, Errno> {
     pidfd_getfd(&own, event.as_raw_fd(), PidfdGetfdFlags::empty()).map_err(errno)
 }
 
-/// Whose events are counted.
+/// The tasks whose events are counted.
 #[derive(Debug, Clone, Copy)]
-pub enum Whom<'a> {
+pub enum Scope<'a> {
     /// A thread, from when it executes another program on, and whatever it starts.
     Command(i32),
     /// A thread, and whatever it starts from now on.
@@ -44,15 +44,15 @@ impl Counting {
     ///
     /// # Errors
     /// When there is no such event here, or it may not be counted.
-    pub fn open(kind: u32, config: u64, whom: Whom<'_>) -> Result<Self, Errno> {
-        let mut builder = match whom {
-            Whom::Command(tid) | Whom::Thread(tid) => Builder::new().observe_pid(tid),
-            Whom::Group(directory, cpu) => Builder::new().observe_cgroup(directory).one_cpu(cpu),
-            Whom::Cpu(cpu) => Builder::new().any_pid().one_cpu(cpu),
+    pub fn open(kind: u32, config: u64, scope: Scope<'_>) -> Result<Self, Errno> {
+        let mut builder = match scope {
+            Scope::Command(tid) | Scope::Thread(tid) => Builder::new().observe_pid(tid),
+            Scope::Group(directory, cpu) => Builder::new().observe_cgroup(directory).one_cpu(cpu),
+            Scope::Cpu(cpu) => Builder::new().any_pid().one_cpu(cpu),
         };
-        let command = matches!(whom, Whom::Command(_));
+        let command = matches!(scope, Scope::Command(_));
         builder.exclude_kernel(false).exclude_hv(false).enabled(!command).enable_on_exec(command);
-        builder.inherit(matches!(whom, Whom::Command(_) | Whom::Thread(_)));
+        builder.inherit(matches!(scope, Scope::Command(_) | Scope::Thread(_)));
         builder.attrs_mut().type_ = kind;
         builder.attrs_mut().config = config;
         open(builder).map(|fd| Self(fd.into()))

@@ -15,7 +15,7 @@ pub struct Capability {
 }
 
 const SYS_ADMIN: u32 = 21;
-/// What it takes to hold a command. Who is attached to is never held.
+/// The privileges to hold a command. Processes that are attached to are never held.
 pub const HOLD: &str = "CAP_SYS_ADMIN";
 
 /// In the order of what they give.

@@ -46,12 +46,12 @@ pub struct Options {
     pub max_overhead: Option<f64>,
 }
 
-/// Who becomes a target without being the child of one.
+/// Processes that become targets without being the child of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Nobody: targets are listed, or launched.
+    /// None: targets are listed, or launched.
     Listed,
-    /// Who is in this control group, or comes into it.
+    /// Those that are in this control group, or come into it.
     Group(u64),
     /// Everybody.
     Node,
@@ -217,9 +217,9 @@ fn size_tables(open: &mut OpenIotraceSkel<'_>, rows: &[Row], options: &Options, 
         maps.iot_slow.set_max_entries(ops).context("table of limits")?;
         for map in [
             &mut maps.iot_sources,
-            &mut maps.iot_wholes,
-            &mut maps.iot_quiets,
-            &mut maps.iot_chosen,
+            &mut maps.iot_full_procs,
+            &mut maps.iot_muted,
+            &mut maps.iot_full_files,
             &mut maps.iot_parts,
         ] {
             map.set_max_entries(detail::ENTRIES).context("table of processes and files with recorded calls")?;

@@ -132,14 +132,14 @@ pub fn allocate(layout: Layout, rings: &[MapHandle], maps: &IotraceMaps<'_>) -> 
     placing.context("thread to put rings into their table")
 }
 
-/// What rings did, for whoever shows it.
+/// Figures of the rings, for the display.
 #[derive(Debug, Default)]
 pub struct Gauges {
     /// Records that came out of the rings.
     pub records: AtomicU64,
     /// How full the fullest ring was since that was last asked for, in millionths.
     fill: AtomicU32,
-    /// The same, for whoever else asks.
+    /// The same, for a second reader.
     fill_for_metrics: AtomicU32,
 }
 
@@ -206,7 +206,7 @@ pub fn drain(
                     bytes.set(bytes.get() + taken(record));
                     if wire::is_for_engine(record) {
                         if let Ok(record) = wire::Decoder::default().decode(record) {
-                            // The session may have ended; then nobody attaches any more.
+                            // The session may have ended; then nothing is attached any more.
                             let _ = engine.send(record);
                         }
                         return 0;

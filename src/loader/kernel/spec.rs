@@ -211,12 +211,12 @@ fn flags(row: &Row, layers: &[Layer]) -> u32 {
 /// where arrays go with them, and where they wait for each other.
 fn sums(row: &Row) -> t::iot_sums_how {
     let plain = matches!(row.role(), Role::Use | Role::None);
-    let says = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing || row.hints() != Hints::None;
+    let affects = row.effect() != Effect::Nothing || row.meaning() != Meaning::Nothing || row.hints() != Hints::None;
     // What it was given is no number of bytes.
     let plain_values = plain && row.argument() == Argument::Nothing;
     let library = !matches!(row.layer, Layer::Syscall | Layer::Vfs | Layer::Fs);
     let needs_more = !plain
-        || says
+        || affects
         || row.asynchronous() != Async::No
         || row.awaited
         || row.slow_path.is_some()

@@ -5,7 +5,7 @@
 //! and emptied. Two tables of requests take turns with them: which one is in use changes just before, so that one wait
 //! is for both.
 //!
-//! Calls have a sum for each thread that makes them, to which nobody else adds. Those of a process are put together
+//! Calls have a sum for each thread that makes them, to which no other thread adds. Those of a process are put together
 //! later (`correlate::aggregate::sums`); what follows from other figures of a sum is worked out here, where it costs the calls
 //! nothing.
 
@@ -52,7 +52,7 @@ pub struct Sums {
     seen_rests: BTreeMap<u32, (Figures, Histograms)>,
     seen_histograms: BTreeMap<u32, Histograms>,
     from: u64,
-    /// Who learns from them when a call is slow.
+    /// Learns from them from when on a call is slow.
     slow: Option<Slow>,
 }
 
@@ -90,7 +90,7 @@ impl Sums {
         Ok(sums)
     }
 
-    /// Puts the other tables in place; nobody uses the ones before any more when it returns.
+    /// Puts the other tables in place; the ones before are not used any more when it returns.
     fn swap(&mut self) -> Result<()> {
         let next = 1 - self.used;
         let fd = self.calls[next].as_fd().as_raw_fd();
@@ -177,7 +177,7 @@ impl Sums {
     }
 }
 
-/// Reads a table of which nobody makes use, and empties it; returns how many sums it held.
+/// Reads a table that is not in use, and empties it; returns how many sums it held.
 fn empty(table: &MapHandle, mut to: impl FnMut(&[u8], &[u8]) -> Option<()>) -> Result<u32> {
     let mut all = 0;
     // The library takes a batch that is not full for the last one, and an error for the end: until nothing is left.

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_nobody_has_waited_for_has_ended() {
+    fn a_zombie_has_ended() {
         assert!(!ended(std::process::id()));
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         assert!(!ended(child.id()));

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// First argument of the guardian: then which of its two processes this is. Its standard input is the connection to the
 /// tracer.
 pub const GUARDIAN: &str = "__guardian";
-/// The first one only starts the second, which is then nobody's child: a rank's program must not find it among its own.
+/// The first one only starts the second, which is then an orphan: a rank's program must not find it among its children.
 const STARTS: &str = "1";
 const GUARDS: &str = "2";
 
@@ -87,11 +87,11 @@ impl Guard {
     /// When it cannot take it.
     pub fn of(mut self, pid: u32, listener: i32, known: &[Version]) -> Result<Self> {
         let known = serde_json::to_vec(known).context("files that have nothing to probe")?;
-        let mut whose = pid.to_ne_bytes().to_vec();
-        whose.extend(listener.to_ne_bytes());
-        whose.extend((known.len() as u64).to_ne_bytes());
-        whose.extend(known);
-        self.guardian.write_all(&whose).context("connection to the guardian")?;
+        let mut hello = pid.to_ne_bytes().to_vec();
+        hello.extend(listener.to_ne_bytes());
+        hello.extend((known.len() as u64).to_ne_bytes());
+        hello.extend(known);
+        self.guardian.write_all(&hello).context("connection to the guardian")?;
         self.guardian.read_exact(&mut [0]).context("the guardian cannot take the command's filter")?;
         Ok(self)
     }
@@ -232,16 +232,16 @@ fn guard() -> Result<()> {
     // The last that memory is taken from, where that is allowed.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
     let mut tracer = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().context("the tracer")?);
-    let mut whose = [0; 16];
-    tracer.read_exact(&mut whose).context("the tracer")?;
+    let mut hello = [0; 16];
+    tracer.read_exact(&mut hello).context("the tracer")?;
     let known: Vec<Version> = {
         let mut known = Vec::new();
-        (&tracer).take(u64::from_ne_bytes(part(&whose, 8))).read_to_end(&mut known).context("the tracer")?;
+        (&tracer).take(u64::from_ne_bytes(part(&hello, 8))).read_to_end(&mut known).context("the tracer")?;
         serde_json::from_slice(&known).context("files that have nothing to probe")?
     };
-    let pid = Pid::from_raw(i32::from_ne_bytes(part(&whose, 0))).context("the command")?;
+    let pid = Pid::from_raw(i32::from_ne_bytes(part(&hello, 0))).context("the command")?;
     let command = pidfd_open(pid, PidfdFlags::empty()).context("the command")?;
-    let listener = pidfd_getfd(&command, i32::from_ne_bytes(part(&whose, 4)), PidfdGetfdFlags::empty());
+    let listener = pidfd_getfd(&command, i32::from_ne_bytes(part(&hello, 4)), PidfdGetfdFlags::empty());
     let listener = listener.context("the command's filter")?;
     drop(command);
     tracer.write_all(b"r").context("the tracer")?;
@@ -282,7 +282,7 @@ struct Guarding<'a> {
     known: HashSet<Version>,
     /// The same of processes that are forked.
     knows_forks: bool,
-    /// Who has just begun a program: the GNU C library's next call is that of a fork, too.
+    /// Processes that have just begun a program: the GNU C library's next call is that of a fork, too.
     started: VecDeque<u32>,
 }
 
@@ -296,7 +296,7 @@ impl Guarding<'_> {
             if calls.contains(PollFlags::POLLIN) {
                 self.receive()?;
             } else if calls.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL) {
-                return Ok(()); // there is nobody under the filter any more
+                return Ok(()); // no process is under the filter any more
             }
             while let Some(id) = self.waiting.first().filter(|waiting| waiting.due <= Instant::now()).map(|w| w.id) {
                 self.release(id);
@@ -337,7 +337,7 @@ impl Guarding<'_> {
         Ok(())
     }
 
-    /// Is it a call after a fork that the tracer need not know of: nobody has to do anything, or it is not one after a
+    /// Is it a call after a fork that the tracer need not know of: nothing has to be done, or it is not one after a
     /// fork?
     fn knows_fork(&mut self, notice: &Notice) -> bool {
         match notice.call {

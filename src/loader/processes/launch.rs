@@ -150,7 +150,7 @@ pub fn launcher_main(args: &[OsString]) -> Result<()> {
     let [gate, errors, held, limits, command, rest @ ..] = args else { bail!("{LAUNCHER} is for internal use") };
     let mut gate = reopen(gate, false)?;
     let mut errors = reopen(errors, true)?;
-    // The groups before the filter: to look them up may map libraries, and nobody would answer yet.
+    // The groups before the filter: to look them up may map libraries, and no thread would answer yet.
     let groups = join_groups();
     let filter =
         if held == HELD { seccomp::install() } else { Err(std::io::Error::from_raw_os_error(Errno::EPERM as i32)) };
@@ -197,7 +197,7 @@ fn join_groups() -> std::io::Result<()> {
         let name = std::ffi::CString::new(user.name).map_err(std::io::Error::other)?;
         initgroups(&name, gid)?;
     } else {
-        // Nobody knows the user's groups, and ours are not the user's.
+        // The user's groups are not known, and ours are not the user's.
         setgroups(&[gid])?;
     }
     Ok(())

@@ -78,7 +78,7 @@ pub fn inherit(text: &str) {
 /// Gives a process that becomes the command the caller's limits.
 ///
 /// # Errors
-/// When the kernel refuses that, which it does not to whom they were raised.
+/// When the kernel refuses that, which it does not where they were raised before.
 pub fn restore() -> io::Result<()> {
     let all = CALLERS.get().map(Vec::as_slice).unwrap_or_default();
     all.iter().try_for_each(|(resource, (soft, hard))| Ok(setrlimit(*resource, *soft, *hard)?))

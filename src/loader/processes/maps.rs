@@ -103,7 +103,7 @@ pub struct Status {
     pub uid: Option<u32>,
     /// 0: none, 1: strict, 2: filter. Absent from kernels without seccomp.
     pub seccomp: Option<u32>,
-    /// Who traces it with ptrace(2); 0: nobody.
+    /// The process that traces it with ptrace(2); 0: none.
     pub tracer: Option<u32>,
     /// How many filters its system calls go through (Linux 5.9).
     pub filters: Option<u32>,

@@ -1,4 +1,4 @@
-//! Seccomp user notification: system calls of a command that wait until somebody lets them go on.
+//! Seccomp user notification: system calls of a command that wait until a listener lets them continue.
 //!
 //! See `seccomp_unotify(2)`. A call that waits is neither stopped nor traced in the sense of ptrace(2): its parent, a
 //! debugger and a shell's job control see a process in a system call that takes a moment.
@@ -74,7 +74,7 @@ fn filter() -> [libc::sock_filter; 13] {
     ]
 }
 
-/// From now on such calls of this thread, and of all that it begins, wait for whoever has the descriptor. It is closed
+/// From now on such calls of this thread, and of all that it begins, wait for the owner of the descriptor. It is closed
 /// when the thread executes a program.
 ///
 /// Without `CAP_SYS_ADMIN` the kernel wants `no_new_privs`, which would take their rights from `sudo` and its kind:
@@ -86,13 +86,13 @@ fn filter() -> [libc::sock_filter; 13] {
 pub fn install() -> io::Result<OwnedFd> {
     let mut filter = filter();
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // While somebody looks at a call no signal but a deadly one ends it: `mmap` does not know EINTR.
+    // While the listener looks at a call no signal but a deadly one ends it: `mmap` does not know EINTR.
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     // SAFETY: the kernel reads the program, which lives until it returns; the other arguments are numbers.
     let fd = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags as libc::c_ulong, &raw const program)
     };
-    // SAFETY: a descriptor that the kernel has just given us, and nobody else has.
+    // SAFETY: a descriptor that the kernel has just given us, and no other code has.
     Ok(Errno::result(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })?)
 }
 
@@ -124,7 +124,7 @@ pub fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notice>> {
     Ok(Some(Notice { id: notice.id, tid: notice.pid, call }))
 }
 
-/// Has a call that waits and whoever looks at it wake each other on one processor, which takes a fraction of the time
+/// Has a call that waits and its listener wake each other on one processor, which takes a fraction of the time
 /// (Linux 6.6).
 pub fn wake_at_once(listener: BorrowedFd<'_>) {
     /// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` of `include/uapi/linux/seccomp.h`.

@@ -103,7 +103,7 @@ fn ask(fstype: &str, path: &Path) -> Option<Striping> {
 struct Question {
     key: FileKey,
     fstype: String,
-    /// Who opened it, and by which path.
+    /// The process that opened it, and by which path.
     pid: u32,
     path: PathBuf,
 }

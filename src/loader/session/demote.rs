@@ -16,8 +16,8 @@ const FIRST_WINDOW: Duration = Duration::from_millis(250);
 const LONGEST_BETWEEN: Duration = Duration::from_secs(10);
 
 impl Session<'_> {
-    /// Probes cost a thread more than they should, or those that are paused are wanted: what tells the reader of the
-    /// records, if some go or come.
+    /// Probes cost a thread more than they should, or those that are paused are wanted: the event for the reader of
+    /// the records, if some go or come.
     pub fn relieve(&mut self, busy: &Busy, t_ns: i64) -> Option<Event> {
         let row = busy.spec % u16::try_from(self.rows.len()).ok().filter(|rows| *rows > 0)?;
         if busy.calls == 0 {
@@ -63,7 +63,7 @@ impl Session<'_> {
             self.skel.maps.iot_specs.update(&u32::from(row).to_ne_bytes(), wire::spec_bytes(&spec), MapFlags::EXIST);
     }
 
-    /// When it is time to, looks for a moment at each call of what is demoted: what tells the reader of the records.
+    /// When it is time to, looks for a moment at each call of what is demoted: the event for the reader of the records.
     pub fn sample(&mut self) -> Option<Event> {
         let (_, after) = self.window.filter(|(due, _)| Instant::now() >= *due)?;
         let time = rings::now();

@@ -39,7 +39,7 @@ fn find_symbols(progs: &IotraceProgs<'_>, maps: &IotraceMaps<'_>) -> Result<Opti
     Ok((!found).then(|| verdict(Group::Block, FIND_SYMBOLS, Err(why.to_owned()))))
 }
 
-/// Tells the kernel side what the functions of the catalog are, all at once.
+/// Writes the rows of the catalog into the table of the kernel side, all at once.
 fn write_catalog(specs: &impl libbpf_rs::MapCore, rows: &[Row], layers: &[Layer]) -> Result<()> {
     let numbers: Vec<u8> = (0..rows.len() as u32).flat_map(u32::to_ne_bytes).collect();
     let values: Vec<u8> = rows.iter().flat_map(|row| wire::spec_bytes(&spec(row, layers)).to_vec()).collect();
@@ -220,7 +220,7 @@ impl<'obj> Session<'obj> {
             let name = prog.name().to_string_lossy();
             let group = GROUPS.into_iter().find(|g| g.programs(None).iter().any(|p| *p == name));
             if let Ok(id) = Program::id_from_fd(prog.as_fd()) {
-                self.misses.watch(id, &name, group.unwrap_or(Group::Library).layer());
+                self.misses.add(id, &name, group.unwrap_or(Group::Library).layer());
             }
         }
     }

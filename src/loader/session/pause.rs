@@ -62,7 +62,7 @@ impl Session<'_> {
         Event::Resumed { time: rings::now() }
     }
 
-    /// When it is time to, looks for a moment how often the paused functions are called: what tells the reader of the
+    /// When it is time to, looks for a moment how often the paused functions are called: the event for the reader of the
     /// records.
     pub fn look_at_paused(&mut self) -> Vec<Event> {
         if !self.pause.is_due(Instant::now()) {

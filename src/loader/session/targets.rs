@@ -174,7 +174,7 @@ impl Session<'_> {
         values.filter_map(|value| value.first_chunk().map(|b| u32::from_ne_bytes(*b)))
     }
 
-    /// Of processes that were looked into as far as what they asked about: what nobody asked about (a question found no room,
+    /// Of processes that were looked into as far as what they asked about: what was not asked about (a question found no room,
     /// or a mapping became executable later) is there now.
     pub(super) fn look_again(&mut self) {
         for pid in std::mem::take(&mut self.looked_into) {
@@ -222,7 +222,7 @@ impl Session<'_> {
         }
     }
 
-    /// Nobody is traced any more. Until its fork is seen through, a new process may be added: a few rounds find it.
+    /// There are no targets any more. Until its fork is seen through, a new process may be added: a few rounds find it.
     pub(super) fn forget_targets(&mut self) {
         for _ in 0..FORGET_ROUNDS {
             let pids: Vec<_> = self.skel.maps.iot_targets.keys().collect();

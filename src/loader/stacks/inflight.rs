@@ -1,4 +1,4 @@
-//! Reads from the kernel what has entered and not returned. It takes a few milliseconds and waits for nobody: what costs
+//! Reads from the kernel what has entered and not returned. It takes a few milliseconds and waits for no other thread: what costs
 //! time is made of it by [`crate::loader::stacks::resolve`].
 
 use crate::event::{Event, Request, wire};

@@ -1,5 +1,5 @@
 //! Makes names of what was read from the kernel: files, ranks, functions. It looks at memory and files of others, which
-//! may be stuck themselves: only a thread that nobody waits for may call it.
+//! may be stuck themselves: only a thread on which no other waits may call it.
 
 use crate::catalog::{Argument, Family, Role, Row, Src};
 use crate::inflight::{Frame, InFlight, Open, Operation, What};

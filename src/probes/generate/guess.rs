@@ -280,7 +280,7 @@ fn moved(signature: &Signature, kind: Kind, handles: &Handles, arg: &dyn Fn(usiz
     let numbers: Vec<(usize, &Param)> =
         params().filter(|(at, p)| arg(*at).is_some() && is_number(&p.ty) && !handles.is(p)).collect();
     let find = |names: &[&str]| numbers.iter().find(|(_, p)| named(&p.name, names)).copied();
-    // `size_t` without a telling name is a size all the same.
+    // `size_t` is a size whatever its name is.
     let nameless = || numbers.iter().find(|(_, p)| p.ty.name == "size_t" && !named(&p.name, OFFSETS)).copied();
     let buffer = params().find(|(_, p)| is_buffer(p, kind)).and_then(|(_, p)| p.ty.pointee());
     let element = match buffer.map(|(to, _)| &to.shape) {
@@ -320,7 +320,7 @@ fn fails(result: &Type, codes: bool) -> Option<&'static str> {
 }
 
 /// The first functions by which a file is recognised as the library: opens, else those with the longest names.
-pub fn telling(functions: &[Function], guesses: &[Guess], at_most: usize) -> Vec<String> {
+pub fn characteristic(functions: &[Function], guesses: &[Guess], at_most: usize) -> Vec<String> {
     let mut all: Vec<(bool, &str)> =
         functions.iter().zip(guesses).map(|(f, g)| (g.kind != Some(Kind::Open), f.symbol.as_str())).collect();
     all.sort_by_key(|(other, symbol)| (*other, std::cmp::Reverse(symbol.len()), *symbol));
@@ -371,11 +371,11 @@ mod tests {
         Some(value.to_owned())
     }
 
-    #[test]
-    fn a_library_with_pointers_as_handles() {
+    /// Functions of a library whose handles are pointers.
+    fn store_functions() -> [Function; 8] {
         let store = || to(opaque("struct store"));
         let void = || Type::void();
-        let functions = [
+        [
             function("st_open", Some(signature(store(), &[("path", constant(int("char"))), ("flags", int("int"))]))),
             function(
                 "st_put",
@@ -405,8 +405,12 @@ mod tests {
                 Some(signature(int("int"), &[("from", constant(int("char"))), ("to", constant(int("char")))])),
             ),
             function("st_remove", Some(signature(int("int"), &[("path", constant(int("char")))]))),
-        ];
-        let expected = [
+        ]
+    }
+
+    /// Their guesses, in the same order.
+    fn store_guesses() -> [Guess; 8] {
+        [
             Guess {
                 kind: Some(Kind::Open),
                 handle: text("ret"),
@@ -455,11 +459,16 @@ mod tests {
                 fails: Some("negative-int"),
                 ..Guess::default()
             },
-        ];
-        for ((guess, expected), function) in guess(&functions).into_iter().zip(expected).zip(&functions) {
+        ]
+    }
+
+    #[test]
+    fn a_library_with_pointers_as_handles() {
+        let functions = store_functions();
+        for ((guess, expected), function) in guess(&functions).into_iter().zip(store_guesses()).zip(&functions) {
             assert_eq!(guess, expected, "{}", function.symbol);
         }
-        assert_eq!(telling(&functions, &guess(&functions), 2), ["st_open", "st_write_items"]);
+        assert_eq!(characteristic(&functions, &guess(&functions), 2), ["st_open", "st_write_items"]);
     }
 
     #[test]

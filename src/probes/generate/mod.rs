@@ -37,7 +37,7 @@ pub struct Options<'a> {
 /// Of a library with more functions only those with a name of I/O are taken.
 const MANY: usize = 500;
 /// Functions by which the library is recognised.
-const TELLING: usize = 3;
+const CHARACTERISTIC: usize = 3;
 
 /// Writes the catalog file, as text.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<()> {
@@ -110,12 +110,13 @@ fn catalog(options: &Options, functions: &[Function], from: &str) -> String {
         text += &format!("# Left out: {left_out} functions whose names do not suggest I/O.\n");
     }
     let library = name.split('.').next().unwrap_or(&name);
-    let telling: Vec<String> = guess::telling(functions, &guesses, TELLING).iter().map(|s| quoted(s)).collect();
+    let symbols: Vec<String> =
+        guess::characteristic(functions, &guesses, CHARACTERISTIC).iter().map(|s| quoted(s)).collect();
     text += &format!(
         "\n[[library]]\nname = {}\nlayer = {}\n# A file that defines these is the library.\nsymbols = [{}]\n",
         quoted(library),
         quoted(options.layer.name()),
-        telling.join(", ")
+        symbols.join(", ")
     );
     for (function, guess) in taken {
         text += &row(function, guess);

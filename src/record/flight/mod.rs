@@ -14,7 +14,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// How long a dataset then waits for what is in flight, whose names may take their time: rows are forgotten meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asked by whom.
+/// What asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// A viewer that waits for it.
@@ -38,7 +38,7 @@ pub enum Step {
 pub enum Looked {
     /// Names are being found for it.
     Begun,
-    /// Whoever finds names has no time yet.
+    /// The thread that finds names is busy.
     Busy,
     /// The kernel does not show it.
     Refused,

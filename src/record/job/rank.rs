@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// How long a tracer may take to begin or to end.
 const LONGEST: Duration = Duration::from_mins(1);
 /// How long a tracer that fails may take to report why.
-const SAYING: Duration = Duration::from_secs(5);
+const REPORTING: Duration = Duration::from_secs(5);
 
 /// This node's name.
 pub fn host() -> String {
@@ -117,7 +117,7 @@ fn untraced(why: &str) {
     notices::print(&format!("{}: not traced: {why}", host()));
 }
 
-/// Who made a socket that we inherited: a process, in its PID namespace.
+/// The process that made a socket which we inherited, in its PID namespace.
 fn maker(fd: i32) -> Option<String> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
     let socket = pidfd_getfd(&own, fd, PidfdGetfdFlags::empty()).ok()?;
@@ -183,9 +183,9 @@ impl First {
     fn run(mut self, command: &[OsString]) -> Result<u8> {
         let traced = match &self.answer {
             Ok(Some(Answer::Go)) => true,
-            // Said by the tracer itself.
+            // The tracer itself reports it.
             Ok(Some(Answer::Failed(_))) => {
-                self.wait_for_tracer(Some(Instant::now() + SAYING));
+                self.wait_for_tracer(Some(Instant::now() + REPORTING));
                 return Ok(TOOL_FAILED);
             }
             other => {

@@ -32,7 +32,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// Who is at the other end of a socket.
+/// The process at the other end of a socket.
 ///
 /// # Errors
 /// When the kernel does not give it.
@@ -60,13 +60,13 @@ pub fn ask(tracer: &mut UnixStream, rank: Option<u32>, program: Option<u32>, gua
 /// # Errors
 /// When it sends something else, or nothing.
 pub fn asked(rank: &mut UnixStream, patience: Duration) -> Result<Asked> {
-    let text = hear(rank, patience)?;
+    let text = receive(rank, patience)?;
     let mut parts = text.trim_end().split(' ');
     let mut next = || parts.next().context("it sent no process id");
     Ok(Asked { rank: next()?.parse().ok(), program: next()?.parse().ok(), guard: next()?.parse().ok() })
 }
 
-/// Tells a rank. Has it heard?
+/// Sends the answer to a rank. Returns whether that worked.
 pub fn answer(rank: &mut UnixStream, answer: &Answer) -> bool {
     let text = match answer {
         Answer::Go => "g".to_owned(),
@@ -77,12 +77,12 @@ pub fn answer(rank: &mut UnixStream, answer: &Answer) -> bool {
     rank.write_all(text.as_bytes()).is_ok()
 }
 
-/// The same as the rank hears it; nothing when the tracer has ended.
+/// The same as the rank receives it; nothing when the tracer has ended.
 ///
 /// # Errors
 /// When it sends nothing for this time.
 pub fn answered(tracer: &mut UnixStream, patience: Duration) -> Result<Option<Answer>> {
-    let text = match hear(tracer, patience) {
+    let text = match receive(tracer, patience) {
         Err(e) if e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::WouldBlock) => {
             return Err(e.context("the tracer of this node does not answer"));
         }
@@ -98,7 +98,7 @@ pub fn answered(tracer: &mut UnixStream, patience: Duration) -> Result<Option<An
     })
 }
 
-fn hear(from: &mut UnixStream, patience: Duration) -> Result<String> {
+fn receive(from: &mut UnixStream, patience: Duration) -> Result<String> {
     from.set_read_timeout(Some(patience))?;
     let mut line = [0; LONGEST];
     let n = from.read(&mut line)?;

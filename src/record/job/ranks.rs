@@ -39,7 +39,7 @@ const LATE: Duration = Duration::from_secs(5);
 /// At most this many are accepted at once, so that the trace is not held up.
 const AT_ONCE: usize = 64;
 /// How long a new connection may take to send its hello.
-const SAYING: Duration = Duration::from_millis(100);
+const HELLO: Duration = Duration::from_millis(100);
 
 /// How far the tracer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl Meeting {
 struct Rank {
     pid: u32,
     process: u32,
-    /// The process, whoever has its number by now.
+    /// The process, even if its number was given to another.
     itself: OwnedFd,
     /// Until the trace has it.
     guard: Option<Guard>,
@@ -179,10 +179,10 @@ impl<'a> Ranks<'a> {
             if let Some(new) = &new {
                 count(new.pid);
             }
-            let heard = rank_protocol::answer(&mut rank, &answer);
-            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| heard));
+            let sent = rank_protocol::answer(&mut rank, &answer);
+            guards.extend(new.as_mut().and_then(|new| new.guard.take()).filter(|_| sent));
             match new {
-                Some(new) if heard => self.alive.push(new),
+                Some(new) if sent => self.alive.push(new),
                 Some(new) => forget(&new, session),
                 None => {}
             }
@@ -210,7 +210,7 @@ impl<'a> Ranks<'a> {
     ) -> Result<(Answer, Option<Rank>)> {
         let peer = rank_protocol::peer(rank).context("its process is not known")?;
         ensure!(rank_protocol::is_trusted(peer.uid()), "the tracer of this node is another user's");
-        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, SAYING)?;
+        let Asked { rank: number, program, guard } = rank_protocol::asked(rank, HELLO)?;
         let own = u32::try_from(peer.pid()).unwrap_or(0);
         ensure!(own != 0, "the tracer of this node is in a PID namespace that does not have this process");
         let pid = program.unwrap_or(own);

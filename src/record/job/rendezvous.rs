@@ -66,7 +66,7 @@ impl Rendezvous {
         let what = || format!("the lock of the ranks of this node ({OURS}{}.{LOCK})", self.job);
         let file = file.open(self.path(LOCK)).with_context(what)?;
         match file.try_lock() {
-            // Who had it may have removed the file meanwhile: others lock a new one.
+            // The owner may have removed the file meanwhile: others lock a new one.
             Ok(()) => Ok((file.metadata().with_context(what)?.nlink() > 0).then_some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(e).with_context(what),
@@ -189,7 +189,7 @@ mod tests {
         let copy = lock.try_clone().unwrap();
         drop(lock);
         assert!(one.lock().unwrap().is_none());
-        // Who waits for a file that is removed meanwhile does not take it for the lock.
+        // A process that waits for a file that is removed meanwhile does not take it for the lock.
         fs::remove_file(one.path(LOCK)).unwrap();
         let new = one.lock().unwrap().unwrap();
         drop(copy);

@@ -78,17 +78,18 @@ impl Destination {
     fn output(&self, host: &str, args: &RecordArgs, rotation: Option<&Rotation>) -> Result<Output> {
         let notices = self.notices.clone();
         // What is not written or not removed is a failure.
-        let tell = move |what: &str| if what.contains("warning: ") { notices.print(what) } else { notices.note(what) };
+        let notify =
+            move |what: &str| if what.contains("warning: ") { notices.print(what) } else { notices.note(what) };
         if let FlightArgs { flight: Some(time), flight_memory: memory, .. } = args.flight {
             let length = Length { time, memory };
-            let writer = FlightWriter::create(options(&self.path, host, false), length, args.rotate.keep_size, tell)?;
+            let writer = FlightWriter::create(options(&self.path, host, false), length, args.rotate.keep_size, notify)?;
             return Ok(Output::Flight(Box::new(writer)));
         }
         let Some(Rotation { keep, progress, .. }) = rotation else {
             return Ok(Output::One(Box::new(create(&self.path, host, args.force)?)));
         };
         let options = options(&self.path, host, false);
-        let writer = RotatingWriter::create(options, *keep, wall(), Arc::clone(progress), tell)?;
+        let writer = RotatingWriter::create(options, *keep, wall(), Arc::clone(progress), notify)?;
         Ok(Output::Rotating(Box::new(writer)))
     }
 
@@ -132,7 +133,7 @@ fn options<'a>(path: &'a Path, host: &'a str, force: bool) -> Options<'a> {
 /// Could a dataset be made there?
 ///
 /// # Errors
-/// Says why not.
+/// Names why not.
 pub fn free(path: &Path) -> Result<()> {
     match std::fs::read_dir(path) {
         Ok(mut entries) => {

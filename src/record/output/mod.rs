@@ -1,11 +1,11 @@
 //! What the worker writes to: one dataset, one after the other, or memory.
 
 pub mod destination;
+pub(crate) mod display;
 pub(crate) mod memory;
 pub(crate) mod metrics_endpoint;
 pub(crate) mod report;
 pub(crate) mod rotation;
-pub(crate) mod viewers;
 
 use crate::export::{DatasetWriter, FlightWriter, Forgotten, Moment, RotatingWriter, Whereabouts};
 use crate::rows::Row;
@@ -36,8 +36,8 @@ impl Output {
         matches!(self, Self::One(_) | Self::None)
     }
 
-    /// Gives up a dataset that cannot be written, whose closed parts stay: how many calls are in these. `None` where somebody
-    /// else sees to that: a flight recorder tries again, and datasets that follow each other end, so that a service is started
+    /// Gives up a dataset that cannot be written, whose closed parts stay: the calls in these. `None` where that is not
+    /// the way out: a flight recorder tries again, and datasets that follow each other end, so that a service is started
     /// anew.
     pub fn give_up(&mut self) -> Option<u64> {
         let Self::One(writer) = self else { return None };

@@ -80,7 +80,7 @@ impl Run<'_, '_> {
             };
             let guards = ranks.look(self.reserved + 1, self.targets, self.session, &self.feeds.notes, count);
             for guard in guards {
-                // One that cannot be listened to is dropped, and lets all calls go on.
+                // A listener that cannot be used is dropped, and lets all calls go on.
                 let _ = self.hold(guard);
             }
         }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What the worker feeds.
-pub struct Watch {
+pub struct LiveState {
     state: Mutex<State>,
     /// What had not returned when that was looked at last.
     in_flight: Mutex<Option<Arc<InFlight>>>,
@@ -53,13 +53,13 @@ impl State {
     }
 }
 
-impl Watch {
+impl LiveState {
     pub fn new(t0: u64, from: From, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
         let state = State { all: Summary::new(from).live(), filtered: None };
         Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, node, t0 }
     }
 
-    /// Tells what has entered and not returned.
+    /// Sets what has entered and not returned.
     pub fn set_in_flight(&self, now: Arc<InFlight>) {
         *self.in_flight.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
@@ -92,14 +92,14 @@ impl Watch {
 
 /// A trace that goes on, as the dashboard sees it.
 pub struct Live {
-    watch: Arc<Watch>,
+    current: Arc<LiveState>,
     /// Where the dataset is written, and whether the user asked for that.
     path: PathBuf,
     asked: bool,
     wanted: Wanted,
     /// Messages about datasets.
     notices: Notices,
-    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    /// Takes requests for a dataset of what is kept in memory, if that is where rows go.
     flight: Option<SharedAlarm>,
     host: String,
     looked: Instant,
@@ -112,9 +112,16 @@ pub struct Live {
 }
 
 impl Live {
-    pub fn new(watch: Arc<Watch>, path: &Path, asked: bool, wanted: Wanted, notices: Notices, host: &str) -> Self {
+    pub fn new(
+        current: Arc<LiveState>,
+        path: &Path,
+        asked: bool,
+        wanted: Wanted,
+        notices: Notices,
+        host: &str,
+    ) -> Self {
         Self {
-            watch,
+            current,
             path: path.to_owned(),
             asked,
             wanted,
@@ -145,11 +152,11 @@ impl Live {
         }
         self.looked = Instant::now();
         let seconds = elapsed.as_secs_f64();
-        let records = self.watch.gauges.records.load(Ordering::Relaxed);
+        let records = self.current.gauges.records.load(Ordering::Relaxed);
         self.own.events = records;
         self.own.events_per_s = (records - self.records) as f64 / seconds;
         self.records = records;
-        self.own.ring_fill = Some(self.watch.gauges.take_fill());
+        self.own.ring_fill = Some(self.current.gauges.take_fill());
         let cpu = own_cpu();
         self.own.own_cpu = Some(cpu.saturating_sub(self.cpu).as_secs_f64() / seconds);
         self.cpu = cpu;
@@ -162,8 +169,8 @@ impl Live {
             let bytes_per_s = bytes.saturating_sub(before) as f64 / seconds;
             Recording { path: path.display().to_string(), bytes, bytes_per_s }
         });
-        if let Some(sample) = dirty(self.watch.now_ns()) {
-            let mut state = self.watch.state();
+        if let Some(sample) = dirty(self.current.now_ns()) {
+            let mut state = self.current.state();
             if let Some((_, filtered)) = &mut state.filtered {
                 filtered.dirty(sample);
             }
@@ -176,8 +183,8 @@ impl Live {
 impl Source for Live {
     fn snapshot(&mut self, focus: &Focus) -> Arc<Snapshot> {
         self.look();
-        let watch = Arc::clone(&self.watch);
-        let mut state = watch.state();
+        let current = Arc::clone(&self.current);
+        let mut state = current.state();
         state.choose(focus.filter.as_ref());
         match (&focus.window, &mut self.frozen) {
             (None, frozen) => *frozen = None,
@@ -202,8 +209,8 @@ impl Source for Live {
         if let Some(last) = self.notices.last() {
             snapshot.notes = snapshot.notes.iter().cloned().chain([last]).collect();
         }
-        snapshot.inflight = watch.in_flight();
-        snapshot.recent_node = Some(Arc::new(watch.node.with(|seen| seen.recent.clone())));
+        snapshot.inflight = current.in_flight();
+        snapshot.recent_node = Some(Arc::new(current.node.with(|seen| seen.recent.clone())));
         let own = &self.own;
         snapshot.status = Status {
             events: own.events,
@@ -236,7 +243,7 @@ impl Source for Live {
             }
             Command::WriteFlight => {
                 let alarm = self.flight.as_ref().ok_or("nothing is kept in memory: that is what --flight is for")?;
-                let at_ns = self.watch.now_ns();
+                let at_ns = self.current.now_ns();
                 let why = Why { text: "W on the dashboard".to_owned(), at_ns, span_id: None };
                 let elapsed = Duration::from_nanos(at_ns.unsigned_abs());
                 if !alarm.with(|alarm| alarm.ask(elapsed, why, By::Hand)) {
@@ -253,7 +260,7 @@ impl Source for Live {
                 Ok(format!("{} is not written: only what is on the screen is kept", was.display()))
             }
             Command::Export(path) => {
-                let state = self.watch.state();
+                let state = self.current.state();
                 let rows = self.frozen.as_deref().unwrap_or(&state).chosen().selection(focus);
                 drop(state);
                 export(rows, &path, &self.host)
@@ -266,7 +273,7 @@ impl Source for Live {
 /// Writes rows as a dataset.
 ///
 /// # Errors
-/// Says why it cannot be written.
+/// Names why it cannot be written.
 pub fn export(rows: Vec<Row>, path: &Path, host: &str) -> Result<String, String> {
     let spans = rows.iter().filter(|r| matches!(r, Row::Span(_))).count();
     let write = || {
@@ -328,9 +335,9 @@ mod tests {
 
     #[test]
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
-        let watch = Arc::new(Watch::new(now(), From::Spans, Arc::default(), Arc::default()));
+        let current = Arc::new(LiveState::new(now(), From::Spans, Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
-        let live = Live::new(watch, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
+        let live = Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
         let mut live = live.keeping(alarm.clone());
         live.looked = Instant::now().checked_sub(LOOK).unwrap();
         let focus = Focus::default();

@@ -1,6 +1,6 @@
 //! What the threads of a session send to the worker.
 
-use crate::event::{Event, Watched};
+use crate::event::{Event, Measured};
 use crate::export::Why;
 use crate::inflight::InFlight;
 use crate::rows::Row;
@@ -17,7 +17,7 @@ pub enum Note {
     /// The frames of a stack have their names.
     Frames(i32, Vec<String>),
     /// Which hooks on the page cache and on requests are there.
-    Watched(Watched),
+    Measured(Measured),
     /// A new dataset begins.
     Rotate,
     /// A dataset of what is kept in memory is written now, with what was in flight.

@@ -22,10 +22,10 @@ use crate::record::flight::trigger::Stuck;
 use crate::record::flight::viewer::{Show, Viewer};
 use crate::record::flight::{By, Looked, Step};
 use crate::record::job::ranks::Ranks;
+use crate::record::output::display::{self, Display};
 use crate::record::output::rotation::Rotation;
-use crate::record::output::viewers::{self, Watching};
 use crate::record::session::control::{Control, pass_on};
-use crate::record::session::live::Watch;
+use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
 use crate::record::session::targets::Targets;
 use crate::record::threads::Feeds;
@@ -83,10 +83,10 @@ pub struct Run<'a, 'obj> {
     /// Finds calls and requests that do not return.
     pub stuck: Option<Stuck>,
     /// Where a dashboard finds what is in flight.
-    pub board: Option<Arc<Watch>>,
-    pub watching: &'a mut Watching,
+    pub board: Option<Arc<LiveState>>,
+    pub display: &'a mut Display,
     /// What the dashboard needs to begin, until it has begun.
-    pub begin: Option<viewers::Begin<'a>>,
+    pub begin: Option<display::Begin<'a>>,
     /// A signal, the time or the user ended the trace, and not its targets.
     pub stopped: bool,
     /// The command got a signal to end: after the next one it is not waited for.
@@ -95,7 +95,7 @@ pub struct Run<'a, 'obj> {
     pub loading: Duration,
 }
 
-/// Who ends a trace.
+/// The cause of the end of a trace.
 enum End {
     Signal(Signal),
     /// The user has left the dashboard.
@@ -172,14 +172,14 @@ impl Run<'_, '_> {
     pub fn trace(&mut self) -> Result<Option<u8>> {
         self.session.attach_hooks()?;
         self.feeds.stacks.start(self.session, &self.feeds.notes)?;
-        let _ = self.feeds.notes.send(Note::Watched(self.session.watched()));
+        let _ = self.feeds.notes.send(Note::Measured(self.session.measured()));
         if let Some(code) = self.begin_targets()? {
             return Ok(Some(code));
         }
         self.tick();
         self.report_costs();
         if let Some(begin) = self.begin.take() {
-            self.watching.begin(begin)?;
+            self.display.begin(begin)?;
         }
         let result = self.wait();
         if let Some(board) = &self.board {
@@ -197,16 +197,16 @@ impl Run<'_, '_> {
         let mut shown = Instant::now();
         let mut looked = begun;
         let mut signalled: Option<Instant> = None;
-        let watching = self.command.is_none() && self.shows_status();
+        let status_line = self.command.is_none() && self.shows_status();
         let mut last = 0;
         loop {
             let left = due.saturating_duration_since(Instant::now());
-            let heard = match self.control.recv_timeout(left) {
-                Ok(heard) => self.hear(&heard),
+            let end = match self.control.recv_timeout(left) {
+                Ok(message) => self.handle(&message),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the thread for signals ended")),
             };
-            match heard {
+            match end {
                 // A command goes on when the dashboard is closed.
                 Some(End::Left) if self.command.is_some() || self.ranks.is_some() => {}
                 Some(End::Left) => {
@@ -256,7 +256,7 @@ impl Run<'_, '_> {
             if self.ranks.as_ref().map_or_else(|| self.command.is_none() && no_targets(), Ranks::are_over) {
                 return Ok(Some(0));
             }
-            if watching && shown.elapsed() >= Duration::from_secs(1) {
+            if status_line && shown.elapsed() >= Duration::from_secs(1) {
                 shown = Instant::now();
                 let records = self.feeds.gauges.records.load(Ordering::Relaxed);
                 let status = self.status(begun.elapsed(), records, records - last);
@@ -282,8 +282,8 @@ impl Run<'_, '_> {
     }
 
     /// Handles control messages; those that end a trace are the caller's.
-    fn hear(&mut self, heard: &Control) -> Option<End> {
-        match *heard {
+    fn handle(&mut self, message: &Control) -> Option<End> {
+        match *message {
             Control::Mapped(ref m) => self.mapped(m),
             Control::Busy(ref busy) => {
                 let events = self.session.relieve(busy, self.relative());
@@ -306,8 +306,8 @@ impl Run<'_, '_> {
 
     /// A signal that came while the trace began, if one did.
     pub fn asked_to_end(&mut self) -> Option<Signal> {
-        while let Ok(heard) = self.control.try_recv() {
-            if let Some(End::Signal(s)) = self.hear(&heard) {
+        while let Ok(message) = self.control.try_recv() {
+            if let Some(End::Signal(s)) = self.handle(&message) {
                 return Some(s);
             }
         }
@@ -338,7 +338,7 @@ impl Run<'_, '_> {
         }
         self.dump = match self.session.look() {
             // On the dashboard's terminal the dump is its screen.
-            Ok(look) => !self.viewer.show(look, if self.watching.shows() { Show::Keep } else { Show::Print }),
+            Ok(look) => !self.viewer.show(look, if self.display.shows() { Show::Keep } else { Show::Print }),
             Err(e) => {
                 let _ = writeln!(std::io::stderr(), "iotrace-bpf: {e:#}");
                 false
@@ -403,7 +403,7 @@ impl Run<'_, '_> {
 
     /// Is there a terminal for a progress line?
     fn shows_status(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.watching.shows() && !self.args.output_args.quiet
+        std::io::stderr().is_terminal() && !self.display.shows() && !self.args.output_args.quiet
     }
 
     fn status(&self, elapsed: Duration, records: u64, per_second: u64) -> Status {

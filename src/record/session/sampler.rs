@@ -1,5 +1,5 @@
 //! The thread that looks at the node and the counters of the traced processes while a trace goes on: what the kernel counts goes
-//! to the dataset, to whoever watches, and to the metrics.
+//! to the dataset, to the dashboard, and to the metrics.
 
 use crate::loader::kernel::counters::Counters;
 use crate::loader::kernel::rings::{Gauges, now};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two looks when somebody watches, and between two samples in the dataset, in ns.
+/// Time between two looks when a dashboard shows them, and between two samples in the dataset, in ns.
 const LOOK_NS: i64 = 100_000_000;
 const SAMPLE_NS: i64 = 1_000_000_000;
 /// Seconds over which the fullest ring is remembered.
@@ -66,10 +66,10 @@ impl Sampler {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, watched: bool) -> Result<Self> {
+    pub fn start(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, shown: bool) -> Result<Self> {
         let (counted, inbox) = mpsc::channel();
         let work = move || {
-            let mut looker = Looker::new(t0, board, gauges, notes, watched);
+            let mut looker = Looker::new(t0, board, gauges, notes, shown);
             looker.look();
             loop {
                 match inbox.recv_timeout(looker.until_next()) {
@@ -171,7 +171,7 @@ struct Looker {
 }
 
 impl Looker {
-    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, watched: bool) -> Self {
+    fn new(t0: u64, board: Arc<Board>, gauges: Arc<Gauges>, notes: Sender<Note>, shown: bool) -> Self {
         let sources = PATHS.map(Source::open);
         let missing: Vec<Missing> = sources
             .iter()
@@ -185,7 +185,7 @@ impl Looker {
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten();
         let looker = Self {
             t0,
-            every_ns: if watched { LOOK_NS } else { SAMPLE_NS },
+            every_ns: if shown { LOOK_NS } else { SAMPLE_NS },
             board,
             gauges,
             notes,

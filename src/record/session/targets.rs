@@ -92,7 +92,7 @@ impl Targets {
     }
 
     /// Makes existing processes targets, and sends their descriptions to the worker. The hooks are attached already, so
-    /// that whoever begins meanwhile is a target by itself. `reserved` are the numbers that are kept for them.
+    /// that a process which begins meanwhile is a target by itself. `reserved` are the numbers that are kept for them.
     ///
     /// # Errors
     /// When none of those that were listed is there any more.

@@ -15,7 +15,7 @@ use crate::record::flight::{Alarm, By, SharedAlarm};
 use crate::record::output::Output;
 use crate::record::output::memory::Memory;
 use crate::record::session::detail::Chooser;
-use crate::record::session::live::Watch;
+use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
 use crate::record::wall;
 use crate::rows::{Loss, Mount, Row};
@@ -34,11 +34,11 @@ pub struct Worker {
     pub config: Config,
     pub mounts: Vec<Mount>,
     pub gauges: Arc<Gauges>,
-    /// Where somebody watches.
-    pub watch: Option<Arc<Watch>>,
+    /// What the dashboard or `--batch` shows, if one of them runs.
+    pub current: Option<Arc<LiveState>>,
     /// Totals for `--metrics`.
     pub totals: Option<Arc<Shared>>,
-    /// What asks for a dataset of what is kept in memory, and whom it asks.
+    /// Triggers of a dataset of what is kept in memory, and what takes their requests.
     pub triggers: Vec<Trigger>,
     /// Calls that are recorded besides sums.
     pub chooser: Option<Chooser>,
@@ -88,7 +88,7 @@ struct State {
     stripes: Stripes,
     undecoded: i64,
     rows: Vec<Row>,
-    watch: Option<Arc<Watch>>,
+    current: Option<Arc<LiveState>>,
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
@@ -101,7 +101,7 @@ struct State {
 }
 
 fn run(worker: Worker) -> Ended {
-    let Worker { writer, config, mounts, gauges, watch, totals, triggers, chooser, alarm, notices, inbox, notes } =
+    let Worker { writer, config, mounts, gauges, current, totals, triggers, chooser, alarm, notices, inbox, notes } =
         worker;
     let t0 = config.t0;
     let memory = Memory::new(if config.aggregate { From::Sums } else { From::Spans });
@@ -121,7 +121,7 @@ fn run(worker: Worker) -> Ended {
         version_1: existing::has_version_1(),
         stripes: Stripes::default(),
         undecoded: 0,
-        watch,
+        current,
         totals,
         triggers,
         chooser,
@@ -180,7 +180,7 @@ impl State {
             }
             Note::Stack(stack_id, calls) => self.correlator.stack_taken(stack_id, &calls),
             Note::Frames(stack_id, frames) => self.correlator.stack_named(stack_id, frames, &mut self.rows),
-            Note::Watched(watched) => self.correlator.set_watched(watched),
+            Note::Measured(measured) => self.correlator.set_measured(measured),
             Note::Rows(rows) => self.rows.extend(rows),
             Note::Rotate => {
                 // Whole before and after: what is summed up goes with the calls.
@@ -327,8 +327,8 @@ impl State {
     }
 
     fn write(&mut self) -> Result<()> {
-        if let Some(watch) = &self.watch {
-            watch.push(&self.rows);
+        if let Some(current) = &self.current {
+            current.push(&self.rows);
         }
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
@@ -377,8 +377,8 @@ impl State {
         let count = i64::try_from(lost).unwrap_or(i64::MAX);
         let loss = Row::Loss(Loss { t_ns, layer: None, cpu: None, place: "unwritten", process_ix: None, count });
         self.memory.push(&loss);
-        if let Some(watch) = &self.watch {
-            watch.push(std::slice::from_ref(&loss));
+        if let Some(current) = &self.current {
+            current.push(std::slice::from_ref(&loss));
         }
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(std::slice::from_ref(&loss)));

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::summary::filter::{Node, Numbers, Texts};
 
-/// A text in SQL. Control characters are written by their numbers, so that whoever pastes the SQL into a terminal pastes none.
+/// A text in SQL. Control characters are written by their numbers, so that SQL pasted into a terminal has none.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from("'");
     for c in text.chars() {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_say_the_same_in_sql() {
+    fn conditions_are_the_same_in_sql() {
         for (filter, wanted) in [
             ("layer=hdf5,mpiio", "layer IN ('hdf5', 'mpiio')"),
             ("op~H5D*", "op LIKE 'H5D%'"),

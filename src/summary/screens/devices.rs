@@ -38,7 +38,7 @@ pub struct DeviceRow {
     pub device: Option<Percentiles>,
     /// Operation, class, requests, bytes; the most bytes first.
     pub classes: Vec<(&'static str, &'static str, i64, i64)>,
-    /// Who shares it; the most bytes first.
+    /// The processes that share it; the most bytes first.
     pub users: Vec<DeviceUser>,
     pub other_users: i64,
     /// Of `History`'s samples, as many.

@@ -1,4 +1,4 @@
-//! Screen 9: what is watched, what was lost, what was left out on purpose, and what the dashboard costs.
+//! Screen 9: what is traced, what was lost, what was left out on purpose, and what the dashboard costs.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::tui::widgets::{Pen, line, split};
 pub const ABOUT: About = About {
     screen: Screen::Coverage,
     tab: "Cover",
-    name: "Coverage and losses: what is watched, and what was lost",
+    name: "Coverage and losses: what is traced, and what was lost",
     text: &[
         "Probes by library, those that are not attached and why, and every event that was",
         "seen and is not in the figures, by layer and place.",

@@ -20,7 +20,7 @@ pub const ABOUT: About = About {
     text: &[
         "busy: part of the time in which the device had a request. queue: from queueing to the driver;",
         "device: from the driver to completion. Requests of other programs are in it, too.",
-        "node: CPUs in use (2.0: two of them), part of the time in which somebody waited for a CPU,",
+        "node: CPUs in use (2.0: two of them), part of the time in which a task waited for a CPU,",
         "for I/O or for memory, bytes a second, free memory; over the last 100 ms to 10 minutes.",
     ],
     keys: &[("Tab", "users, mounts")],
@@ -67,7 +67,7 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         let heading = format!("users of {}{more}", pen.name(&device.name, 20));
         let rows: Vec<(usize, DeviceUser)> = device.users.iter().cloned().enumerate().collect();
         let table =
-            Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "nobody" };
+            Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no process" };
         pane(buf, middle, state, TableId::Users, &table);
     }
     let rows: Vec<(usize, MountRow)> = devices.mounts.iter().cloned().enumerate().collect();

@@ -98,9 +98,9 @@ fn in_flight(snapshot: &Snapshot, id: i64) -> Option<String> {
 fn of_user(asked: &Asked<'_>, snapshot: &Snapshot, nth: usize) -> Option<String> {
     let device = asked.selected(TableId::Devices)?;
     let device_row = snapshot.devices.rows.iter().find(|d| i64::from(d.dev) == device)?;
-    let who = device_row.users.get(nth)?.process_ix.map_or_else(|| "NULL".to_owned(), |ix| ix.to_string());
+    let process = device_row.users.get(nth)?.process_ix.map_or_else(|| "NULL".to_owned(), |ix| ix.to_string());
     Some(format!(
-        "SELECT b.*, w.bytes AS of_it, w.file_id, w.span_id FROM block b JOIN block_bytes w USING (req_id)\nWHERE b.dev = {device} AND w.process_ix IS NOT DISTINCT FROM {who}\nORDER BY b.issue_ns;"
+        "SELECT b.*, w.bytes AS of_it, w.file_id, w.span_id FROM block b JOIN block_bytes w USING (req_id)\nWHERE b.dev = {device} AND w.process_ix IS NOT DISTINCT FROM {process}\nORDER BY b.issue_ns;"
     ))
 }
 

@@ -37,7 +37,7 @@ pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
 }
 
 fn processes(calls: &str, by: Grouping) -> String {
-    let (who, group, order) = match by {
+    let (columns, group, order) = match by {
         Grouping::Process => (
             "coalesce(any_value(p.rank), any_value(c.rank)) AS rank, c.process_ix, any_value(c.pid) AS pid",
             "c.process_ix",
@@ -53,7 +53,7 @@ fn processes(calls: &str, by: Grouping) -> String {
         }
         _ => ("p.{name}, count(DISTINCT c.process_ix) AS processes", "p.{name}", "io_ns DESC"),
     };
-    let text = PROCESSES.replace("{who}", who).replace("{group}", group).replace("{order}", order);
+    let text = PROCESSES.replace("{columns}", columns).replace("{group}", group).replace("{order}", order);
     // A user is a word of SQL.
     let text = text.replace("{name}", &by.name().map_or_else(String::new, |(_, column)| format!("\"{column}\"")));
     format!("{calls}{OWN}{text}")
@@ -107,7 +107,7 @@ ORDER BY layer_rank(layer);
 -- What became of the bytes: FROM v_amplification; how unequal ranks are: FROM v_imbalance;";
 
 const PROCESSES: &str = "
-SELECT {who},
+SELECT {columns},
        coalesce(sum(o.layer_ns), 0) AS io_ns,
        coalesce(sum(o.bytes) FILTER (o.kind = 'read'), 0) AS read,
        coalesce(sum(o.bytes) FILTER (o.kind = 'write'), 0) AS written,

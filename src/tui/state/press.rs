@@ -237,7 +237,7 @@ impl State {
             }
             _ => return,
         }
-        // Who looks at a row wants it to stay.
+        // A selected row stays.
         table.follow = false;
     }
 }

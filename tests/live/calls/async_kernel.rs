@@ -1,6 +1,6 @@
 //! `io_uring` and libaio: operations and bytes are those that fio and a program of known operations count themselves.
 
-use crate::common::live::{self, Traced};
+use crate::common::live::{self, Data, Traced};
 use crate::common::programs;
 use iotrace_bpf::rows::Span;
 use iotrace_bpf::vocabulary::{Kind, Layer, flag};
@@ -187,37 +187,49 @@ fn printed(stdout: &str) -> BTreeMap<&str, Vec<i64>> {
         .collect()
 }
 
-#[test]
-fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
-    let work = live::scratch();
-    let program = programs::build("async_kernel");
-    let traced = live::trace(work.path(), &[], &[program.as_path(), work.path()]);
-    let stdout = traced.stdout.clone();
-    let truth = printed(&stdout);
-    let data = traced.data().lossless();
-    let mut operations: Vec<&Span> = data.spans.iter().filter(|s| s.op.starts_with("io_uring.")).collect();
-    operations.sort_unstable_by_key(|s| s.span_id);
-    let mut operations = operations.into_iter();
-    let data_file = work.path().join("data");
-    // Opens give descriptors, which the program does not print.
-    let result = |s: &Span| if s.kind == Kind::Open && s.errno == 0 { Some(0) } else { s.ret };
+/// The operations of `io_uring` in the order of their submission, as far as they were not compared yet.
+struct Operations<'a> {
+    data: &'a Data,
+    work: &'a Path,
+    left: std::vec::IntoIter<&'a Span>,
+}
 
-    let mut next = |what: &str, ops: &[&str], results: &[i64]| -> Vec<&Span> {
-        let some: Vec<&Span> = operations.by_ref().take(ops.len()).collect();
+impl<'a> Operations<'a> {
+    fn new(data: &'a Data, work: &'a Path) -> Self {
+        let mut all: Vec<&Span> = data.spans.iter().filter(|s| s.op.starts_with("io_uring.")).collect();
+        all.sort_unstable_by_key(|s| s.span_id);
+        Self { data, work, left: all.into_iter() }
+    }
+
+    /// The next ones, which are these and have the results that the program printed.
+    fn next(&mut self, what: &str, ops: &[&str], results: &[i64]) -> Vec<&'a Span> {
+        // Opens give descriptors, which the program does not print.
+        let result = |s: &Span| if s.kind == Kind::Open && s.errno == 0 { Some(0) } else { s.ret };
+        let some: Vec<&Span> = self.left.by_ref().take(ops.len()).collect();
         assert_eq!(some.iter().map(|s| s.op).collect::<Vec<_>>(), ops, "{what}");
         let program_counts: Vec<Option<i64>> = results.iter().copied().map(Some).collect();
         assert_eq!(some.iter().map(|s| result(s)).collect::<Vec<_>>(), program_counts, "{what}");
         for span in &some {
             assert_eq!(i64::from(span.errno), span.ret.filter(|r| *r < 0).map_or(0, |r| -r), "{what}");
-            assert_eq!(data.parent(span).unwrap().op, "io_uring_enter", "{what}");
+            assert_eq!(self.data.parent(span).unwrap().op, "io_uring_enter", "{what}");
             assert_eq!(span.flags & flag::UNFINISHED, 0, "{what}");
         }
         some
-    };
-    let broken = next("broken", &[READ, WRITE, FSYNC], &truth["broken"]);
-    assert_eq!(broken.iter().map(|s| s.errno).collect::<Vec<_>>(), [9, 125, 125]);
-    next("linked", &[WRITE, FSYNC, READ], &truth["linked"]);
-    let mixed = next("mixed", &[READ, "io_uring.readv", "io_uring.writev", READ, READ], &truth["mixed"]);
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.work.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The paths that a call was given.
+    fn names(&self, span: &Span) -> [Option<String>; 2] {
+        [span.path_id, span.path2_id].map(|id| id.map(|id| self.data.named[&id].clone()))
+    }
+}
+
+/// Reads and writes of one buffer and of several, up to the end of the file.
+fn compare_ranges(operations: &mut Operations<'_>, results: &[i64]) {
+    let mixed = operations.next("mixed", &[READ, "io_uring.readv", "io_uring.writev", READ, READ], results);
     let places: Vec<_> = mixed.iter().map(|s| (s.offset, s.req_bytes, s.bytes)).collect();
     let at = |offset, asked, moved| (Some(offset), Some(asked), moved);
     let end = 16 * 4096 - 11;
@@ -231,21 +243,30 @@ fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
             at(0, 4096, None)
         ]
     );
-    let names = ["io_uring.openat", WRITE, "io_uring.fallocate", "io_uring.close", "io_uring.openat"];
-    let opened = next("opened", &names, &truth["opened"]);
+}
+
+/// A file that is opened, used and closed by requests, and one that does not exist.
+fn compare_open_files(operations: &mut Operations<'_>, results: &[i64]) {
+    let ops = ["io_uring.openat", WRITE, "io_uring.fallocate", "io_uring.close", "io_uring.openat"];
+    let opened = operations.next("opened", &ops, results);
+    let data = operations.data;
     let handle = opened[0].handle_id.unwrap();
-    assert_eq!(data.path(opened[1]), Some(work.path().join("made").as_path()));
+    assert_eq!(data.path(opened[1]), Some(operations.work.join("made").as_path()));
     assert!(opened[..4].iter().all(|s| s.handle_id == Some(handle) && s.file_id == opened[0].file_id));
     let row = &data.handles[&handle];
     assert_eq!((row.open_span_id, row.close_span_id), (Some(opened[0].span_id), Some(opened[3].span_id)));
     assert_eq!((opened[2].offset, opened[2].req_bytes), (Some(4096), Some(3 * 4096)));
-    let path = |name: &str| Some(work.path().join(name).to_str().unwrap().to_owned());
-    let names = |span: &Span| [span.path_id, span.path2_id].map(|id| id.map(|id| data.named[&id].clone()));
-    assert_eq!([names(opened[0]), names(opened[4])], [[path("made"), None], [path("missing"), None]]);
+    let names = [opened[0], opened[4]].map(|s| operations.names(s));
+    assert_eq!(names, [[Some(operations.path("made")), None], [Some(operations.path("missing")), None]]);
+}
+
+/// Requests on paths.
+fn compare_names(operations: &mut Operations<'_>, results: &[i64]) {
     let kinds = ["mkdirat", "mkdirat", "linkat", "symlinkat", "renameat", "statx", "unlinkat"];
     let ops = kinds.map(|kind| format!("io_uring.{kind}"));
-    let named = next("named", &ops.each_ref().map(String::as_str), &truth["named"]);
+    let named = operations.next("named", &ops.each_ref().map(String::as_str), results);
     assert_eq!(named.iter().map(|s| s.errno).collect::<Vec<_>>(), [0, 17, 0, 0, 0, 2, 0]);
+    let path = |name: &str| Some(operations.path(name));
     let given = [
         [path("dir"), None],
         [path("dir"), None],
@@ -255,34 +276,57 @@ fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
         [path("dir/missing"), None],
         [path("renamed"), None],
     ];
-    assert_eq!(named.iter().map(|s| names(s)).collect::<Vec<_>>(), given);
-    // Reads of a pipe are left out, as are cancelling requests; the file's read that was linked to one is not.
-    assert_eq!(truth["pipe"], [-125, 0]);
-    assert_eq!(truth["cancelled"], [-125, -125, 0]);
-    next("cancelled", &[READ], &truth["cancelled"][1..2]);
-    let overflown = next("overflown", &[WRITE; 40], &truth["overflown"]);
-    assert!(overflown.iter().zip(0..).all(|(s, i)| (s.offset, s.bytes) == (Some(100 * i), Some(10 + i))));
+    assert_eq!(named.iter().map(|s| operations.names(s)).collect::<Vec<_>>(), given);
+}
 
-    let silent: Vec<&Span> = operations.by_ref().take(4).collect();
-    assert!(silent.iter().all(|s| (s.op, s.bytes) == (WRITE, None) && s.flags & flag::UNFINISHED != 0));
-    assert_eq!(operations.map(|s| (s.op, s.ret)).collect::<Vec<_>>(), [(FSYNC, Some(0))]);
-
+/// Operations of libaio on the file, with the results of those that succeed.
+fn compare_libaio(data: &Data, file: &Path, results: &[i64]) {
     let mut blocks: Vec<&Span> = data.spans.iter().filter(|s| s.op.starts_with("aio.")).collect();
     blocks.sort_unstable_by_key(|s| s.span_id);
     let ops: Vec<&str> = blocks.iter().map(|s| s.op).collect();
     assert_eq!(ops, ["aio.pwrite", "aio.preadv", "aio.pwritev", "aio.fdsync", "aio.pwrite"]);
-    let results: Vec<i64> = blocks.iter().take(4).filter_map(|s| s.ret).collect();
-    assert_eq!(results, truth["blocks"]);
+    let recorded: Vec<i64> = blocks.iter().take(4).filter_map(|s| s.ret).collect();
+    assert_eq!(recorded, results);
     let places: Vec<_> = blocks.iter().map(|s| (s.offset, s.req_bytes)).collect();
     let asked = |offset, bytes| (Some(offset), Some(bytes));
     let end = 16 * 4096 - 100;
     assert_eq!(places, [asked(50, 200), asked(end, 340), asked(0, 340), (None, None), asked(50, 200)]);
     for span in &blocks {
-        assert_eq!(data.path(span), Some(data_file.as_path()));
+        assert_eq!(data.path(span), Some(file));
         assert_eq!(data.parent(span).unwrap().op, "io_submit");
     }
     let refused: Vec<i16> = data.calls("io_submit").map(|s| s.errno).collect();
     assert_eq!(refused, [0, 9, 0]);
+}
+
+#[test]
+fn links_cancelled_requests_errors_and_full_queues_are_recorded() {
+    let work = live::scratch();
+    let program = programs::build("async_kernel");
+    let traced = live::trace(work.path(), &[], &[program.as_path(), work.path()]);
+    let stdout = traced.stdout.clone();
+    let truth = printed(&stdout);
+    let data = traced.data().lossless();
+    let mut operations = Operations::new(&data, work.path());
+
+    let broken = operations.next("broken", &[READ, WRITE, FSYNC], &truth["broken"]);
+    assert_eq!(broken.iter().map(|s| s.errno).collect::<Vec<_>>(), [9, 125, 125]);
+    operations.next("linked", &[WRITE, FSYNC, READ], &truth["linked"]);
+    compare_ranges(&mut operations, &truth["mixed"]);
+    compare_open_files(&mut operations, &truth["opened"]);
+    compare_names(&mut operations, &truth["named"]);
+    // Reads of a pipe are left out, as are cancelling requests; the file's read that was linked to one is not.
+    assert_eq!(truth["pipe"], [-125, 0]);
+    assert_eq!(truth["cancelled"], [-125, -125, 0]);
+    operations.next("cancelled", &[READ], &truth["cancelled"][1..2]);
+    let overflown = operations.next("overflown", &[WRITE; 40], &truth["overflown"]);
+    assert!(overflown.iter().zip(0..).all(|(s, i)| (s.offset, s.bytes) == (Some(100 * i), Some(10 + i))));
+
+    let silent: Vec<&Span> = operations.left.by_ref().take(4).collect();
+    assert!(silent.iter().all(|s| (s.op, s.bytes) == (WRITE, None) && s.flags & flag::UNFINISHED != 0));
+    assert_eq!(operations.left.map(|s| (s.op, s.ret)).collect::<Vec<_>>(), [(FSYNC, Some(0))]);
+
+    compare_libaio(&data, &work.path().join("data"), &truth["blocks"]);
 }
 
 #[test]

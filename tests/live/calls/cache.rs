@@ -1,4 +1,4 @@
-//! What reads did not find in the page cache is what the kernel says was not there, and what was read from the device.
+//! What reads did not find in the page cache is what the kernel counted as not there, and what was read from the device.
 
 use crate::common::live::{self, Data};
 use iotrace_bpf::rows::Span;
@@ -15,7 +15,7 @@ fn run(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-/// A file system on a device that nobody else uses.
+/// A file system on a device that nothing else uses.
 struct Device {
     name: String,
     mount: PathBuf,
@@ -70,7 +70,7 @@ def settled():
         time.sleep(0.05 * int(os.environ.get('IOTRACE_TEST_SLOWER', '1')))
         if open(inflight).read().split() == ['0', '0'] and cached() == before:
             return before
-def say(how, offset, asked, read):
+def report(how, offset, asked, read):
     before = cached()
     got = read()
     after = settled()
@@ -84,22 +84,22 @@ def say(how, offset, asked, read):
     print(how, offset, asked, got, miss, ahead, flush=True)
 forget()
 for n in range(3):
-    say('pread64', n * 100000, 65536, lambda: len(os.pread(fd, 65536, n * 100000)))
+    report('pread64', n * 100000, 65536, lambda: len(os.pread(fd, 65536, n * 100000)))
 for n in range(3):
-    say('pread64', n * 100000, 65536, lambda: len(os.pread(fd, 65536, n * 100000)))
+    report('pread64', n * 100000, 65536, lambda: len(os.pread(fd, 65536, n * 100000)))
 forget()
 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-say('pread64', size - 5000, 1 << 20, lambda: len(os.pread(fd, 1 << 20, size - 5000)))
-say('pread64', 12345, 6789, lambda: len(os.pread(fd, 6789, 12345)))
-say('pread64', 8192, 20000, lambda: len(os.pread(fd, 20000, 8192)))
+report('pread64', size - 5000, 1 << 20, lambda: len(os.pread(fd, 1 << 20, size - 5000)))
+report('pread64', 12345, 6789, lambda: len(os.pread(fd, 6789, 12345)))
+report('pread64', 8192, 20000, lambda: len(os.pread(fd, 20000, 8192)))
 os.lseek(fd, 1 << 20, os.SEEK_SET)
-say('read', 1 << 20, 10000, lambda: len(os.read(fd, 10000)))
-say('read', (1 << 20) + 10000, 10000, lambda: len(os.read(fd, 10000)))
+report('read', 1 << 20, 10000, lambda: len(os.read(fd, 10000)))
+report('read', (1 << 20) + 10000, 10000, lambda: len(os.read(fd, 10000)))
 buffers = [bytearray(5000), bytearray(7000)]
-say('preadv', 2 << 20, 12000, lambda: os.preadv(fd, buffers, 2 << 20))
+report('preadv', 2 << 20, 12000, lambda: os.preadv(fd, buffers, 2 << 20))
 os.lseek(fd, 3 << 20, os.SEEK_SET)
-say('readv', 3 << 20, 12000, lambda: os.readv(fd, buffers))
-say('readv', size + PAGE, 100, lambda: os.lseek(fd, size + PAGE, os.SEEK_SET) and os.readv(fd, [bytearray(100)]))
+report('readv', 3 << 20, 12000, lambda: os.readv(fd, buffers))
+report('readv', size + PAGE, 100, lambda: os.lseek(fd, size + PAGE, os.SEEK_SET) and os.readv(fd, [bytearray(100)]))
 ";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -219,14 +219,14 @@ fn writers_that_are_not_throttled_have_no_throttle_time() {
     assert_eq!(writes, [Some(0); 4]);
 }
 
-/// The kernel's own record of who was made to wait for a device: a trace of its tracepoint.
+/// The kernel's own record of the writers that had to wait for a device: a trace of its tracepoint.
 struct Pauses {
     instance: PathBuf,
     /// It was mounted for this.
     mounted: bool,
 }
 
-/// Where systemd does not run, nobody has mounted it. The tracer does not need it.
+/// Where systemd does not run, it is not mounted. The tracer does not need it.
 const TRACEFS: &str = "/sys/kernel/tracing";
 
 impl Pauses {
@@ -267,7 +267,7 @@ fn throttle_time_matches_the_kernel_s_own_trace() {
     let device = Device::new(work.path());
     let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name.rsplit('/').next().unwrap())).unwrap();
     let limits = Path::new("/sys/class/bdi").join(number.trim());
-    // Little of this device may be dirty. Before Linux 6.2 that cannot be said of one device, and nobody has to wait.
+    // Little of this device may be dirty. Before Linux 6.2 that cannot be set for one device, and no writer has to wait.
     let limited = fs::write(limits.join("strict_limit"), "1").is_ok();
     if limited {
         fs::write(limits.join("max_bytes"), "1048576").unwrap();
@@ -282,5 +282,5 @@ fn throttle_time_matches_the_kernel_s_own_trace() {
     // A thread that is to sleep for some ticks wakes with the last of them.
     let output = pauses.sum(writes[0].pid) * 1_000_000;
     assert!(printed <= output && printed >= output / 2, "{printed} of {output} ns");
-    assert!(!limited || printed > 0, "nobody had to wait");
+    assert!(!limited || printed > 0, "no writer had to wait");
 }

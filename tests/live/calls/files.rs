@@ -1,4 +1,4 @@
-//! What is said of files and mounts is what stat(1), lsblk(8) and mountinfo say; paths are those of the process and of the host.
+//! Files and mounts are recorded as stat(1), lsblk(8) and mountinfo have them; paths are those of the process and of the host.
 
 use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
@@ -81,7 +81,7 @@ fn names_come_and_go_and_files_stay() {
 }
 
 #[test]
-fn files_that_somebody_else_renames_are_the_same_by_their_new_names() {
+fn files_that_another_process_renames_are_the_same_by_their_new_names() {
     let work = live::scratch();
     let dir = work.path().join("files");
     fs::create_dir(&dir).unwrap();

@@ -55,7 +55,7 @@ fn does_nothing(output: &[u8]) -> String {
 }
 
 #[test]
-fn hostile_and_long_names_are_recorded_whole_and_do_nothing() {
+fn hostile_and_long_names_are_recorded_completely_and_do_nothing() {
     let work = live::scratch();
     let dir = fs::canonicalize(work.path()).unwrap();
     let program = dir.join(OsStr::from_bytes(&name(NAME_MAX)));

@@ -166,7 +166,7 @@ fn the_report_names_where_it_was_looked_in_vain() {
 }
 
 #[test]
-fn who_looks_at_proc_is_known() {
+fn readers_of_proc_are_recorded() {
     let work = live::scratch();
     let phases = ["--phase", "look_by_stream", "--phase", "look_by_descriptor"];
     let traced = live::trace(work.path(), &phases, &[programs::build("looks")]);
@@ -179,7 +179,7 @@ fn who_looks_at_proc_is_known() {
     };
     let origin = |span: &Span| data.ancestors(span).find(|s| s.layer == Layer::App).map(|s| s.op);
     let opens = named("openat", "/proc/self/maps");
-    // The C library may look as well, on behalf of nobody.
+    // The C library may look as well, of its own accord.
     let by = |phase: &str| opens.iter().filter(|s| origin(s) == Some(phase)).count();
     assert_eq!([by("look_by_stream"), by("look_by_descriptor")], [3, 2]);
     let streams_of = named("fopen", "/proc/self/maps");

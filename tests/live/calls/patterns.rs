@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Traces `patterns`: what it says of itself, and the dataset.
+/// Traces `patterns`: what it reports itself, and the dataset.
 fn patterns(work: &Path) -> (Value, PathBuf) {
     let dir = work.join("patterns");
     fs::create_dir(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! System calls as the tracer records them are those that programs make: their own counts and strace's say the same.
+//! System calls as the tracer records them are those that programs make: their own counts and strace's are the same.
 
 use crate::common::live::{self, Data, Total};
 use crate::common::{programs, strace};
@@ -19,7 +19,7 @@ fn errors<'a>(calls: impl Iterator<Item = (&'a str, String)>) -> BTreeMap<(Strin
     errors
 }
 
-/// `posix_mix` in a new directory below `work`, traced; what it said, and what was recorded.
+/// `posix_mix` in a new directory below `work`, traced; what it reported, and what was recorded.
 fn posix_mix(work: &Path) -> (PathBuf, Value, i64, Data) {
     let dir = work.join("mix");
     fs::create_dir(&dir).unwrap();
@@ -133,7 +133,7 @@ fn calls_carry_their_file_offset_and_handle() {
     assert_eq!(closed.len(), 1);
     assert_eq!((closed[0].errno, closed[0].file_id), (Errno::EBADF as i16, None));
 
-    // One open file under six descriptors: the handle says which one, the file is the same.
+    // One open file under six descriptors: the handle shows which one, the file is the same.
     let opens: Vec<_> = data.handles.values().filter(|h| h.pid == pid && h.layer == Layer::Syscall).collect();
     let raw = |fd: i64| opens.iter().find(|h| h.raw == fd).unwrap_or_else(|| panic!("no handle of descriptor {fd}"));
     let first = raw(900);

@@ -1,5 +1,5 @@
 //! Functions inside the kernel: where it allows probes on them, each system call has the ones that it goes through; where it
-//! does not, the verdicts say so, and the rest is traced.
+//! does not, verdicts report that, and the rest is traced.
 
 use crate::common::live::{self, Data};
 use iotrace_bpf::rows::Span;

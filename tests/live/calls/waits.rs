@@ -1,4 +1,4 @@
-//! What the time of calls was spent on is what the scheduler, the devices and the programs themselves say.
+//! What the time of calls was spent on is what the scheduler, the devices and the programs themselves report.
 
 use crate::common::device::{self, Device};
 use crate::common::live::{self, Data};

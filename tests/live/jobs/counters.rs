@@ -34,7 +34,7 @@ impl Counted {
         counted
     }
 
-    /// What it has told the nth time.
+    /// The nth report of it.
     fn printed(&self, times: usize) -> Value {
         let mut last = None;
         until("the program's own counts", || {

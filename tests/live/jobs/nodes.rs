@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 /// The ranks of the report on all nodes are where they were, and its figures are those of the views.
-fn union_is_whole(run: &Path, per_node: i32) -> Report {
+fn union_is_complete(run: &Path, per_node: i32) -> Report {
     sql::compare(run);
     let report = report::build(&mut Union::open(run).unwrap()).unwrap();
     let hosts: Vec<&str> = report.nodes.iter().map(|node| node.host.as_str()).collect();
@@ -45,11 +45,11 @@ fn four_nodes_have_one_report() {
         let data = Data::read(&run.join(format!("node{}", rank + 1))).lossless();
         assert_eq!(data.meta["host"], format!("node{}", rank + 1));
         assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [rank]);
-        job::rank_is_as_its_environment_says(&data, &out, rank);
+        job::rank_is_that_of_its_environment(&data, &out, rank);
     }
-    let report = union_is_whole(&run, 1);
+    let report = union_is_complete(&run, 1);
 
-    // All clocks are one, and what the opens allow says so.
+    // All clocks are one, and the offsets that the opens allow contain 0.
     for node in &report.nodes[1..] {
         let (least, most) = (node.clock.least_ns.unwrap(), node.clock.most_ns.unwrap());
         assert!(least <= 0 && most >= 0 && node.clock.how == "wall" && node.clock.calls > 1, "{node:?}");
@@ -80,7 +80,7 @@ fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
     assert!(ran.status.success(), "{output}{erred}");
     assert_eq!(job::tracers(), 0);
 
-    // One dataset and one report for each node, and the report says which.
+    // One dataset and one report for each node, and the report names which.
     assert_eq!(live::datasets(&run), (1..=NODES).map(|n| run.join(format!("node{n}"))).collect::<Vec<_>>());
     for n in 1..=NODES {
         assert_eq!(erred.matches(&format!("host      node{n},")).count(), 1, "{erred}");
@@ -93,7 +93,7 @@ fn of_the_tracers_of_all_ranks_one_on_each_node_traces() {
         let pids: BTreeSet<i32> = data.processes.values().map(|p| p.pid).collect();
         assert_eq!(pids, job::ranks(&data).values().map(|p| p.pid).collect());
         assert!(data.processes.values().all(|p| p.exit_code == Some(0)), "{:?}", data.processes);
-        there.for_each(|rank| job::rank_is_as_its_environment_says(&data, &out, rank));
+        there.for_each(|rank| job::rank_is_that_of_its_environment(&data, &out, rank));
     }
-    union_is_whole(&run, PER_NODE);
+    union_is_complete(&run, PER_NODE);
 }

@@ -203,15 +203,15 @@ fn a_phase_that_is_not_there_is_named() {
     let options = ["--phase", "step", "--phase", "no_such@libc.so", "--phase", "f@libnever.so"];
     let traced = live::trace(work.path(), &options, &[program.as_path(), work.path()]);
     let data = traced.data();
-    for (symbol, says) in [
+    for (symbol, expected) in [
         ("step", "/stripped is stripped of the names of its functions"),
         ("no_such", "libc.so.6 is stripped of the names of its functions"),
         ("f", "no traced process mapped a file libnever.so"),
     ] {
         let row = data.coverage.iter().find(|c| c.layer == Layer::App && c.symbol == symbol).unwrap();
         assert_eq!(row.status, "absent");
-        assert!(row.reason.as_deref().unwrap().contains(says), "{row:?}");
-        let warning = traced.stderr.lines().find(|line| line.contains("warning") && line.contains(says)).unwrap();
+        assert!(row.reason.as_deref().unwrap().contains(expected), "{row:?}");
+        let warning = traced.stderr.lines().find(|line| line.contains("warning") && line.contains(expected)).unwrap();
         assert!(warning.contains(symbol), "{warning}");
     }
     assert!(report(&traced.dir)["phases"].as_array().unwrap().is_empty());
@@ -249,7 +249,7 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
         int main(int argc, char **argv) {
             pid_t tracer = getppid();
             for (int n = 0; n < 2; n++) fork();
-            // While the first process works, nobody reads.
+            // While the first process works, no process reads.
             if (getppid() == tracer) kill(tracer, SIGSTOP);
             all(open(argv[argc - 1], O_CREAT | O_WRONLY, 0600));
             if (getppid() == tracer) kill(tracer, SIGCONT);
@@ -277,7 +277,7 @@ fn loss_never_puts_a_call_into_a_phase_that_is_over() {
         let parent = data.parent(idle).unwrap();
         assert!(parent.start_ns <= idle.start_ns && idle.start_ns + idle.dur_ns <= parent.start_ns + parent.dur_ns);
     }
-    // When the beginning of `all` was lost too, they may have been written before its end, and then say so.
+    // When the beginning of `all` was lost too, they may have been written before its end, and then have that parent.
     let inferred = |s: &Span| s.parent_id.is_none() && s.flags & flag::INFERRED_PARENT != 0;
     assert!(data.spans.iter().filter(one).all(|s| inferred(s) || data.parent(s).is_some_and(|p| p.op == "all")));
 }

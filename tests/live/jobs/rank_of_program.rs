@@ -1,4 +1,4 @@
-//! Calls have the rank that the environment of their program tells, also those between fork and exec; recorded one by
+//! Calls have the rank that the environment of their program has, also those between fork and exec; recorded one by
 //! one and summed up alike.
 
 use crate::common::{live, programs, sql};

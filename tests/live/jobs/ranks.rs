@@ -22,7 +22,7 @@ fn host() -> String {
 /// one is the first.
 struct Step {
     work: tempfile::TempDir,
-    /// How many ranks the node has, if that is told.
+    /// How many ranks the node has, if that is in the environment.
     tasks: Option<&'static str>,
 }
 
@@ -63,7 +63,7 @@ impl Step {
         tracer
     }
 
-    /// A rank that runs a script; what it says goes to files.
+    /// A rank that runs a script; its output goes to files.
     fn rank(&self, rank: u32, script: &str) -> Rank {
         self.start(rank, &mut self.command(&[], rank, script))
     }
@@ -117,7 +117,7 @@ fn written(data: &Data) -> BTreeSet<(String, i32)> {
     named.filter(|(name, _)| name.starts_with("out.")).collect()
 }
 
-/// What a rank says that runs untraced.
+/// The message of a rank that runs untraced.
 fn untraced(why: &str) -> String {
     format!("iotrace-bpf: {}: not traced: {why}\n", host())
 }
@@ -207,7 +207,7 @@ fn ranks_outlive_a_tracer_that_is_killed() {
     live::send(tracer, Signal::SIGKILL);
     step.make("go");
     assert_eq!(second.code(), Some(5), "{}", second.output());
-    // One that comes now says that it is not traced, is not kept, and does not touch the dataset.
+    // One that comes now reports that it is not traced, is not kept, and does not touch the dataset.
     let dataset = step.path("run").join(host());
     let before = live::datasets(&dataset);
     for options in [&[][..], &["--force"]] {
@@ -299,12 +299,12 @@ fn a_rank_that_comes_late_is_traced_while_the_tracer_is_there() {
 fn the_first_signal_is_the_programs_and_the_second_one_ends_the_trace() {
     let step = Step::new();
     let (mut first, _) =
-        step.first("trap 'echo t > $0.told; exit 0' TERM; echo > $0.first; while :; do sleep 0.05; done");
+        step.first("trap 'echo t > $0.ended; exit 0' TERM; echo > $0.first; while :; do sleep 0.05; done");
     let mut second = step.rank(1, &format!("echo b > $0.second; {UNTIL_GO} exit 5"));
     step.until("first");
     step.until("second");
     live::send(first.running.pid(), Signal::SIGTERM);
-    step.until("told");
+    step.until("ended");
     assert!(first.running.0.try_wait().unwrap().is_none());
     live::until("its program's end", || children(first.running.pid()) == 1);
     live::send(first.running.pid(), Signal::SIGTERM);
@@ -448,7 +448,7 @@ fn all_ranks_of_a_node_are_in_one_dataset() {
         assert_eq!(output, "", "stdout is the job's");
         let data = Data::read(&run.join(host())).lossless();
         assert_eq!(job::ranks(&data).into_keys().collect::<Vec<_>>(), [0, 1, 2, 3]);
-        (0..4).for_each(|rank| job::rank_is_as_its_environment_says(&data, &out, rank));
+        (0..4).for_each(|rank| job::rank_is_that_of_its_environment(&data, &out, rank));
         assert_eq!(job::tracers(), 0);
     }
 }

@@ -94,7 +94,7 @@ fn ten_thousand_processes_that_end_at_once_are_in_the_sums_of_the_node() {
     assert!(others > 0 || by.len() == CHILDREN, "{} processes", by.len());
 }
 
-/// A program that says something when it is ready, and goes on when it is told to.
+/// A program that prints something when it is ready, and goes on when it gets a line.
 struct Ready {
     running: Running,
     output: String,
@@ -115,7 +115,7 @@ impl Ready {
     }
 }
 
-/// Traces a program that is told to go on at once.
+/// Traces a program that gets its line at once.
 fn launched(work: &Path, command: &mut Command) -> (Data, String) {
     let line = work.join("line");
     fs::write(&line, "\n").unwrap();
@@ -127,10 +127,10 @@ fn launched(work: &Path, command: &mut Command) -> (Data, String) {
     (Data::read(&dataset), fs::read_to_string(out).unwrap().lines().next().unwrap().to_owned())
 }
 
-/// Of one process, or of several where a limit says so that only a capability raises.
+/// Of one process, or of several where a limit that only a capability raises demands it.
 const FILES: &str = "100000";
 
-/// Each file was read at the place that its name says.
+/// Each file was read at the place that its name has.
 fn right_paths(data: &Data, dir: &Path) {
     let count: usize = FILES.parse().unwrap();
     // The loader reads more at once.
@@ -143,7 +143,7 @@ fn right_paths(data: &Data, dir: &Path) {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Does a tracer trace it? The kernel side's own table says so.
+/// Does a tracer trace it? Read from the kernel side's own table.
 fn is_target(pid: u32) -> bool {
     let tables = MapInfoIter::default().filter(|map| map.name == "iot_targets");
     let lookup = |id| MapHandle::from_map_id(id)?.lookup(&pid.to_ne_bytes(), MapFlags::ANY);
@@ -164,7 +164,7 @@ fn a_hundred_thousand_open_files_have_their_paths() {
     right_paths(&launched(work.path(), &mut command(&dirs[0])).0, &dirs[0]);
 
     let mut ready = Ready::new(&mut command(&dirs[1]));
-    // The number of files, and who has them.
+    // The number of files, and their owners.
     let children: Vec<_> = ready.output.split_whitespace().skip(1).flat_map(|pid| ["-p", pid]).collect();
     // The last one is the program itself: when that is a target, all files of the others are known.
     let attached = Attached::to(work.path(), &children, ready.running.pid());

@@ -49,7 +49,7 @@ fn python(script: &str, work: &Path) -> (Value, live::Traced) {
     (serde_json::from_str(first).unwrap_or_else(|e| panic!("{e}: {}{}", traced.stdout, traced.stderr)), traced)
 }
 
-/// The versions of HDF5 that the dataset says were there.
+/// The versions of HDF5 in the dataset.
 fn versions(data: &Data) -> Vec<&str> {
     let libraries = data.meta.iter().filter(|(key, _)| key.starts_with("library."));
     libraries.filter_map(|(_, value)| value.strip_prefix("HDF5 ")?.split(':').next()).collect()
@@ -128,7 +128,7 @@ fn datasets_that_are_only_opened_have_their_shapes() {
         let library = ways::wheel_library(package);
         let data = live::trace(work.path(), &[], &[&sql::python(), &script, work.path(), &library]).data();
         assert_eq!(data.calls("H5Dopen2").count(), 4);
-        assert_eq!(data.calls("H5Pget_chunk").count(), 0, "nobody asked");
+        assert_eq!(data.calls("H5Pget_chunk").count(), 0, "the program makes no such call");
         shapes(&data, &work.path().join("there.h5"));
     }
 }

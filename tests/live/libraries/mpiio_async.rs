@@ -1,4 +1,4 @@
-//! Non-blocking and split MPI-IO, from submission to completion, whoever finds it complete.
+//! Non-blocking and split MPI-IO, from submission to completion, whichever call finds it complete.
 
 use crate::common::live::{self, Data};
 use crate::common::programs;
@@ -24,7 +24,7 @@ fn program(name: &str) -> String {
     programs::build(name).display().to_string()
 }
 
-/// Traces the program; what each rank says it did, and what was seen.
+/// Traces the program; what each rank reports that it did, and what was recorded.
 fn run(command: &[String], options: &[&str]) -> (Vec<Value>, Data) {
     let work = live::scratch();
     let out = work.path().to_owned();
@@ -39,7 +39,7 @@ fn end(span: &Span) -> i64 {
     span.start_ns + span.dur_ns
 }
 
-/// The operations of a rank are those that it tells, each complete when and where it was found so.
+/// The operations of a rank are those that it reports, each complete when and where it was found so.
 fn check(name: &str, rank: usize, truth: &Value, data: &Data) {
     let own = |s: &&Span| s.rank == Some(rank as i32);
     for printed in truth["operations"].as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! Who opens a file of MPI-IO together, by split communicators too, and which implementation serves it.
+//! The ranks that open a file of MPI-IO together, by split communicators too, and the implementation that serves it.
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const RANKS: i32 = 4;
 
-/// What a rank of the program says of one of its opens.
+/// What a rank of the program reports of one of its opens.
 #[derive(Deserialize)]
 struct Truth {
     file: String,
@@ -104,7 +104,7 @@ fn open_mpi_gives_the_openers_and_the_driver_of_a_file() {
             groups.entry(span.coll_id.unwrap()).or_default().insert(sorted(&truth.ranks));
             callers.entry(span.coll_id.unwrap()).or_default().push(i64::from(span.rank.unwrap()));
         });
-        // One id for each group and time: communicators of one size that have one file open are told apart.
+        // One id for each group and time: communicators of one size that have one file open are distinguished.
         for (id, groups) in &groups {
             assert_eq!(groups.len(), 1);
             assert_eq!(groups.first(), Some(&sorted(&callers[id])));

@@ -127,11 +127,11 @@ fn streams_of_cpp_are_tied_to_what_is_below_them() {
         assert!(opened.contains(&stream_of(call).handle_id), "{}", call.op);
     }
 
-    // What was told is in stdout, opened by nobody that was traced: it was flushed in one go.
+    // What was printed is in stdout, which no traced process opened: it was flushed in one go.
     let out = work.path().join("stdout");
     let printed: Vec<_> =
         data.layer(Layer::Stdio).filter(|s| data.path(s) == Some(&out) && s.bytes.is_some()).collect();
-    assert_eq!(Some(printed.iter().filter_map(|s| s.bytes).sum()), truth["told"].as_i64());
+    assert_eq!(Some(printed.iter().filter_map(|s| s.bytes).sum()), truth["printed"].as_i64());
     assert_eq!(printed.len(), 200);
     let flush: Vec<_> = data.calls("write").filter(|s| data.path(s) == Some(&out)).collect();
     assert_eq!(flush.len(), 1);

@@ -57,7 +57,7 @@ fn sums<'a>(
     all
 }
 
-/// Calls and bytes are those that the program says it made.
+/// Calls and bytes are those that the program counted.
 fn agree(program: &str) -> (Value, Data) {
     let work = live::scratch();
     let (truth, data) = stdio_all(work.path(), program);

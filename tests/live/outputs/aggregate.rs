@@ -1,5 +1,5 @@
 //! `--aggregate`: what is summed up in the kernel equals what programs count themselves, what single calls add up to, what fio
-//! says and what the kernel counts of a device.
+//! counts and what the kernel counts of a device.
 
 use crate::common::live::{self, Traced};
 use crate::common::{programs, sql};
@@ -61,7 +61,7 @@ fn threads_that_call_all_at_once_are_counted_one_by_one() {
     assert_eq!(seen["pread64"], [read, bytes("pread64"), failed, read, read - failed]);
     // What the kernel wrote for the streams is what they were given.
     assert_eq!(seen["write"][1], bytes("fwrite") + 65536);
-    // Each stream has its own file, and calls on it are nobody else's.
+    // Each stream has its own file, and all calls on it are its own.
     let files = sql::query(
         &traced.dir,
         &format!(
@@ -134,7 +134,7 @@ fn counters(run: &Path, below: &Path) -> BTreeMap<String, f64> {
     sql::query(run, &sql).iter().map(|row| (name(row), row["value"].as_f64().unwrap())).collect()
 }
 
-/// A run: counters of the files, sizes of all calls by function and bucket, and what the program said.
+/// A run: counters of the files, sizes of all calls by function and bucket, and the output of the program.
 struct Run {
     counters: BTreeMap<String, f64>,
     sizes: Vec<Value>,
@@ -200,7 +200,7 @@ fn darshans_counters_are_those_of_single_calls_and_of_the_program() {
         }
     }
     assert!(truth.len() > 8 && summed.len() > 100, "{summed:?}");
-    // Of random places every distance is another one, and only the most frequent of a second are told.
+    // Of random places every distance is another one, and only the most frequent of a second are recorded.
     let program_counts = |counters: BTreeMap<String, f64>| -> BTreeMap<String, f64> {
         counters.into_iter().filter(|(name, _)| !(name.contains("_random ") && name.contains("_STRIDE"))).collect()
     };
@@ -216,11 +216,11 @@ fn a_parallel_program_comes_to_the_same_in_every_layer() {
         [&mpirun[..], &[program.clone(), dir.join("out")]].concat()
     };
     let [mut single, mut summed] = both(&[], command).map(|run| run.counters);
-    // How the library splits what it is given into system calls may depend on who comes first.
+    // How the library splits what it is given into system calls may depend on which rank comes first.
     for counters in [&mut single, &mut summed] {
         counters.retain(|name, _| {
             let moved = name.ends_with("_BYTES_WRITTEN") || name.ends_with("_BYTES_READ");
-            // The library's own metadata has more sizes than are told apart in a second.
+            // The library's own metadata has more sizes than are distinguished in a second.
             let frequent = name.contains(" MPIIO_ACCESS") || name.contains(" MPIIO_STRIDE");
             moved || !name.contains(" POSIX_") && !frequent
         });

@@ -1,5 +1,5 @@
 //! Functions whose calls are shorter than their probe lose it while the trace runs. What they moved stays exact, how often they
-//! were called is estimated, and says so.
+//! were called is estimated, and marked so.
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};
@@ -113,7 +113,7 @@ fn without_a_budget_every_call_is_recorded() {
     assert!(!traced.report.contains("ESTIMATED"), "{}", traced.report);
 }
 
-/// What is summed up in the kernel says nothing of where a stream stands: up to a buffer of each stream is missing that is open
+/// Sums of the kernel do not have the position of a stream: up to a buffer of each stream is missing that is open
 /// when a function is demoted, here at most four times.
 #[test]
 fn summed_up_bytes_are_short_by_buffers_at_most() {

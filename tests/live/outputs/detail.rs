@@ -1,5 +1,5 @@
 //! `--detail`: in aggregate mode, slow calls with all inside them, and those of chosen ranks and files, are recorded one by one;
-//! sums stay what they are, and where there is no room the rows say so.
+//! sums stay what they are, and where there is no room the rows show that.
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::{programs, sql};
@@ -69,7 +69,7 @@ fn a_slow_call_is_recorded_with_all_that_is_inside_it() {
                SELECT layer, op, printed.n AS printed, summed.n AS summed FROM printed FULL JOIN summed USING (layer, op)
                WHERE printed.n IS DISTINCT FROM summed.n";
     assert_eq!(sql::query(&traced.dir, sql), Vec::<Value>::new());
-    // The report counts nothing twice, says what was recorded, and shows the call.
+    // The report counts nothing twice, has what was recorded, and shows the call.
     assert!(traced.report.contains("single calls of slow=stdio:250ms"), "{}", traced.report);
     let report = live::tracer().args(["report", "--json"]).arg(&traced.dir).output().unwrap();
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -96,14 +96,14 @@ fn calls_without_room_in_the_table_are_counted() {
     // Without devices, whose requests may end where the kernel runs no program: nothing else is lost.
     let options = ["--sockets", "--layers", "stdio,syscall", "--detail", "slow=stdio:200ms"];
     let (traced, data) = detailed(work.path(), &options, "inner", &["file"], 1000);
-    // Both slow calls, with what is inside them: that the first one had more than can be remembered silences nobody.
+    // Both slow calls, with what is inside them: that the first one had more than can be remembered mutes no process.
     let freads: Vec<&Span> = data.spans.iter().filter(|s| s.op == "fread").collect();
     assert_eq!(freads.len(), 2, "{:?}", data.losses);
     let inside = |fread: &Span| data.spans.iter().filter(|s| s.parent_id == Some(fread.span_id)).count() as i64;
     let lost: i64 = data.losses.iter().map(|l| l.count).sum();
     let process = freads[0].process_ix;
     assert!(data.losses.iter().all(|l| l.place == "detail" && l.process_ix == Some(process)), "{:?}", data.losses);
-    // What the program asked of the pipes is recorded or said to be missing.
+    // What the program asked of the pipes is recorded or counted as missing.
     let all = printed(&traced)["read"].as_i64().unwrap();
     let reads = [inside(freads[0]), inside(freads[1])];
     assert_eq!(reads[0] + reads[1] + lost, all);
@@ -229,8 +229,8 @@ fn without_room_sums_stay_right_and_losses_name_the_processes() {
     assert!(data.losses.iter().all(|l| ["detail", "ring"].contains(&l.place)), "{:?}", data.losses);
     let (quiet, loud) = (missing[&400], missing[&600_000]);
     assert!(loud.1 > 0, "{missing:?}");
-    // Those that are recorded and those that are said not to be are all there are.
+    // Those that are recorded and those that are counted as not recorded are all.
     assert_eq!(loud.0 + loud.1 + quiet.0 + quiet.1 + ring, 600_400, "{missing:?}, ring {ring}");
-    // The one that wrote little is not made to pay for the other: for most of the time that one is not listened to.
+    // The one that wrote little is not made to pay for the other: for most of the time that one is muted.
     assert!(quiet.0 >= 200, "{missing:?}");
 }

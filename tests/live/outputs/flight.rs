@@ -16,7 +16,7 @@ struct Flight {
     tracer: u32,
     /// Where the program is at work.
     dir: PathBuf,
-    /// The datasets, what the tracer says, what the program says.
+    /// The datasets, the output of the tracer, the output of the program.
     all: PathBuf,
     output: PathBuf,
     truth: PathBuf,
@@ -56,7 +56,7 @@ impl Flight {
         File::create(self.dir.join(what)).unwrap();
     }
 
-    /// Waits until the tracer says that it has written the n-th dataset, which it is.
+    /// Waits until the tracer reports that it has written the n-th dataset, which it is.
     fn written(&self, n: usize) -> PathBuf {
         live::until("a dataset", || self.output().matches(" calls of the last ").count() >= n);
         let all = datasets(&self.all);
@@ -64,14 +64,14 @@ impl Flight {
         all.into_iter().last().unwrap()
     }
 
-    /// The program ends; the exit status of the tracer, and what it has said.
+    /// The program ends; the exit status of the tracer, and its output.
     fn end(mut self) -> (Option<i32>, String) {
         self.send("end");
         let code = self.running.wait().code();
         (code, self.output())
     }
 
-    /// Reads a dataset and compares it with what the program says it did, in the time that the dataset says it is of.
+    /// Reads a dataset and compares it with what the program reports that it did, in the time of the dataset.
     /// Marks at the very edge are in it in part.
     fn check(&self, dataset: &Path) -> Data {
         let data = Data::read(dataset).lossless();
@@ -115,7 +115,7 @@ impl Flight {
 /// A row comes up to this long after the call has returned.
 const DELAY: i64 = 1_500_000_000;
 
-/// The time that a dataset says it has all calls of, on the clock of the program.
+/// The time of which a dataset has all calls, on the clock of the program.
 fn edges(data: &Data) -> [i64; 2] {
     let number = |key: &str| data.meta[key].parse::<i64>().unwrap();
     let at = |key: &str| number("t0_ns") + number(key);
@@ -127,7 +127,7 @@ fn report(dataset: &Path) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Holds the lock that the program waits for, from before it is told to until this is over.
+/// Holds the lock that the program waits for, from before its request to wait until this is dropped.
 fn hold_lock(flight: &Flight) -> nix::fcntl::Flock<File> {
     let file = File::create(flight.dir.join("lock")).unwrap();
     let lock = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
@@ -263,7 +263,7 @@ fn a_full_disk_costs_a_dataset_and_not_the_trace() {
         assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&path)).count() as i64, 50 + n, "mark {n}");
     }
     let (code, output) = flight.end();
-    // The command went well; that a dataset is missing is told all the same.
+    // The command went well; that a dataset is missing is reported all the same.
     assert_eq!(code, Some(125), "{output}");
     assert!(output.contains("1 of 2 datasets could not be written"), "{output}");
 }

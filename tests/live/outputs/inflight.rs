@@ -68,7 +68,7 @@ impl Stuck {
         live::until(function, || self.kernel().contains(&function.to_owned()));
     }
 
-    /// Its functions inside the kernel, as the kernel says.
+    /// Its functions inside the kernel, by the kernel.
     fn kernel(&self) -> Vec<String> {
         let text = fs::read_to_string(format!("/proc/{}/stack", self.pid)).unwrap();
         let name = |line: &str| Some(line.strip_prefix("[<0>] ")?.split_once('+')?.0.to_owned());
@@ -86,7 +86,7 @@ impl Stuck {
 }
 
 impl Drop for Stuck {
-    /// Nobody stays behind when a test fails: neither ends by itself.
+    /// No process stays behind when a test fails: neither ends by itself.
     fn drop(&mut self) {
         if self.running.0.try_wait().is_ok_and(|ended| ended.is_none()) {
             for pid in [self.pid, self.tracer] {
@@ -233,7 +233,7 @@ fn a_request_that_the_device_keeps_has_an_unfinished_row() {
     assert_eq!(owners, [(Some(write.span_id), 65536, "submitted")]);
     let links: Vec<_> = data.links.iter().filter(|l| l.req_id == request.req_id).map(|l| (l.span_id, l.how)).collect();
     assert_eq!(links, [(write.span_id, "direct")]);
-    // The report says so, and of others, which may be on their way to other devices.
+    // The report has it, and others, which may be on their way to other devices.
     let mut figures = BTreeMap::new();
     let take = |m: Metric| {
         figures.insert(m.name, m.value as usize);

@@ -1,5 +1,5 @@
 //! What a real Prometheus scrapes while a program runs is what the program did, what the kernel counted, and what the
-//! dataset of the same run says.
+//! dataset of the same run has.
 
 use crate::common::device::{self, Device};
 use crate::common::live::{self, Data, Running, tracer, until};
@@ -21,7 +21,7 @@ fn of(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
     labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
-/// Where a tracer says that it serves.
+/// The address that a tracer reports to serve.
 fn address(stderr: &Path) -> SocketAddr {
     let mut found = None;
     until("the tracer's address", || {
@@ -86,20 +86,9 @@ fn by_op(data: &Data, figure: impl Fn(&Span) -> f64) -> Samples {
     sums
 }
 
-#[test]
-fn prometheus_matches_the_program_and_the_dataset() {
-    let work = live::scratch();
-    let device = Device::new(work.path(), "xfs");
-    let disk = device.name.trim_start_matches("/dev/").to_owned();
-    let before = device.counters();
-    let paused = Paused::begin(work.path(), &device.mount);
-    let prometheus = Prometheus::start(work.path(), paused.address);
-
-    // The last call on a file is there; so are those before it.
-    until("the last call", || prometheus.value("iotrace_op_duration_seconds_count{op='fdatasync'}") == Some(1.0));
+/// Counts of calls and bytes are the program's own. Returns the bytes that system calls wrote.
+fn compare_program(paused: &Paused, prometheus: &Prometheus) -> f64 {
     let value = |query: &str| prometheus.value(query);
-
-    // The program's own counts.
     let count = |op: &str| value(&format!("sum(iotrace_op_duration_seconds_count{{op='{op}'}})"));
     for op in ["fwrite", "fread", "fseek", "fopen", "fclose"] {
         assert_eq!(count(op), Some(paused.truth("stdio", op)), "{op}");
@@ -121,8 +110,13 @@ fn prometheus_matches_the_program_and_the_dataset() {
     assert_eq!([bytes("stdio", "read"), bytes("stdio", "write")], [printed("stdio", 0), printed("stdio", 1)]);
     let written = printed("stdio", 1).zip(printed("direct", 1)).map(|(a, b)| a + b);
     assert_eq!(bytes("syscall", "write"), written);
+    written.unwrap()
+}
 
-    // What the kernel counts of the device, both as the tracer saw it and as the node tells it.
+/// What the kernel counts of the device, both as the tracer saw it and as the node has it.
+fn compare_device(prometheus: &Prometheus, device: &Device, before: &[i64]) {
+    let disk = disk(device);
+    let value = |query: &str| prometheus.value(query);
     device::run("sync", &[]);
     let requests = |what: &str, labels: &str| value(&format!("{what}{{device='{disk}',{labels}}}"));
     until("the device's figures", || {
@@ -138,8 +132,11 @@ fn prometheus_matches_the_program_and_the_dataset() {
             && requests("iotrace_node_device_requests_total", "op='write'") == now(4)
             && requests("iotrace_node_device_bytes_total", "op='write'") == sectors(now(6))
     });
+}
 
-    // It has understood what it was told: units are not in the format from before OpenMetrics.
+/// Prometheus has parsed what it read: units are not in the format from before `OpenMetrics`.
+fn check_metadata(prometheus: &Prometheus) {
+    let value = |query: &str| prometheus.value(query);
     until("the metadata", || prometheus.metadata("iotrace_op_duration_seconds").is_some());
     let [kind, unit, help] = prometheus.metadata("iotrace_op_duration_seconds").unwrap();
     assert_eq!((kind.as_str(), unit.as_str()), ("histogram", "seconds"));
@@ -150,65 +147,89 @@ fn prometheus_matches_the_program_and_the_dataset() {
     for family in ["iotrace_op_duration_seconds_count", "iotrace_bytes_total", "iotrace_node_cpu_seconds_total"] {
         assert_eq!(value(&format!("max(resets({family}[10m]))")), Some(0.0), "{family} went back");
     }
-    let calls = prometheus.samples("sum by (layer, op) (iotrace_op_duration_seconds_count{layer!='block'})");
-    let seconds = prometheus.samples("sum by (layer, op) (iotrace_op_duration_seconds_sum{layer!='block'})");
-    let fast = prometheus.samples("sum by (layer, op) (iotrace_op_duration_seconds_bucket{layer!='block',le='8e-06'})");
-    let failed = prometheus.samples("sum by (layer, op) (iotrace_op_failed_total{layer!='block'})");
-    let own = prometheus.samples("sum by (layer) (iotrace_op_self_seconds_total)");
-    let moved = prometheus.samples("sum by (layer, direction) (iotrace_bytes_total{layer!='block'})");
-    let probes = prometheus.samples("iotrace_probes{status='attached'}");
-    let left_out = value("iotrace_left_out_calls_total{what='excluded_calls'}");
+}
 
-    // Debian's own judge of such texts has nothing to say.
-    let (head, page) = get(paused.address, "/metrics", "text/plain").unwrap();
+/// Debian's own checker of such texts finds nothing; another path is not found.
+fn check_pages(address: SocketAddr) {
+    let (head, page) = get(address, "/metrics", "text/plain").unwrap();
     assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
-    let mut judge = Command::new("promtool");
-    judge.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut judge = judge.spawn().unwrap();
-    judge.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let output = judge.wait_with_output().unwrap();
-    let words = [output.stdout, output.stderr].map(|w| String::from_utf8(w).unwrap());
-    assert!(output.status.success() && words == ["", ""], "{words:?}");
-    assert!(get(paused.address, "/", "").unwrap().0.starts_with("HTTP/1.1 200 "));
-    assert!(get(paused.address, "/other", "").unwrap().0.starts_with("HTTP/1.1 404 "));
+    let mut checker = Command::new("promtool");
+    checker.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut checker = checker.spawn().unwrap();
+    checker.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let output = checker.wait_with_output().unwrap();
+    let printed = [output.stdout, output.stderr].map(|w| String::from_utf8(w).unwrap());
+    assert!(output.status.success() && printed == ["", ""], "{printed:?}");
+    assert!(get(address, "/", "").unwrap().0.starts_with("HTTP/1.1 200 "));
+    assert!(get(address, "/other", "").unwrap().0.starts_with("HTTP/1.1 404 "));
+}
 
-    drop(prometheus);
-    let dataset = paused.dataset.clone();
-    let data = paused.end();
-    // The program has made no call on a file since: all of the dataset was there.
-    assert_eq!(calls, by_op(&data, |_| 1.0));
-    assert_eq!(failed, by_op(&data, |s| f64::from(u8::from(s.errno != 0))));
-    assert_eq!(fast, by_op(&data, |s| f64::from(u8::from(s.net_ns() <= 8000))));
-    let close = |seen: &Samples, truth: &Samples| {
-        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.max(1.0);
-        seen.keys().eq(truth.keys()) && seen.values().zip(truth.values()).all(near)
-    };
-    let truth = by_op(&data, |s| s.net_ns() as f64 / 1e9);
-    assert!(close(&seconds, &truth), "{seconds:?} and {truth:?}");
-    let mut truth = Samples::new();
-    for span in &data.spans {
-        *truth.entry(of(&[("layer", span.layer.name())])).or_default() += span.self_ns as f64 / 1e9;
-    }
-    assert!(close(&own, &truth), "{own:?} and {truth:?}");
-    let mut truth = Samples::new();
-    for span in data.spans.iter().filter(|s| s.layer_top && [Kind::Read, Kind::Write].contains(&s.kind)) {
-        for kind in [Kind::Read, Kind::Write] {
-            let bytes = if span.kind == kind { span.bytes.unwrap_or(0) } else { 0 };
-            let labels = of(&[("layer", span.layer.name()), ("direction", kind.name())]);
-            *truth.entry(labels).or_default() += bytes as f64;
+/// Figures of all calls, as Prometheus has them.
+struct Scraped {
+    calls: Samples,
+    seconds: Samples,
+    /// Calls of at most 8 us.
+    fast: Samples,
+    failed: Samples,
+    own: Samples,
+    moved: Samples,
+    probes: Samples,
+    left_out: Option<f64>,
+}
+
+impl Scraped {
+    fn new(prometheus: &Prometheus) -> Self {
+        Self {
+            calls: prometheus.samples("sum by (layer, op) (iotrace_op_duration_seconds_count{layer!='block'})"),
+            seconds: prometheus.samples("sum by (layer, op) (iotrace_op_duration_seconds_sum{layer!='block'})"),
+            fast: prometheus
+                .samples("sum by (layer, op) (iotrace_op_duration_seconds_bucket{layer!='block',le='8e-06'})"),
+            failed: prometheus.samples("sum by (layer, op) (iotrace_op_failed_total{layer!='block'})"),
+            own: prometheus.samples("sum by (layer) (iotrace_op_self_seconds_total)"),
+            moved: prometheus.samples("sum by (layer, direction) (iotrace_bytes_total{layer!='block'})"),
+            probes: prometheus.samples("iotrace_probes{status='attached'}"),
+            left_out: prometheus.value("iotrace_left_out_calls_total{what='excluded_calls'}"),
         }
     }
-    assert_eq!(moved, truth);
-    for layer in [Layer::Stdio, Layer::Syscall, Layer::Block] {
-        let attached = data.coverage.iter().filter(|c| c.layer == layer && c.status == "attached").count();
-        let labels = of(&[("layer", layer.name()), ("status", "attached")]);
-        assert_eq!(probes.get(&labels), Some(&(attached as f64)), "{layer}");
-    }
 
-    // The same figures in the dataset.
+    /// They are those of the dataset.
+    fn compare(&self, data: &Data) {
+        assert_eq!(self.calls, by_op(data, |_| 1.0));
+        assert_eq!(self.failed, by_op(data, |s| f64::from(u8::from(s.errno != 0))));
+        assert_eq!(self.fast, by_op(data, |s| f64::from(u8::from(s.net_ns() <= 8000))));
+        let close = |seen: &Samples, truth: &Samples| {
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.max(1.0);
+            seen.keys().eq(truth.keys()) && seen.values().zip(truth.values()).all(near)
+        };
+        let truth = by_op(data, |s| s.net_ns() as f64 / 1e9);
+        assert!(close(&self.seconds, &truth), "{:?} and {truth:?}", self.seconds);
+        let mut truth = Samples::new();
+        for span in &data.spans {
+            *truth.entry(of(&[("layer", span.layer.name())])).or_default() += span.self_ns as f64 / 1e9;
+        }
+        assert!(close(&self.own, &truth), "{:?} and {truth:?}", self.own);
+        let mut truth = Samples::new();
+        for span in data.spans.iter().filter(|s| s.layer_top && [Kind::Read, Kind::Write].contains(&s.kind)) {
+            for kind in [Kind::Read, Kind::Write] {
+                let bytes = if span.kind == kind { span.bytes.unwrap_or(0) } else { 0 };
+                let labels = of(&[("layer", span.layer.name()), ("direction", kind.name())]);
+                *truth.entry(labels).or_default() += bytes as f64;
+            }
+        }
+        assert_eq!(self.moved, truth);
+        for layer in [Layer::Stdio, Layer::Syscall, Layer::Block] {
+            let attached = data.coverage.iter().filter(|c| c.layer == layer && c.status == "attached").count();
+            let labels = of(&[("layer", layer.name()), ("status", "attached")]);
+            assert_eq!(self.probes.get(&labels), Some(&(attached as f64)), "{layer}");
+        }
+    }
+}
+
+/// The same figures are rows of the dataset. `written`: bytes that the program wrote to the device.
+fn compare_rows(dataset: &Path, left_out: Option<f64>, device: &Device, written: f64) {
     let mut last: BTreeMap<(&str, Option<String>), f64> = BTreeMap::new();
     let mut rows = Vec::new();
-    Dataset::open(&dataset)
+    Dataset::open(dataset)
         .unwrap()
         .rows(|row: Metric| {
             last.insert((row.name, row.label.clone()), row.value);
@@ -219,8 +240,8 @@ fn prometheus_matches_the_program_and_the_dataset() {
     // The end of the program is a call on a pipe that came later.
     assert!(left_out <= last.get(&("excluded_calls", Some("syscall".to_owned()))).copied(), "{left_out:?}");
     let after = device.counters();
-    let bytes = last[&("node_device_bytes", Some(format!("{disk} write")))];
-    assert!(bytes >= written.unwrap() && bytes <= (after[6] * 512) as f64, "{bytes}, {}", after[6] * 512);
+    let bytes = last[&("node_device_bytes", Some(format!("{} write", disk(device))))];
+    assert!(bytes >= written && bytes <= (after[6] * 512) as f64, "{bytes}, {}", after[6] * 512);
     for resource in ["cpu", "io", "memory"] {
         let label = Some(format!("{resource} some"));
         let there = last.contains_key(&("node_pressure_seconds", label));
@@ -234,7 +255,35 @@ fn prometheus_matches_the_program_and_the_dataset() {
     }
 }
 
-/// CPU seconds of the node in user mode, as the kernel tells them now.
+fn disk(device: &Device) -> &str {
+    device.name.trim_start_matches("/dev/")
+}
+
+#[test]
+fn prometheus_matches_the_program_and_the_dataset() {
+    let work = live::scratch();
+    let device = Device::new(work.path(), "xfs");
+    let before = device.counters();
+    let paused = Paused::begin(work.path(), &device.mount);
+    let prometheus = Prometheus::start(work.path(), paused.address);
+
+    // The last call on a file is there; so are those before it.
+    until("the last call", || prometheus.value("iotrace_op_duration_seconds_count{op='fdatasync'}") == Some(1.0));
+    let written = compare_program(&paused, &prometheus);
+    compare_device(&prometheus, &device, &before);
+    check_metadata(&prometheus);
+    let scraped = Scraped::new(&prometheus);
+    check_pages(paused.address);
+
+    drop(prometheus);
+    let dataset = paused.dataset.clone();
+    let data = paused.end();
+    // The program has made no call on a file since: all of the dataset was there.
+    scraped.compare(&data);
+    compare_rows(&dataset, scraped.left_out, &device, written);
+}
+
+/// CPU seconds of the node in user mode, by the kernel, now.
 fn cpu_user() -> f64 {
     let text = fs::read_to_string("/proc/stat").unwrap();
     // In user mode, and the same of what is nice.
@@ -285,15 +334,15 @@ fn a_port_in_use_is_an_error_before_anything_is_started() {
     let marker = work.path().join("started");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap().to_string();
-    for (address, says) in [
+    for (address, expected) in [
         (in_use.as_str(), "another program listens there"),
-        // For documentation: nobody has it (RFC 5737).
+        // For documentation: no host has it (RFC 5737).
         ("192.0.2.1:9464", "that is no address of this machine"),
     ] {
         let out = tracer().args(["--metrics", address, "--", "touch"]).arg(&marker).output().unwrap();
         let output = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(125), "{output}");
-        assert!(output.contains(&format!("--metrics {address}: ")) && output.contains(says), "{output}");
+        assert!(output.contains(&format!("--metrics {address}: ")) && output.contains(expected), "{output}");
         assert!(!marker.exists(), "{address}");
     }
 }

@@ -1,4 +1,4 @@
-//! Tables that describe things have one row for each id when a trace has ended, or was killed and repaired: a plain
+//! Tables that describe entities have one row for each id when a trace has ended, or was killed and repaired: a plain
 //! join counts right, by the sizes of the files that were written.
 
 use crate::common::live::{self, Running};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Writes 20 files, each by a process of its own, and gives each another name: both are told again.
+/// Writes 20 files, each by a process of its own, and gives each another name: both are described again.
 const SCRIPT: &str = "cd \"$1\" && for i in 11 12 13 14 15 16 17 18 19 20; do
     dd if=/dev/zero of=first$i bs=${i}00 count=$i 2>/dev/null && mv first$i second$i && cat second$i >/dev/null
 done; : >done; exec sleep \"$2\"";
@@ -19,7 +19,7 @@ fn written(work: &Path) -> Vec<PathBuf> {
     (11..=20).map(|i| work.join(format!("second{i}"))).collect()
 }
 
-/// Plain joins say what the files are, and what the views say.
+/// Plain joins find the files, and the same as the views.
 fn plain(dataset: &Path, files: &[PathBuf]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/plain.py");
     let out = Command::new(sql::python()).arg(script).arg(dataset).args(files).output().unwrap();

@@ -1,4 +1,4 @@
-//! Running as a service: one dataset after the other without a gap, as the unit in dist/ says, and with no more capabilities
+//! Running as a service: one dataset after the other without a gap, by the unit in dist/, and with no more capabilities
 //! than it gives.
 
 use crate::common::live::{self, Data, Running, datasets};
@@ -196,7 +196,7 @@ fn a_process_of_another_user_is_traced_with_the_capabilities_of_the_unit() {
         (data, text_out)
     };
     let (as_root, _) = trace(&[], &work.path().join("root.iotrace"));
-    // `-p` stops nobody, so that the unit does not need the right to make others go on.
+    // `-p` stops no process, so that the unit does not need the right to make others go on.
     let (data, text_out) = trace(&as_service(&[]), &out.join("run.iotrace"));
     nothing_is_refused(&data, &as_root);
     assert!(!text_out.contains("without CAP_"), "{text_out}");
@@ -356,10 +356,10 @@ fn the_service_rotates_ends_and_starts_again() {
         let mut command = installed_as_unit(work.path(), &config);
         command.args(as_service(&[])).args(unit("ExecStart").split(' '));
         let running =
-            Running::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(work.path().join("said")).unwrap()));
+            Running::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(work.path().join("stderr")).unwrap()));
         let before = datasets_in(&output);
         live::until("three datasets", || {
-            let text_out = fs::read_to_string(work.path().join("said")).unwrap();
+            let text_out = fs::read_to_string(work.path().join("stderr")).unwrap();
             assert!(!text_out.contains("Error") && !text_out.contains("cannot"), "{text_out}");
             datasets_in(&output) >= before + 3
         });

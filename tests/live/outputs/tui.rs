@@ -196,7 +196,7 @@ fn names_of_files_do_nothing_to_the_terminal() {
 }
 
 #[test]
-fn a_running_process_is_watched_and_its_trace_recorded() {
+fn a_dashboard_shows_a_running_process_and_its_trace_is_recorded() {
     let work = live::scratch();
     let data = work.path().join("fio.dat");
     let name = format!("--filename={}", data.display());
@@ -280,7 +280,7 @@ fn a_panic_is_printed_on_a_restored_terminal() {
     for (screen, output) in [("9", "on the thread that shows"), ("8", "on a thread beside it")] {
         let work = live::scratch();
         let this = std::env::current_exe().unwrap();
-        // A backtrace would move what was said out of sight.
+        // A backtrace would scroll the message out of sight.
         let line = format!(
             "RUST_BACKTRACE=0 {} --exact --ignored --nocapture outputs::tui::the_dashboard_over_what_panics{AFTER}",
             this.display()
@@ -364,7 +364,7 @@ impl Drop for Parallel {
 }
 
 #[test]
-fn a_parallel_program_is_watched_from_another_terminal() {
+fn a_dashboard_in_another_terminal_shows_a_parallel_program() {
     let work = live::scratch();
     let program = Parallel::start(&work.path().join("out"));
     let line = format!("{TRACER} -p {},{}{AFTER}", program.0.id(), program.ranks().join(","));

@@ -1,4 +1,4 @@
-//! Processes that are no targets: they get no breakpoint, whoever is traced beside them; and targets do, from their
+//! Processes that are no targets: they get no breakpoint, whatever is traced beside them; and targets do, from their
 //! first call on.
 
 use crate::common::live::{self, Data, Running};
@@ -45,7 +45,7 @@ fn with(program: &mut Command, library: &str) -> Running {
 }
 
 #[test]
-fn who_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
+fn a_program_that_uses_hdf5_beside_a_trace_of_hdf5_has_no_breakpoints() {
     let work = live::scratch();
     let import = || with(Command::new(ways::python()).args(["-c", "import h5py, time; time.sleep(600)"]), HDF5);
     let (before, target) = (import(), import());
@@ -61,7 +61,7 @@ fn only_attached_processes_have_breakpoints() {
     let work = live::scratch();
     let (before, target) = (bystander(), bystander());
     assert_eq!((copied_pages(before.pid()), copied_pages(target.pid())), (0, 0));
-    let output = work.path().join("said");
+    let output = work.path().join("output");
     let mut tracer = Running::spawn(
         live::tracer()
             .args(["-p", &target.pid().to_string(), "-o"])
@@ -72,8 +72,8 @@ fn only_attached_processes_have_breakpoints() {
     let own = live::named_child_of(tracer.pid(), "iotrace-bpf");
     live::until_it_traces(own, &output);
     assert!(copied_pages(target.pid()) > 0, "a target has breakpoints");
-    assert_eq!(copied_pages(before.pid()), 0, "who was there before has none");
-    assert_eq!(copied_pages(bystander().pid()), 0, "who comes later has none");
+    assert_eq!(copied_pages(before.pid()), 0, "a process from before has none");
+    assert_eq!(copied_pages(bystander().pid()), 0, "a process from after has none");
     live::send(own, nix::sys::signal::Signal::SIGINT);
     assert!(tracer.wait().success());
     assert_eq!(copied_pages(before.pid()), 0);

@@ -11,7 +11,7 @@ use std::process::Stdio;
 const HOUR: i64 = 3600;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// Writes a line every tenth of a second until it is told to end.
+/// Writes a line every tenth of a second until it is to end.
 const COMMAND: &str = "> \"$0/begun\"; while [ ! -e \"$0/over\" ]; do echo line >> \"$0/lines\"; sleep 0.1; done";
 
 /// Sets the clock, by so many seconds.

@@ -20,7 +20,7 @@ struct Trace {
     guard: Running,
 }
 
-/// How it ended, and what it said.
+/// How it ended, and its output.
 struct Ended {
     code: Option<i32>,
     output: String,

@@ -1,4 +1,4 @@
-//! What goes wrong is said, names its cause, and never costs the command its run.
+//! Failures are reported with their cause, and never prevent the run of the command.
 
 use crate::common::live::{self, Data, Traced};
 use crate::common::tmpfs::Mounted;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
 
-/// The status and the error message of a tracer that is told something.
+/// The status and the error message of a tracer with these arguments.
 fn printed(args: &[&str]) -> (Option<i32>, String) {
     let out = live::tracer().args(args).output().unwrap();
     (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
@@ -43,10 +43,10 @@ fn processes_that_cannot_be_attached_to() {
     fails(125, &["-p", &gone], &format!("no such process: {gone}"));
 
     // A thread of this process.
-    let (tell, thread) = mpsc::channel();
+    let (send, thread) = mpsc::channel();
     let (stop, stopped) = mpsc::channel::<()>();
     let waiting = std::thread::spawn(move || {
-        tell.send(nix::unistd::gettid()).unwrap();
+        send.send(nix::unistd::gettid()).unwrap();
         let _ = stopped.recv();
     });
     let tid = thread.recv().unwrap().to_string();
@@ -76,10 +76,10 @@ fn without_root_there_is_an_error() {
     let out = command.args(["-o", "/tmp/never.iotrace", "--", "touch"]).arg(work.path().join("ran")).output().unwrap();
     let text_out = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(125), "{text_out}");
-    for says in
+    for expected in
         ["missing capabilities: CAP_BPF (the kernel loads no programs), CAP_PERFMON (", "sudo", "docs/service.md"]
     {
-        assert!(text_out.contains(says), "{text_out}");
+        assert!(text_out.contains(expected), "{text_out}");
     }
     assert!(!Path::new("/tmp/never.iotrace").exists());
     assert!(!work.path().join("ran").exists());
@@ -142,7 +142,7 @@ fn a_full_disk_fails_the_trace_and_not_the_command() {
     // What was closed before is there.
     let data = Data::read_part(&dataset);
     assert!(data.calls("write").any(|s| data.path(s) == Some(&out) && s.bytes == Some(6)));
-    // Of the calls of dd none is missing without being told.
+    // No call of dd is missing without being counted.
     let number = |text: &str, before: &str| -> usize {
         let after = text.split(before).nth(1).unwrap_or_else(|| panic!("{before}: {text}"));
         after.split_whitespace().next().unwrap().parse().unwrap()

@@ -30,7 +30,7 @@ const fn program(name: &'static str, command: &'static [&'static str], status: i
     Program { name, command, options: &[], status, stderr: true }
 }
 
-/// One that says something else on its standard error each time, or nothing of interest.
+/// One with another output on its standard error each time, or none of interest.
 const fn chatty(name: &'static str, command: &'static [&'static str], status: i32) -> Program {
     Program { stderr: false, ..program(name, command, status) }
 }

@@ -1,4 +1,4 @@
-//! Files that any user can map as code and that are made to cost who reads them.
+//! Files that any user can map as code and that are made to be expensive to read.
 
 use crate::common::hostile::{self, FILES, LOADED};
 use crate::common::live::{self, Data};

@@ -74,7 +74,7 @@ fn a_program_that_waits_in_a_call() {
         input.write_all(b"\n").unwrap();
         live::until("the read", || reads(pid));
         live::send(pid, Signal::SIGKILL);
-        // Somebody else's end is no failure of ours.
+        // The end of another process is no failure of ours.
         let expected = if attach { 0 } else { KILLED };
         assert_eq!(running.wait().code(), Some(expected));
         drop(target);
@@ -160,7 +160,7 @@ fn half_of_the_ranks_of_a_job() {
         for odd in pids.iter().skip(1).step_by(2) {
             live::send(*odd, Signal::SIGKILL);
         }
-        // As mpirun says of a rank that was killed.
+        // As mpirun reports a rank that was killed.
         assert_eq!(running.wait().code(), Some(KILLED), "{}", fs::read_to_string(output).unwrap());
         job::until_no_tracer();
 

@@ -1,11 +1,11 @@
-//! Limits of resources that the caller has set: they are the command's, and a trace that they do not allow says which.
+//! Limits of resources that the caller has set: they are the command's, and a trace that they do not allow names them.
 
 use crate::common::live::{self, Data};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What the kernel says of the command: its limits and its masks of signals.
+/// What the kernel has of the command: its limits and its masks of signals.
 const SHOWN: [&str; 3] = ["sh", "-c", "cat /proc/self/limits; grep ^Sig[BIC] /proc/self/status; ulimit -a"];
 /// Without the right to raise a hard limit.
 const UNABLE: &[&str] = &["setpriv", "--bounding-set=-sys_resource"];

@@ -34,7 +34,7 @@ impl Flood {
             .arg(work.join("run.iotrace"))
             .arg("--");
         tracer.arg(program).arg(what).arg(file).arg(count.to_string());
-        let output = work.join("said");
+        let output = work.join("output");
         tracer.stderr(fs::File::create(&output).unwrap());
         let mut running = Running::spawn(tracer.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let (to, from) = (running.0.stdin.take().unwrap(), BufReader::new(running.0.stdout.take().unwrap()));
@@ -57,7 +57,7 @@ impl Flood {
     }
 
     /// The same, with a tracer that does not run meanwhile.
-    fn go_unheard(&mut self, times: usize) {
+    fn overflow(&mut self, times: usize) {
         live::send(self.tracer, Signal::SIGSTOP);
         live::until("the tracer to stop", || live::state(self.tracer) == Some('T'));
         for _ in 0..times {
@@ -66,7 +66,7 @@ impl Flood {
         live::send(self.tracer, Signal::SIGCONT);
     }
 
-    /// What the tracer says at its end.
+    /// What the tracer reports at its end.
     fn end(self) -> String {
         let Self { mut running, to, from, output, .. } = self;
         drop((to, from));
@@ -84,11 +84,11 @@ fn lost(data: &Data, layers: &[Layer]) -> Vec<i64> {
     layers.iter().copied().map(of).collect()
 }
 
-/// Floods that are not heard, and one that is, as far as there is room. How many calls there were, and what was recorded.
+/// Floods that find no room, and one that does, as far as there is room. How many calls there were, and what was recorded.
 fn flooded(layers: &str, what: &str, count: usize, times: usize) -> (tempfile::TempDir, i64, Data) {
     let work = live::scratch();
     let mut flood = Flood::start(work.path(), layers, what, &work.path().join("file"), count);
-    flood.go_unheard(times);
+    flood.overflow(times);
     let made = flood.go();
     let output = flood.end();
     assert!(output.contains("lost"), "{output}");
@@ -160,7 +160,7 @@ fn completed() -> i64 {
     fs::read_dir("/sys/block").unwrap().map(|device| stat(device.unwrap())).sum()
 }
 
-/// Requests of all devices are recorded, and one that is lost says nothing of its device.
+/// Requests of all devices are recorded, and the device of one that is lost is not known.
 #[test]
 fn requests_to_devices() {
     // In memory: only what the test asks for goes to a device.
@@ -172,7 +172,7 @@ fn requests_to_devices() {
         let layers = "syscall,block";
         let mut flood = Flood::start(work.path(), layers, "direct", Path::new(&device.name), COUNT / 5);
         let (begun, own) = (completed(), device.counters()[0]);
-        flood.go_unheard(1);
+        flood.overflow(1);
         let made = flood.go();
         assert_eq!(device.counters()[0] - own, made, "another one reads this device");
         let during = completed() - begun;

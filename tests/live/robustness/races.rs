@@ -1,5 +1,5 @@
-//! Somebody exchanges the output directory, or one above it, for a link while a tracer that runs through sudo begins: nothing
-//! is written, and nobody becomes the owner of anything, where the link leads.
+//! Another user exchanges the output directory, or one above it, for a link while a tracer that runs through sudo begins: nothing
+//! is written, and no owner changes, where the link leads.
 
 use crate::common::live;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Whose the directory is in which things are exchanged.
+/// The owner of the directory in which files are exchanged.
 const MALLORY: u32 = 65534;
-/// Somebody else.
+/// Another user.
 const ALICE: u32 = 1000;
 
 const RUNS: usize = 3;

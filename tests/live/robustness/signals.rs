@@ -1,5 +1,5 @@
-//! Signals that end a trace, at every phase of it and one after the other: the tracer ends by itself, nobody stays stopped, the
-//! dataset is complete, and the exit status says what happened.
+//! Signals that end a trace, at every phase of it and one after the other: the tracer ends by itself, no process stays stopped, the
+//! dataset is complete, and the exit status shows what happened.
 
 use crate::common::live::{self, Data, Running};
 use crate::common::{programs, sql};

@@ -1,4 +1,4 @@
-//! A file system that does not answer costs its own file, and not those who are traced.
+//! A file system that does not answer costs its own file, and not the targets.
 
 use crate::common::live::{self, Data, Running};
 use crate::common::programs;

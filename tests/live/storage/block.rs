@@ -99,7 +99,7 @@ fn a_device_s_requests_are_those_the_kernel_counts_and_name_their_calls() {
         assert!(request.dur_ns >= Some(0), "{request:?}");
         assert_eq!(request.status, Some(0), "{request:?}");
     }
-    // Of some ends the kernel tells no program: a known limit (docs/architecture.md).
+    // Some ends have no tracepoint: a known limit (docs/architecture.md).
     assert!(unseen <= data.block.len().max(100) / 100, "{unseen} ends were not seen");
 }
 

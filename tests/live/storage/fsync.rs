@@ -1,4 +1,4 @@
-//! Calls say how long they slept for write-back of their file and for the journal: no longer than the requests took.
+//! Calls have how long they slept for write-back of their file and for the journal: no longer than the requests took.
 
 use crate::common::device::Device;
 use crate::common::live::{self, Data};
@@ -40,7 +40,7 @@ os.fsync(fd)
 /// When requests were on their way, cut to a call: together, in ns.
 fn union<'a>(requests: impl Iterator<Item = &'a Block>, call: &Span) -> i64 {
     let (begin, end) = (call.start_ns, call.start_ns + call.dur_ns);
-    // Of what nobody saw the end of, the tracer knows no time either.
+    // Where the end was not seen, the tracer knows no time either.
     let times = requests.filter_map(|b| Some((b.queue_ns.max(begin), b.issue_ns + b.dur_ns?)));
     let mut times: Vec<(i64, i64)> = times.filter(|(from, to)| *to <= end && from < to).collect();
     times.sort_unstable();

@@ -1,11 +1,11 @@
-//! What goes to the journal of ext4 and the log of XFS is told apart from all else, and calls tell how long it took them.
+//! Requests of the journal of ext4 and the log of XFS are marked, and calls have the time that they waited for these.
 
 use crate::common::device::{Device, run};
 use crate::common::live;
 use std::fs;
 use std::ops::Range;
 
-/// The sectors of the journal, as the file system's own tools tell them.
+/// The sectors of the journal, by the file system's own tools.
 fn journal(device: &Device, fstype: &str) -> Vec<Range<i64>> {
     let sectors = |block: i64, blocks: i64, size: i64| block * size / 512..(block + blocks) * size / 512;
     if fstype == "ext4" {

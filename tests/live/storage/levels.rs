@@ -1,4 +1,4 @@
-//! Stacked devices and devices without a queue: the requests of each are those that the kernel counts, and say what handed
+//! Stacked devices and devices without a queue: the requests of each are those that the kernel counts, and have what handed
 //! them down.
 
 use crate::common::device::{self, Device, Kind};

@@ -1,5 +1,5 @@
 //! A client and a server of NFS inside one kernel: its requests are those that the kernel counts, each is linked to the call
-//! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, the verdicts say so.
+//! that it is part of, and so is what the server writes and reads for it. Where the kernel has no server, verdicts report that.
 
 use crate::common::device::{Device, run};
 use crate::common::live::{self, Data, Running};
@@ -144,7 +144,7 @@ fn verdicts(data: &Data, status: &str) {
     }
 }
 
-/// A kernel without the server has nothing to hook into: it is said, and nothing else is different.
+/// A kernel without the server has nothing to hook into: the verdict names that, and nothing else is different.
 fn nothing_is_there() {
     let work = live::scratch();
     let traced = live::trace(work.path(), &[], &["cat", "/etc/passwd"]);
@@ -152,6 +152,166 @@ fn nothing_is_there() {
     verdicts(&data, "absent");
     assert_eq!(requests(&traced.dir), []);
     assert!(data.calls("read").count() > 0);
+}
+
+/// What was recorded of a client and its server.
+struct Recorded<'a> {
+    data: &'a Data,
+    rows: Vec<Rpc>,
+    by_id: HashMap<i64, &'a Span>,
+    blocks: HashMap<i64, &'a Block>,
+    /// The threads of the client.
+    tids: BTreeSet<i32>,
+}
+
+impl<'a> Recorded<'a> {
+    fn new(data: &'a Data, rows: Vec<Rpc>, tids: BTreeSet<i32>) -> Self {
+        let by_id = data.spans.iter().map(|s| (s.span_id, s)).collect();
+        let blocks = data.block.iter().map(|b| (b.req_id, b)).collect();
+        Self { data, rows, by_id, blocks, tids }
+    }
+
+    /// Calls of the client.
+    fn calls(&self, op: &'static str) -> Vec<&'a Span> {
+        self.data.calls(op).filter(|s| self.tids.contains(&s.tid)).collect()
+    }
+
+    /// Requests of these kinds that belong to a call.
+    fn of(&self, span: &Span, ops: &[&str]) -> Vec<&Rpc> {
+        self.rows.iter().filter(|r| r.client_span_id == Some(span.span_id) && ops.contains(&r.op)).collect()
+    }
+
+    /// Bytes on the device that are linked to a call, by requests of the server's threads that were queued for it.
+    fn linked(&self, span: &Span, op: &str) -> i64 {
+        let links = self.data.links.iter().filter(|l| l.span_id == span.span_id && l.how != "writeback");
+        let of_op = links.filter(|l| self.blocks[&l.req_id].op == op);
+        of_op
+            .inspect(|l| {
+                let at = self.blocks[&l.req_id].queue_ns;
+                let inside = |r: &&Rpc| r.received_ns <= at && at <= r.received_ns + r.dur_ns.unwrap();
+                assert!(
+                    self.rows.iter().filter(|r| r.client_span_id == Some(span.span_id)).any(|r| inside(&r)),
+                    "{l:?}"
+                );
+                assert_eq!(l.root_id, span.root_id);
+            })
+            .map(|l| l.bytes)
+            .sum()
+    }
+
+    /// As many of each kind as the client's side of the kernel counts, and as many bytes as the server's. When the kernel
+    /// keeps its lease (`SEQUENCE`) does not depend on the trace.
+    fn compare_counts(&self, sent: [&BTreeMap<String, i64>; 2], moved: [[i64; 2]; 2]) {
+        let mut seen: BTreeMap<&str, i64> = BTreeMap::new();
+        for row in self.rows.iter().filter(|r| r.op != "sequence") {
+            *seen.entry(row.op).or_default() += 1;
+        }
+        let grown: BTreeMap<&str, i64> = sent[1]
+            .iter()
+            .map(|(op, n)| (op.as_str(), n - sent[0][op]))
+            .filter(|(op, n)| *n > 0 && *op != "sequence")
+            .collect();
+        assert_eq!(seen, grown);
+        let bytes =
+            |ops: &[&str]| -> i64 { self.rows.iter().filter(|r| ops.contains(&r.op)).filter_map(|r| r.bytes).sum() };
+        assert_eq!([bytes(&READS), bytes(&["write"])], [0, 1].map(|at| moved[1][at] - moved[0][at]));
+    }
+
+    /// Each is in a call of the thread that asked, which lasts from before until after, or in none.
+    fn compare_calls(&self) {
+        for row in &self.rows {
+            assert_eq!((row.protocol, row.dev, row.server_process_ix), ("nfs", None, -1), "{row:?}");
+            let comm = fs::read_to_string(format!("/proc/{}/comm", row.server_tid)).unwrap();
+            assert_eq!(comm.trim(), "nfsd");
+            let Some(id) = row.client_span_id else { continue };
+            let call = self.by_id.get(&id).unwrap_or_else(|| panic!("{row:?}"));
+            assert_eq!((Some(call.tid), Some(call.process_ix)), (row.client_tid, row.client_process_ix));
+            let end = row.received_ns + row.dur_ns.unwrap();
+            // No call waits for read-ahead.
+            let waits = !READS.contains(&row.op) || call.op == "preadv2";
+            assert!(call.start_ns <= row.received_ns, "{call:?} {row:?}");
+            assert!(!waits || end <= call.start_ns + call.dur_ns, "{call:?} {row:?}");
+            assert!(row.op != "close" || call.op == "close", "{call:?} {row:?}");
+        }
+        // The write-back of the last file is the kernel's own.
+        let late: Vec<&Rpc> = self.rows.iter().filter(|r| r.op == "write" && r.client_tid.is_none()).collect();
+        assert_eq!(late.iter().map(|r| (r.client_span_id, r.bytes)).collect::<Vec<_>>(), [(None, Some(5000))]);
+    }
+
+    /// Direct writes are sent by the thread itself, and on the device when they return.
+    fn compare_direct_writes(&self) {
+        let written = self.calls("pwritev2");
+        assert_eq!(written.len(), 6);
+        for call in &written {
+            let parts = self.of(call, &["write"]);
+            assert_eq!(parts.iter().filter_map(|r| r.bytes).sum::<i64>(), 65536, "{call:?}");
+            let (from, to) = (call.offset.unwrap(), call.offset.unwrap() + call.bytes.unwrap());
+            let within = |r: &&Rpc| from <= r.offset.unwrap() && r.offset.unwrap() + r.req_bytes.unwrap() <= to;
+            assert!(parts.iter().all(within), "{parts:?}");
+            assert!(parts.iter().all(|r| r.errno == Some(0)));
+            assert!(self.linked(call, "write") >= 65536, "{call:?}");
+        }
+    }
+
+    /// What is in the page cache is sent by fsync, and then it is on the device: because the WRITE asks for that, or by a
+    /// COMMIT, which follows when the WRITE is over. The last file's may be the kernel's own.
+    fn compare_synced_writes(&self) {
+        let commits: Vec<&Rpc> = self.rows.iter().filter(|r| r.op == "commit").collect();
+        let fsyncs: usize = self.calls("fsync").into_iter().map(|s| self.of(s, &["commit"]).len()).sum();
+        assert!(commits.len() - fsyncs <= 1 && (commits.len() < 2 || fsyncs >= 2), "{commits:?}");
+        let synced: Vec<&Span> =
+            self.calls("fsync").into_iter().filter(|s| !self.of(s, &["write"]).is_empty()).collect();
+        assert_eq!(synced.len(), 2);
+        for call in synced {
+            // A part of a page may be sent with what is before it in that page.
+            let parts: Vec<[i64; 2]> = self
+                .of(call, &["write"])
+                .iter()
+                .map(|r| [r.offset.unwrap(), r.offset.unwrap() + r.bytes.unwrap()])
+                .collect();
+            assert_eq!(parts.len(), 2, "{parts:?}");
+            for [from, to] in [[0, 10000], [20000, 20500]] {
+                let holds = |part: &&[i64; 2]| from / 4096 * 4096 <= part[0] && part[0] <= from && part[1] == to;
+                assert_eq!(parts.iter().filter(holds).count(), 1, "{parts:?}");
+            }
+            assert!(self.linked(call, "write") >= 10500, "{call:?}");
+            // It also dirtied the server's pages.
+            let owned = self.data.owners.iter().filter(|o| o.span_id == Some(call.span_id));
+            let owned = owned.filter(|o| matches!(o.known_by, "page" | "range")).map(|o| o.bytes).sum::<i64>();
+            assert!(owned >= 10500, "{owned} {call:?}");
+        }
+    }
+
+    /// What the server does not have any more is read from the device.
+    fn compare_reads(&self) {
+        for (op, bytes) in [("preadv2", 65536), ("pread64", 3000)] {
+            let reads: Vec<&Span> = self.calls(op).into_iter().filter(|s| s.bytes == Some(bytes)).collect();
+            assert_eq!(reads.len(), 2);
+            for call in reads {
+                let parts = self.of(call, &READS);
+                let end = call.offset.unwrap() + bytes;
+                assert!(parts.iter().any(|r| r.offset.unwrap() < end && r.bytes > Some(0)), "{parts:?}");
+                assert!(self.linked(call, "read") > 0, "{call:?}");
+            }
+        }
+    }
+
+    /// Calls on names have requests for them.
+    fn compare_names(&self, version: &str) {
+        let asked = |op: &'static str| -> BTreeSet<(&str, Option<i16>)> {
+            let of_call =
+                |s: &Span| self.rows.iter().filter(|r| r.client_span_id == Some(s.span_id)).collect::<Vec<_>>();
+            self.calls(op).into_iter().flat_map(of_call).map(|r| (r.op, r.errno)).collect()
+        };
+        let mkdir = if version == "3" { "mkdir" } else { "create" };
+        let readdir = if version == "3" { "readdirplus" } else { "readdir" };
+        let needed = [("rename", "rename"), ("unlink", "remove"), ("mkdir", mkdir), ("getdents64", readdir)];
+        for (op, request) in needed {
+            assert!(asked(op).contains(&(request, Some(0))), "{op}: {:?}", asked(op));
+        }
+        // No such file.
+        assert!(asked("newfstatat").contains(&("lookup", Some(2))), "{:?}", asked("newfstatat"));
+    }
 }
 
 fn requests_belong_to_calls(version: &str) {
@@ -172,122 +332,18 @@ fn requests_belong_to_calls(version: &str) {
     // Then comes the report.
     let tids: BTreeSet<i32> = traced.stdout.lines().map_while(|line| line.parse().ok()).collect();
     assert_eq!(tids.len(), 2);
-    let rows = requests(&traced.dir);
-    let by_id: HashMap<i64, &Span> = data.spans.iter().map(|s| (s.span_id, s)).collect();
+    let recorded = Recorded::new(&data, requests(&traced.dir), tids);
+    recorded.compare_counts([&sent, &now_sent], [moved_before, now_moved]);
+    recorded.compare_calls();
+    recorded.compare_direct_writes();
+    recorded.compare_synced_writes();
+    recorded.compare_reads();
+    recorded.compare_names(version);
 
-    // As many of each kind as the client's side of the kernel counts, and as many bytes as the server's. When the kernel
-    // keeps its lease (`SEQUENCE`) does not depend on the trace.
-    let mut seen: BTreeMap<&str, i64> = BTreeMap::new();
-    for row in rows.iter().filter(|r| r.op != "sequence") {
-        *seen.entry(row.op).or_default() += 1;
-    }
-    let grown: BTreeMap<&str, i64> = now_sent
-        .iter()
-        .map(|(op, n)| (op.as_str(), n - sent[op]))
-        .filter(|(op, n)| *n > 0 && *op != "sequence")
-        .collect();
-    assert_eq!(seen, grown);
-    let bytes = |ops: &[&str]| -> i64 { rows.iter().filter(|r| ops.contains(&r.op)).filter_map(|r| r.bytes).sum() };
-    assert_eq!([bytes(&READS), bytes(&["write"])], [0, 1].map(|at| now_moved[at] - moved_before[at]));
-
-    // Each in a call of the thread that asked, which lasts from before until after, or of nobody.
-    for row in &rows {
-        assert_eq!((row.protocol, row.dev, row.server_process_ix), ("nfs", None, -1), "{row:?}");
-        let comm = fs::read_to_string(format!("/proc/{}/comm", row.server_tid)).unwrap();
-        assert_eq!(comm.trim(), "nfsd");
-        let Some(id) = row.client_span_id else { continue };
-        let call = by_id.get(&id).unwrap_or_else(|| panic!("{row:?}"));
-        assert_eq!((Some(call.tid), Some(call.process_ix)), (row.client_tid, row.client_process_ix));
-        let end = row.received_ns + row.dur_ns.unwrap();
-        // What is read ahead nobody waits for.
-        let waits = !READS.contains(&row.op) || call.op == "preadv2";
-        assert!(call.start_ns <= row.received_ns, "{call:?} {row:?}");
-        assert!(!waits || end <= call.start_ns + call.dur_ns, "{call:?} {row:?}");
-        assert!(row.op != "close" || call.op == "close", "{call:?} {row:?}");
-    }
-    // The write-back of the last file is the kernel's own.
-    let late: Vec<&Rpc> = rows.iter().filter(|r| r.op == "write" && r.client_tid.is_none()).collect();
-    assert_eq!(late.iter().map(|r| (r.client_span_id, r.bytes)).collect::<Vec<_>>(), [(None, Some(5000))]);
-
-    let of = |span: &Span, ops: &[&str]| -> Vec<&Rpc> {
-        rows.iter().filter(|r| r.client_span_id == Some(span.span_id) && ops.contains(&r.op)).collect()
-    };
-    let calls = |op: &'static str| -> Vec<&Span> { data.calls(op).filter(|s| tids.contains(&s.tid)).collect() };
-    let blocks: HashMap<i64, &Block> = data.block.iter().map(|b| (b.req_id, b)).collect();
-    // Bytes on the device that are linked to a call, by requests of the server's threads that were queued for it.
-    let linked = |span: &Span, op: &str| -> i64 {
-        let links = data.links.iter().filter(|l| l.span_id == span.span_id && l.how != "writeback");
-        let of_op = links.filter(|l| blocks[&l.req_id].op == op);
-        of_op
-            .inspect(|l| {
-                let at = blocks[&l.req_id].queue_ns;
-                let inside = |r: &&Rpc| r.received_ns <= at && at <= r.received_ns + r.dur_ns.unwrap();
-                assert!(rows.iter().filter(|r| r.client_span_id == Some(span.span_id)).any(|r| inside(&r)), "{l:?}");
-                assert_eq!(l.root_id, span.root_id);
-            })
-            .map(|l| l.bytes)
-            .sum()
-    };
-
-    // Direct writes are sent by the thread itself, and on the device when they return.
-    let written = calls("pwritev2");
-    assert_eq!(written.len(), 6);
-    for call in &written {
-        let parts = of(call, &["write"]);
-        assert_eq!(parts.iter().filter_map(|r| r.bytes).sum::<i64>(), 65536, "{call:?}");
-        let (from, to) = (call.offset.unwrap(), call.offset.unwrap() + call.bytes.unwrap());
-        let within = |r: &&Rpc| from <= r.offset.unwrap() && r.offset.unwrap() + r.req_bytes.unwrap() <= to;
-        assert!(parts.iter().all(within), "{parts:?}");
-        assert!(parts.iter().all(|r| r.errno == Some(0)));
-        assert!(linked(call, "write") >= 65536, "{call:?}");
-    }
-    // What is in the page cache is sent by fsync, and then it is on the device: because the WRITE asks for that, or by a
-    // COMMIT, which follows when the WRITE is over. The last file's may be the kernel's own.
-    let commits: Vec<&Rpc> = rows.iter().filter(|r| r.op == "commit").collect();
-    let fsyncs: usize = calls("fsync").into_iter().map(|s| of(s, &["commit"]).len()).sum();
-    assert!(commits.len() - fsyncs <= 1 && (commits.len() < 2 || fsyncs >= 2), "{commits:?}");
-    let synced: Vec<&Span> = calls("fsync").into_iter().filter(|s| !of(s, &["write"]).is_empty()).collect();
-    assert_eq!(synced.len(), 2);
-    for call in synced {
-        // A part of a page may be sent with what is before it in that page.
-        let parts: Vec<[i64; 2]> =
-            of(call, &["write"]).iter().map(|r| [r.offset.unwrap(), r.offset.unwrap() + r.bytes.unwrap()]).collect();
-        assert_eq!(parts.len(), 2, "{parts:?}");
-        for [from, to] in [[0, 10000], [20000, 20500]] {
-            let holds = |part: &&[i64; 2]| from / 4096 * 4096 <= part[0] && part[0] <= from && part[1] == to;
-            assert_eq!(parts.iter().filter(holds).count(), 1, "{parts:?}");
-        }
-        assert!(linked(call, "write") >= 10500, "{call:?}");
-        // It also dirtied the server's pages.
-        let owned = data.owners.iter().filter(|o| o.span_id == Some(call.span_id));
-        let owned = owned.filter(|o| matches!(o.known_by, "page" | "range")).map(|o| o.bytes).sum::<i64>();
-        assert!(owned >= 10500, "{owned} {call:?}");
-    }
-    // What the server does not have any more is read from the device.
-    for (op, bytes) in [("preadv2", 65536), ("pread64", 3000)] {
-        let reads: Vec<&Span> = calls(op).into_iter().filter(|s| s.bytes == Some(bytes)).collect();
-        assert_eq!(reads.len(), 2);
-        for call in reads {
-            let parts = of(call, &READS);
-            let end = call.offset.unwrap() + bytes;
-            assert!(parts.iter().any(|r| r.offset.unwrap() < end && r.bytes > Some(0)), "{parts:?}");
-            assert!(linked(call, "read") > 0, "{call:?}");
-        }
-    }
-    let asked = |op: &'static str| -> BTreeSet<(&str, Option<i16>)> {
-        let of_call = |s: &Span| rows.iter().filter(|r| r.client_span_id == Some(s.span_id)).collect::<Vec<_>>();
-        calls(op).into_iter().flat_map(of_call).map(|r| (r.op, r.errno)).collect()
-    };
-    let mkdir = if version == "3" { "mkdir" } else { "create" };
-    let readdir = if version == "3" { "readdirplus" } else { "readdir" };
-    let needed = [("rename", "rename"), ("unlink", "remove"), ("mkdir", mkdir), ("getdents64", readdir)];
-    for (op, request) in needed {
-        assert!(asked(op).contains(&(request, Some(0))), "{op}: {:?}", asked(op));
-    }
-    // No such file.
-    assert!(asked("newfstatat").contains(&("lookup", Some(2))), "{:?}", asked("newfstatat"));
-
-    let question = format!("SELECT request, client_op, bytes FROM v_rpc WHERE client_span_id = {}", written[0].span_id);
+    let question = format!(
+        "SELECT request, client_op, bytes FROM v_rpc WHERE client_span_id = {}",
+        recorded.calls("pwritev2")[0].span_id
+    );
     let answers = sql::query(&traced.dir, &question);
     assert!(answers.iter().any(|a| a["request"] == "write" && a["client_op"] == "pwritev2" && a["bytes"] == 65536));
 }

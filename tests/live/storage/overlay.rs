@@ -112,7 +112,7 @@ fn write_back_on_overlayfs_belongs_to_the_writers() {
     let came: i64 = read.iter().filter(|((file, ..), _)| *file == path("new")).map(|(_, bytes)| bytes).sum();
     assert_eq!(came, (BLOCK * COUNT + PAGE - 1) / PAGE * PAGE, "{read:?}");
 
-    // The calls are linked to the requests, and tell how long these took.
+    // The calls are linked to the requests, and have the time that these took.
     let writes: Vec<i64> =
         data.calls("write").filter(|s| data.path(s) == Some(Path::new(&path("new")))).map(|s| s.span_id).collect();
     let linked: i64 =

@@ -26,6 +26,37 @@ fn faults<'a>(data: &'a Data, pid: &Value, file: &str) -> Vec<&'a Span> {
     data.layer(Layer::Vfs).filter(of).collect()
 }
 
+/// Each page fault of the programs is a call, and a major one is marked.
+fn compare_faults(data: &Data, wrote: &Value, read: &Value) {
+    for (program, op) in [(wrote, "page_fault_write"), (read, "page_fault_read")] {
+        let faults = faults(data, &program["pid"], "stored");
+        let major = faults.iter().filter(|s| s.flags & flag::MAJOR != 0).count();
+        let printed = [&program["minor"], &program["major"]].map(|n| n.as_u64().unwrap() as usize);
+        assert_eq!([faults.len() - major, major], printed, "{op}");
+        assert!(faults.iter().all(|s| s.op == op && s.bytes == Some(PAGE) && s.offset.is_some_and(|o| o % PAGE == 0)));
+        let pages: BTreeSet<Option<i64>> = faults.iter().map(|s| s.offset).collect();
+        assert!(op == "page_fault_read" || pages.len() == PAGES as usize, "every page is written to");
+    }
+}
+
+/// Written bytes of files, by name, process and how that is known.
+type Written = BTreeMap<(Option<String>, Option<i32>, &'static str), i64>;
+
+/// The owners of the bytes of these requests: bytes by operation, and written ones of files.
+fn owned(data: &Data, requests: &BTreeMap<i64, &Block>) -> (BTreeMap<&'static str, i64>, Written) {
+    let (mut sums, mut written) = (BTreeMap::new(), Written::new());
+    for owner in data.owners.iter().filter(|o| requests.contains_key(&o.req_id)) {
+        let request = requests[&owner.req_id];
+        *sums.entry(request.op).or_default() += owner.bytes;
+        let process = owner.process_ix.map(|ix| &data.processes[&ix]);
+        if request.op == "write" && owner.file_id.is_some() {
+            let key = (name(data, owner.file_id), process.map(|p| p.pid), owner.known_by);
+            *written.entry(key).or_default() += owner.bytes;
+        }
+    }
+    (sums, written)
+}
+
 fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let work = live::scratch();
     let device = Device::new(work.path(), fstype);
@@ -48,31 +79,12 @@ fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let data = traced.data().lossless();
     let [wrote, read] = truth.as_slice() else { panic!("{truth:?}") };
 
-    // Each fault is a call, and a major one says so.
-    for (program, op) in [(wrote, "page_fault_write"), (read, "page_fault_read")] {
-        let faults = faults(&data, &program["pid"], "stored");
-        let major = faults.iter().filter(|s| s.flags & flag::MAJOR != 0).count();
-        let printed = [&program["minor"], &program["major"]].map(|n| n.as_u64().unwrap() as usize);
-        assert_eq!([faults.len() - major, major], printed, "{op}");
-        assert!(faults.iter().all(|s| s.op == op && s.bytes == Some(PAGE) && s.offset.is_some_and(|o| o % PAGE == 0)));
-        let pages: BTreeSet<Option<i64>> = faults.iter().map(|s| s.offset).collect();
-        assert!(op == "page_fault_read" || pages.len() == PAGES as usize, "every page is written to");
-    }
+    compare_faults(&data, wrote, read);
 
-    // Every byte that the kernel counts belongs to somebody, or to nobody, once.
+    // Every byte that the kernel counts belongs to a process, or to none, once.
     let requests: BTreeMap<i64, &Block> =
         data.block.iter().filter(|b| b.dev == device.number).map(|b| (b.req_id, b)).collect();
-    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-    let mut written: BTreeMap<(Option<String>, Option<i32>, &str), i64> = BTreeMap::new();
-    for owner in data.owners.iter().filter(|o| requests.contains_key(&o.req_id)) {
-        let request = requests[&owner.req_id];
-        *sums.entry(request.op).or_default() += owner.bytes;
-        let process = owner.process_ix.map(|ix| &data.processes[&ix]);
-        if request.op == "write" && owner.file_id.is_some() {
-            let key = (name(&data, owner.file_id), process.map(|p| p.pid), owner.known_by);
-            *written.entry(key).or_default() += owner.bytes;
-        }
-    }
+    let (sums, written) = owned(&data, &requests);
     assert_eq!(sums["write"], (after[6] - before[6]) * 512, "bytes written");
     let known: i64 = written.iter().filter(|((.., by), _)| *by != "none").map(|(_, bytes)| bytes).sum();
     let files: i64 = written.values().sum();
@@ -88,7 +100,7 @@ fn write_back_of_mapped_and_written_files_belongs_to_the_writers(fstype: &str) {
     let writer = wrote["pid"].as_i64().unwrap() as i32;
     let of = |file: &str, pid: i32, by: &'static str| written.get(&(Some(file.to_owned()), Some(pid), by)).copied();
     let range = of("written", dd, "range").unwrap();
-    // Where others dirty a lot, the kernel writes back what a call has not returned from yet: that is nobody's.
+    // Where others dirty a lot, the kernel writes back what a call has not returned from yet: that has no owner.
     assert!((BLOCK * COUNT * 3 / 4..=BLOCK * COUNT).contains(&range), "{written:?}");
     let all = |file: &str| -> i64 {
         written.iter().filter(|((name, ..), _)| name.as_deref() == Some(file)).map(|(_, bytes)| bytes).sum()

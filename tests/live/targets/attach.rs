@@ -21,7 +21,7 @@ fn looper(dir: &Path, seconds: u64) -> (Running, PathBuf) {
     (running, truth)
 }
 
-/// Attaches until the targets end or the options say so.
+/// Attaches until the targets end or as long as the options demand.
 fn attach(work: &Path, options: &[&str], pids: &[u32]) -> Data {
     let dataset = work.join("run.iotrace");
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
@@ -31,7 +31,7 @@ fn attach(work: &Path, options: &[&str], pids: &[u32]) -> Data {
 }
 
 /// The pwrites to a looper's file in order; none is missing between the first and the last. The one that had not returned when
-/// the trace ended tells nothing.
+/// the trace ended shows nothing.
 fn records<'a>(data: &'a Data, dir: &Path) -> Vec<&'a Span> {
     let path = dir.join("looper.dat");
     let mut calls: Vec<&Span> = data.calls("pwrite64").filter(|s| data.path(s) == Some(&path)).collect();
@@ -69,7 +69,7 @@ fn everything_after_the_attach_is_seen_until_the_target_ends() {
     assert!(!writes.is_empty());
     assert!(writes.iter().all(|s| ["fwrite", "fclose"].contains(&data.parent(s).unwrap().op)));
 
-    // What was open before has a path and a handle that says so.
+    // What was open before has a path, and a handle that is marked so.
     let handle = &data.handles[&calls[0].handle_id.unwrap()];
     assert_eq!((handle.layer, handle.flags & 1, handle.open_span_id), (Layer::Syscall, 1, None));
     assert!(calls.iter().all(|s| s.handle_id == Some(handle.handle_id)));

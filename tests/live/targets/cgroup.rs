@@ -1,4 +1,4 @@
-//! What others dirty is written back: nobody knows the call, the kernel knows the control group.
+//! Write-back of pages that other processes dirtied: the call is not known, the control group is.
 
 use crate::common::device::Device;
 use crate::common::group::{self, Group};
@@ -24,7 +24,7 @@ fn pages_without_a_known_writer_are_of_their_control_group(fstype: &str) {
     let group = Group::new(fstype);
     let [ready, done] = ["ready", "done"].map(|name| work.path().join(name));
     let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.1; done; sync", ready.display(), done.display());
-    // The tracer looks at what is executed in which group; who dirties is not traced.
+    // The tracer looks at what is executed in which group; the process that dirties is not traced.
     let traced = group.script(&format!("exec sh -c '{waits}'"));
     let file = device.mount.join("file");
     let dirties = group.script(&format!("exec dd if=/dev/zero of={} bs={BYTES} count=1 status=none", file.display()));

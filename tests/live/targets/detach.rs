@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the kernel has of somebody: numbers of programs, links, maps.
+/// What the kernel has of a process: numbers of programs, links, maps.
 type Objects = [BTreeSet<u32>; 3];
 
 /// All that there is.
@@ -39,7 +39,7 @@ fn both(a: &Objects, b: &Objects) -> [usize; 3] {
     [0, 1, 2].map(|n| a[n].intersection(&b[n]).count())
 }
 
-/// The C library that this program has, in a file of its own: nobody else's probes are in it.
+/// The C library that this program has, in a file of its own: no other probes are in it.
 fn own_libc(work: &Path) -> PathBuf {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let libc = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.ends_with("/libc.so.6")));
@@ -103,7 +103,7 @@ fn nothing_is_left_of_a_trace_whatever_ends_it() {
         let before = live::truth(&truth).pwrites;
         live::until("looper to go on", || live::truth(&truth).pwrites > before + 5);
         if end != Some(Signal::SIGKILL) {
-            // Each is one that the trace says it has set.
+            // Each is one that the trace recorded as set.
             let data = Data::read(&dataset).lossless();
             let printed = data.coverage.iter().filter(|c| Path::new(&c.target) == libc && c.status == "attached");
             let printed: BTreeSet<usize> = printed.map(|c| c.offset.unwrap() as usize).collect();

@@ -164,7 +164,7 @@ fn a_tracer_killed_at_any_time_leaves_no_process_stopped() {
         std::thread::sleep(std::time::Duration::from_millis(delay));
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), Signal::SIGKILL);
         guard.wait();
-        // Whoever runs this program's file now ends by itself: it writes a line.
+        // A process that runs this program's file now ends by itself: it writes a line.
         live::until("the command to end", || running(&program).is_empty());
     }
 }

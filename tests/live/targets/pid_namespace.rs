@@ -29,7 +29,7 @@ fn numbers(file: &Path) -> BTreeSet<i32> {
     fs::read_to_string(file).unwrap().lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Each process writes a line to a file that is named by its number: who wrote it is who it says.
+/// Each process writes a line to a file that is named by its number: the recorded writer is the process of that number.
 fn writers(data: &Data) -> BTreeSet<i32> {
     let named = data.calls("write").filter_map(|s| {
         let number = data.path(s)?.file_name()?.to_str()?.strip_prefix("by.")?.parse().unwrap();
@@ -88,7 +88,7 @@ fn a_program_is_attached_to_by_the_number_that_it_has_there() {
 }
 
 #[test]
-fn the_whole_system_is_what_the_namespace_has() {
+fn the_whole_system_is_all_of_the_namespace() {
     let work = live::scratch();
     // Outside: before the trace, and begun while it goes on.
     let outside = work.path().join("outside");

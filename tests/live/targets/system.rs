@@ -1,4 +1,4 @@
-//! Every process of the node, or of a control group, whoever started it and when: its calls, and who it is.
+//! Every process of the node, or of a control group, whenever it was started and by which process: its calls, and its identity.
 
 use crate::common::group::{self, Group};
 use crate::common::live::{self, Data, Running};
@@ -87,7 +87,7 @@ fn same_number(dir: &Path) {
         dd.id()
     };
     let number = start("first", "/dev/zero");
-    // Documentation/admin-guide/sysctl/kernel.rst: the next one has the number after this, unless somebody is faster.
+    // Documentation/admin-guide/sysctl/kernel.rst: the next one has the number after this, unless another process is faster.
     let again = (0..1000).find(|_| {
         fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
         start("second", "/dev/urandom") == number
@@ -127,48 +127,29 @@ fn crash(dir: &Path) {
     let writes = |process: fs::DirEntry| {
         fs::read_to_string(process.path().join("cmdline")).is_ok_and(|line| line.contains(out.to_str().unwrap()))
     };
-    live::until("the end of who writes it", || !fs::read_dir("/proc").unwrap().flatten().any(writes));
+    live::until("the end of its writer", || !fs::read_dir("/proc").unwrap().flatten().any(writes));
 }
 
-#[test]
-fn every_process_of_the_node_is_traced_as_itself() {
-    let work = live::scratch();
-    let dir = work.path().to_owned();
-    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
-    let before = looper(&dir.join("before"));
-    // By processes that are no children of the tracer, nor of any process that it was told of.
-    let meanwhile = {
-        let dir = dir.clone();
-        move || {
-            let echo =
-                format!("i=0; while [ $i -lt {STORM} ]; do /bin/echo $i >> {}/storm; i=$((i+1)); done", dir.display());
-            let storm = Command::new("sh").args(["-c", &echo]).status().unwrap();
-            assert!(storm.success());
-            assert!(Command::new("sh").args(["-c", COUNTS]).current_dir(&dir).status().unwrap().success());
-            let file = dir.join("nobody");
-            let mut other = Command::new("dd");
-            other.args(["if=/dev/zero", "bs=1000", "count=3", "status=none"]).arg(format!("of={}", file.display()));
-            assert!(other.uid(65534).gid(65534).status().unwrap().success());
-            same_number(&dir);
-            crash(&dir);
-            // An orphan, of a process that had ended before it did anything.
-            let late = format!("(sleep 0.3; echo late > {}/late; touch {0}/over) & true", dir.display());
-            assert!(Command::new("setsid").args(["sh", "-c", &late]).status().unwrap().success());
-            live::until("the orphan", || dir.join("over").exists());
-        }
-    };
-    let data = trace(&dir, &["--system", "--layers", "syscall,stdio"], meanwhile);
+/// I/O of processes that are no children of the tracer, nor of any process that it knows of.
+fn run_others(dir: &Path) {
+    let echo = format!("i=0; while [ $i -lt {STORM} ]; do /bin/echo $i >> {}/storm; i=$((i+1)); done", dir.display());
+    let storm = Command::new("sh").args(["-c", &echo]).status().unwrap();
+    assert!(storm.success());
+    assert!(Command::new("sh").args(["-c", COUNTS]).current_dir(dir).status().unwrap().success());
+    let file = dir.join("nobody");
+    let mut other = Command::new("dd");
+    other.args(["if=/dev/zero", "bs=1000", "count=3", "status=none"]).arg(format!("of={}", file.display()));
+    assert!(other.uid(65534).gid(65534).status().unwrap().success());
+    same_number(dir);
+    crash(dir);
+    // An orphan, of a process that had ended before it did anything.
+    let late = format!("(sleep 0.3; echo late > {}/late; touch {0}/over) & true", dir.display());
+    assert!(Command::new("setsid").args(["sh", "-c", &late]).status().unwrap().success());
+    live::until("the orphan", || dir.join("over").exists());
+}
 
-    assert_eq!(data.meta["mode"], "system");
-    assert_eq!(data.meta["command"], "--system");
-    let pid = before.pid() as i32;
-    let calls = records(&data, &dir.join("before"));
-    assert!(calls.len() > 10 && calls.iter().all(|s| s.pid == pid), "{}", calls.len());
-    let running = process(&data, before.pid());
-    assert!(running.exe.as_deref().unwrap().ends_with("/looper") && running.end_ns.is_none());
-    assert!(data.calls("fwrite").any(|s| s.pid == pid));
-
-    // Each program of the storm wrote its own number, as one process that no other is.
+/// Each program of the storm wrote its own number, as one process that no other is.
+fn compare_storm(data: &Data, dir: &Path) {
     let storm = dir.join("storm");
     let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&storm)).collect();
     assert_eq!(writes.len(), STORM);
@@ -187,13 +168,18 @@ fn every_process_of_the_node_is_traced_as_itself() {
     assert!(numbers.iter().all(|(_, number, bytes)| number.len() as i64 + 1 == *bytes), "{numbers:?}");
     let text_out: BTreeSet<usize> = numbers.iter().map(|(_, number, _)| number.parse().unwrap()).collect();
     assert_eq!(text_out, (0..STORM).collect());
+}
 
-    // What the kernel itself counts for a process, up to the moment when that looked.
-    let (pid, bytes, calls) = written(&dir);
+/// The writes of a process are those that the kernel itself counts, up to the moment when that was read.
+fn compare_counts(data: &Data, dir: &Path) {
+    let (pid, bytes, calls) = written(dir);
     let counted = dir.join("counted");
     let own: Vec<&Span> = data.calls("write").filter(|s| s.pid == pid && data.path(s) == Some(&counted)).collect();
     assert_eq!((own.iter().map(|s| s.bytes.unwrap()).sum::<i64>(), own.len()), (bytes, calls));
+}
 
+/// A process of another user, and two with the same number.
+fn compare_owners(data: &Data, dir: &Path) {
     let nobody = dir.join("nobody");
     let other = data.calls("write").find(|s| data.path(s) == Some(&nobody)).unwrap();
     let other = &data.processes[&other.process_ix];
@@ -208,13 +194,43 @@ fn every_process_of_the_node_is_traced_as_itself() {
     assert_eq!(first.pid, second.pid);
     assert!(first.process_ix != second.process_ix && first.end_ns.unwrap() <= second.start_ns);
     assert_eq!((&*first.cmdline[1], &*second.cmdline[1]), ("if=/dev/zero", "if=/dev/urandom"));
+}
 
+/// The handler of core dumps, which the kernel starts, wrote all of the core.
+fn compare_core_handler(data: &Data, dir: &Path) {
     let core = dir.join("core");
     let writes: Vec<&Span> = data.calls("write").filter(|s| data.path(s) == Some(&core)).collect();
     let bytes: i64 = writes.iter().filter_map(|s| s.bytes).sum();
     assert_eq!(bytes, fs::metadata(&core).unwrap().len() as i64);
     let handler = &data.processes[&writes[0].process_ix];
     assert!(handler.exe.as_deref().unwrap().ends_with("/dd") && handler.cmdline[0] == "/usr/bin/dd", "{handler:?}");
+}
+
+#[test]
+fn every_process_of_the_node_is_traced_as_itself() {
+    let work = live::scratch();
+    let dir = work.path().to_owned();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let before = looper(&dir.join("before"));
+    let meanwhile = {
+        let dir = dir.clone();
+        move || run_others(&dir)
+    };
+    let data = trace(&dir, &["--system", "--layers", "syscall,stdio"], meanwhile);
+
+    assert_eq!(data.meta["mode"], "system");
+    assert_eq!(data.meta["command"], "--system");
+    let pid = before.pid() as i32;
+    let calls = records(&data, &dir.join("before"));
+    assert!(calls.len() > 10 && calls.iter().all(|s| s.pid == pid), "{}", calls.len());
+    let running = process(&data, before.pid());
+    assert!(running.exe.as_deref().unwrap().ends_with("/looper") && running.end_ns.is_none());
+    assert!(data.calls("fwrite").any(|s| s.pid == pid));
+
+    compare_storm(&data, &dir);
+    compare_counts(&data, &dir);
+    compare_owners(&data, &dir);
+    compare_core_handler(&data, &dir);
 
     let late = dir.join("late");
     assert_eq!(data.calls("write").filter(|s| data.path(s) == Some(&late)).count(), 1);
@@ -321,7 +337,7 @@ fn containers_and_jobs_are_known_by_their_control_groups() {
 }
 
 #[test]
-fn who_is_not_named_gets_library_probes_only_when_that_is_asked_for() {
+fn processes_that_are_not_named_get_library_probes_only_on_request() {
     let members = Group::new("probes");
     let group = members.0.to_str().unwrap();
     let program = programs::build("stdio_mix");
@@ -329,7 +345,7 @@ fn who_is_not_named_gets_library_probes_only_when_that_is_asked_for() {
     for wide in [&["--system"][..], &["--cgroup", group]] {
         let trace = |more: &[&str]| {
             let work = live::scratch();
-            // Who is not named is not held: it stays until it is looked into.
+            // A process that is not named is not held: it stays until it is looked into.
             let script = members.script(&format!("{} {}; sleep 2", program.display(), work.path().display()));
             let traced = live::trace(work.path(), &[wide, more].concat(), &script);
             let data = traced.data();

@@ -141,7 +141,7 @@ fn fortran_programs_use_mpi_and_hdf5_like_others() {
         let written = own().filter(|s| s.layer == Layer::Mpiio && s.kind == Kind::Write);
         assert!(written.clone().all(|s| s.bytes == Some(DOUBLES)));
         assert_eq!(written.count(), 2 * ROUNDS);
-        // The status is ignored, so how much was read the system calls tell.
+        // The status is ignored, so only the system calls show how much was read.
         let read = own().filter(|s| s.layer == Layer::Syscall && s.kind == Kind::Read);
         assert_eq!(read.filter_map(|s| s.bytes).sum::<i64>(), DOUBLES);
         // Fortran's own files: its run-time library needs no stdio.

@@ -101,7 +101,7 @@ fn library_path(package: &str) -> PathBuf {
     format!("LD_LIBRARY_PATH={}", ways::wheel_library(package).parent().unwrap().display()).into()
 }
 
-/// The calls of `files` files of which the first ones may be missing, for `not_held` says so.
+/// The calls of `files` files of which the first ones may be missing, because `not_held` has them.
 fn few_missing(data: &Data, dir: &Path, files: usize) {
     let counts = Counts::of(data);
     let seen = (0..files).filter(|n| counts.get("H5Fcreate", &dir.join(format!("{n}.h5"))) == 1);
@@ -158,7 +158,7 @@ fn an_extension_module_imported_after_the_attach_is_traced() {
     assert_eq!(losses, [(Some(Layer::Hdf5), "not_held", 1)]);
 }
 
-/// How many links of user probes does a tracer hold? The kernel's description of what it has open says so.
+/// How many links of user probes does a tracer hold? Counted in the kernel's description of its descriptors.
 fn links(tracer: u32) -> usize {
     let entries = fs::read_dir(format!("/proc/{tracer}/fdinfo")).into_iter().flatten().flatten();
     let infos = entries.filter_map(|e| fs::read_to_string(e.path()).ok());
@@ -345,7 +345,7 @@ fn a_c_library_that_is_the_programs_loader_is_traced() {
     }
 }
 
-/// No mapping that can be executed is made: what nobody asks about is found when the process is looked through as a whole.
+/// No mapping that can be executed is made: what no question names is found when the process is looked through as a whole.
 #[test]
 fn a_mapping_that_becomes_executable_later_is_traced() {
     let work = live::scratch();

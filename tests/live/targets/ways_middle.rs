@@ -123,7 +123,7 @@ fn calls_in_calls_in_calls() {
         assert_eq!(call.parent_id, depth.checked_sub(1).map(|above| calls[above].span_id));
         assert_eq!(call.layer_top, depth == 0);
     }
-    // There is no room for what the innermost of them contains, and that is said.
+    // There is no room for what the innermost of them contains, and that is reported.
     assert_eq!(run.writes(), [&[IN_A_CALL; STACK - 1][..], &[AFTER]].concat());
     let lost = |layer| -> i64 {
         let rows = run.data.losses.iter().filter(|l| (l.layer, l.place) == (Some(layer), "stack_depth"));
@@ -136,7 +136,7 @@ fn calls_in_calls_in_calls() {
 
 #[test]
 fn calls_on_another_stack_do_no_harm() {
-    // The kernel may take the open call for one that was left, or the inner one: it is not followed, and that is said.
+    // The kernel may take the open call for one that was left, or the inner one: it is not followed, and that is reported.
     for how in ["below", "above"] {
         let run = run("callbacks", how, 0);
         assert_eq!(run.data.calls("fprintf").count(), 0, "{how}");

@@ -56,7 +56,7 @@ fn seccomp(how: &str, file: &Path) -> [PathBuf; 4] {
     [&programs::build("seccomp"), Path::new(how), file, Path::new("200")].map(Path::to_path_buf)
 }
 
-/// All calls on a program's file are there; where return probes would be its end they are refused, and that is said.
+/// All calls on a program's file are there; where return probes would be its end they are refused, and that is reported.
 fn sees_lines(data: &Data, file: &Path, reads: usize) {
     let text = fs::read_to_string(file).unwrap();
     assert_eq!(text.lines().count(), LINES);

@@ -65,7 +65,7 @@ impl Cost {
     /// A script of bpftrace that does this at the end of each call of the program it starts.
     pub fn script(&self, end: &str) -> String {
         let [begin, over, key] = self.probes;
-        // Requests end in interrupts, whoever runs.
+        // Requests end in interrupts, whichever task runs.
         let whose = if key == "tid" { "/pid == cpid/" } else { "" };
         let end = end.replace("KEY", key);
         format!(

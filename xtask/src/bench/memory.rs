@@ -41,7 +41,7 @@ impl Disk {
             .spawn()
             .context("cannot start sh")?;
         let disk = Self { dir, pages, keeper };
-        // All of it there from the start, or whoever writes first would wait for it.
+        // All of it there from the start, or the first writer would wait for it.
         shell::run(Command::new("fallocate").arg("--length").arg(BYTES.to_string()).arg(&image))?;
         shell::run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
         shell::run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&disk.dir))?;

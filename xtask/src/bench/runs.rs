@@ -200,7 +200,7 @@ const RUNS: &[Run] = &[
     },
 ];
 
-/// Says what the command took, in ns, and ends with its status. bash reads its clock without another process.
+/// Prints what the command took, in ns, and ends with its status. bash reads its clock without another process.
 const TIMED: &str = "a=$EPOCHREALTIME; { COMMAND; } >command.out; s=$?; b=$EPOCHREALTIME; echo took $(( (${b/./} - ${a/./}) * 1000 )); exit $s";
 
 /// The columns: a way, its name, the way whose times it is compared with.

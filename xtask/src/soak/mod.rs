@@ -55,7 +55,7 @@ pub fn run(tree: &Tree, wish: &Wish) -> Result<()> {
     }
     let work = wish.dir.join(format!("iotrace-soak-{}", std::process::id()));
     fs::create_dir(&work).with_context(|| format!("cannot make {}", work.display()))?;
-    let traces = watch(tree, wish, &work);
+    let traces = measure(tree, wish, &work);
     fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))?;
     let traces = traces?;
     print!("{}", growth::table(&traces));
@@ -81,7 +81,7 @@ impl Drop for Trace {
     }
 }
 
-fn watch(tree: &Tree, wish: &Wish, work: &Path) -> Result<Vec<(&'static str, Figures)>> {
+fn measure(tree: &Tree, wish: &Wish, work: &Path) -> Result<Vec<(&'static str, Figures)>> {
     let program = programs::compile(&tree.root, &tree.target, "soak").map_err(|e| anyhow!(e))?;
     let tracer = wish.tracer.clone().unwrap_or_else(|| tree.target.join("debug/iotrace-bpf"));
     let begin = |(number, (name, options)): (usize, &(&'static str, &[&str]))| {

@@ -53,7 +53,7 @@ fn renaming_a_directory_moves_what_is_below_it() {
 }
 
 #[test]
-fn a_rename_by_somebody_else_is_known_from_the_next_open() {
+fn a_rename_by_another_process_is_known_from_the_next_open() {
     let mut files = Files::default();
     let [x, y] = [(1, "/x"), (2, "/y")].map(|(ino, path)| seen(&mut files, 0, key(ino), (0, path.as_bytes()), 0));
     // The first goes to /z, another file comes to /x; the second goes to where the first was.
@@ -111,7 +111,7 @@ fn a_file_has_the_names_that_are_left() {
     let id = files.seen(6, key(2), &linked(2, b"/d"));
     files.unlink(7, (0, b"/d"));
     assert!(!files.get(id).unwrap().row.unlinked);
-    // There is but one name: somebody else has renamed it, or removed the first.
+    // There is but one name: another process has renamed it, or removed the first.
     files.seen(8, key(2), &linked(1, b"/e"));
     files.seen(9, key(2), &linked(1, b"/f"));
     assert_eq!(["/d", "/e", "/f"].map(|path| files.by_path((0, path.as_bytes()))), [None, None, Some(id)]);

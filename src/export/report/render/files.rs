@@ -48,7 +48,7 @@ pub fn text(report: &Report, out: &mut String, width: usize) {
             *out += line;
             out.push('\n');
         }
-        // That system calls need a descriptor goes without saying.
+        // Every system call on a file needs a descriptor: only others are shown.
         for handle in file.handles.iter().filter(|h| h.layer != "syscall" || !h.children.is_empty()) {
             handle_text(handle, "      opened as ".to_owned(), out);
         }

@@ -23,7 +23,7 @@ pub struct Totals {
 impl Run<'_, '_> {
     /// Not on a dashboard, which would be spoilt: that shows the verdicts.
     pub(super) fn warn(&self, verdicts: &[Coverage]) {
-        if !self.watching.shows() {
+        if !self.display.shows() {
             for warning in warnings(verdicts) {
                 notices::note(&warning);
             }

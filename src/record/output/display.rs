@@ -1,4 +1,4 @@
-//! The viewer of a running trace: a dashboard on the terminal, lines of `--batch`, or none.
+//! The display of a running trace: a dashboard on the terminal, lines of `--batch`, or none.
 
 use crate::cli::RecordArgs;
 use crate::loader::kernel::rings::Gauges;
@@ -6,7 +6,7 @@ use crate::record::flight::SharedAlarm;
 use crate::record::output::destination::Destination;
 use crate::record::output::report::Report;
 use crate::record::session::control::Control;
-use crate::record::session::live::{Live, Watch};
+use crate::record::session::live::{Live, LiveState};
 use crate::record::session::sampler::Board;
 use crate::record::{DUMP, WRITE};
 use crate::summary::From;
@@ -28,7 +28,7 @@ pub struct Begin<'a> {
     pub host: &'a str,
     /// To report that the user has left.
     pub left: Sender<Control>,
-    /// Whom to ask for a dataset of what is kept in memory, if that is where rows go.
+    /// Takes requests for a dataset of what is kept in memory, if that is where rows go.
     pub alarm: Option<SharedAlarm>,
     /// Where lines go.
     pub report: Report,
@@ -39,9 +39,9 @@ enum How {
     Batch(batch::Batch),
 }
 
-/// Whoever looks.
-pub struct Watching {
-    watch: Option<(Arc<Watch>, How)>,
+/// The dashboard, or the lines of `--batch`.
+pub struct Display {
+    current: Option<(Arc<LiveState>, How)>,
     shows: bool,
     stop: Arc<AtomicBool>,
     /// Dropped to wake and end the lines.
@@ -49,7 +49,7 @@ pub struct Watching {
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-impl Watching {
+impl Display {
     /// A command does not share its terminal: a dashboard is for processes that are attached to.
     pub fn wanted(args: &RecordArgs, t0: u64, gauges: &Arc<Gauges>, node: &Arc<Board>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -63,13 +63,13 @@ impl Watching {
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
         let from = if args.aggregates() { From::Sums } else { From::Spans };
-        let watch = how.map(|how| (Arc::new(Watch::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
-        Self { watch, shows, stop, over: None, thread: None }
+        let current = how.map(|how| (Arc::new(LiveState::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
+        Self { current, shows, stop, over: None, thread: None }
     }
 
     /// What the worker feeds.
-    pub fn watch(&self) -> Option<Arc<Watch>> {
-        self.watch.as_ref().map(|(watch, _)| Arc::clone(watch))
+    pub fn current(&self) -> Option<Arc<LiveState>> {
+        self.current.as_ref().map(|(current, _)| Arc::clone(current))
     }
 
     /// Is the terminal taken?
@@ -82,10 +82,10 @@ impl Watching {
     /// # Errors
     /// When a thread cannot be started.
     pub fn begin(&mut self, Begin { destination, host, left, alarm, report }: Begin) -> Result<()> {
-        let Some((watch, how)) = self.watch.take() else { return Ok(()) };
+        let Some((current, how)) = self.current.take() else { return Ok(()) };
         let asked = !destination.is_temporary();
         let mut live =
-            Live::new(watch, &destination.path, asked, destination.wanted.clone(), destination.notices.clone(), host);
+            Live::new(current, &destination.path, asked, destination.wanted.clone(), destination.notices.clone(), host);
         if let Some(alarm) = alarm {
             live = live.keeping(alarm);
         }
@@ -156,7 +156,7 @@ mod tests {
             Ok(())
         };
         let thread = Some(std::thread::spawn(screen));
-        let mut watching = Watching { watch: None, shows: true, stop, over: None, thread };
-        watching.end(&control, false).unwrap();
+        let mut display = Display { current: None, shows: true, stop, over: None, thread };
+        display.end(&control, false).unwrap();
     }
 }
