@@ -9,6 +9,7 @@ mod common;
 mod cli;
 mod damage;
 mod dataset;
+mod findings_doc;
 mod hdf5_functions;
 mod metrics_doc;
 mod names;

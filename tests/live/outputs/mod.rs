@@ -3,6 +3,7 @@
 mod aggregate;
 mod brief;
 mod detail;
+mod findings;
 mod flight;
 mod inflight;
 mod metrics;

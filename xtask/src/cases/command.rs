@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::place::Stage;
+use super::setting::Stage;
 use crate::{Tree, programs};
 
 /// A command that takes longer is stuck.
 const LIMIT: Duration = Duration::from_mins(2);
-/// How long a command that is told to end may take for that.
+/// How long a command that was sent a signal may take for that.
 const GRACE: Duration = Duration::from_secs(10);
 /// How exactly its end is seen.
 const TICK: Duration = Duration::from_millis(1);
 
 /// What commands have in common.
 pub struct Runner {
-    words: Vec<(&'static str, String)>,
-    /// What the last command said on its standard error.
-    said: PathBuf,
+    args: Vec<(&'static str, String)>,
+    /// The standard error of the last command.
+    stderr: PathBuf,
     stop: Arc<AtomicBool>,
 }
 
@@ -34,7 +34,7 @@ impl Runner {
             signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot wait for signals")?;
         }
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
-        let words = vec![
+        let args = vec![
             ("{root}", path(tree.root.clone())),
             ("{cases}", path(tree.root.join("tests/cases"))),
             ("{bin}", path(tree.target.join("programs"))),
@@ -44,13 +44,13 @@ impl Runner {
             ("{openmpi}", format!("{} --allow-run-as-root --oversubscribe", programs::openmpi("mpirun"))),
             ("{mpich}", programs::mpich("mpirun")),
         ];
-        Ok(Self { words, said: tree.target.join("cases.stderr"), stop })
+        Ok(Self { args, stderr: tree.target.join("cases.stderr"), stop })
     }
 
-    /// The words of a command on a stage.
-    pub fn words(&self, command: &str, stage: &Stage) -> Vec<String> {
+    /// The arguments of a command on a stage.
+    pub fn args(&self, command: &str, stage: &Stage) -> Vec<String> {
         let mut text = command.to_owned();
-        for (word, meaning) in &self.words {
+        for (word, meaning) in &self.args {
             text = text.replace(word, meaning);
         }
         text = text.replace("{dir}", &stage.dir.to_string_lossy()).replace("{device}", &stage.device);
@@ -59,16 +59,16 @@ impl Runner {
 
     /// The same, in the stage's control group.
     pub fn grouped(&self, command: &str, stage: &Stage) -> Vec<String> {
-        let words = self.words(command, stage);
-        let Some(group) = stage.group else { return words };
+        let args = self.args(command, stage);
+        let Some(group) = stage.group else { return args };
         let script = format!("echo $$ > {group}/tasks && exec \"$@\"");
-        ["sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(words).collect()
+        ["sh", "-c", &script, "sh"].map(str::to_owned).into_iter().chain(args).collect()
     }
 
     /// Runs a command that must succeed; the seconds that it took.
-    pub fn timed(&self, words: &[String], dir: &Path) -> Result<f64> {
-        let said = File::create(&self.said).with_context(|| format!("cannot make {}", self.said.display()))?;
-        let mut child = spawn(words, dir, said.into())?;
+    pub fn timed(&self, args: &[String], dir: &Path) -> Result<f64> {
+        let stderr = File::create(&self.stderr).with_context(|| format!("cannot make {}", self.stderr.display()))?;
+        let mut child = spawn(args, dir, stderr.into())?;
         let begin = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().context("cannot wait for a command")? {
@@ -77,20 +77,20 @@ impl Runner {
             if self.stop.load(Ordering::Relaxed) || begin.elapsed() > LIMIT {
                 end(&mut child)?;
                 self.go_on()?;
-                bail!("`{}` did not end within {} s", words.join(" "), LIMIT.as_secs());
+                bail!("`{}` did not end within {} s", args.join(" "), LIMIT.as_secs());
             }
             sleep(TICK);
         };
         let seconds = begin.elapsed().as_secs_f64();
         self.go_on()?;
         if !status.success() {
-            let said = fs::read_to_string(&self.said).unwrap_or_default();
-            bail!("`{}` failed: {status}\n{}", words.join(" "), said.trim());
+            let stderr = fs::read_to_string(&self.stderr).unwrap_or_default();
+            bail!("`{}` failed: {status}\n{}", args.join(" "), stderr.trim());
         }
         Ok(seconds)
     }
 
-    /// An error once somebody wants this to end.
+    /// An error once a signal asked this to end.
     pub fn go_on(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             bail!("interrupted");
@@ -112,8 +112,8 @@ fn end(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-fn spawn(words: &[String], dir: &Path, stderr: Stdio) -> Result<Child> {
-    let (program, args) = words.split_first().context("a command without a word")?;
+fn spawn(args: &[String], dir: &Path, stderr: Stdio) -> Result<Child> {
+    let (program, args) = args.split_first().context("an empty command")?;
     let mut command = Command::new(program);
     command.args(args).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     command.spawn().with_context(|| format!("cannot start {program}"))
@@ -125,8 +125,8 @@ pub struct Beside(Vec<Child>);
 impl Beside {
     pub fn start(commands: &[Vec<String>], dir: &Path) -> Result<Self> {
         let mut beside = Self(Vec::new());
-        for words in commands {
-            beside.0.push(spawn(words, dir, Stdio::null())?);
+        for args in commands {
+            beside.0.push(spawn(args, dir, Stdio::null())?);
         }
         Ok(beside)
     }

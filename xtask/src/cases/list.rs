@@ -38,14 +38,14 @@ pub struct Case {
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub command: &'static str,
-    pub place: Place,
+    pub setting: Setting,
     /// What runs at the same time, from before its begin until after its end.
     pub beside: &'static [&'static str],
 }
 
 /// Where a command works. All but the first are made for one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Setting {
     /// A directory on the file system of the working directory.
     Plain,
     /// A file system of so many MiB.
@@ -66,12 +66,12 @@ pub enum Place {
 
 /// A command in a plain directory.
 const fn plain(command: &'static str) -> Run {
-    Run { command, place: Place::Plain, beside: &[] }
+    Run { command, setting: Setting::Plain, beside: &[] }
 }
 
-/// A command in a place.
-const fn at(place: Place, command: &'static str) -> Run {
-    Run { command, place, beside: &[] }
+/// A command in a setting.
+const fn at(setting: Setting, command: &'static str) -> Run {
+    Run { command, setting, beside: &[] }
 }
 
 /// A case in plain directories, which prepares nothing.

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::command::{Beside, Runner};
 use super::findings::{self, Finding};
 use super::list::{Case, Run};
-use super::place::{self, Stage};
+use super::setting::{self, Stage};
 
 /// What was seen of a case.
 pub struct Outcome {
@@ -59,9 +59,9 @@ impl Measure {
         let data = Path::new("/dev/shm").join(format!("iotrace-cases-{}", std::process::id()));
         let found = self.stage(case, run).and_then(|stage| {
             let [tracer, data] = [tracer, data.as_path()].map(|path| path.to_string_lossy().into_owned());
-            let mut words = vec![tracer.clone(), "--force".to_owned(), "-o".to_owned(), data.clone(), "--".to_owned()];
-            words.extend(self.runner.grouped(run.command, &stage));
-            self.timed(run, &words, &stage)?;
+            let mut args = vec![tracer.clone(), "--force".to_owned(), "-o".to_owned(), data.clone(), "--".to_owned()];
+            args.extend(self.runner.grouped(run.command, &stage));
+            self.timed(run, &args, &stage)?;
             let report = Command::new(&tracer).args(["report", &data, "--json"]).output();
             let report = report.with_context(|| format!("cannot start {tracer}"))?;
             if !report.status.success() {
@@ -74,15 +74,15 @@ impl Measure {
         found
     }
 
-    /// A place with files, before anything runs in it.
+    /// A setting with files, before anything runs in it.
     fn stage(&self, case: &Case, run: &Run) -> Result<Stage> {
         self.runner.go_on()?;
-        let mut stage = Stage::new(&self.work, run.place)?;
+        let mut stage = Stage::new(&self.work, run.setting)?;
         if !case.prepare.is_empty() {
-            self.runner.timed(&self.runner.words(case.prepare, &stage), &stage.dir)?;
+            self.runner.timed(&self.runner.args(case.prepare, &stage), &stage.dir)?;
         }
         // What was written before is not in the way of what runs now.
-        place::quiet(&mut Command::new("sync"))?;
+        setting::quiet(&mut Command::new("sync"))?;
         stage.complete()?;
         if case.cold {
             fs::write("/proc/sys/vm/drop_caches", "3").context("cannot drop the page cache")?;
@@ -90,9 +90,9 @@ impl Measure {
         Ok(stage)
     }
 
-    fn timed(&self, run: &Run, words: &[String], stage: &Stage) -> Result<f64> {
+    fn timed(&self, run: &Run, args: &[String], stage: &Stage) -> Result<f64> {
         let beside: Vec<Vec<String>> = run.beside.iter().map(|command| self.runner.grouped(command, stage)).collect();
         let _beside = Beside::start(&beside, &stage.dir)?;
-        self.runner.timed(words, &stage.dir)
+        self.runner.timed(args, &stage.dir)
     }
 }

@@ -4,7 +4,7 @@ mod command;
 mod findings;
 mod list;
 mod measure;
-mod place;
+mod setting;
 mod table;
 
 use anyhow::{Context, Result, anyhow, bail};

@@ -36,7 +36,7 @@ pub const SYNC_WRITES: Rule = Rule {
     needs: &[Layer::Syscall],
     sums: false,
     thresholds: &[at_least("calls", 10.0, "writes")],
-    sql: "SELECT file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans JOIN handles USING (handle_id) WHERE spans.kind = 'write' AND mode & 4096 != 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT spans.file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans JOIN handles USING (handle_id) WHERE spans.kind = 'write' AND mode & 4096 != 0 GROUP BY ALL ORDER BY s DESC",
     find: sync_writes,
 };
 

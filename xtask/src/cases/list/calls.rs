@@ -1,6 +1,6 @@
 //! Cases whose cause is in how a program calls the kernel or the C library.
 
-use super::{Case, Place, at, case, plain};
+use super::{Case, Setting, at, case, plain};
 
 pub const CASES: &[Case] = &[
     case(
@@ -125,8 +125,8 @@ pub const CASES: &[Case] = &[
             "map-random",
             "readahead-waste",
             "touches a page of each 64 KiB of a mapping in no order, the kernel reads around it; with MADV_RANDOM",
-            at(Place::Throttled(200 << 20), "{bin}/case_reads mapped {dir}/file 4096"),
-            at(Place::Throttled(200 << 20), "{bin}/case_reads advised {dir}/file 4096"),
+            at(Setting::Throttled(200 << 20), "{bin}/case_reads mapped {dir}/file 4096"),
+            at(Setting::Throttled(200 << 20), "{bin}/case_reads advised {dir}/file 4096"),
         )
     },
     Case {

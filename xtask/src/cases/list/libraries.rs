@@ -1,6 +1,6 @@
 //! Cases whose cause is in how a program uses a library of data formats or MPI-IO.
 
-use super::{Case, Place, at, case, plain};
+use super::{Case, Setting, at, case, plain};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -52,8 +52,8 @@ pub const CASES: &[Case] = &[
         "h5-fill",
         "fill-values",
         "HDF5 fills a dataset on a FUSE file system that is then written; H5D_FILL_TIME_NEVER",
-        at(Place::Fuse, "{bin}/case_chunks filled {dir}/data.h5"),
-        at(Place::Fuse, "{bin}/case_chunks unfilled {dir}/data.h5"),
+        at(Setting::Fuse, "{bin}/case_chunks filled {dir}/data.h5"),
+        at(Setting::Fuse, "{bin}/case_chunks unfilled {dir}/data.h5"),
     ),
     case(
         "netcdf-fill",
@@ -80,15 +80,15 @@ pub const CASES: &[Case] = &[
         "strided-fuse",
         "independent-strided",
         "four ranks write pieces of 512 bytes in turn to a FUSE file system; in one collective call",
-        at(Place::Fuse, "{mpich} -np 4 {bin}/case_ranks_mpich strided {dir}/file 8192 512"),
-        at(Place::Fuse, "{mpich} -np 4 {bin}/case_ranks_mpich view-all {dir}/file 8192 512"),
+        at(Setting::Fuse, "{mpich} -np 4 {bin}/case_ranks_mpich strided {dir}/file 8192 512"),
+        at(Setting::Fuse, "{mpich} -np 4 {bin}/case_ranks_mpich view-all {dir}/file 8192 512"),
     ),
     case(
         "strided-fuse-openmpi",
         "independent-strided",
         "the same with Open MPI",
-        at(Place::Fuse, "{openmpi} -np 4 {bin}/case_ranks strided {dir}/file 8192 512"),
-        at(Place::Fuse, "{openmpi} -np 4 {bin}/case_ranks view-all {dir}/file 8192 512"),
+        at(Setting::Fuse, "{openmpi} -np 4 {bin}/case_ranks strided {dir}/file 8192 512"),
+        at(Setting::Fuse, "{openmpi} -np 4 {bin}/case_ranks view-all {dir}/file 8192 512"),
     ),
     Case {
         prepare: "{bin}/case_reads make {dir}/file 256",

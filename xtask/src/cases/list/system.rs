@@ -1,6 +1,6 @@
 //! Cases whose cause is not in the program but in what it runs on, and with.
 
-use super::{Case, Place, Run, at, case, plain};
+use super::{Case, Setting, Run, at, case, plain};
 
 const MIB: u64 = 1 << 20;
 
@@ -9,15 +9,15 @@ pub const CASES: &[Case] = &[
         "few-dirty",
         "dirty-throttling",
         "a writer waits for pages to become clean, of which 4 MiB may be dirty; without that limit",
-        at(Place::FewDirty(4 * MIB), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
-        at(Place::Image(1024), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
+        at(Setting::FewDirty(4 * MIB), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
+        at(Setting::Image(1024), "dd if=/dev/zero of={dir}/file bs=1M count=512 status=none"),
     ),
     case(
         "group-limit",
         "device-limit",
         "the control group has 32 MiB/s of the device; without a limit",
-        at(Place::Throttled(32 * MIB), "{bin}/case_writes direct {dir}/file 1048576 64"),
-        at(Place::Image(1024), "{bin}/case_writes direct {dir}/file 1048576 64"),
+        at(Setting::Throttled(32 * MIB), "{bin}/case_writes direct {dir}/file 1048576 64"),
+        at(Setting::Image(1024), "{bin}/case_writes direct {dir}/file 1048576 64"),
     ),
     Case {
         prepare: "{bin}/case_reads make {dir}/file 48",
@@ -26,8 +26,8 @@ pub const CASES: &[Case] = &[
             "group-limit-read",
             "device-limit",
             "the control group has 32 MiB/s of the device; without a limit",
-            at(Place::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
-            at(Place::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none"),
+            at(Setting::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
+            at(Setting::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none"),
         )
     },
     Case {
@@ -40,9 +40,9 @@ pub const CASES: &[Case] = &[
             "two processes read from the device at the same time; alone",
             Run {
                 beside: &["dd if={device} of=/dev/null bs=1M iflag=direct status=none"; 2],
-                ..at(Place::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none")
+                ..at(Setting::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none")
             },
-            at(Place::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
+            at(Setting::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
         )
     },
     case(
@@ -62,8 +62,8 @@ pub const CASES: &[Case] = &[
             "reread",
             "reread",
             "reads a file four times that does not fit the memory of the control group; once",
-            at(Place::Memory(48), "{bin}/case_reads passes {dir}/file 1048576"),
-            at(Place::Memory(48), "{bin}/case_reads forward {dir}/file 1048576"),
+            at(Setting::Memory(48), "{bin}/case_reads passes {dir}/file 1048576"),
+            at(Setting::Memory(48), "{bin}/case_reads forward {dir}/file 1048576"),
         )
     },
     Case {
@@ -73,15 +73,15 @@ pub const CASES: &[Case] = &[
             "small-readahead",
             "readahead-small",
             "the device has 4 KiB of read-ahead; 128 KiB",
-            at(Place::ReadAhead(4), "{bin}/case_reads forward {dir}/file 4096"),
-            at(Place::ReadAhead(128), "{bin}/case_reads forward {dir}/file 4096"),
+            at(Setting::ReadAhead(4), "{bin}/case_reads forward {dir}/file 4096"),
+            at(Setting::ReadAhead(128), "{bin}/case_reads forward {dir}/file 4096"),
         )
     },
     case(
         "swapping",
         "swap",
         "160 MiB of memory in a control group that has 96 MiB; without a limit",
-        at(Place::Memory(96), "{bin}/case_paged 160 2"),
+        at(Setting::Memory(96), "{bin}/case_paged 160 2"),
         plain("{bin}/case_paged 160 2"),
     ),
     Case {
@@ -90,15 +90,15 @@ pub const CASES: &[Case] = &[
             "copy-up",
             "copy-up",
             "a few bytes are appended to a large file of a lower layer, which is copied first; to a file of their own",
-            at(Place::Overlay, "{bin}/case_writes appended {dir}/file 64 1"),
-            at(Place::Overlay, "{bin}/case_writes appended {dir}/new 64 1"),
+            at(Setting::Overlay, "{bin}/case_writes appended {dir}/file 64 1"),
+            at(Setting::Overlay, "{bin}/case_writes appended {dir}/new 64 1"),
         )
     },
     case(
         "no-space",
         "errors",
         "writes again and again to a file system that is full (ENOSPC); there is space",
-        at(Place::Image(32), "{bin}/case_again {dir}/file 64"),
-        at(Place::Image(1024), "{bin}/case_again {dir}/file 64"),
+        at(Setting::Image(32), "{bin}/case_again {dir}/file 64"),
+        at(Setting::Image(1024), "{bin}/case_again {dir}/file 64"),
     ),
 ];

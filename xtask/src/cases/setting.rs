@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::list::Place;
+use super::list::Setting;
 
 /// Control groups (version 1) in which limits are set.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup/blkio/iotrace-cases", "/sys/fs/cgroup/memory/iotrace-cases"];
@@ -19,10 +19,10 @@ const ROOM: u64 = 1024;
 /// MiB of swap space.
 const SWAP: u64 = 512;
 
-/// A place as long as this lives: what was made for it is removed in the end, also after an error.
+/// A setting as long as this lives: what was made for it is removed in the end, also after an error.
 pub struct Stage {
     work: PathBuf,
-    place: Place,
+    setting: Setting,
     /// Where files are made and commands work.
     pub dir: PathBuf,
     /// The device below, of places with their own.
@@ -32,26 +32,26 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A place in which files can be made.
-    pub fn new(work: &Path, place: Place) -> Result<Self> {
+    /// A setting in which files can be made.
+    pub fn new(work: &Path, setting: Setting) -> Result<Self> {
         clear(work)?;
         fs::create_dir_all(work).with_context(|| format!("cannot make {}", work.display()))?;
         let dir = work.join("dir");
-        let mut stage = Self { work: work.to_owned(), place, dir, device: String::new(), group: None };
+        let mut stage = Self { work: work.to_owned(), setting, dir, device: String::new(), group: None };
         make(&stage.dir)?;
-        match place {
-            Place::Image(mib) => stage.image(mib)?,
-            Place::Throttled(_) | Place::FewDirty(_) | Place::ReadAhead(_) => stage.image(ROOM)?,
-            Place::Plain | Place::Memory(_) | Place::Overlay | Place::Fuse => {}
+        match setting {
+            Setting::Image(mib) => stage.image(mib)?,
+            Setting::Throttled(_) | Setting::FewDirty(_) | Setting::ReadAhead(_) => stage.image(ROOM)?,
+            Setting::Plain | Setting::Memory(_) | Setting::Overlay | Setting::Fuse => {}
         }
         Ok(stage)
     }
 
-    /// The place as commands find it, after the files were made.
+    /// The setting as commands find it, after the files were made.
     pub fn complete(&mut self) -> Result<()> {
-        match self.place {
-            Place::Plain | Place::Image(_) => Ok(()),
-            Place::Throttled(bytes) => {
+        match self.setting {
+            Setting::Plain | Setting::Image(_) => Ok(()),
+            Setting::Throttled(bytes) => {
                 let group = group(GROUPS[0])?;
                 let limit = format!("{} {bytes}", number(&self.device)?);
                 write(&group.join("blkio.throttle.read_bps_device"), &limit)?;
@@ -59,19 +59,19 @@ impl Stage {
                 self.group = Some(GROUPS[0]);
                 Ok(())
             }
-            Place::FewDirty(bytes) => {
+            Setting::FewDirty(bytes) => {
                 write(&bdi(&self.device)?.join("max_bytes"), &bytes.to_string())?;
                 write(&bdi(&self.device)?.join("strict_limit"), "1")
             }
-            Place::ReadAhead(kib) => write(&bdi(&self.device)?.join("read_ahead_kb"), &kib.to_string()),
-            Place::Memory(mib) => {
+            Setting::ReadAhead(kib) => write(&bdi(&self.device)?.join("read_ahead_kb"), &kib.to_string()),
+            Setting::Memory(mib) => {
                 self.swap()?;
                 write(&group(GROUPS[1])?.join("memory.limit_in_bytes"), &(mib << 20).to_string())?;
                 self.group = Some(GROUPS[1]);
                 Ok(())
             }
-            Place::Overlay => self.overlay(),
-            Place::Fuse => {
+            Setting::Overlay => self.overlay(),
+            Setting::Fuse => {
                 let mount = self.work.join("mount");
                 make(&mount)?;
                 quiet(Command::new("bindfs").arg(&self.dir).arg(&mount))?;
@@ -81,12 +81,12 @@ impl Stage {
         }
     }
 
-    /// A file system in a file, in the place of the directory.
+    /// A file system in a file, instead of the directory.
     fn image(&mut self, mib: u64) -> Result<()> {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        self.device = said(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
+        self.device = output_of(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;
@@ -122,7 +122,7 @@ impl Drop for Stage {
     }
 }
 
-/// Removes everything that a place in this directory may have left.
+/// Removes everything that a setting in this directory may have left.
 pub fn clear(work: &Path) -> Result<()> {
     let groups = GROUPS.map(Path::new).into_iter().filter(|group| group.exists());
     groups.clone().try_for_each(end_group)?;
@@ -137,7 +137,7 @@ pub fn clear(work: &Path) -> Result<()> {
     }
     let image = work.join("image");
     if image.exists() {
-        let devices = said(Command::new("losetup").args(["--noheadings", "--output", "NAME", "-j"]).arg(&image))?;
+        let devices = output_of(Command::new("losetup").args(["--noheadings", "--output", "NAME", "-j"]).arg(&image))?;
         for device in devices.split_whitespace() {
             // The next user of the device would have these limits.
             for (limit, default) in LIMITS {
@@ -212,11 +212,11 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// Runs a command that must succeed and has nothing to say.
 pub fn quiet(command: &mut Command) -> Result<()> {
-    said(command).map(drop)
+    output_of(command).map(drop)
 }
 
 /// What a command says that must succeed. Signals of the terminal do not reach it: it may be cleaning up after them.
-fn said(command: &mut Command) -> Result<String> {
+fn output_of(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = command.stdin(Stdio::null()).process_group(0).output();
     let out = out.with_context(|| format!("cannot start {name}"))?;

@@ -1,0 +1,84 @@
+//! The first part of the report names what is wrong with a real program, and is silent about the same one mended.
+
+use crate::common::live;
+use crate::common::ways;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Flushes a log after each of so many records, or once.
+const LOG: &str = "import os, sys
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600)
+for record in range(4000):
+    os.write(log, b'x' * 128)
+    if sys.argv[2] == 'each':
+        os.fsync(log)
+os.fsync(log)";
+
+fn trace(work: &Path, how: &str, options: &[&str]) -> PathBuf {
+    let log = work.join("log");
+    let command = [ways::python(), "-I".into(), "-S".into(), "-c".into(), LOG.into(), log, how.into()];
+    let traced = live::trace(work, options, &command);
+    assert_eq!(traced.code, Some(0), "{}", traced.stderr);
+    traced.dir
+}
+
+fn report(dataset: &Path, options: &[&str]) -> Output {
+    live::tracer().arg("report").arg(dataset).args(options).output().unwrap()
+}
+
+fn rules(dataset: &Path) -> Vec<String> {
+    let json: Value = serde_json::from_slice(&report(dataset, &["--json"]).stdout).unwrap();
+    json["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap().to_owned()).collect()
+}
+
+fn code(dataset: &Path, options: &[&str]) -> Option<i32> {
+    report(dataset, options).status.code()
+}
+
+#[test]
+fn a_program_that_flushes_each_record_is_told_apart_from_one_that_does_not() {
+    let (each, once) = (live::scratch(), live::scratch());
+    let (bad, good) = (trace(each.path(), "each", &[]), trace(once.path(), "once", &[]));
+    assert_eq!(rules(&bad).first().map(String::as_str), Some("sync-per-record"));
+    assert!(!rules(&good).contains(&"sync-per-record".to_owned()), "{:?}", rules(&good));
+
+    let text = String::from_utf8(report(&bad, &[]).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[3] == "Findings" && lines[4].contains("sync-per-record"), "{text}");
+    assert!(lines[5].contains("4001 flushes by fsync") && lines[5].contains("/log"), "{text}");
+
+    for limit in ["sync-per-record", "warn"] {
+        assert_eq!([&bad, &good].map(|dir| code(dir, &["--fail-on", limit])), [Some(3), Some(0)], "{limit}");
+    }
+    let settings = each.path().join("rules.toml");
+    fs::write(&settings, "[sync-per-record]\ncalls = 10000\n").unwrap();
+    let settings = settings.to_str().unwrap();
+    assert_eq!(code(&bad, &["--rules", settings, "--fail-on", "sync-per-record"]), Some(0));
+    assert_eq!(code(&bad, &["--rules", "/nowhere", "--json"]), Some(125));
+}
+
+#[test]
+fn sums_decide_the_rules_that_need_no_single_calls() {
+    let work = live::scratch();
+    let dataset = trace(work.path(), "each", &["--aggregate"]);
+    assert_eq!(rules(&dataset).first().map(String::as_str), Some("sync-per-record"));
+    let json: Value = serde_json::from_slice(&report(&dataset, &["--json"]).stdout).unwrap();
+    let skipped = json["not_evaluated"].as_array().unwrap();
+    assert!(skipped.iter().any(|rule| rule["rule"] == "reread" && rule["why"].as_str().unwrap().contains("--aggregate")));
+}
+
+/// The query of each rule is one that DuckDB takes: over the views of a real dataset.
+#[test]
+fn the_queries_of_all_rules_run() {
+    let work = live::scratch();
+    let dataset = trace(work.path(), "once", &[]);
+    for rule in iotrace_bpf::analysis::findings::rules::RULES {
+        let python = crate::common::sql::python();
+        let path = format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let mut sql = Command::new(live::tracer().get_program());
+        let out = sql.env("PATH", path).arg("sql").arg(&dataset).arg(rule.sql).output().unwrap();
+        assert!(out.status.success(), "{}: {}", rule.id, String::from_utf8_lossy(&out.stderr));
+    }
+}
