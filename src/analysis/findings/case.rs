@@ -62,6 +62,11 @@ impl<'a> Case<'a> {
         &self.groups.all[at]
     }
 
+    /// The rank that made the calls of a group.
+    pub fn rank(&self, group: &Group) -> Option<i32> {
+        self.groups.processes.get(&group.key.process).and_then(|busy| busy.rank)
+    }
+
     /// Groups of the critical lane.
     pub fn pick(&self, wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
         let of_lane = |group: &Group| self.run.lane.processes.contains_key(&group.key.process);

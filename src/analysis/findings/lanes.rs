@@ -21,7 +21,7 @@ pub struct Lane {
 }
 
 /// Time of MPI inside I/O calls: mostly waiting for other ranks.
-fn waits(group: &Group) -> bool {
+pub fn waits(group: &Group) -> bool {
     group.key.layer == Layer::Mpi || (group.key.layer == Layer::Mpiio && group.key.collective)
 }
 

@@ -111,21 +111,24 @@ impl Others {
             .unwrap_or_default()
     }
 
-    /// The process with the greatest share of what a device moved while traced processes used it, too.
+    /// On the device that traced processes used most: the other process with the greatest share of what it moved at
+    /// the same time.
     fn greatest(&self, traced: &RoaringBitmap) -> Option<OtherProcess> {
+        let is_traced = |pid: i32| traced.contains(pid as u32);
         let mut own = HashMap::<(i32, i64), i64>::default();
-        for ((dev, bin, pid), bytes) in &self.bytes {
-            if traced.contains(*pid as u32) {
-                *own.entry((*dev, *bin)).or_default() += bytes;
+        let mut devices = HashMap::<i32, i64>::default();
+        for ((dev, bin, _), bytes) in self.bytes.iter().filter(|((.., pid), _)| is_traced(*pid)) {
+            *own.entry((*dev, *bin)).or_default() += bytes;
+            *devices.entry(*dev).or_default() += bytes;
+        }
+        let (dev, _) = devices.into_iter().max_by_key(|(dev, bytes)| (*bytes, *dev))?;
+        let mut others = HashMap::<i32, i64>::default();
+        for ((of, bin, pid), bytes) in &self.bytes {
+            if *of == dev && *pid > 0 && !is_traced(*pid) && own.contains_key(&(dev, *bin)) {
+                *others.entry(*pid).or_default() += bytes;
             }
         }
-        let mut others = HashMap::<(i32, i32), i64>::default();
-        for ((dev, bin, pid), bytes) in &self.bytes {
-            if !traced.contains(*pid as u32) && *pid > 0 && own.contains_key(&(*dev, *bin)) {
-                *others.entry((*dev, *pid)).or_default() += bytes;
-            }
-        }
-        let ((dev, pid), bytes) = others.into_iter().max_by_key(|(of, bytes)| (*bytes, *of))?;
+        let (pid, bytes) = others.into_iter().max_by_key(|(pid, bytes)| (*bytes, *pid))?;
         let own: i64 = own.iter().filter(|((of, _), _)| *of == dev).map(|(_, bytes)| *bytes).sum();
         let device = self.names.get(&dev).cloned().unwrap_or_else(|| dev.to_string());
         Some(OtherProcess { pid, device, share: bytes as f64 / (bytes + own).max(1) as f64 })

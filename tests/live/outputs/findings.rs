@@ -66,7 +66,9 @@ fn sums_decide_the_rules_that_need_no_single_calls() {
     assert_eq!(rules(&dataset).first().map(String::as_str), Some("sync-per-record"));
     let json: Value = serde_json::from_slice(&report(&dataset, &["--json"]).stdout).unwrap();
     let skipped = json["not_evaluated"].as_array().unwrap();
-    assert!(skipped.iter().any(|rule| rule["rule"] == "reread" && rule["why"].as_str().unwrap().contains("--aggregate")));
+    assert!(
+        skipped.iter().any(|rule| rule["rule"] == "reread" && rule["why"].as_str().unwrap().contains("--aggregate"))
+    );
 }
 
 /// The query of each rule is one that DuckDB takes: over the views of a real dataset.

@@ -141,7 +141,7 @@ fn partial_page_overwrite(case: &mut Case) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!("{calls} writes waited {} to read the rest of their pages first", percent(waited / took));
-    case.found(what, writes, &parts, (waited * 0.8, waited))
+    case.found(what, writes, &IN_CALLS, (waited, took * 0.9))
 }
 
 pub const REREAD: Rule = Rule {

@@ -172,24 +172,28 @@ fn hdf5_chunk_cache(case: &mut Case) -> Vec<Found> {
 
 pub const HDF5_METADATA: Rule = Rule {
     id: "hdf5-metadata",
-    about: "attributes of HDF5 are opened, written or created again and again",
-    advice: "write an attribute once, at the end; keep counters in memory or in one dataset",
+    about: "attributes of HDF5 are written or created, or the file is flushed, again and again",
+    advice: "write an attribute once, at the end, and flush seldom; keep counters in memory or in one dataset",
     source: "HDF5 documentation, attributes; analysis rule X19",
     needs: &[Layer::Hdf5],
     sums: true,
-    thresholds: &[at_least("calls", 500.0, "calls on attributes")],
+    thresholds: &[at_least("calls", 200.0, "calls")],
     sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'hdf5' AND op LIKE 'H5A%' GROUP BY ALL ORDER BY s DESC",
     find: hdf5_metadata,
 };
 
+fn is_metadata((layer, op): (Layer, &str)) -> bool {
+    layer == Layer::Hdf5 && (op.starts_with("H5A") || ["H5Fflush", "H5Dflush", "H5Oflush"].contains(&op))
+}
+
 fn hdf5_metadata(case: &mut Case) -> Vec<Found> {
-    let inside = case.pick(|group| group.key.called.0 == Layer::Hdf5 && group.key.called.1.starts_with("H5A"));
+    let inside = case.pick(|group| is_metadata(group.key.called));
     let calls = case.calls(&only(case, &inside, own));
     if (calls as f64) < case.threshold("calls") {
         return Vec::new();
     }
     let took = case.seconds(&inside, &WITH_LOOP);
-    let what = format!("{calls} calls on attributes of HDF5, {} each", each(took, calls));
+    let what = format!("{calls} calls of HDF5 on attributes, or to flush, {} each", each(took, calls));
     case.found(what, inside, &WITH_LOOP, (took * 0.85, took))
 }
 
@@ -207,7 +211,7 @@ pub const ELEMENT_AT_A_TIME: Rule = Rule {
 
 fn element_at_a_time(case: &mut Case) -> Vec<Found> {
     let libraries = [Layer::Hdf5, Layer::Netcdf, Layer::Pnetcdf];
-    let by = by_called(case, |group| libraries.contains(&group.key.called.0));
+    let by = by_called(case, |group| libraries.contains(&group.key.called.0) && !is_metadata(group.key.called));
     let mut small = Vec::new();
     let mut calls = 0;
     for inside in by.into_values() {
@@ -229,113 +233,37 @@ fn element_at_a_time(case: &mut Case) -> Vec<Found> {
     case.found(what, small, &WITH_LOOP, (took * 0.85, took))
 }
 
-pub const DATA_SIEVING: Rule = Rule {
-    id: "data-sieving",
-    about: "independent writes with holes read the file back before they write (data sieving)",
-    advice: "write collectively (MPI_File_write_all), set romio_ds_write=disable, or make each rank's part contiguous",
-    source: "Thakur and others, Data Sieving and Collective I/O in ROMIO, 1999; analysis rule X01",
-    needs: &[Layer::Mpiio, Layer::Syscall],
-    sums: false,
-    thresholds: &[
-        at_least("share", 0.1, "bytes read back over bytes that were to be written"),
-        at_least("calls", 10.0, "reads below writes"),
-    ],
-    sql: "SELECT w.op, sum(r.bytes) AS read_back FROM spans r JOIN spans w ON r.root_id = w.span_id WHERE r.layer = 'syscall' AND r.kind = 'read' AND w.kind = 'write' GROUP BY ALL",
-    find: data_sieving,
-};
-
-fn data_sieving(case: &mut Case) -> Vec<Found> {
-    let writes = only(case, &case.pick(|group| group.key.called.0 == Layer::Mpiio), |group| {
-        !group.key.collective && group.key.called.1.contains("write")
-    });
-    let reads = only(case, &writes, |group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
-    let back = case.sum(&reads, |group| group.bytes);
-    let own = only(case, &writes, own);
-    let asked = case.sum(&own, |group| group.asked);
-    let calls = case.calls(&reads);
-    if (calls as f64) < case.threshold("calls") || (back as f64) < case.threshold("share") * asked as f64 {
-        return Vec::new();
-    }
-    let took = case.seconds(&writes, &IN_CALLS);
-    let left = case.run.transfer(Kind::Write, asked);
-    let what = format!("writes of {} read {} back first", bytes(asked), bytes(back));
-    case.found(what, writes, &IN_CALLS, (took * 0.8 - left.1 * 2.0, took - left.0))
-}
-
-pub const INDEPENDENT_STRIDED: Rule = Rule {
-    id: "independent-strided",
-    about: "ranks write or read many small pieces of a shared file independently, and each piece costs a slow call",
-    advice: "set a file view and use collective calls (MPI_File_write_all, NC_COLLECTIVE, H5FD_MPIO_COLLECTIVE)",
-    source: "Drishti M02 and M03; analysis rule X15. Where calls are fast, as in the page cache, collective I/O is slower: no finding",
-    needs: &[Layer::Mpiio, Layer::Syscall],
-    sums: false,
-    thresholds: &[
-        at_least("calls", 500.0, "independent calls, or pieces, of a rank"),
-        at_least("bytes", 262_144.0, "the mean size is below this"),
-        at_least("microseconds", 100.0, "the mean time of a system call"),
-    ],
-    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'mpiio' AND flags & 1 = 0 GROUP BY ALL ORDER BY s DESC",
-    find: independent_strided,
-};
-
-fn independent_strided(case: &mut Case) -> Vec<Found> {
-    if case.run.lane.ranks < 2 {
-        return Vec::new();
-    }
-    let inside = case
-        .pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
-    let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_data(group.key.kind));
-    let calls = case.calls(&pieces);
-    let moved = case.sum(&pieces, |group| group.bytes);
-    let took = case.seconds(&pieces, &IN_CALLS);
-    let mean = took / calls.max(1) as f64;
-    let collective = !case.pick(|group| group.key.collective && is_data(group.key.kind)).is_empty();
-    if collective
-        || (calls as f64) < case.threshold("calls")
-        || moved as f64 >= case.threshold("bytes") * calls as f64
-        || mean * 1e6 < case.threshold("microseconds")
-    {
-        return Vec::new();
-    }
-    // In a collective call aggregators write the parts of all ranks in large pieces, after an exchange.
-    let ranks = case.run.lane.ranks as f64;
-    let large = moved as f64 * ranks / 4_194_304.0;
-    let left = (large + 1.0) * mean * 10.0;
-    let what =
-        format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
-    case.found(what, pieces, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
-}
-
-pub const ONE_WRITER: Rule = Rule {
-    id: "one-writer",
-    about: "one rank moves the data of all the others",
-    advice: "let all ranks write (parallel HDF5 or NetCDF, MPI_File_write_all), or raise cb_nodes",
-    source: "Drishti M08 to M10; analysis rule X02",
+pub const LAYER_OVERHEAD: Rule = Rule {
+    id: "layer-overhead",
+    about: "a library spends the time itself: conversion of types, filters, packing, and not the file system",
+    advice: "use the same type in memory and in the file, and one byte order; leave filters out or choose a cheaper one",
+    source: "HDF5 documentation, datatype conversion and filters; analysis rule X08",
     needs: &[Layer::Syscall],
     sums: true,
     thresholds: &[
-        at_least("ranks", 4.0, "ranks"),
-        at_least("share", 0.95, "part of the bytes that one rank moves"),
-        at_least("bytes", 67_108_864.0, "moved by it"),
+        at_least("share", 0.5, "part of the time of these calls that is the library's own"),
+        at_least("run_share", 0.2, "part of the run"),
     ],
-    sql: "SELECT rank, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') GROUP BY ALL ORDER BY bytes DESC",
-    find: one_writer,
+    sql: "SELECT layer, op, count(*), sum(self_ns) / 1e9 AS library_s, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') GROUP BY ALL ORDER BY library_s DESC",
+    find: layer_overhead,
 };
 
-fn one_writer(case: &mut Case) -> Vec<Found> {
-    let data = |group: &Group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write;
-    let mine = case.pick(data);
-    let all = case.sum(&case.everywhere(data), |group| group.bytes);
-    let own = case.sum(&mine, |group| group.bytes);
-    let ranks = case.run.lane.ranks as f64;
-    if ranks < case.threshold("ranks")
-        || (own as f64) < case.threshold("share") * all as f64
-        || (own as f64) < case.threshold("bytes")
-    {
-        return Vec::new();
+fn layer_overhead(case: &mut Case) -> Vec<Found> {
+    let libraries = [Layer::Hdf5, Layer::Netcdf, Layer::Pnetcdf];
+    let calls = by_called(case, |group| libraries.contains(&group.key.called.0) && !group.key.collective);
+    let mut found = Vec::new();
+    for ((layer, op), inside) in calls {
+        let own = only(case, &inside, own);
+        if !own.iter().any(|at| is_data(case.group(*at).key.kind)) {
+            continue;
+        }
+        let (library, took) = (case.seconds(&inside, &[LIBRARY]), case.seconds(&inside, &IN_CALLS));
+        if library < case.threshold("share") * took || library < case.threshold("run_share") * case.run.wall {
+            continue;
+        }
+        let what =
+            format!("{} of the time of {} calls of {op} is {layer} itself", percent(library / took), case.calls(&own));
+        found.extend(case.found(what, inside, &[LIBRARY], (library * 0.6, library)));
     }
-    let took = case.seconds(&mine, &IN_CALLS);
-    let what = format!("one rank of {ranks} writes {} for all of them", bytes(own));
-    let shared = took * (1.0 - 1.0 / ranks.min(4.0));
-    case.found(what, mine, &IN_CALLS, (shared * 0.3, shared))
+    found
 }

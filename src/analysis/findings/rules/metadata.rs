@@ -63,11 +63,8 @@ fn metadata_storm(case: &mut Case) -> Vec<Found> {
     let calls = case.calls(&calls_of);
     let took = case.seconds(&calls_of, &WITH_LOOP);
     let times = calls as f64 / distinct(case, &calls_of) as f64;
-    // Attributes of many files, none of which is opened.
-    let opens = calls_of.iter().filter(|at| case.group(**at).key.kind == Kind::Open).copied().collect::<Vec<_>>();
-    let only_asks = case.calls(&opens) * 5 < calls;
     if (calls as f64) < case.threshold("calls")
-        || (times < case.threshold("times") && !only_asks)
+        || times < case.threshold("times")
         || took < case.threshold("share") * case.run.wall
     {
         return Vec::new();

@@ -4,6 +4,7 @@ mod data;
 mod kernel;
 mod libraries;
 mod metadata;
+mod parallel;
 
 use crate::analysis::findings::case::{Case, Found};
 use crate::vocabulary::Layer;
@@ -39,21 +40,22 @@ const fn at_least(name: &'static str, value: f64, about: &'static str) -> Thresh
 
 pub const RULES: &[Rule] = &[
     kernel::ERRORS,
-    kernel::CPU_WAIT,
-    kernel::LOCK_WAIT,
-    kernel::DIRTY_THROTTLING,
-    kernel::INTERFERENCE,
-    kernel::COPY_UP,
     kernel::SWAP,
+    kernel::COPY_UP,
     libraries::HEADER_GROWTH,
     libraries::FILL_VALUES,
     libraries::BLOCKING_PUTS,
     libraries::HDF5_CHUNK_CACHE,
     libraries::HDF5_METADATA,
     libraries::ELEMENT_AT_A_TIME,
-    libraries::DATA_SIEVING,
-    libraries::INDEPENDENT_STRIDED,
-    libraries::ONE_WRITER,
+    parallel::DATA_SIEVING,
+    parallel::INDEPENDENT_STRIDED,
+    parallel::ONE_WRITER,
+    parallel::COLLECTIVE_WAIT,
+    kernel::CPU_WAIT,
+    kernel::LOCK_WAIT,
+    kernel::DIRTY_THROTTLING,
+    kernel::INTERFERENCE,
     data::SYNC_WRITES,
     data::SYNC_PER_RECORD,
     kernel::DEVICE_LIMIT,
@@ -66,4 +68,5 @@ pub const RULES: &[Rule] = &[
     metadata::FAILED_LOOKUPS,
     metadata::METADATA_STORM,
     data::SMALL_TRANSFERS,
+    libraries::LAYER_OVERHEAD,
 ];

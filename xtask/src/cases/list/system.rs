@@ -1,6 +1,6 @@
 //! Cases whose cause is not in the program but in what it runs on, and with.
 
-use super::{Case, Setting, Run, at, case, plain};
+use super::{Case, Run, Setting, at, case, plain};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,0 +1,171 @@
+//! Ranks that share files.
+
+use super::{Rule, at_least};
+use crate::HashMap;
+use crate::analysis::findings::case::{Case, Found, IN_CALLS};
+use crate::analysis::findings::groups::{Group, LIBRARY};
+use crate::analysis::findings::lanes;
+use crate::text::{bytes, time};
+use crate::vocabulary::{Kind, Layer};
+
+fn is_data(kind: Kind) -> bool {
+    matches!(kind, Kind::Read | Kind::Write)
+}
+
+fn each(seconds: f64, calls: i64) -> String {
+    time((seconds * 1e9 / calls.max(1) as f64) as i64)
+}
+
+/// Is it the call that the program made itself?
+fn own(group: &Group) -> bool {
+    group.key.called == (group.key.layer, group.key.op)
+}
+
+fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
+    picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
+}
+
+pub const DATA_SIEVING: Rule = Rule {
+    id: "data-sieving",
+    about: "independent writes with holes read the file back before they write (data sieving)",
+    advice: "write collectively (MPI_File_write_all), set romio_ds_write=disable, or make each rank's part contiguous",
+    source: "Thakur and others, Data Sieving and Collective I/O in ROMIO, 1999; analysis rule X01",
+    needs: &[Layer::Mpiio, Layer::Syscall],
+    sums: false,
+    thresholds: &[
+        at_least("share", 0.1, "bytes read back over bytes that were to be written"),
+        at_least("calls", 10.0, "reads below writes"),
+    ],
+    sql: "SELECT w.op, sum(r.bytes) AS read_back FROM spans r JOIN spans w ON r.root_id = w.span_id WHERE r.layer = 'syscall' AND r.kind = 'read' AND w.kind = 'write' GROUP BY ALL",
+    find: data_sieving,
+};
+
+fn data_sieving(case: &mut Case) -> Vec<Found> {
+    let writes = only(case, &case.pick(|group| group.key.called.0 == Layer::Mpiio), |group| {
+        !group.key.collective && group.key.called.1.contains("write")
+    });
+    let reads = only(case, &writes, |group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
+    let back = case.sum(&reads, |group| group.bytes);
+    let own = only(case, &writes, own);
+    let asked = case.sum(&own, |group| group.asked);
+    let calls = case.calls(&reads);
+    if (calls as f64) < case.threshold("calls") || (back as f64) < case.threshold("share") * asked as f64 {
+        return Vec::new();
+    }
+    let took = case.seconds(&writes, &IN_CALLS);
+    let left = case.run.transfer(Kind::Write, asked);
+    let what = format!("writes of {} read {} back first", bytes(asked), bytes(back));
+    case.found(what, writes, &IN_CALLS, (took * 0.8 - left.1 * 2.0, took - left.0))
+}
+
+pub const INDEPENDENT_STRIDED: Rule = Rule {
+    id: "independent-strided",
+    about: "ranks write or read many small pieces of a shared file independently, and each piece costs a slow call",
+    advice: "set a file view and use collective calls (MPI_File_write_all, NC_COLLECTIVE, H5FD_MPIO_COLLECTIVE)",
+    source: "Drishti M02 and M03; analysis rule X15. Where calls are fast, as in the page cache, collective I/O is slower: no finding",
+    needs: &[Layer::Mpiio, Layer::Syscall],
+    sums: false,
+    thresholds: &[
+        at_least("calls", 500.0, "independent calls, or pieces, of a rank"),
+        at_least("bytes", 262_144.0, "the mean size is below this"),
+        at_least("microseconds", 100.0, "the mean time of a system call"),
+    ],
+    sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'mpiio' AND flags & 1 = 0 GROUP BY ALL ORDER BY s DESC",
+    find: independent_strided,
+};
+
+fn independent_strided(case: &mut Case) -> Vec<Found> {
+    if case.run.lane.ranks < 2 {
+        return Vec::new();
+    }
+    let inside = case
+        .pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
+    let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_data(group.key.kind));
+    let calls = case.calls(&pieces);
+    let moved = case.sum(&pieces, |group| group.bytes);
+    let took = case.seconds(&pieces, &IN_CALLS);
+    let mean = took / calls.max(1) as f64;
+    let collective = !case.pick(|group| group.key.collective && is_data(group.key.kind)).is_empty();
+    if collective
+        || (calls as f64) < case.threshold("calls")
+        || moved as f64 >= case.threshold("bytes") * calls as f64
+        || mean * 1e6 < case.threshold("microseconds")
+    {
+        return Vec::new();
+    }
+    // In a collective call aggregators write the parts of all ranks in large pieces, after an exchange.
+    let ranks = case.run.lane.ranks as f64;
+    let large = moved as f64 * ranks / 4_194_304.0;
+    let left = (large + 1.0) * mean * 10.0;
+    let what =
+        format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
+    case.found(what, pieces, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
+}
+
+pub const ONE_WRITER: Rule = Rule {
+    id: "one-writer",
+    about: "one rank moves the data of all the others",
+    advice: "let all ranks write (parallel HDF5 or NetCDF, MPI_File_write_all), or raise cb_nodes",
+    source: "Drishti M08 to M10; analysis rule X02",
+    needs: &[Layer::Syscall],
+    sums: true,
+    thresholds: &[
+        at_least("ranks", 4.0, "ranks"),
+        at_least("share", 0.95, "part of the bytes that one rank moves"),
+        at_least("bytes", 67_108_864.0, "moved by it"),
+    ],
+    sql: "SELECT rank, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') GROUP BY ALL ORDER BY bytes DESC",
+    find: one_writer,
+};
+
+fn one_writer(case: &mut Case) -> Vec<Found> {
+    let data = |group: &Group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write;
+    let mine = case.pick(data);
+    let all = case.sum(&case.everywhere(data), |group| group.bytes);
+    let own = case.sum(&mine, |group| group.bytes);
+    let ranks = case.run.lane.ranks as f64;
+    if ranks < case.threshold("ranks")
+        || (own as f64) < case.threshold("share") * all as f64
+        || (own as f64) < case.threshold("bytes")
+    {
+        return Vec::new();
+    }
+    let took = case.seconds(&mine, &IN_CALLS);
+    let what = format!("one rank of {ranks} writes {} for all of them", bytes(own));
+    let shared = took * (1.0 - 1.0 / ranks.min(4.0));
+    case.found(what, mine, &IN_CALLS, (shared * 0.3, shared))
+}
+
+pub const COLLECTIVE_WAIT: Rule = Rule {
+    id: "collective-wait",
+    about: "ranks wait in collective calls for one that comes later",
+    advice: "spread the work before the collective call evenly over the ranks; the file system is not the cause",
+    source: "Darshan and Vampir on imbalance; analysis rule X09",
+    needs: &[Layer::Mpiio],
+    sums: true,
+    thresholds: &[at_least("run_share", 0.2, "part of the run that the median rank waits longer than the last one")],
+    sql: "SELECT rank, sum(self_ns) / 1e9 AS waits_s FROM spans WHERE layer = 'mpi' OR (layer = 'mpiio' AND flags & 1 = 1) GROUP BY ALL ORDER BY waits_s",
+    find: collective_wait,
+};
+
+/// The rank that waits least is the one that the others wait for. Its own time is outside of calls: nothing is claimed.
+fn collective_wait(case: &mut Case) -> Vec<Found> {
+    let waits = case.everywhere(|group| lanes::waits(group) && case.rank(group).is_some());
+    let mut by_rank = HashMap::<i32, i64>::default();
+    for at in &waits {
+        let group = case.group(*at);
+        *by_rank.entry(case.rank(group).unwrap_or(-1)).or_default() += group.time[LIBRARY];
+    }
+    let mut ranks: Vec<(i64, i32)> = by_rank.into_iter().map(|(rank, ns)| (ns, rank)).collect();
+    ranks.sort_unstable();
+    let (Some((least, late)), Some((median, _))) = (ranks.first().copied(), ranks.get(ranks.len() / 2)) else {
+        return Vec::new();
+    };
+    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
+    let seconds = ((median - least) as f64 / 1e9).min(outside);
+    if ranks.len() < 2 || seconds < case.threshold("run_share") * case.run.wall || !case.matters(seconds) {
+        return Vec::new();
+    }
+    let what = format!("ranks wait {} in collective calls for rank {late}", time((seconds * 1e9) as i64));
+    vec![Found { what, seconds, gain: (seconds * 0.5, seconds), groups: waits }]
+}
