@@ -1,6 +1,6 @@
 //! Facts of the whole run that rules compare with: how long it was, what large transfers cost, who else used its devices.
 
-use roaring::RoaringBitmap;
+use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
 use crate::analysis::findings::groups::Groups;
@@ -68,6 +68,8 @@ pub struct OtherProcess {
 
 /// Bytes of requests in this time count together, in ns.
 const BIN: i64 = 100_000_000;
+/// Sectors of 512 bytes in a page.
+const SECTORS: i64 = 8;
 /// Bins and processes that are kept.
 const KEPT_MAX: usize = 1 << 20;
 
@@ -78,19 +80,16 @@ pub struct Others {
     names: HashMap<i32, String>,
     /// Reads from swap space by process.
     swap: HashMap<i32, Swapped>,
+    /// Pages of devices that were swapped out to.
+    swap_space: RoaringTreemap,
 }
 
 impl Others {
     pub fn block(&mut self, block: &Block) {
-        if block.upper_dev.is_some() || block.bytes <= 0 || self.bytes.len() >= KEPT_MAX {
+        if block.upper_dev.is_some() || block.bytes <= 0 || block.sector < 0 || self.bytes.len() >= KEPT_MAX {
             return;
         }
-        if block.class == "swap" && block.op == "read" {
-            let swapped = self.swap.entry(block.pid).or_default();
-            swapped.requests += 1;
-            swapped.bytes += i64::from(block.bytes);
-            swapped.seconds += (block.issue_ns - block.queue_ns + block.dur_ns.unwrap_or(0)) as f64 / 1e9;
-        }
+        self.swapped_request(block);
         // Write-back of an earlier time is of no process that waits now.
         if block.class != "sync" && block.class != "readahead" {
             return;
@@ -100,6 +99,20 @@ impl Others {
         }
         let sum = self.bytes.entry((block.dev, block.issue_ns.div_euclid(BIN), block.pid)).or_default();
         *sum += i64::from(block.bytes);
+    }
+
+    /// The kernel marks only the writes to swap space: a read of what was written there brings it back.
+    fn swapped_request(&mut self, block: &Block) {
+        let page = |sector: i64| ((block.dev as u64) << 40) | (sector / SECTORS) as u64;
+        let (first, last) = (page(block.sector), page(block.sector + i64::from(block.bytes) / 512));
+        if block.class == "swap" && block.op == "write" {
+            self.swap_space.insert_range(first..last);
+        } else if block.op == "read" && self.swap_space.contains(first) {
+            let swapped = self.swap.entry(block.pid).or_default();
+            swapped.requests += 1;
+            swapped.bytes += i64::from(block.bytes);
+            swapped.seconds += (block.issue_ns - block.queue_ns + block.dur_ns.unwrap_or(0)) as f64 / 1e9;
+        }
     }
 
     /// What the traced process that read most from swap space read.
