@@ -67,6 +67,12 @@ impl<'a> Case<'a> {
         self.groups.processes.get(&group.key.process).and_then(|busy| busy.rank)
     }
 
+    /// Seconds between the first and the last call of a rank in which it was in none.
+    pub fn pauses(&self, rank: i32) -> f64 {
+        let of_rank = self.groups.processes.values().filter(|busy| busy.rank == Some(rank));
+        of_rank.map(|busy| (busy.last - busy.first - busy.sum) as f64 / 1e9).fold(0.0, f64::max)
+    }
+
     /// Groups of the critical lane.
     pub fn pick(&self, wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
         let of_lane = |group: &Group| self.run.lane.processes.contains_key(&group.key.process);

@@ -22,6 +22,7 @@ pub struct Key {
     pub direct: bool,
     /// The handle was opened with `O_SYNC` or `O_DSYNC`.
     pub synced: bool,
+    /// It is a collective call, or inside of one.
     pub collective: bool,
     /// Of failed calls.
     pub errno: i16,
@@ -258,6 +259,7 @@ struct Thread {
     /// The call of the program that it is in, or was in last.
     call: i64,
     called: Option<(Layer, &'static str)>,
+    collective: bool,
     end: i64,
     /// The group of that call.
     group: Option<usize>,
@@ -367,6 +369,8 @@ impl Groups {
             Some((_, layer)) => (layer, ""),
             None => (span.layer, span.op),
         };
+        let inside = !own && around.call.is_some_and(|(id, _)| id == thread.call) && thread.collective;
+        let collective = inside || span.flags & flag::COLLECTIVE != 0;
         let key = Key {
             process: span.process_ix,
             file: if by_file(span.kind) { span.file_id } else { None },
@@ -376,7 +380,7 @@ impl Groups {
             kind: span.kind,
             direct: span.flags & flag::DIRECT != 0,
             synced: span.kind == Kind::Write && span.handle_id.is_some_and(|id| self.known.synced.contains(id as u32)),
-            collective: span.flags & flag::COLLECTIVE != 0,
+            collective,
             errno: if span.layer == Layer::Syscall { span.errno } else { 0 },
         };
         let at = self.at(key);
@@ -387,6 +391,7 @@ impl Groups {
         if own && span.flags & flag::ASYNC == 0 {
             let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
             (thread.call, thread.called, thread.group) = (span.span_id, Some(called), Some(at));
+            thread.collective = collective;
             thread.end = span.end_ns();
             let busy = self.processes.entry(span.process_ix).or_default();
             busy.rank = span.rank.or(busy.rank);
@@ -398,7 +403,7 @@ impl Groups {
             }
         } else if own {
             let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
-            (thread.call, thread.called) = (span.span_id, Some(called));
+            (thread.call, thread.called, thread.collective) = (span.span_id, Some(called), collective);
         }
     }
 

@@ -11,6 +11,9 @@ mod groups;
 mod lanes;
 pub mod rules;
 mod run;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 
 use anyhow::Result;
 use roaring::RoaringBitmap;

@@ -257,7 +257,7 @@ fn readahead_small(case: &mut Case) -> Vec<Found> {
         bytes(missed),
         each(took, calls)
     );
-    case.found(what, reads, &IN_CALLS, (waited * 0.7, took * 0.95))
+    case.found(what, reads, &IN_CALLS, (waited * 0.5, took * 0.9))
 }
 
 pub const STDIO_FLUSH: Rule = Rule {

@@ -142,7 +142,7 @@ fn interference(case: &mut Case) -> Vec<Found> {
             && matches!(group.key.kind, Kind::Read | Kind::Write)
             && group.left[DEVICE] > 0
     });
-    let parts = [DEVQUEUE, DEVICE, SLEEP];
+    let parts = [DEVQUEUE, DEVICE];
     let (waited, all) = (case.seconds(&calls, &parts), case.seconds(&calls, &IN_CALLS));
     if other.share < case.threshold("share") || waited < case.threshold("waits") * all {
         return Vec::new();

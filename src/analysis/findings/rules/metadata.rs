@@ -62,7 +62,8 @@ fn metadata_storm(case: &mut Case) -> Vec<Found> {
     let calls_of = case.pick(|group| names(group) && group.key.errno == 0);
     let calls = case.calls(&calls_of);
     let took = case.seconds(&calls_of, &WITH_LOOP);
-    let times = calls as f64 / distinct(case, &calls_of) as f64;
+    let by_name = case.sum(&calls_of, |group| if group.paths.is_empty() { 0 } else { group.calls });
+    let times = by_name as f64 / distinct(case, &calls_of) as f64;
     if (calls as f64) < case.threshold("calls")
         || times < case.threshold("times")
         || took < case.threshold("share") * case.run.wall

@@ -119,7 +119,9 @@ pub const ONE_WRITER: Rule = Rule {
 };
 
 fn one_writer(case: &mut Case) -> Vec<Found> {
-    let data = |group: &Group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write;
+    // Aggregators of collective calls are meant to write for others.
+    let data =
+        |group: &Group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Write && !group.key.collective;
     let mine = case.pick(data);
     let all = case.sum(&case.everywhere(data), |group| group.bytes);
     let own = case.sum(&mine, |group| group.bytes);
@@ -148,7 +150,7 @@ pub const COLLECTIVE_WAIT: Rule = Rule {
     find: collective_wait,
 };
 
-/// The rank that waits least is the one that the others wait for. Its own time is outside of calls: nothing is claimed.
+/// The rank that waits least is the one that the others wait for, while it is in no call: nothing is claimed.
 fn collective_wait(case: &mut Case) -> Vec<Found> {
     let waits = case.everywhere(|group| lanes::waits(group) && case.rank(group).is_some());
     let mut by_rank = HashMap::<i32, i64>::default();
@@ -161,8 +163,7 @@ fn collective_wait(case: &mut Case) -> Vec<Found> {
     let (Some((least, late)), Some((median, _))) = (ranks.first().copied(), ranks.get(ranks.len() / 2)) else {
         return Vec::new();
     };
-    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
-    let seconds = ((median - least) as f64 / 1e9).min(outside);
+    let seconds = ((median - least) as f64 / 1e9).min(case.pauses(late));
     if ranks.len() < 2 || seconds < case.threshold("run_share") * case.run.wall || !case.matters(seconds) {
         return Vec::new();
     }
