@@ -71,8 +71,7 @@ __noinline int iot_chats(struct iot_task *t, u32 spec)
 /* A call of an I/O library is over that took long: what MPI did in the next one is wanted. */
 static __always_inline void iot_recall(struct iot_spec *s, struct iot_frame *f, u64 now)
 {
-	if (!iot_paused || iot_recalled || s->layer < IOT_LAYER_NETCDF || s->layer > IOT_LAYER_MPIIO ||
-	    now - f->start < IOT_LONG_NS)
+	if (!iot_paused || iot_recalled || !iot_is_io_library(s) || now - f->start < IOT_LONG_NS)
 		return;
 	iot_recalled = 1;
 	iot_tell_busy(f->spec, now, now - f->start, 0, 0);

@@ -84,7 +84,7 @@ __noinline bool iot_push_frame(struct iot_task *t, struct iot_spec *s, u32 spec)
 		return false;
 	note = s->note != IOT_NO_NOTE;
 	phase = s->flags & IOT_S_PHASE;
-	inside = s->layer >= IOT_LAYER_NETCDF && s->layer <= IOT_LAYER_MPIIO ? 1 << s->layer : 0;
+	inside = iot_is_io_library(s) ? 1 << s->layer : 0;
 	if (t->pending_phase_end && !iot_flush_phase_end(t)) {
 		iot_lost(IOT_LOSS_RING, s->layer);
 		return false;

@@ -10,10 +10,10 @@
 /* Layers of the I/O stack, from the application down to the device. */
 enum iot_layer {
 	IOT_LAYER_APP = 0,
-	IOT_LAYER_NETCDF, /* the I/O libraries: from here ... */
+	IOT_LAYER_NETCDF,
 	IOT_LAYER_PNETCDF,
 	IOT_LAYER_HDF5,
-	IOT_LAYER_MPIIO, /* ... to here */
+	IOT_LAYER_MPIIO,
 	IOT_LAYER_MPI,
 	IOT_LAYER_STDIO,
 	IOT_LAYER_SYSCALL,
@@ -21,6 +21,9 @@ enum iot_layer {
 	IOT_LAYER_FS,
 	IOT_LAYER_BLOCK,
 	IOT_LAYER_COUNT,
+	/* the I/O libraries stand together */
+	IOT_LAYER_FIRST_IO_LIBRARY = IOT_LAYER_NETCDF,
+	IOT_LAYER_LAST_IO_LIBRARY = IOT_LAYER_MPIIO,
 };
 
 /* Sizes of arrays and tables that both sides index. */

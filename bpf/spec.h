@@ -50,6 +50,11 @@ struct iot_spec {
 	struct iot_array_spec arrays[IOT_ARRAYS_PER_CALL];
 };
 
+static __always_inline bool iot_is_io_library(struct iot_spec *s)
+{
+	return s->layer >= IOT_LAYER_FIRST_IO_LIBRARY && s->layer <= IOT_LAYER_LAST_IO_LIBRARY;
+}
+
 /* The cookie of a library's probe: see enum iot_cookie. */
 static __always_inline u32 iot_cookie_row(u64 cookie)
 {

@@ -1,12 +1,11 @@
 //! `iotrace-bpf doctor`: what this kernel and these privileges allow, and what to do about the rest.
 
-use crate::cli::USUAL;
 use crate::loader::kernel::hooks::Group;
 use crate::loader::kernel::privileges::{self, Capability, HOLD};
 use crate::loader::kernel::{self, Capabilities, programs};
 use crate::loader::processes::{limits, namespace};
 use crate::vocabulary::Layer;
-use crate::{catalog, notices, probes};
+use crate::{catalog, notices};
 use anyhow::Result;
 use std::fs;
 use std::io::Write;
@@ -149,8 +148,7 @@ fn tiers(caps: &Capabilities) -> Vec<Check> {
 
 /// Whom library probes slow.
 fn library_layers() -> Check {
-    let all = USUAL.into_iter().filter(|layer| probes::has_breakpoints(*layer)).map(Layer::name);
-    let all = all.collect::<Vec<_>>().join(", ");
+    let all = Layer::names(Layer::is_library);
     Check {
         name: "library probes",
         found: Ok(format!(

@@ -34,37 +34,84 @@ pub enum Layer {
     Block,
 }
 
-/// All layers, top to bottom; the index of a layer here is its wire number.
-pub const LAYERS: [Layer; 11] = [
-    Layer::App,
-    Layer::Netcdf,
-    Layer::Pnetcdf,
-    Layer::Hdf5,
-    Layer::Mpiio,
-    Layer::Mpi,
-    Layer::Stdio,
-    Layer::Syscall,
-    Layer::Vfs,
-    Layer::Fs,
-    Layer::Block,
+/// Where the calls of a layer are made; what can be traced, and how, follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The program: what the user adds.
+    Program,
+    /// Libraries whose calls are I/O by themselves.
+    IoLibrary,
+    /// Other libraries.
+    Library,
+    /// The kernel.
+    Kernel,
+    /// Functions inside the kernel: each makes page faults or system calls dearer, and they are rarely needed.
+    InsideKernel,
+}
+
+/// The layers, top to bottom: the position is the wire number, the name the one on the command line and in every table.
+const TABLE: [(Layer, &str, Origin); 11] = [
+    (Layer::App, "app", Origin::Program),
+    (Layer::Netcdf, "netcdf", Origin::IoLibrary),
+    (Layer::Pnetcdf, "pnetcdf", Origin::IoLibrary),
+    (Layer::Hdf5, "hdf5", Origin::IoLibrary),
+    (Layer::Mpiio, "mpiio", Origin::IoLibrary),
+    (Layer::Mpi, "mpi", Origin::Library),
+    (Layer::Stdio, "stdio", Origin::Library),
+    (Layer::Syscall, "syscall", Origin::Kernel),
+    (Layer::Vfs, "vfs", Origin::InsideKernel),
+    (Layer::Fs, "fs", Origin::InsideKernel),
+    (Layer::Block, "block", Origin::Kernel),
 ];
+
+/// All layers, top to bottom; the index of a layer here is its wire number.
+pub const LAYERS: [Layer; TABLE.len()] = {
+    let (mut layers, mut i) = ([Layer::App; TABLE.len()], 0);
+    while i < TABLE.len() {
+        layers[i] = TABLE[i].0;
+        i += 1;
+    }
+    layers
+};
 
 impl Layer {
     /// The name used on the command line and in every table.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::Netcdf => "netcdf",
-            Self::Pnetcdf => "pnetcdf",
-            Self::Hdf5 => "hdf5",
-            Self::Mpiio => "mpiio",
-            Self::Mpi => "mpi",
-            Self::Stdio => "stdio",
-            Self::Syscall => "syscall",
-            Self::Vfs => "vfs",
-            Self::Fs => "fs",
-            Self::Block => "block",
-        }
+        TABLE[self as usize].1
+    }
+
+    const fn origin(self) -> Origin {
+        TABLE[self as usize].2
+    }
+
+    /// Are its calls I/O by themselves, made by a library?
+    pub const fn is_io_library(self) -> bool {
+        matches!(self.origin(), Origin::IoLibrary)
+    }
+
+    /// Is it one of libraries?
+    pub const fn is_library(self) -> bool {
+        matches!(self.origin(), Origin::IoLibrary | Origin::Library)
+    }
+
+    /// Are its functions in programs and libraries? They take breakpoints in these.
+    pub const fn is_in_files(self) -> bool {
+        matches!(self.origin(), Origin::Program) || self.is_library()
+    }
+
+    /// Does it have probes by itself?
+    pub const fn is_traceable(self) -> bool {
+        !matches!(self.origin(), Origin::Program)
+    }
+
+    /// Is it traced when no layers are named?
+    pub const fn is_usual(self) -> bool {
+        self.is_traceable() && !matches!(self.origin(), Origin::InsideKernel)
+    }
+
+    /// The names of such layers, top to bottom, with commas.
+    pub fn names(such: fn(Self) -> bool) -> String {
+        LAYERS.into_iter().filter(|layer| such(*layer)).map(Self::name).collect::<Vec<_>>().join(", ")
     }
 
     /// The layer of that name.

@@ -96,7 +96,7 @@ impl ByProcess {
         add(&mut process.exclusive[span.layer as usize], span.self_ns);
         if around.is_own(span) {
             process.own.merge(&Figures::of_call(span));
-            if (Layer::Netcdf..=Layer::Stdio).contains(&span.layer) {
+            if span.layer.is_library() {
                 add(&mut process.library_ns, span.inclusive_ns());
             }
         }

@@ -114,6 +114,20 @@ impl Family {
         }
     }
 
+    /// How names of files begin that look like a library of the family: one that cannot be read deserves a verdict, and
+    /// one verdict is enough.
+    pub const fn file_names(self) -> &'static [&'static str] {
+        match self {
+            // Not the Fortran and C++ ones, whose calls go through it.
+            Self::Netcdf => &["libnetcdf.", "libnetcdf-", "libnetcdf_mpi", "libnetcdf_par"],
+            Self::Pnetcdf => &["libpnetcdf"],
+            Self::Hdf5 => &["libhdf5"],
+            Self::OpenMpi => &["libmpi"],
+            Self::Libc => &["libc.", "libc-", "ld-musl"],
+            _ => &[],
+        }
+    }
+
     /// Where a library of the family says which version it is.
     pub const fn version(self) -> Version {
         match self {

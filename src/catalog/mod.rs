@@ -45,7 +45,6 @@ pub use role::{Does, Note, Role, Values};
 pub use row::Row;
 pub use source::{Src, Variable};
 pub use syscall::COPIES;
-pub use user::LIBRARY_LAYERS;
 
 use crate::vocabulary::Layer;
 

@@ -5,7 +5,7 @@ use crate::catalog::library::{Catalog, Library, Pattern};
 use crate::catalog::role::{Close, Data, Does, Dup, Names, Open, OpenedIn, Reopen, Values};
 use crate::catalog::value::{position, source};
 use crate::catalog::{Fails, Family, Role, Row, Src};
-use crate::vocabulary::{self, KINDS, Kind, Layer, flag};
+use crate::vocabulary::{self, KINDS, Kind, LAYERS, Layer, flag};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -53,9 +53,6 @@ struct FunctionTable {
     object: Option<Text>,
 }
 
-/// Layers that library functions may belong to.
-pub const LIBRARY_LAYERS: [Layer; 7] =
-    [Layer::App, Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio];
 const ROLES: &[(&str, Role)] = &[
     ("none", Role::None),
     ("use", Role::Use),
@@ -108,9 +105,10 @@ impl Place<'_> {
         let about = format!("library {:?}", table.name.get_ref());
         let fail = |at: Range<usize>, what: String| self.error(Some(at), format!("{about}: {what}"));
         let layer = table.layer.as_ref().map_or(Ok(Layer::App), |layer| {
-            let known = LIBRARY_LAYERS.into_iter().find(|known| known.name() == layer.get_ref());
+            let known = Layer::parse(layer.get_ref()).filter(|known| known.is_in_files());
             known.ok_or_else(|| {
-                fail(layer.span(), wrong("layer", layer.get_ref(), LIBRARY_LAYERS.map(Layer::name).into_iter()))
+                let names = LAYERS.into_iter().filter(|layer| layer.is_in_files()).map(Layer::name);
+                fail(layer.span(), wrong("layer", layer.get_ref(), names))
             })
         })?;
         if table.symbols.is_empty() && table.file.is_none() {

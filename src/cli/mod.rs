@@ -4,7 +4,7 @@ pub mod detail;
 pub mod trigger;
 
 use crate::batch::Batch;
-use crate::catalog::{self, LIBRARY_LAYERS, Phase};
+use crate::catalog::{self, Phase};
 use crate::cli::detail::Detail;
 use crate::cli::trigger::Trigger;
 use crate::loader::stacks::slow::Limit;
@@ -72,12 +72,7 @@ pub struct RecordArgs {
     /// Replace the dataset in DIR
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Trace only these layers: netcdf, pnetcdf, hdf5, mpiio, mpi, stdio, syscall, block (all of these when nothing is
-    /// said; with --system and --cgroup syscall and block, for library probes slow every process of the node that maps
-    /// the libraries), vfs (page faults on mapped files), fs (with vfs: functions inside the kernel); phases and layers
-    /// of --probes files are added. hdf5=all: also the selection calls of dataspaces;
-    /// mpi=all: also communication that is part of other communication
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = layer_choice, help = layers_help())]
     pub layers: Vec<LayerChoice>,
     /// Count in the kernel instead of recording every call: sums by process, file, layer and operation. The default of --system
     /// without --output; no: record every call
@@ -298,8 +293,7 @@ pub enum ProbesAction {
         /// Take types from this C header, preprocessed by cc (or the compiler in CC), and not from debug information
         #[arg(long, value_name = "FILE.h")]
         header: Option<PathBuf>,
-        /// The layer of its functions: app, netcdf, pnetcdf, hdf5, mpiio, mpi, stdio
-        #[arg(long, default_value = "app", value_parser = library_layer)]
+        #[arg(long, default_value = "app", value_parser = library_layer, help = library_layers_help())]
         layer: Layer,
         /// Write this file, which must not exist
         #[arg(short, long, value_name = "FILE.toml")]
@@ -321,27 +315,23 @@ pub enum ProbesAction {
     },
 }
 
-/// Layers that have probes.
-pub const TRACEABLE: [Layer; 10] = [
-    Layer::Netcdf,
-    Layer::Pnetcdf,
-    Layer::Hdf5,
-    Layer::Mpiio,
-    Layer::Mpi,
-    Layer::Stdio,
-    Layer::Syscall,
-    Layer::Vfs,
-    Layer::Fs,
-    Layer::Block,
-];
+fn layers_help() -> String {
+    let usual = Layer::names(Layer::is_usual);
+    format!(
+        "Trace only these layers: {usual} (all of these when nothing is said; with --system and --cgroup syscall and \
+         block, for library probes slow every process of the node that maps the libraries), vfs (page faults on mapped \
+         files), fs (with vfs: functions inside the kernel); phases and layers of --probes files are added. hdf5=all: \
+         also the selection calls of dataspaces; mpi=all: also communication that is part of other communication"
+    )
+}
 
-/// The layers that are traced by default: the others make each page fault or system call dearer, and are rarely needed.
-pub const USUAL: [Layer; 8] =
-    [Layer::Netcdf, Layer::Pnetcdf, Layer::Hdf5, Layer::Mpiio, Layer::Mpi, Layer::Stdio, Layer::Syscall, Layer::Block];
+fn library_layers_help() -> String {
+    format!("The layer of its functions: {}", Layer::names(Layer::is_in_files))
+}
 
 fn library_layer(name: &str) -> Result<Layer, String> {
-    let known = || LIBRARY_LAYERS.map(Layer::name).join(", ");
-    LIBRARY_LAYERS.into_iter().find(|l| l.name() == name).ok_or_else(|| format!("layers of libraries are: {}", known()))
+    let known = Layer::parse(name).filter(|layer| layer.is_in_files());
+    known.ok_or_else(|| format!("layers of libraries are: {}", Layer::names(Layer::is_in_files)))
 }
 
 fn phase(text: &str) -> Result<Phase, String> {
@@ -381,9 +371,8 @@ fn layer_choice(text: &str) -> Result<LayerChoice, String> {
 }
 
 fn layer(name: &str) -> Result<Layer, String> {
-    let known = || TRACEABLE.map(Layer::name).join(", ");
     // Only what the user adds is of the layer `app`.
-    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", known()))
+    Layer::parse(name).ok_or_else(|| format!("no such layer; layers are: {}", Layer::names(Layer::is_traceable)))
 }
 
 fn pid(text: &str) -> Result<u32, String> {

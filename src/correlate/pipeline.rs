@@ -364,7 +364,7 @@ fn handle_changed(sums: Option<&mut Sums>, resources: &ResourceTracker, seen: &S
 fn communicated(paused: &mut Paused, spec: &catalog::Row, taken: &Taken<'_>, process: Option<Owned>) {
     if spec.pauses && taken.kept.is_none() {
         paused.call(process, taken.row as u16);
-    } else if matches!(spec.layer, Layer::Netcdf | Layer::Pnetcdf | Layer::Hdf5 | Layer::Mpiio) {
+    } else if spec.layer.is_io_library() {
         paused.outer(process, taken.call.start);
     }
 }

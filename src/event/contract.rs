@@ -33,6 +33,9 @@ const _: () = {
     let mut i = 0;
     while i < LAYERS.len() {
         assert!(LAYERS[i] as usize == i && layer(LAYERS[i]).0 as usize == i, "a layer and its number");
+        let (first, last) = (iot_layer::IOT_LAYER_FIRST_IO_LIBRARY.0, iot_layer::IOT_LAYER_LAST_IO_LIBRARY.0);
+        let is_in = first as usize <= i && i <= last as usize;
+        assert!(LAYERS[i].is_io_library() == is_in, "the I/O libraries");
         i += 1;
     }
 };

@@ -34,3 +34,16 @@ pub const VIEWS_SPARK: &str = include_str!("views-spark.sql");
 pub fn reader_left(e: &anyhow::Error) -> bool {
     e.chain().any(|c| c.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::LAYERS;
+
+    #[test]
+    fn the_views_order_layers_as_the_program_does() {
+        let names: Vec<String> = LAYERS.iter().map(|layer| format!("'{layer}'")).collect();
+        let list = format!("list_position(\n  [{}], layer)", names.join(", "));
+        assert!(VIEWS.contains(&list), "views.sql, layer_rank: {list}");
+    }
+}

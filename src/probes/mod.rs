@@ -3,12 +3,12 @@
 mod check;
 mod generate;
 
-use crate::catalog::{Catalog, LIBRARY_LAYERS};
-use crate::cli::{AddedArgs, LayerChoice, ProbesAction, TRACEABLE, USUAL};
+use crate::catalog::Catalog;
+use crate::cli::{AddedArgs, LayerChoice, ProbesAction};
 use crate::loader::code::plan::NOT_SELECTED;
 use crate::rows::Coverage;
 use crate::text::{Column, Set, escape, table};
-use crate::vocabulary::Layer;
+use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context as _, Result, anyhow};
 use serde::Serialize;
 use std::io::Write;
@@ -30,11 +30,11 @@ pub fn catalog(added: &AddedArgs) -> Result<Catalog> {
 pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Vec<Layer>> {
     let asked: Vec<Layer> = asked.iter().map(|choice| choice.layer).collect();
     let added = || catalog.user_rows().map(|row| row.layer);
-    let mut layers = if asked.is_empty() { USUAL.to_vec() } else { asked.clone() };
+    let mut layers = if asked.is_empty() { usual().collect() } else { asked.clone() };
     if asked.is_empty() && wide {
-        layers.retain(|layer| !has_breakpoints(*layer));
+        layers.retain(|layer| !layer.is_in_files());
     }
-    if let Some(empty) = asked.iter().find(|layer| !TRACEABLE.contains(layer) && !added().any(|l| l == **layer)) {
+    if let Some(empty) = asked.iter().find(|layer| !layer.is_traceable() && !added().any(|l| l == **layer)) {
         return Err(anyhow!("layer {empty} has no built-in probes: give some with --probes, or phases with --phase"));
     }
     layers.extend(added());
@@ -47,15 +47,14 @@ pub fn layers(asked: &[LayerChoice], catalog: &Catalog, wide: bool) -> Result<Ve
     Ok(layers)
 }
 
-/// Does it take breakpoints in programs and libraries, which every process runs into that maps them?
-pub fn has_breakpoints(layer: Layer) -> bool {
-    LIBRARY_LAYERS.contains(&layer)
+/// The layers that are traced by default.
+fn usual() -> impl Iterator<Item = Layer> {
+    LAYERS.into_iter().filter(|layer| layer.is_usual())
 }
 
 /// The untraced processes that these layers slow, with `--system` and `--cgroup`.
 pub fn slows(layers: &[Layer]) -> Option<String> {
-    let names: Vec<&str> =
-        layers.iter().filter(|l| has_breakpoints(**l) && **l != Layer::App).map(|l| l.name()).collect();
+    let names: Vec<&str> = layers.iter().filter(|layer| layer.is_library()).map(|l| l.name()).collect();
     (!names.is_empty()).then(|| {
         format!(
             "library probes run in every process of the node that maps these libraries, traced or not, and slow each call of \
@@ -68,9 +67,9 @@ pub fn slows(layers: &[Layer]) -> Option<String> {
 /// Adds the reason to the verdicts of layers off by default, where these are left out for what they would do to
 /// others.
 pub fn mark_default(verdicts: &mut [Coverage], of: &'static str) {
-    for c in verdicts.iter_mut().filter(|c| c.status == "skipped" && has_breakpoints(c.layer)) {
+    for c in verdicts.iter_mut().filter(|c| c.status == "skipped" && c.layer.is_in_files()) {
         if c.reason.as_deref() == Some(NOT_SELECTED) {
-            let wanted = std::iter::once(c.layer).chain(USUAL.into_iter().filter(|l| !has_breakpoints(*l)));
+            let wanted = std::iter::once(c.layer).chain(usual().filter(|l| !l.is_in_files()));
             let wanted = wanted.map(Layer::name).collect::<Vec<_>>().join(",");
             c.reason = Some(format!("off by default with {of}; --layers {wanted} turns it on"));
         }
@@ -143,7 +142,7 @@ mod tests {
     fn untraced_processes_are_not_slowed_unless_that_is_asked_for() {
         let mut catalog = Catalog::built_in();
         assert_eq!(layers(&[], &catalog, true).unwrap(), [Syscall, Block]);
-        assert_eq!(layers(&[], &catalog, false).unwrap().len(), USUAL.len());
+        assert_eq!(layers(&[], &catalog, false).unwrap().len(), usual().count());
         assert_eq!(layers(&[Hdf5.into(), Vfs.into()], &catalog, true).unwrap(), [Hdf5, Syscall, Vfs]);
         catalog.add_phase(&"step".parse().unwrap()).unwrap();
         assert_eq!(layers(&[], &catalog, true).unwrap(), [App, Syscall, Block]);

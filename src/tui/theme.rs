@@ -116,7 +116,6 @@ fn is_utf8(locale: Option<&str>) -> bool {
 fn of_layer(layer: Layer) -> Color {
     match layer {
         Layer::App => Color::White,
-        Layer::Netcdf | Layer::Pnetcdf => Color::LightBlue,
         Layer::Hdf5 => Color::Blue,
         Layer::Mpiio => Color::Magenta,
         Layer::Mpi => Color::LightMagenta,
@@ -124,6 +123,8 @@ fn of_layer(layer: Layer) -> Color {
         Layer::Syscall => Color::Yellow,
         Layer::Vfs | Layer::Fs => Color::Cyan,
         Layer::Block => Color::Red,
+        // Libraries above those.
+        _ => Color::LightBlue,
     }
 }
 

@@ -18,6 +18,9 @@ mod test;
 mod venv;
 mod vm;
 mod vmlinux;
+#[path = "../../src/vocabulary.rs"]
+#[allow(dead_code, reason = "only its layers are needed")]
+mod vocabulary;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};

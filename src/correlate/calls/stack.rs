@@ -1,11 +1,17 @@
 //! Links the calls of one thread into trees: a completed call adopts those that ran inside it.
 
 use crate::rows::Span;
-use crate::vocabulary::{Layer, flag};
+use crate::vocabulary::{LAYERS, flag};
 
-/// Layers whose calls are I/O by themselves.
-const IO_LIBRARIES: u16 =
-    1 << Layer::Netcdf as u16 | 1 << Layer::Pnetcdf as u16 | 1 << Layer::Hdf5 as u16 | 1 << Layer::Mpiio as u16;
+/// Layers whose calls are I/O by themselves, a bit each.
+const IO_LIBRARIES: u16 = {
+    let (mut layers, mut i) = (0, 0);
+    while i < LAYERS.len() {
+        layers |= (LAYERS[i].is_io_library() as u16) << i;
+        i += 1;
+    }
+    layers
+};
 
 /// A completed call, and how many completed calls it holds.
 #[derive(Debug)]

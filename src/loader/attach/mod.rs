@@ -654,7 +654,8 @@ impl Engine {
         let reason = why.to_string();
         self.missing.unreadable(name, &reason, self.planner.catalog());
         let Some(base) = name.rsplit('/').next() else { return };
-        let families = Family::LIBRARIES.iter().filter(|f| looks_like(base, **f));
+        let named = |family: &&Family| family.file_names().iter().any(|name| base.starts_with(name));
+        let families = Family::LIBRARIES.iter().filter(named);
         let mut layers: Vec<Layer> = families.map(|f| f.layer()).collect();
         if layers.is_empty() && matches!(why, Unread::TooLarge(_)) {
             layers.push(Layer::App);
@@ -816,38 +817,5 @@ fn importance(row: &Row) -> u8 {
         Kind::Open | Kind::Close => 1,
         Kind::Sync | Kind::Wait => 2,
         Kind::Meta | Kind::Seek | Kind::Mmap | Kind::Other => 3,
-    }
-}
-
-fn looks_like(base: &str, family: Family) -> bool {
-    match family {
-        // Not the Fortran and C++ ones, whose calls go through it.
-        Family::Netcdf => {
-            ["libnetcdf.", "libnetcdf-", "libnetcdf_mpi", "libnetcdf_par"].iter().any(|n| base.starts_with(n))
-        }
-        Family::Pnetcdf => base.starts_with("libpnetcdf"),
-        Family::Hdf5 => base.starts_with("libhdf5"),
-        Family::OpenMpi => base.starts_with("libmpi"),
-        // One verdict on such a file is enough, and a part of Open MPI is no library by name.
-        Family::OpenMpi4
-        | Family::OpenMpi5
-        | Family::Mpich
-        | Family::MpiAbi
-        | Family::OmpiTuned
-        | Family::OmpiBasic
-        | Family::OmpiHan
-        | Family::OmpiSm
-        | Family::OmpiOb1
-        | Family::OmpiUcx
-        | Family::Ompio
-        | Family::OmpiRomio
-        | Family::Librt
-        | Family::Syscall
-        | Family::Uring
-        | Family::Aio
-        | Family::Kernel
-        | Family::Fault
-        | Family::User(_) => false,
-        Family::Libc => base.starts_with("libc.") || base.starts_with("libc-") || base.starts_with("ld-musl"),
     }
 }

@@ -1,12 +1,17 @@
 //! `docs/kernels.md`: by kernel, how each layer was probed and which tests saw it. Made of what the live tests noted.
 
+use crate::vocabulary::{LAYERS, Layer};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 const PATH: &str = "docs/kernels.md";
-const LAYERS: &[&str] = &["netcdf", "pnetcdf", "hdf5", "mpiio", "mpi", "stdio", "syscall", "vfs", "fs", "block"];
+
+/// The layers that have a line in the table of each kernel.
+fn layers() -> impl Iterator<Item = &'static str> {
+    LAYERS.into_iter().filter(|layer| layer.is_traceable()).map(Layer::name)
+}
 
 /// What one test noted of one layer; `tests/common/live.rs` writes these lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +52,8 @@ pub fn section(place: &str, notes: &[Note], left_out: &BTreeMap<String, String>)
     let Some(first) = notes.first() else { bail!("no live test noted what it saw") };
     let mut text = format!("Release {}, {place}.\n\n", first.release);
     text += "| layer | probed by | most probes at once | tests that saw calls |\n|---|---|---|---|\n";
-    for layer in LAYERS {
-        let of: Vec<&Note> = notes.iter().filter(|n| n.layer == *layer).collect();
+    for layer in layers() {
+        let of: Vec<&Note> = notes.iter().filter(|n| n.layer == layer).collect();
         let tiers: BTreeSet<&str> = of.iter().map(|n| n.tier.as_str()).filter(|t| !t.is_empty()).collect();
         let most = of.iter().max_by_key(|n| n.attached).filter(|n| n.attached > 0);
         let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -161,7 +166,7 @@ mod tests {
         for version in kernels::VERSIONS {
             let (_, rest) = text.split_once(&heading(version)).unwrap_or_else(|| panic!("no section on {version}"));
             let section = rest.split("\n## ").next().unwrap_or_default();
-            for layer in LAYERS {
+            for layer in layers() {
                 assert!(section.contains(&format!("| {layer} | ")), "{layer} is not in the section on {version}");
             }
             for file in suite::SUITE {
