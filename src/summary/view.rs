@@ -7,6 +7,7 @@
 pub use crate::summary::groups::{Grouping, grouped};
 pub use crate::summary::screens::*;
 
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,6 +29,49 @@ pub enum Screen {
     Events,
     Devices,
     Coverage,
+}
+
+impl Screen {
+    /// All of them, in this order.
+    pub const ALL: [Self; 9] = [
+        Self::Overview,
+        Self::Processes,
+        Self::Files,
+        Self::Tree,
+        Self::Latency,
+        Self::InFlight,
+        Self::Events,
+        Self::Devices,
+        Self::Coverage,
+    ];
+}
+
+/// Every table of the screens, by the name that it has in a saved layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableId {
+    Layers,
+    TopProcesses,
+    TopFiles,
+    Processes,
+    Files,
+    FileOps,
+    Handles,
+    Objects,
+    Tree,
+    Inverted,
+    Slowest,
+    NodeFiles,
+    Waterfall,
+    Ops,
+    Flights,
+    Events,
+    Devices,
+    Users,
+    Mounts,
+    Groups,
+    Losses,
+    Refused,
 }
 
 /// What the dashboard asks for besides what every screen shows.

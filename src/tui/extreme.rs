@@ -14,7 +14,8 @@ use ratatui::layout::{Rect, Size};
 
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::replay::Replay;
-use crate::tui::{Dashboard, Key, Theme, help};
+use crate::summary::view::Screen;
+use crate::tui::{Dashboard, Key, Theme, keys};
 
 const SIZES: [(u16, u16); 7] = [(1, 1), (3, 40), (40, 10), (60, 12), (81, 25), (200, 60), (400, 120)];
 
@@ -34,7 +35,7 @@ fn numbers_beyond_all_bounds_are_drawn() {
             writer.push(row).unwrap();
         }
         writer.finish().unwrap();
-        for screen in help::keys() {
+        for screen in Screen::ALL.map(keys::of_screen) {
             let mut replay = Replay::open(&path).unwrap();
             let mut dashboard = Dashboard::new(&mut replay, Theme { colours: !aggregate, ascii: aggregate }, None);
             let mut keys = String::new();

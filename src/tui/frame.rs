@@ -7,8 +7,8 @@ use ratatui::style::Modifier;
 use crate::analysis::share::TRUSTED_SHARE;
 use crate::summary::filter::FIELDS;
 use crate::summary::view::{LayerRow, Screen, Snapshot, Status};
-use crate::tui::help::{self, SCREENS, about};
-use crate::tui::keys::EVERYWHERE;
+use crate::tui::keys::{self, EVERYWHERE};
+use crate::tui::screens::about;
 use crate::tui::state::{Popup, State};
 use crate::tui::theme::Tone;
 use crate::tui::widgets::{Pen, put, title};
@@ -35,7 +35,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
     for (i, (label, tone)) in distorted.iter().take(usize::from(lines)).enumerate() {
         let more = if i + 1 == usize::from(lines) { distorted.len() - i - 1 } else { 0 };
         let more =
-            if more > 0 { format!(" (and {more} more: {})", help::key(Screen::Coverage)) } else { String::new() };
+            if more > 0 { format!(" (and {more} more: {})", keys::of_screen(Screen::Coverage)) } else { String::new() };
         let room = usize::from(area.width).saturating_sub(more.len() + 1);
         let label = format!("{}{more}", text::cut_end(label, room, pen.theme.ascii));
         put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
@@ -97,8 +97,8 @@ fn tabs(buf: &mut Buffer, area: Rect, state: &mut State) {
     let pen = state.pen;
     let mut x = area.x;
     state.tabs.clear();
-    for screen in SCREENS.iter().map(|about| about.screen) {
-        let tab = format!("{} {}", help::key(screen), about(screen).tab);
+    for screen in Screen::ALL {
+        let tab = format!("{} {}", keys::of_screen(screen), about(screen).tab);
         let from = x;
         let tone = if screen == state.screen { Tone::Strong } else { Tone::Dim };
         x = put(buf, pen, area, x, area.y + 1, &tab, tone);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn hostile_names_are_escaped_on_every_screen() {
-        for screen in SCREENS.iter().map(|about| about.screen) {
+        for screen in Screen::ALL {
             let mut state = State::new(Theme::default());
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn ascii_is_ascii() {
-        for screen in SCREENS.iter().map(|about| about.screen) {
+        for screen in Screen::ALL {
             let mut state = State::new(Theme { colours: false, ascii: true });
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn every_size_is_drawn() {
-        for screen in SCREENS.iter().map(|about| about.screen) {
+        for screen in Screen::ALL {
             for popup in [
                 None,
                 Some(Popup::Help),
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn loss_and_missing_probes_are_on_every_screen() {
-        for screen in SCREENS.iter().map(|about| about.screen) {
+        for screen in Screen::ALL {
             let mut state = State::new(Theme::default());
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 80, 40);

@@ -1,5 +1,22 @@
 //! Which keys there are, as the help shows them; the one list of them.
 
+use crate::summary::view::Screen;
+
+/// The keys of screens, in their order.
+const SCREENS: &str = "1234567890";
+
+const _: () = assert!(Screen::ALL.len() <= SCREENS.len());
+
+/// The key that shows a screen.
+pub fn of_screen(screen: Screen) -> char {
+    SCREENS.chars().nth(screen as usize).unwrap_or(' ')
+}
+
+/// The screen that a key shows, if it is one of a screen.
+pub fn screen(key: char) -> Option<Screen> {
+    Screen::ALL.get(SCREENS.find(key)?).copied()
+}
+
 /// Key, what it does.
 pub type Binding = (&'static str, &'static str);
 

@@ -5,7 +5,6 @@ mod dashboard;
 #[cfg(test)]
 mod extreme;
 mod frame;
-mod help;
 mod input;
 mod keys;
 mod layout;

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::filter::Filter;
 use crate::summary::since::Mark;
+pub use crate::summary::view::TableId;
 use crate::summary::view::{Command, Focus, Grouping, Measure, NodeId, Screen, Snapshot, Window};
-use crate::tui::help::SCREENS;
 use crate::tui::input::Mouse;
 pub use crate::tui::state::prompt::{Asked, Prompt};
 use crate::tui::text;
@@ -25,34 +25,6 @@ use crate::tui::widgets::Pen;
 use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::TableState;
 use crate::vocabulary::Layer;
-
-/// Every table there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TableId {
-    Layers,
-    TopProcesses,
-    TopFiles,
-    Processes,
-    Files,
-    FileOps,
-    Handles,
-    Objects,
-    Tree,
-    Inverted,
-    Slowest,
-    NodeFiles,
-    Waterfall,
-    Ops,
-    Flights,
-    Events,
-    Devices,
-    Users,
-    Mounts,
-    Groups,
-    Losses,
-    Refused,
-}
 
 /// How the call tree is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -280,7 +252,7 @@ impl State {
     }
 
     fn index(&self) -> usize {
-        SCREENS.iter().position(|about| about.screen == self.screen).unwrap_or(0)
+        self.screen as usize
     }
 
     /// The table that keys go to.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{CoverageGroup, CoverageRow, LossRow, Snapshot};
-use crate::tui::screens::{count, number, pane};
+use crate::summary::view::{CoverageGroup, CoverageRow, LossRow, Screen, Snapshot};
+use crate::tui::screens::{About, count, number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -14,7 +14,20 @@ use crate::tui::times::Last;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, line, split};
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Coverage,
+    tab: "Cover",
+    name: "Coverage and losses: what is watched, and what was lost",
+    text: &[
+        "Probes by library, those that are not attached and why, and every event that was",
+        "seen and is not in the figures, by layer and place.",
+    ],
+    keys: &[("Tab", "losses, probes that are not attached")],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let coverage = &snapshot.coverage;
     let mut area = area;

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Snapshot};
-use crate::tui::screens::{bytes, count, errors, node, number, pane, per_second, percentile, time};
+use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
+use crate::tui::screens::{About, bytes, count, errors, node, number, pane, per_second, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -12,7 +12,22 @@ use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, line, split};
 use crate::vocabulary::Layer;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Devices,
+    tab: "Dev",
+    name: "Devices and mounts: how busy, how slow, and their users",
+    text: &[
+        "busy: part of the time in which the device had a request. queue: from queueing to the driver;",
+        "device: from the driver to completion. Requests of other programs are in it, too.",
+        "node: CPUs in use (2.0: two of them), part of the time in which somebody waited for a CPU,",
+        "for I/O or for memory, bytes a second, free memory; over the last 100 ms to 10 minutes.",
+    ],
+    keys: &[("Tab", "users, mounts")],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let devices = &snapshot.devices;
     let area = node::draw(buf, area, snapshot, pen);

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{EventRow, Snapshot};
-use crate::tui::screens::{number, pane, time};
+use crate::summary::view::{EventRow, Screen, Snapshot};
+use crate::tui::screens::{About, number, pane, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -12,7 +12,21 @@ use crate::tui::widgets::Pen;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::vocabulary::flag;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Events,
+    tab: "Event",
+    name: "Events: the last calls, as they return",
+    text: &["Calls appear when they return, so inner calls come before the calls around them."],
+    keys: &[
+        ("F", "follow the newest"),
+        ("P C", "the call around it, the first call inside it"),
+        ("Enter", "all that happened inside"),
+    ],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let events = &snapshot.events;
     let follows = state.tables.get(&TableId::Events).is_some_and(|t| t.follow);
     let before = match events.before {

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Snapshot};
-use crate::tui::screens::{bytes, count, errors, moved, number, pane, part, percentile, time};
+use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Screen, Snapshot};
+use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, part, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -14,7 +14,21 @@ use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, halves, line, put, split, title};
 use crate::vocabulary::Layer;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Files,
+    tab: "File",
+    name: "Files: which file, and how it is accessed",
+    text: &[
+        "seq: reads and writes that begin at or after the end of the one before; small: below 4 KiB.",
+        "Enter shows offsets over time, the most frequent sizes and strides, the handles",
+        "and datasets, and the calls on the file.",
+    ],
+    keys: &[("Enter", "one file"), ("Esc", "all files"), ("a m", "since the mark or from the beginning; set the mark")],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     match (state.file, &snapshot.file) {
         (None, _) => all(buf, area, snapshot, state),
         (Some(id), Some(file)) if file.file_id == id => one(buf, area, file, state),

@@ -4,19 +4,29 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::inflight::{InFlight, Operation, What};
-use crate::summary::view::Snapshot;
-use crate::tui::screens::{number, pane};
+use crate::summary::view::{Screen, Snapshot};
+use crate::tui::screens::{About, number, pane};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, line, put, split, title};
 
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::InFlight,
+    tab: "Flight",
+    name: "In flight: what has begun and not returned, the oldest first",
+    text: &["Calls inside each other, and where the thread is in the kernel.", "Long ones are red."],
+    keys: &[("Enter", "calls and stacks of the selected one")],
+    draw,
+};
+
 /// From these on an operation is long, and stuck.
 const LONG: i64 = 1_000_000_000;
 const STUCK: i64 = 10 * LONG;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let Some(flight) = &snapshot.inflight else {
         let why = if snapshot.run.live {
             "not covered: calls in flight are not known here; they are on the other screens once they return"

@@ -3,8 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{Latency, Measure, OpRow, Snapshot};
-use crate::tui::screens::{files, pane, percentile};
+use crate::summary::view::{Latency, Measure, OpRow, Screen, Snapshot};
+use crate::tui::screens::{About, files, pane, percentile};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -12,7 +12,20 @@ use crate::tui::widgets::axis::Axis;
 use crate::tui::widgets::table::Table;
 use crate::tui::widgets::{Pen, chart, halves, line, put, split, title};
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Latency,
+    tab: "Lat",
+    name: "Latency: how long calls take, and when they took long",
+    text: &[
+        "Left: time from left to right, duration from bottom to top, darker is more calls.",
+        "Right: the distribution of all of them.",
+    ],
+    keys: &[("Enter", "only the selected function"), ("Esc", "all"), ("b", "sizes or durations")],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let pen = state.pen;
     let latency = &snapshot.latency;
     let what = match latency.measure {

@@ -15,27 +15,54 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{History, Percentiles, Screen, Snapshot, Sums};
+use crate::tui::keys::Binding;
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::Pen;
 use crate::tui::widgets::table::{Cell, Key, Table};
 
+/// A screen: its tab, its help and own keys, and how it is drawn.
+pub struct About {
+    pub screen: Screen,
+    /// On the tab.
+    pub tab: &'static str,
+    pub name: &'static str,
+    pub text: &'static [&'static str],
+    pub keys: &'static [Binding],
+    draw: fn(&mut Buffer, Rect, &Snapshot, &mut State),
+}
+
+/// All screens, in the order of [`Screen::ALL`].
+pub static SCREENS: [About; Screen::ALL.len()] = [
+    overview::ABOUT,
+    processes::ABOUT,
+    files::ABOUT,
+    tree::ABOUT,
+    latency::ABOUT,
+    inflight::ABOUT,
+    events::ABOUT,
+    devices::ABOUT,
+    coverage::ABOUT,
+];
+
+const _: () = {
+    let mut i = 0;
+    while i < SCREENS.len() {
+        assert!(SCREENS[i].screen as usize == i && Screen::ALL[i] as usize == i, "screens stand in one order");
+        i += 1;
+    }
+};
+
+/// What there is to know about a screen.
+pub fn about(screen: Screen) -> &'static About {
+    &SCREENS[screen as usize]
+}
+
 /// Draws the screen that is looked at.
 pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
-    let draw = match state.screen {
-        Screen::Overview => overview::draw,
-        Screen::Processes => processes::draw,
-        Screen::Files => files::draw,
-        Screen::Tree => tree::draw,
-        Screen::Latency => latency::draw,
-        Screen::InFlight => inflight::draw,
-        Screen::Events => events::draw,
-        Screen::Devices => devices::draw,
-        Screen::Coverage => coverage::draw,
-    };
     state.over = None;
-    draw(buf, area, snapshot, state);
+    (about(state.screen).draw)(buf, area, snapshot, state);
     if let Some(over) = state.over.take() {
         // Where the table alone is, no chart is under the mouse.
         state.axes.clear();

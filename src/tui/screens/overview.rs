@@ -4,14 +4,34 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::rows::PARTS;
-use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Snapshot, Sums};
-use crate::tui::screens::{bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
+use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Screen, Snapshot, Sums};
+use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, halves, line, split};
 use crate::vocabulary::{LAYERS, Layer};
+
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Overview,
+    tab: "Over",
+    name: "Overview: which layer costs most",
+    text: &[
+        "One line for each layer, from the program down to the device.",
+        "excl: part of the exclusive time, that is time not spent in the traced calls below.",
+        "p50, p99: how long outermost calls of the layer took. A layer without probes is",
+        "not covered: that is no finding about the program.",
+        "Bytes: what the program asked for, and what each layer below made of it.",
+        "Imbalance: the most of any rank over the mean.",
+    ],
+    keys: &[
+        ("Enter", "latency of the layer, or the file or process"),
+        ("a m", "rates, totals, what came since the mark; set the mark"),
+    ],
+    draw,
+};
 
 /// A layer and its course.
 struct Line {
@@ -23,7 +43,7 @@ struct Line {
 /// Parts of the time of system calls in its line.
 const PARTS_SHOWN: usize = 5;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let lines: Vec<Line> = snapshot
         .overview
         .layers

@@ -3,15 +3,33 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{Grouping, ProcessRow, Snapshot, grouped};
-use crate::tui::screens::{bytes, count, errors, number, pane, part, per_second, time};
+use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped};
+use crate::tui::screens::{About, bytes, count, errors, number, pane, part, per_second, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{chart, line};
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Processes,
+    tab: "Proc",
+    name: "Processes and ranks: which one does the I/O, which one is slow",
+    text: &[
+        "I/O: time in outermost traced calls. The strip shows it over time, darker is more;",
+        "all strips have the same scale, so a rank that works while others wait stands out.",
+    ],
+    keys: &[
+        ("Enter", "call tree of the process (as a filter)"),
+        ("p", "rows of processes, threads, ranks, control groups, users, containers, units, jobs"),
+        ("t", "processes below those that started them"),
+        ("a m", "rates, totals, what came since the mark; set the mark"),
+    ],
+    draw,
+};
+
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let processes = &snapshot.processes;
     let mut rows: Vec<ProcessRow> = grouped(&processes.rows, state.grouping);
     rows.retain(|r| !state.active_only || r.sums.calls > 0);

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::summary::view::{Bar, BarOf, EventRow, NodeDetail, NodeId, Snapshot, Sums, Tree, TreeNode, Waterfall};
-use crate::tui::screens::{bytes, count, errors, moved, number, pane, percentile, time};
+use crate::summary::view::{
+    Bar, BarOf, EventRow, NodeDetail, NodeId, Screen, Snapshot, Sums, Tree, TreeNode, Waterfall,
+};
+use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, percentile, time};
 use crate::tui::state::{State, TableId, TreeView};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -14,10 +16,29 @@ use crate::tui::widgets::table::{Cell, Column, Key, Table};
 use crate::tui::widgets::{Pen, chart, halves, line, put, split, title};
 use crate::vocabulary::Layer;
 
+/// What there is to know about it.
+pub const ABOUT: About = About {
+    screen: Screen::Tree,
+    tab: "Tree",
+    name: "Call tree: what calls what, and where the time stays",
+    text: &[
+        "Calls are merged by the functions that enclose them. incl: their time, excl: what of it",
+        "is in no traced call below. Enter on a function: its slowest calls; Enter on one of these:",
+        "everything that happened inside it, down to the requests to devices.",
+    ],
+    keys: &[
+        ("Space *", "open or close a node, all"),
+        ("f", "flame view"),
+        ("i t", "inverted: functions by exclusive time, wherever they are called"),
+        ("Enter Esc", "slowest calls, one call; back"),
+    ],
+    draw,
+};
+
 /// Nodes that are open by themselves are at most this deep.
 const OPEN: usize = 3;
 
-pub fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     if let Some(span) = state.span {
         match snapshot.waterfall.as_deref().filter(|w| w.span_id == span) {
             Some(fall) => waterfall(buf, area, fall, state),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, Grouping, Measure, NodeId, Screen, Snapshot};
-use crate::tui::help;
 use crate::tui::input::Key;
+use crate::tui::keys;
 use crate::tui::sql;
 use crate::tui::state::{Amounts, Asked, Effect, Popup, Prompt, State, TableId, TreeView, window};
 
@@ -22,7 +22,7 @@ impl State {
             return self.prompt_key(key, snapshot);
         }
         if let Key::Char(c) = key
-            && let Some(screen) = help::screen(c)
+            && let Some(screen) = keys::screen(c)
         {
             self.show(screen);
             return Effect::None;

@@ -3,7 +3,7 @@
 use crate::summary::view::{EventRow, FileRow, Files, Loading, ProcessRow, Recording, Status};
 use crate::tui::input::{Key, MouseDid};
 use crate::tui::state::*;
-use crate::tui::{frame, help, testing};
+use crate::tui::{frame, keys, testing};
 use crate::vocabulary::Kind;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -39,9 +39,9 @@ impl Session {
 #[test]
 fn digits_are_screens() {
     let mut s = Session::new();
-    for (key, about) in help::keys().zip(SCREENS) {
+    for (key, screen) in "123456789".chars().zip(Screen::ALL) {
         s.keys(&key.to_string());
-        assert_eq!((s.state.focus().screen, help::key(about.screen)), (about.screen, key));
+        assert_eq!((s.state.focus().screen, keys::of_screen(screen)), (screen, key));
     }
 }
 
@@ -449,7 +449,7 @@ fn from_a_call_to_the_first_inside_it_and_back() {
 fn every_key_on_every_screen_is_harmless() {
     let keys = "jkhlgG\n?\u{20}jj*fibFPdszz+-[]{}=uaoeLs<>I\n:xmaaptCtnxNnSyyw";
     for snapshot in [testing::snapshot(), Snapshot::default()] {
-        for screen in help::keys() {
+        for screen in Screen::ALL.map(keys::of_screen) {
             let mut s = Session::new();
             s.snapshot = snapshot.clone();
             s.keys(&screen.to_string());
