@@ -41,6 +41,7 @@
 #include "copy.h"
 #include "restart.h"
 #include "rpc.h"
+#include "code.h"
 #include "syscall.h"
 #include "group.h"
 #include "process.h"

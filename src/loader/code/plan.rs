@@ -1,16 +1,19 @@
 //! Decides what to probe in a file: which libraries it is, and for every row of theirs a probe or the reason for none.
 
+mod sites;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::catalog::hdf5::{Accessor, Messages};
+use crate::catalog::hdf5::Accessor;
 use crate::catalog::symbol::{Names, cold_part_of};
-use crate::catalog::{Catalog, Family, FieldAt, Library, Row, Src, Version};
-use crate::loader::code::accessor::{self, Callee, Field};
+use crate::catalog::{Catalog, Family, Library, Row, Src, Version};
+use crate::loader::code::accessor::Field;
 use crate::loader::code::bounds;
-use crate::loader::code::elf::{self, Binding, Elf, Symbol, Target};
+use crate::loader::code::elf::{Binding, Elf};
 use crate::loader::code::members::Members;
-use crate::loader::code::prologue::{self, InsnClass};
-use crate::loader::code::returns::{self, ExitPoint};
+use crate::loader::code::plan::sites::{Code, No, cold_parts, exit_points, fields, messages, probe_site, unprobed};
+use crate::loader::code::prologue::InsnClass;
+use crate::loader::code::returns::ExitPoint;
 use crate::rows::Coverage;
 use crate::skel::types::iot_cookie as C;
 use crate::vocabulary::Layer;
@@ -289,114 +292,6 @@ impl Planner {
     }
 }
 
-/// Where a function puts the messages that it reads, of which the probe is at `offset` in the file.
-fn messages(of: Messages, symbol: &Symbol, elf: &Elf, bytes: &[u8], offset: u64) -> Result<Members, No> {
-    let found = || {
-        let [callee] = elf.symbols.get(of.callee)?.as_slice() else { return None };
-        let callee = Callee::new(bytes, callee.vaddr, elf.slots.get(of.callee).copied())?;
-        let Target::Code(start) = symbol.target else { return None };
-        let code = bytes.get(usize::try_from(start).ok()?..)?;
-        let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED).min(code.len());
-        Members::find(&code[..size], symbol.vaddr, &callee, of.ids)
-    };
-    let reason = || format!("its code does not show where it puts what {} reads", of.callee);
-    found().ok_or_else(|| No { status: "skipped", reason: reason(), offset: Some(offset) })
-}
-
-/// Probes where the field is read that a row's function returns. `None`: the function does something else, or not all of
-/// these points can be found.
-fn fields(spec: u16, row: &Row, elf: &Elf, bytes: &[u8]) -> Option<Vec<PlannedProbe>> {
-    let accessor = row.inner()?.accessor?;
-    let function = |name: &str| {
-        let [symbol] = elf.symbols.get(name)?.as_slice() else { return None };
-        let Target::Code(offset) = symbol.target else { return None };
-        Some((symbol, offset, bytes.get(usize::try_from(offset).ok()?..)?))
-    };
-    let callee = |name: &str| Callee::new(bytes, function(name)?.0.vaddr, elf.slots.get(name).copied());
-    let field = accessor::field(function(row.symbol)?.2)?;
-    let itself = callee(row.symbol)?;
-    let probe = |offset, text, both| PlannedProbe {
-        spec,
-        copy: 0,
-        layer: row.layer,
-        symbol: row.symbol,
-        offset,
-        variable: None,
-        class: InsnClass::Emulated,
-        text,
-        exit_points: Some(Vec::new()),
-        field: Some(FieldProbe { field, both }),
-        messages: None,
-        slow_path: false,
-        pauses: false,
-    };
-    let at_calls = |calls: Vec<u64>| -> Option<Vec<PlannedProbe>> {
-        let offsets = calls.into_iter().map(|vaddr| elf::file_offset_of_code(bytes, vaddr));
-        offsets.map(|offset| Some(probe(offset?, "call".to_owned(), false))).collect()
-    };
-    let mut probes = Vec::new();
-    for at in accessor.places() {
-        match at {
-            FieldAt::Entry(name) => {
-                let (symbol, offset, code) = function(name)?;
-                let chosen = prologue::choose(code, symbol.size, 0b11).ok()?;
-                let offset = offset + u64::from(chosen.skip);
-                probes.push((chosen.class == InsnClass::Emulated).then(|| probe(offset, chosen.text, true))?);
-            }
-            FieldAt::CallsIn(names) => {
-                for name in *names {
-                    let (symbol, _, code) = function(name)?;
-                    let size = usize::try_from(symbol.size).ok()?.min(prologue::SEARCHED).min(code.len());
-                    let calls = accessor::calls(&itself, &code[..size], symbol.vaddr);
-                    probes.extend(at_calls(calls).filter(|probes| !probes.is_empty())?);
-                }
-            }
-            FieldAt::CallsNotAfter(other) => {
-                probes.extend(at_calls(accessor::calls_not_after(bytes, &itself, &callee(other)?)?)?);
-            }
-        }
-    }
-    Some(probes)
-}
-
-/// Of machine code, what may still be decoded of a file: any number of its functions can be as large as it is (bytes).
-struct Code(u64);
-
-impl Code {
-    fn take(&mut self, size: u64, offset: u64) -> Result<(), No> {
-        let reason = || format!("too large to examine (more than {} bytes of code to look at)", bounds::CODE);
-        let left = self.0.checked_sub(size);
-        self.0 = left.ok_or_else(|| No { status: "skipped", reason: reason(), offset: Some(offset) })?;
-        Ok(())
-    }
-}
-
-/// The rarely executed parts of each function.
-fn cold_parts(elf: &Elf) -> HashMap<&str, Vec<&Symbol>> {
-    let mut parts: HashMap<&str, Vec<&Symbol>> = HashMap::new();
-    for (name, symbols) in &elf.symbols {
-        if let Some(function) = cold_part_of(name) {
-            parts.entry(function).or_default().extend(symbols);
-        }
-    }
-    parts
-}
-
-/// Where a function that exceptions may pass through is left.
-fn exit_points(symbol: &Symbol, cold: &[&Symbol], bytes: &[u8], code: &mut Code) -> Result<Vec<ExitPoint>, No> {
-    let part = |s: &Symbol| if let Target::Code(offset) = s.target { Some((offset, s.size)) } else { None };
-    let parts: Vec<_> = std::iter::once(symbol).chain(cold.iter().copied()).filter_map(part).collect();
-    let offset = parts.first().map(|(offset, _)| *offset);
-    // Each jump is compared with each part.
-    let size = parts.iter().fold(0, |sum: u64, (_, size)| sum.saturating_add(*size));
-    code.take(size.saturating_mul(parts.len() as u64), offset.unwrap_or(0))?;
-    returns::exit_points(bytes, &parts).map_err(|why| No {
-        status: "refused",
-        reason: format!("exceptions may pass through it, so it must not have a return probe, and {why}"),
-        offset,
-    })
-}
-
 /// Does a file define what a family is known by? Where the first of the names is public, private ones do not count:
 /// Intel's library with the standard's ABI has functions of its other one in it.
 fn is(family: Family, elf: &Elf) -> bool {
@@ -434,146 +329,5 @@ fn opaque(target_name: &str, elf: &Elf) -> Option<Coverage> {
     })
 }
 
-/// Why a symbol gets no probe.
-struct No {
-    status: &'static str,
-    reason: String,
-    offset: Option<u64>,
-}
-
-/// The verdict on a row that gets no probe in a file.
-fn unprobed(path: &str, row: &Row, No { status, reason, offset }: No) -> Coverage {
-    Coverage {
-        layer: row.layer,
-        target: path.to_owned(),
-        symbol: row.symbol.to_owned(),
-        tier: None,
-        status,
-        reason: Some(reason),
-        offset: offset.map(|o| o as i64),
-        insn: None,
-    }
-}
-
-/// The file offset and the kind of the probe on one definition of a symbol. `taken` holds the offsets probed so far:
-/// a function with several names is probed under the first.
-fn probe_site(
-    symbol: &Symbol,
-    bytes: &[u8],
-    row: &Row,
-    taken: &mut BTreeMap<u64, &'static str>,
-    looked_at: &mut Code,
-) -> Result<(u64, prologue::Probe), No> {
-    let refused = |reason: String, offset| No { status: "refused", reason, offset };
-    let start = match symbol.target {
-        Target::Code(start) => start,
-        Target::Ifunc => {
-            let reason = "indirect function (IFUNC): which code it stands for is decided when the program starts";
-            return Err(refused(reason.into(), None));
-        }
-        Target::Outside => return Err(refused("its address is in no executable segment of the file".into(), None)),
-        Target::Data => return Err(refused("not a function".into(), None)),
-    };
-    let alias = |other: &str, offset| {
-        let reason = format!("alias of {other} at the same address");
-        No { status: "skipped", reason, offset: Some(offset) }
-    };
-    if let Some(other) = taken.get(&start) {
-        return Err(alias(other, start));
-    }
-    let code = usize::try_from(start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-    looked_at.take(symbol.size.min(prologue::SEARCHED as u64), start)?;
-    let probe =
-        prologue::choose(code, symbol.size, row.arguments()).map_err(|why| refused(why.to_string(), Some(start)))?;
-    let offset = start + u64::from(probe.skip);
-    // Also where an entry in the middle of another function has a name.
-    if let Some(other) = taken.get(&offset) {
-        return Err(alias(other, offset));
-    }
-    taken.insert(start, row.symbol);
-    taken.insert(offset, row.symbol);
-    Ok((offset, probe))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn library(symbols: BTreeMap<String, Vec<Symbol>>) -> Elf {
-        Elf {
-            symbols,
-            slots: BTreeMap::new(),
-            build_id: None,
-            go: false,
-            is_static: false,
-            has_functions: true,
-            program: false,
-            unwinds: false,
-            switches_stacks: false,
-            symtab: true,
-            dynamic: false,
-        }
-    }
-
-    #[test]
-    fn an_offset_is_probed_once_whatever_its_symbols() {
-        // endbr64; push %rbp; ret
-        let bytes = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xc3];
-        let at = |offset, size| {
-            vec![Symbol { target: Target::Code(offset), size, vaddr: 0x1000 + offset, binding: Binding::Global }]
-        };
-        let symbols = [
-            ("fopen", at(0, 6)),
-            // Another name, without a size: its probe alone would be at the start.
-            ("fclose", at(0, 0)),
-            // An entry in the middle, where the probe of the first is.
-            ("fwrite", at(4, 2)),
-            ("fread", at(99, 2)),
-        ];
-        let symbols = symbols.into_iter().map(|(name, at)| (name.to_owned(), at)).collect();
-        let elf = library(symbols);
-        let planner = Planner::new(Catalog::built_in());
-        let rows = planner.catalog().rows();
-        let plan = planner.plan("x", &elf, &bytes, &|_| true);
-        let probes: Vec<_> =
-            plan.probes.iter().map(|p| (p.symbol, p.offset, rows[usize::from(p.spec)].symbol)).collect();
-        assert_eq!(probes, [("fopen", 4, "fopen")]);
-        let verdict = |symbol: &str| {
-            let c = plan.settled.iter().find(|c| c.symbol == symbol).unwrap();
-            (c.status, c.reason.as_deref().unwrap(), c.offset)
-        };
-        let alias = "alias of fopen at the same address";
-        assert_eq!(verdict("fclose"), ("skipped", alias, Some(0)));
-        assert_eq!(verdict("fwrite"), ("skipped", alias, Some(4)));
-        assert_eq!(verdict("fread"), ("refused", "the function ends within its first instruction", Some(99)));
-        assert_eq!(verdict("fgets"), ("absent", "the file does not define it", None));
-    }
-
-    #[test]
-    fn private_names_do_not_make_a_public_library_another_one() {
-        use Binding::{Global, Local};
-        let named = |names: &[(&str, Binding)]| {
-            let symbol = |binding| vec![Symbol { target: Target::Code(0), size: 0, vaddr: 0, binding }];
-            let symbols = names.iter().map(|(name, binding)| ((*name).to_owned(), symbol(*binding))).collect();
-            let elf = library(symbols);
-            Family::LIBRARIES.into_iter().filter(|family| is(*family, &elf)).collect::<Vec<_>>()
-        };
-        let with = |dup_fn, open| {
-            let names = [
-                ("MPI_File_open", open),
-                ("MPIR_Err_return_comm", Global),
-                ("MPI_Abi_get_version", Global),
-                ("MPIR_Dup_fn", dup_fn),
-            ];
-            named(&names)
-        };
-        assert_eq!(with(Global, Global), [Family::Mpich]);
-        assert_eq!(with(Local, Global), [Family::MpiAbi]);
-        // A library inside a program or another library.
-        assert_eq!(with(Local, Local), [Family::Mpich]);
-        let open_mpi = [("MPI_File_open", Global), ("ompi_mpi_comm_world", Global)];
-        assert_eq!(named(&open_mpi), [Family::OpenMpi, Family::OpenMpi4]);
-        let newer = [&open_mpi[..], &[("MPI_Session_init", Global)]].concat();
-        assert_eq!(named(&newer), [Family::OpenMpi, Family::OpenMpi5]);
-    }
-}
+mod tests;

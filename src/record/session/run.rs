@@ -1,5 +1,9 @@
 //! A trace that is going on: its control messages, its ticks, and how it ends.
 
+mod ticks;
+
+pub use crate::record::session::run::ticks::Totals;
+
 use crate::catalog::Phase;
 use crate::cli::RecordArgs;
 use crate::event::Event;
@@ -12,7 +16,8 @@ use crate::loader::kernel::rings::now;
 use crate::loader::kernel::sums::Taker;
 use crate::loader::processes::guardian::{Guard, Guards};
 use crate::loader::processes::launch::{self, Launched};
-use crate::loader::session::{EXCLUDED, Session, UNPLACED};
+use crate::loader::session::Session;
+use crate::notices;
 use crate::record::flight::trigger::Stuck;
 use crate::record::flight::viewer::{Show, Viewer};
 use crate::record::flight::{By, Looked, Step};
@@ -22,17 +27,13 @@ use crate::record::output::viewers::{self, Watching};
 use crate::record::session::control::{Control, pass_on};
 use crate::record::session::live::Watch;
 use crate::record::session::note::Note;
-use crate::record::session::share::{Cpu, Share};
 use crate::record::session::targets::Targets;
 use crate::record::threads::Feeds;
 use crate::record::{DUMP, TICK, WRITE, wall};
-use crate::rows::{self, Coverage, Loss, Meta, Metric, Row};
+use crate::rows::{self, Loss, Meta, Row};
 use crate::tui::status::Status;
-use crate::vocabulary::Layer;
-use crate::{notices, probes, text};
 use anyhow::{Result, anyhow};
 use nix::sys::signal::Signal;
-use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, PipeWriter, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,18 +45,6 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a dashboard gets the calls in flight.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What was counted so far.
-#[derive(Default)]
-pub struct Totals {
-    lost: u64,
-    /// Left out on purpose.
-    excluded: BTreeMap<&'static str, u64>,
-    attached: usize,
-    probes: usize,
-    libraries: usize,
-    share: Share,
-}
 
 /// A command that waits, and the process that holds it.
 pub struct Started {
@@ -429,81 +418,6 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Not on a dashboard, which would be spoilt: that shows the verdicts.
-    fn warn(&self, verdicts: &[Coverage]) {
-        if !self.watching.shows() {
-            for warning in warnings(verdicts) {
-                notices::note(&warning);
-            }
-        }
-    }
-
-    fn with_reasons(&self, mut verdicts: Vec<Coverage>) -> Vec<Coverage> {
-        if let Some(of) = self.args.wide().filter(|_| self.args.layers.is_empty()) {
-            probes::mark_default(&mut verdicts, of);
-        }
-        verdicts
-    }
-
-    /// Verdicts on what was not seen.
-    fn uncovered(&self) -> Vec<Coverage> {
-        self.with_reasons(self.session.uncovered())
-    }
-
-    /// Verdicts and losses since the last tick.
-    fn tick(&mut self) {
-        let t_ns = self.relative();
-        let verdicts = self.session.verdicts();
-        let verdicts = self.with_reasons(verdicts);
-        self.warn(&verdicts);
-        self.totals.probes += verdicts.iter().filter(|c| c.status == "attached" || c.status == "refused").count();
-        self.totals.attached += verdicts.iter().filter(|c| c.status == "attached").count();
-        for library in self.session.libraries() {
-            self.totals.libraries += 1;
-            self.meta(&[(&format!("library.{}", self.totals.libraries), library.to_string())]);
-        }
-        let (excluded, losses): (Vec<Loss>, Vec<Loss>) =
-            self.session.losses(t_ns).into_iter().partition(|l| [EXCLUDED, UNPLACED].contains(&l.place));
-        self.totals.lost += losses.iter().filter(|l| l.place != rows::DETAIL).map(|l| l.count as u64).sum::<u64>();
-        let mut rows: Vec<Row> = verdicts.into_iter().map(Row::Coverage).collect();
-        // They are in the sums: nothing is missing from these.
-        let refused = self.session.refused().into_iter().map(|(process, count)| Loss {
-            t_ns,
-            layer: None,
-            cpu: None,
-            place: rows::DETAIL,
-            process_ix: i32::try_from(process).ok(),
-            count: i64::try_from(count).unwrap_or(i64::MAX),
-        });
-        rows.extend(refused.map(Row::Loss));
-        rows.extend(losses.into_iter().map(Row::Loss));
-        for (name, layer, place) in [
-            ("excluded_calls", Layer::Syscall, EXCLUDED),
-            ("excluded_faults", Layer::Vfs, EXCLUDED),
-            ("unplaced_faults", Layer::Vfs, UNPLACED),
-            ("unplaced_calls", Layer::Syscall, UNPLACED),
-        ] {
-            let of = excluded.iter().filter(|l| l.layer == Some(layer) && l.place == place);
-            let new = of.map(|l| l.count as u64).sum::<u64>();
-            if new > 0 {
-                let total = self.totals.excluded.entry(name).or_default();
-                *total += new;
-                let (label, value) = (Some(layer.name().to_owned()), *total as f64);
-                rows.push(Row::Metric(Metric { t_ns, name, label, value }));
-            }
-        }
-        if !rows.is_empty() {
-            self.send(rows);
-        }
-    }
-
-    /// What hooks have cost so far.
-    fn report_costs(&mut self) {
-        let t_ns = self.relative();
-        self.totals.share.add(self.session.hooked(), Cpu::now(), t_ns);
-        self.send(self.totals.share.rows().collect());
-    }
-
     /// Begins a new dataset when it is time for it. The verdicts on what was not seen are on the time until now.
     fn rotate(&mut self) {
         if self.rotation.as_mut().is_some_and(Rotation::due) {
@@ -554,16 +468,4 @@ impl Run<'_, '_> {
         }
         None
     }
-}
-
-/// Why each phase that is not traced is not: someone waits for it.
-fn warnings(verdicts: &[Coverage]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for c in verdicts.iter().filter(|c| c.layer == Layer::App && c.status != "attached" && !c.symbol.is_empty()) {
-        let file = if c.target.is_empty() { String::new() } else { format!(" in {}", text::escape(&c.target)) };
-        let why = c.reason.as_deref().unwrap_or("for an unknown reason");
-        let symbol = text::escape(&c.symbol);
-        warnings.push(format!("warning: {symbol}{file} is not traced: {}", text::escape(why)));
-    }
-    warnings
 }
