@@ -118,7 +118,9 @@ impl<'a> Case<'a> {
         }
         for at in picked {
             let group = &mut self.groups.all[*at];
-            parts.iter().for_each(|part| group.left[*part] = 0);
+            for part in parts {
+                group.left[*part] = 0;
+            }
         }
         Some(seconds)
     }

@@ -197,12 +197,11 @@ impl Group {
             // No thread spends it.
             return;
         }
-        match span.parts().filter(|_| system) {
-            Some(parts) => self.time.iter_mut().zip(parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns)),
-            None => {
-                let part = if span.layer < Layer::Syscall { LIBRARY } else { UNKNOWN };
-                self.time[part] = self.time[part].saturating_add(span.self_ns);
-            }
+        if let Some(parts) = span.parts().filter(|_| system) {
+            self.time.iter_mut().zip(parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+        } else {
+            let part = if span.layer < Layer::Syscall { LIBRARY } else { UNKNOWN };
+            self.time[part] = self.time[part].saturating_add(span.self_ns);
         }
         if self.slowest.len() == EVIDENCE && self.slowest[EVIDENCE - 1].0 >= span.self_ns {
             return;

@@ -49,15 +49,12 @@ pub fn critical(groups: &mut Groups) -> Lane {
             ranks.entry(rank).or_insert(Candidate { processes: Vec::new(), last: 0 }).processes.push(ix);
             continue;
         }
-        let at = match free.range(..=(first, usize::MAX)).next_back().copied() {
-            Some(lane) => {
-                free.remove(&lane);
-                lane.1
-            }
-            None => {
-                others.push(Candidate { processes: Vec::new(), last: 0 });
-                others.len() - 1
-            }
+        let at = if let Some(lane) = free.range(..=(first, usize::MAX)).next_back().copied() {
+            free.remove(&lane);
+            lane.1
+        } else {
+            others.push(Candidate { processes: Vec::new(), last: 0 });
+            others.len() - 1
         };
         others[at].processes.push(ix);
         others[at].last = busy.last;

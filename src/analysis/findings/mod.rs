@@ -161,9 +161,13 @@ impl Collect {
         let mut found: Vec<(&'static rules::Rule, Found)> = Vec::new();
         let of_layer = calls_by_layer(&self.groups);
         for rule in RULES {
-            if let Some(why) = blocked(rule, trace, &|layer| of_layer[layer as usize]) {
-                out.not_evaluated.extend(why.map(|why| NotEvaluated { rule: rule.id, why }));
-                continue;
+            match applies(rule, trace, &|layer| of_layer[layer as usize]) {
+                Applies::Yes => {}
+                Applies::Void => continue,
+                Applies::No(why) => {
+                    out.not_evaluated.push(NotEvaluated { rule: rule.id, why });
+                    continue;
+                }
             }
             if config.is_off(rule.id) {
                 continue;
@@ -222,10 +226,18 @@ fn traced(source: &mut dyn Source) -> Result<RoaringBitmap> {
     Ok(pids)
 }
 
-/// Why a rule cannot be applied; an inner `None`: there is nothing it could be about.
-fn blocked(rule: &rules::Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Option<Option<String>> {
+/// Can a rule be applied?
+enum Applies {
+    Yes,
+    /// There is nothing that it could be about.
+    Void,
+    /// Why it cannot be decided.
+    No(String),
+}
+
+fn applies(rule: &rules::Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Applies {
     if trace.aggregate && !rule.sums {
-        return Some(Some("needs single calls, and the trace has sums (--aggregate)".to_owned()));
+        return Applies::No("needs single calls, and the trace has sums (--aggregate)".to_owned());
     }
     for need in rule.needs {
         let Some(layer) = trace.coverage.iter().find(|layer| layer.layer == need.name()) else { continue };
@@ -233,14 +245,18 @@ fn blocked(rule: &rules::Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) 
             // No program of the run has the library.
             let absent = *need < Layer::Syscall && layer.refused.keys().all(|why| why.starts_with("absent"));
             let why = layer.not_covered.clone().unwrap_or_default();
-            return Some((!absent).then(|| format!("layer {} is not covered: {why}", need.name())));
+            return if absent {
+                Applies::Void
+            } else {
+                Applies::No(format!("layer {} is not covered: {why}", need.name()))
+            };
         }
         let lost = trace.losses.share(*need, calls(*need));
         if lost > LOST_SHARE {
-            return Some(Some(format!("{} of the events of layer {} were lost", percent(lost), need.name())));
+            return Applies::No(format!("{} of the events of layer {} were lost", percent(lost), need.name()));
         }
     }
-    None
+    Applies::Yes
 }
 
 /// Names of what findings are about.

@@ -44,10 +44,10 @@ pub(super) struct Probes {
     pub(super) refused: bool,
     /// One more process is to have them, where stacks are switched.
     pub(super) crowded: bool,
-    /// The probes that replace those of demoted functions, and these functions; see [`demote`].
+    /// The probes that replace those of demoted functions, and these functions; see [`demote`](crate::loader::attach::demote).
     pub(super) slow_paths: Vec<PlannedProbe>,
     pub(super) demoted: Vec<PlannedProbe>,
-    /// Those that can be paused, as the kernel takes them together; see [`pause`].
+    /// Those that can be paused, as the kernel takes them together; see [`pause`](crate::loader::attach::pause).
     pub(super) pausing: Vec<Vec<PlannedProbe>>,
     pub(super) paused: bool,
 }
@@ -112,7 +112,7 @@ impl Probes {
     }
 
     /// Sets them in a process that does not have them. `alone`: no process may have some where another one has; see
-    /// [`Engine::switches`].
+    /// `switches` of [`Engine`](crate::loader::attach::Engine).
     pub(super) fn set_in(&mut self, target: Target, alone: bool, progs: &IotraceProgs<'_>) {
         if let Set::Each(links) = &self.set
             && !links.contains_key(&target.process)

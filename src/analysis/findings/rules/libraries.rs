@@ -34,7 +34,7 @@ fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<u
     picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
 }
 
-/// Functions that end the definition of a NetCDF file.
+/// Functions that end the definition of a file of `NetCDF`.
 const ENDDEF: [&str; 6] = ["nc_enddef", "nc__enddef", "ncmpi_enddef", "ncmpi__enddef", "nc_redef", "ncmpi_redef"];
 
 pub const HEADER_GROWTH: Rule = Rule {

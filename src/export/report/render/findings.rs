@@ -20,7 +20,9 @@ pub fn text(findings: &Findings, run_s: f64, out: &mut String, width: usize) {
             format!("      {}", escape(&finding.title)),
             format!("      {}", finding.advice),
         ];
-        lines.iter().for_each(|line| *out += &(cut_end(line, width) + "\n"));
+        for line in lines {
+            *out += &(cut_end(&line, width) + "\n");
+        }
     }
     if findings.findings.len() > SHOWN {
         *out += &format!("  {} more (--json)\n", findings.findings.len() - SHOWN);
