@@ -1,5 +1,6 @@
 //! A thread that works while its owner goes on.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 
 use anyhow::{Context as _, Result};
@@ -37,7 +38,8 @@ impl Background {
 
 fn start() -> Option<Sender<Job>> {
     let (sender, jobs) = channel::<Job>();
-    let work = move || jobs.iter().for_each(|job| job());
+    // A job that panics ends with an error for the one who waits for it; a thread that ended would lose the next job.
+    let work = move || jobs.iter().for_each(|job| drop(catch_unwind(AssertUnwindSafe(job))));
     std::thread::Builder::new().name("writer".into()).spawn(work).ok().map(|_| sender)
 }
 

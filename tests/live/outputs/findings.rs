@@ -71,7 +71,7 @@ fn sums_decide_the_rules_that_need_no_single_calls() {
     );
 }
 
-/// The query of each rule is one that DuckDB takes: over the views of a real dataset.
+/// The query of each rule is one that `DuckDB` takes: over the views of a real dataset.
 #[test]
 fn the_queries_of_all_rules_run() {
     let work = live::scratch();
