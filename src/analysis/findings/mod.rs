@@ -1,7 +1,7 @@
 //! What is wrong with a run: causes, the seconds that each costs, and what removing it would save.
 //!
-//! The calls of the [critical lane](lanes) make [groups](groups) of calls that are alike, whose time is split into disjoint
-//! parts. [Rules](rules), the most specific first, claim parts of it: each ns once, so that the seconds of all findings are
+//! The calls of the critical lane (`lanes`) make `groups` of calls that are alike, whose time is split into disjoint
+//! parts. [`rules`], the most specific first, claim parts of it: each ns once, so that the seconds of all findings are
 //! at most the wall time. What no rule claims is unexplained. A gain is the claimed time less a model of what would
 //! remain, with costs that were measured in this trace: a range, never one number.
 
