@@ -8,7 +8,6 @@ mod common;
 
 mod calls;
 mod jobs;
-mod kept;
 mod libraries;
 mod outputs;
 mod robustness;
