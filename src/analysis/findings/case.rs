@@ -70,7 +70,9 @@ impl<'a> Case<'a> {
     /// Seconds between the first and the last call of a rank in which it was in none.
     pub fn pauses(&self, rank: i32) -> f64 {
         let of_rank = self.groups.processes.values().filter(|busy| busy.rank == Some(rank));
-        of_rank.map(|busy| (busy.last - busy.first - busy.sum) as f64 / 1e9).fold(0.0, f64::max)
+        of_rank
+            .map(|busy| busy.last.saturating_sub(busy.first).saturating_sub(busy.sum) as f64 / 1e9)
+            .fold(0.0, f64::max)
     }
 
     /// Groups of the critical lane.

@@ -4,7 +4,6 @@ use roaring::RoaringBitmap;
 
 use crate::HashMap;
 use crate::analysis::nesting::{Enclosing, is_phase};
-use crate::hist::{Histogram, TABLE_BITS};
 use crate::rows::{FileRollup, PARTS, SEQ_BITS, Span};
 use crate::vocabulary::{Kind, Layer, flag};
 
@@ -121,8 +120,6 @@ pub struct Group {
     pub time: Time,
     /// What no finding has claimed.
     pub left: Time,
-    /// The duration of calls, without the tracer's hooks.
-    pub durations: Histogram<TABLE_BITS>,
     /// The calls with the most time of their own.
     pub slowest: Vec<(i64, i64)>,
     /// The file and the path that most calls named, if those are more than half.
@@ -150,7 +147,6 @@ impl Group {
             extent: None,
             time: [0; BETWEEN + 1],
             left: [0; BETWEEN + 1],
-            durations: Histogram::default(),
             slowest: Vec::new(),
             file: Majority::default(),
             path: Majority::default(),
@@ -172,13 +168,12 @@ impl Group {
         if !span.layer_top {
             return;
         }
-        self.calls += 1;
-        self.durations.add(span.net_ns());
+        self.calls = self.calls.saturating_add(1);
         self.bytes = self.bytes.saturating_add(span.bytes.unwrap_or(0));
         self.miss = self.miss.saturating_add(span.miss_bytes.unwrap_or(0));
         self.ahead = self.ahead.saturating_add(span.ahead_bytes.unwrap_or(0));
         if let Some(asked) = span.req_bytes.or(span.bytes) {
-            self.sized += 1;
+            self.sized = self.sized.saturating_add(1);
             self.asked = self.asked.saturating_add(asked);
         }
         if let (Some(from), Some(size)) = (span.offset, span.bytes.filter(|n| *n > 0)) {
@@ -228,9 +223,6 @@ impl Group {
         self.partial = self.partial.saturating_add(row.unaligned);
         if let Some(end) = row.end_offset {
             self.extent = Some((0, self.extent.map_or(end, |(_, known)| known.max(end))));
-        }
-        if row.calls > 0 {
-            self.durations.add_n(row.dur_ns / row.calls, row.calls as u64);
         }
     }
 
@@ -287,15 +279,15 @@ impl Busy {
         }
         self.first = self.first.min(from);
         self.last = self.last.max(to);
-        self.sum = self.sum.saturating_add(to - from);
+        self.sum = self.sum.saturating_add(to.saturating_sub(from));
         match self.intervals.last_mut() {
-            Some((start, end)) if *start <= from && from <= *end + self.gap => *end = to.max(*end),
+            Some((start, end)) if *start <= from && from <= end.saturating_add(self.gap) => *end = to.max(*end),
             _ => self.intervals.push((from, to)),
         }
         if self.intervals.len() >= INTERVALS_MAX {
             self.merge();
             while self.intervals.len() > INTERVALS_MAX / 2 {
-                self.gap = self.gap.max(500) * 2;
+                self.gap = self.gap.max(500).saturating_mul(2);
                 self.merge();
             }
         }
@@ -316,8 +308,8 @@ impl Busy {
     /// How long any thread was in a call: never more than all of them together, nor than the process was seen for.
     pub fn wall(&mut self) -> i64 {
         self.merge();
-        let union = self.intervals.iter().map(|(from, to)| to - from).fold(0, i64::saturating_add);
-        union.min(self.sum).min(self.last - self.first)
+        let union = self.intervals.iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
+        union.min(self.sum).min(self.last.saturating_sub(self.first)).max(0)
     }
 }
 
@@ -361,7 +353,7 @@ impl Groups {
         }
         let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
         let before = thread.group;
-        let pause = span.start_ns - thread.end;
+        let pause = span.start_ns.saturating_sub(thread.end);
         let called = match around.call {
             Some(_) if own => (span.layer, span.op),
             Some((id, _)) if id == thread.call => thread.called.unwrap_or((span.layer, span.op)),
@@ -385,7 +377,7 @@ impl Groups {
         let at = self.at(key);
         self.all[at].add(span);
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
-            self.all[at].copied_up += span.net_ns();
+            self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }
         if own && span.flags & flag::ASYNC == 0 {
             let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();

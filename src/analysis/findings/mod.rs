@@ -28,9 +28,9 @@ use crate::analysis::source::Source;
 use crate::rows::{Block, FileRollup, Span};
 use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
-use case::{Case, Found};
+use case::{Case, Found, IN_CALLS};
 pub use config::Config;
-use groups::{BETWEEN, Groups};
+use groups::Groups;
 use rules::RULES;
 use run::{Others, Run};
 
@@ -179,7 +179,7 @@ impl Collect {
         }
         let lane = &run.lane;
         let total: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.total())).sum();
-        let left: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.left[..BETWEEN].iter().sum())).sum();
+        let left: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.left(&IN_CALLS))).sum();
         (out.calls_s, out.unexplained_s) = (total, left);
         let trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
         let names = Names::read(source, &self.groups, &found)?;
@@ -344,8 +344,8 @@ fn finding(rule: &rules::Rule, found: &Found, groups: &Groups, run: &Run, names:
         title: format!("{}{on}", found.what),
         seconds: known(found.seconds),
         share: known(share),
-        gain_low_s: known(found.gain.0.clamp(0.0, found.seconds)),
-        gain_high_s: known(found.gain.1.clamp(0.0, found.seconds)),
+        gain_low_s: known(found.gain.0.min(found.seconds).max(0.0)),
+        gain_high_s: known(found.gain.1.min(found.seconds).max(0.0)),
         advice: rule.advice.to_owned(),
         evidence,
         sql: rule.sql.to_owned(),

@@ -53,7 +53,9 @@ fn bandwidth(groups: &Groups, kind: Kind) -> Option<f64> {
         let key = &group.key;
         key.layer == Layer::Syscall && key.kind == kind && !key.synced && !key.direct && group.mean_size() >= LARGE
     });
-    let (bytes, ns) = large.fold((0_i64, 0_i64), |(bytes, ns), group| (bytes + group.bytes, ns + group.total()));
+    let (bytes, ns) = large.fold((0_i64, 0_i64), |(bytes, ns), group| {
+        (bytes.saturating_add(group.bytes), ns.saturating_add(group.total()))
+    });
     (bytes > 0 && ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
 }
 
@@ -68,6 +70,8 @@ pub struct OtherProcess {
 
 /// Bytes of requests in this time count together, in ns.
 const BIN: i64 = 100_000_000;
+/// Sectors that a device can have here: 4 PiB.
+const SECTORS_MAX: i64 = 1 << 43;
 /// Sectors of 512 bytes in a page.
 const SECTORS: i64 = 8;
 /// Bins and processes that are kept.
@@ -103,6 +107,9 @@ impl Others {
 
     /// The kernel marks only the writes to swap space: a read of what was written there brings it back.
     fn swapped_request(&mut self, block: &Block) {
+        if !(0..SECTORS_MAX).contains(&block.sector) || block.dev < 0 {
+            return;
+        }
         let page = |sector: i64| ((block.dev as u64) << 40) | (sector / SECTORS) as u64;
         let (first, last) = (page(block.sector), page(block.sector + i64::from(block.bytes) / 512));
         if block.class == "swap" && block.op == "write" {
@@ -111,7 +118,8 @@ impl Others {
             let swapped = self.swap.entry(block.pid).or_default();
             swapped.requests += 1;
             swapped.bytes += i64::from(block.bytes);
-            swapped.seconds += (block.issue_ns - block.queue_ns + block.dur_ns.unwrap_or(0)) as f64 / 1e9;
+            let waited = block.issue_ns.saturating_sub(block.queue_ns).saturating_add(block.dur_ns.unwrap_or(0));
+            swapped.seconds += waited as f64 / 1e9;
         }
     }
 

@@ -20,7 +20,7 @@ fn ops(case: &Case, picked: &[usize]) -> String {
     for at in picked {
         let group = case.group(*at);
         match names.iter_mut().find(|(_, op)| *op == group.key.op) {
-            Some((calls, _)) => *calls += group.calls,
+            Some((calls, _)) => *calls = calls.saturating_add(group.calls),
             None => names.push((group.calls, group.key.op)),
         }
     }
@@ -109,7 +109,7 @@ fn direct_depth_one(case: &mut Case) -> Vec<Found> {
     let what = format!(
         "{calls} direct calls of {}, {} and {} each, one at a time",
         ops(case, &direct),
-        bytes(moved / calls),
+        bytes(moved / calls.max(1)),
         each(took, calls)
     );
     // Requests of 1 MiB, each of which takes as long as some of the small ones.
@@ -132,7 +132,7 @@ pub const PARTIAL_PAGE_OVERWRITE: Rule = Rule {
 fn partial_page_overwrite(case: &mut Case) -> Vec<Found> {
     let writes = case.pick(|group| {
         let key = &group.key;
-        is_data(group) && key.kind == Kind::Write && !key.direct && !key.synced && group.partial * 2 > group.calls
+        is_data(group) && key.kind == Kind::Write && !key.direct && !key.synced && group.partial > group.calls / 2
     });
     let calls = case.calls(&writes);
     let parts = [DEVICE, DEVQUEUE, SLEEP];
@@ -172,13 +172,13 @@ fn reread(case: &mut Case) -> Vec<Found> {
         let read = case.sum(&groups, |group| group.bytes);
         let ends = groups.iter().filter_map(|at| case.group(*at).extent);
         let (from, to) = ends.fold((i64::MAX, 0), |all, one| (all.0.min(one.0), all.1.max(one.1)));
-        let times = read as f64 / (to - from).max(1) as f64;
+        let times = read as f64 / to.saturating_sub(from).max(1) as f64;
         if times < case.threshold("times") || (read as f64) < case.threshold("bytes") {
             continue;
         }
         let took = case.seconds(&groups, &IN_CALLS);
         let again = took * (1.0 - 1.0 / times);
-        let what = format!("{} read from {}, {times:.1} times", bytes(read), bytes(to - from));
+        let what = format!("{} read from {}, {times:.1} times", bytes(read), bytes(to.saturating_sub(from)));
         found.extend(case.found(what, groups, &IN_CALLS, (again * 0.8, again * 1.1)));
     }
     found
@@ -318,8 +318,12 @@ fn small_transfers(case: &mut Case) -> Vec<Found> {
     }
     let moved = case.sum(&small, |group| group.bytes);
     let took = case.seconds(&small, &IN_CALLS);
-    let what =
-        format!("{calls} calls of {}, {} and {} each", ops(case, &small), bytes(moved / calls), each(took, calls));
+    let what = format!(
+        "{calls} calls of {}, {} and {} each",
+        ops(case, &small),
+        bytes(moved / calls.max(1)),
+        each(took, calls)
+    );
     let left = (moved as f64 / 65_536.0).max(1.0) * 20e-6;
     case.found(what, small, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
 }

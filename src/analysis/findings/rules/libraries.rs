@@ -152,7 +152,7 @@ fn hdf5_chunk_cache(case: &mut Case) -> Vec<Found> {
     for ((_, op), inside) in reads {
         let of_file = only(case, &inside, |g| g.key.layer == Layer::Syscall && g.key.kind == Kind::Read);
         let read = case.sum(&of_file, |group| group.bytes);
-        let extent = case.sum(&of_file, |group| group.extent.map_or(0, |(from, to)| to - from));
+        let extent = case.sum(&of_file, |group| group.extent.map_or(0, |(from, to)| to.saturating_sub(from)));
         let calls = case.calls(&only(case, &inside, |group| own(group) && group.key.kind == Kind::Read));
         let times = read as f64 / extent.max(1) as f64;
         if calls < 2 || times < case.threshold("times") {
@@ -218,7 +218,7 @@ fn element_at_a_time(case: &mut Case) -> Vec<Found> {
         let own = only(case, &inside, |group| own(group) && is_data(group.key.kind) && group.sized > 0);
         let (n, asked) = (case.calls(&own), case.sum(&own, |group| group.asked));
         if n as f64 >= case.threshold("calls") && (asked as f64) < case.threshold("bytes") * n as f64 {
-            calls += n;
+            calls = n.saturating_add(calls);
             small.extend(inside);
         }
     }

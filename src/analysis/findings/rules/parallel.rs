@@ -97,8 +97,11 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     let ranks = case.run.lane.ranks as f64;
     let large = moved as f64 * ranks / 4_194_304.0;
     let left = (large + 1.0) * mean * 10.0;
-    let what =
-        format!("{calls} pieces of {} written or read independently, {} each", bytes(moved / calls), each(took, calls));
+    let what = format!(
+        "{calls} pieces of {} written or read independently, {} each",
+        bytes(moved / calls.max(1)),
+        each(took, calls)
+    );
     case.found(what, pieces, &IN_CALLS, (took * 0.85 - left, took - left * 0.2))
 }
 
@@ -156,14 +159,15 @@ fn collective_wait(case: &mut Case) -> Vec<Found> {
     let mut by_rank = HashMap::<i32, i64>::default();
     for at in &waits {
         let group = case.group(*at);
-        *by_rank.entry(case.rank(group).unwrap_or(-1)).or_default() += group.time[LIBRARY];
+        let sum = by_rank.entry(case.rank(group).unwrap_or(-1)).or_default();
+        *sum = sum.saturating_add(group.time[LIBRARY]);
     }
     let mut ranks: Vec<(i64, i32)> = by_rank.into_iter().map(|(rank, ns)| (ns, rank)).collect();
     ranks.sort_unstable();
     let (Some((least, late)), Some((median, _))) = (ranks.first().copied(), ranks.get(ranks.len() / 2)) else {
         return Vec::new();
     };
-    let seconds = ((median - least) as f64 / 1e9).min(case.pauses(late));
+    let seconds = (median.saturating_sub(least) as f64 / 1e9).min(case.pauses(late));
     if ranks.len() < 2 || seconds < case.threshold("run_share") * case.run.wall || !case.matters(seconds) {
         return Vec::new();
     }
