@@ -5,7 +5,7 @@ use crate::common::ways;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Flushes a log after each of so many records, or once.
 const LOG: &str = "import os, sys
@@ -79,8 +79,7 @@ fn the_queries_of_all_rules_run() {
     for rule in iotrace_bpf::analysis::findings::rules::RULES {
         let python = crate::common::sql::python();
         let path = format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap());
-        let mut sql = Command::new(live::tracer().get_program());
-        let out = sql.env("PATH", path).arg("sql").arg(&dataset).arg(rule.sql).output().unwrap();
+        let out = live::tracer().env("PATH", path).arg("sql").arg(&dataset).arg(rule.sql).output().unwrap();
         assert!(out.status.success(), "{}: {}", rule.id, String::from_utf8_lossy(&out.stderr));
     }
 }
