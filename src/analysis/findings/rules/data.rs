@@ -1,17 +1,13 @@
 //! Reads, writes and flushes of programs.
 
-use super::{Rule, at_least};
+use super::{Rule, at_least, each};
 use crate::analysis::findings::case::{Case, Found, IN_CALLS};
 use crate::analysis::findings::groups::{DEVICE, DEVQUEUE, Group, SLEEP};
-use crate::text::{bytes, percent, time};
+use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
 fn is_data(group: &Group) -> bool {
     group.key.layer == Layer::Syscall && matches!(group.key.kind, Kind::Read | Kind::Write) && group.key.errno == 0
-}
-
-fn each(seconds: f64, calls: i64) -> String {
-    time((seconds * 1e9 / calls.max(1) as f64) as i64)
 }
 
 /// The names of functions, those with the most calls first, at most two.

@@ -2,24 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Rule, at_least};
+use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::analysis::findings::case::{Case, Found, IN_CALLS, WITH_LOOP};
 use crate::analysis::findings::groups::{Group, LIBRARY};
-use crate::text::{bytes, percent, time};
+use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
-
-fn is_data(kind: Kind) -> bool {
-    matches!(kind, Kind::Read | Kind::Write)
-}
-
-fn each(seconds: f64, calls: i64) -> String {
-    time((seconds * 1e9 / calls.max(1) as f64) as i64)
-}
-
-/// Is it the call that the program made itself?
-fn own(group: &Group) -> bool {
-    group.key.called == (group.key.layer, group.key.op)
-}
 
 /// Groups of the critical lane by the function that the program called.
 fn by_called(case: &Case, wanted: impl Fn(&Group) -> bool) -> BTreeMap<(Layer, &'static str), Vec<usize>> {
@@ -28,10 +15,6 @@ fn by_called(case: &Case, wanted: impl Fn(&Group) -> bool) -> BTreeMap<(Layer, &
         by.entry(case.group(at).key.called).or_default().push(at);
     }
     by
-}
-
-fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
-    picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
 }
 
 /// Functions that end the definition of a file of `NetCDF`.
@@ -215,7 +198,7 @@ fn element_at_a_time(case: &mut Case) -> Vec<Found> {
     let mut small = Vec::new();
     let mut calls = 0;
     for inside in by.into_values() {
-        let own = only(case, &inside, |group| own(group) && is_data(group.key.kind) && group.sized > 0);
+        let own = only(case, &inside, |group| own(group) && is_transfer(group.key.kind) && group.sized > 0);
         let (n, asked) = (case.calls(&own), case.sum(&own, |group| group.asked));
         if n as f64 >= case.threshold("calls") && (asked as f64) < case.threshold("bytes") * n as f64 {
             calls = n.saturating_add(calls);
@@ -225,7 +208,7 @@ fn element_at_a_time(case: &mut Case) -> Vec<Found> {
     let Some(first) = small.first().map(|at| case.group(*at).key.called) else { return Vec::new() };
     // What the library is asked for besides each transfer: selections, types, handles.
     let around = case.pick(|group| {
-        group.key.called.0 == first.0 && !is_data(group.key.kind) && own(group) && group.calls >= calls / 2
+        group.key.called.0 == first.0 && !is_transfer(group.key.kind) && own(group) && group.calls >= calls / 2
     });
     small.extend(around);
     let took = case.seconds(&small, &WITH_LOOP);
@@ -254,7 +237,7 @@ fn layer_overhead(case: &mut Case) -> Vec<Found> {
     let mut found = Vec::new();
     for ((layer, op), inside) in calls {
         let own = only(case, &inside, own);
-        if !own.iter().any(|at| is_data(case.group(*at).key.kind)) {
+        if !own.iter().any(|at| is_transfer(case.group(*at).key.kind)) {
             continue;
         }
         let (library, took) = (case.seconds(&inside, &[LIBRARY]), case.seconds(&inside, &IN_CALLS));

@@ -7,7 +7,9 @@ mod metadata;
 mod parallel;
 
 use crate::analysis::findings::case::{Case, Found};
-use crate::vocabulary::Layer;
+use crate::analysis::findings::groups::Group;
+use crate::text::time;
+use crate::vocabulary::{Kind, Layer};
 
 /// A number that a condition compares with; `--rules FILE` can change it.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,24 @@ pub struct Rule {
 
 const fn at_least(name: &'static str, value: f64, about: &'static str) -> Threshold {
     Threshold { name, value, about }
+}
+
+/// What one of so many calls takes.
+fn each(seconds: f64, calls: i64) -> String {
+    time((seconds * 1e9 / calls.max(1) as f64) as i64)
+}
+
+fn is_transfer(kind: Kind) -> bool {
+    matches!(kind, Kind::Read | Kind::Write)
+}
+
+/// Is it the call that the program made itself?
+fn own(group: &Group) -> bool {
+    group.key.called == (group.key.layer, group.key.op)
+}
+
+fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
+    picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
 }
 
 pub const RULES: &[Rule] = &[

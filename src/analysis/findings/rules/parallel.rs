@@ -1,29 +1,12 @@
 //! Ranks that share files.
 
-use super::{Rule, at_least};
+use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found, IN_CALLS};
 use crate::analysis::findings::groups::{Group, LIBRARY};
 use crate::analysis::findings::lanes;
 use crate::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
-
-fn is_data(kind: Kind) -> bool {
-    matches!(kind, Kind::Read | Kind::Write)
-}
-
-fn each(seconds: f64, calls: i64) -> String {
-    time((seconds * 1e9 / calls.max(1) as f64) as i64)
-}
-
-/// Is it the call that the program made itself?
-fn own(group: &Group) -> bool {
-    group.key.called == (group.key.layer, group.key.op)
-}
-
-fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<usize> {
-    picked.iter().copied().filter(|at| wanted(case.group(*at))).collect()
-}
 
 pub const DATA_SIEVING: Rule = Rule {
     id: "data-sieving",
@@ -80,12 +63,12 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     }
     let inside = case
         .pick(|group| !group.key.collective && group.key.called.0 <= Layer::Mpiio && group.key.called.0 != Layer::App);
-    let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_data(group.key.kind));
+    let pieces = only(case, &inside, |group| group.key.layer == Layer::Syscall && is_transfer(group.key.kind));
     let calls = case.calls(&pieces);
     let moved = case.sum(&pieces, |group| group.bytes);
     let took = case.seconds(&pieces, &IN_CALLS);
     let mean = took / calls.max(1) as f64;
-    let collective = !case.pick(|group| group.key.collective && is_data(group.key.kind)).is_empty();
+    let collective = !case.pick(|group| group.key.collective && is_transfer(group.key.kind)).is_empty();
     if collective
         || (calls as f64) < case.threshold("calls")
         || moved as f64 >= case.threshold("bytes") * calls as f64
