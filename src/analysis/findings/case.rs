@@ -1,6 +1,6 @@
 //! What a rule sees of a trace, and how it claims time.
 
-use crate::analysis::findings::groups::{BETWEEN, Group, Groups};
+use crate::analysis::findings::groups::{Group, Groups};
 use crate::analysis::findings::lanes;
 use crate::analysis::findings::run::Run;
 
@@ -27,27 +27,6 @@ pub struct Case<'a> {
     /// The rule's thresholds by name.
     thresholds: &'a dyn Fn(&str) -> f64,
 }
-
-/// All parts of the time in calls.
-pub const IN_CALLS: [usize; BETWEEN] = {
-    let mut parts = [0; BETWEEN];
-    let mut at = 0;
-    while at < BETWEEN {
-        parts[at] = at;
-        at += 1;
-    }
-    parts
-};
-/// The same, and what the program does between them.
-pub const WITH_LOOP: [usize; BETWEEN + 1] = {
-    let mut parts = [0; BETWEEN + 1];
-    let mut at = 0;
-    while at <= BETWEEN {
-        parts[at] = at;
-        at += 1;
-    }
-    parts
-};
 
 impl<'a> Case<'a> {
     pub fn new(groups: &'a mut Groups, run: &'a Run, thresholds: &'a dyn Fn(&str) -> f64) -> Self {

@@ -69,6 +69,27 @@ pub const BETWEEN: usize = UNKNOWN + 1;
 /// Time by part, in ns.
 pub type Time = [i64; BETWEEN + 1];
 
+/// All parts of the time in calls.
+pub const IN_CALLS: [usize; BETWEEN] = {
+    let mut parts = [0; BETWEEN];
+    let mut at = 0;
+    while at < BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+/// The same, and what the program does between them.
+pub const WITH_LOOP: [usize; BETWEEN + 1] = {
+    let mut parts = [0; BETWEEN + 1];
+    let mut at = 0;
+    while at <= BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+
 /// A pause between two calls up to which it belongs to the first one, in ns: the code around a call in a loop, also of an
 /// interpreter.
 const BETWEEN_MAX: i64 = 100_000;
@@ -188,8 +209,8 @@ impl Group {
 
     fn spend(&mut self, span: &Span) {
         let system = span.layer == Layer::Syscall;
-        if system && (span.half_of().is_some() || span.flags & flag::ASYNC != 0) {
-            // No thread spends it.
+        if (system && (span.half_of().is_some() || span.flags & flag::ASYNC != 0)) || operation_of(span).is_some() {
+            // No thread of the program spends it: what it waits for is in the call that waits.
             return;
         }
         if let Some(parts) = span.parts().filter(|_| system) {
@@ -249,10 +270,9 @@ const PAGE: i64 = 4096;
 struct Thread {
     /// The call of the program that it is in, or was in last.
     call: i64,
-    called: Option<(Layer, &'static str)>,
-    collective: bool,
+    part: Option<Part>,
+    /// The end of the last one that is not asynchronous, and its group.
     end: i64,
-    /// The group of that call.
     group: Option<usize>,
 }
 
@@ -313,6 +333,16 @@ impl Busy {
     }
 }
 
+/// The operation that another thread submitted and this call carries out.
+fn operation_of(span: &Span) -> Option<i64> {
+    span.parent_id.filter(|parent| parent >> SEQ_BITS != span.span_id >> SEQ_BITS)
+}
+
+/// What a call is part of: the function that the program called, and whether that is collective.
+type Part = ((Layer, &'static str), bool);
+/// Operations that are remembered for what other threads do for them.
+const OPERATIONS_MAX: usize = 1 << 20;
+
 /// Groups of all calls.
 #[derive(Default)]
 pub struct Groups {
@@ -320,6 +350,7 @@ pub struct Groups {
     pub processes: HashMap<i32, Busy>,
     index: HashMap<Key, usize>,
     threads: HashMap<i64, Thread>,
+    operations: HashMap<i64, Part>,
     known: Known,
 }
 
@@ -351,17 +382,7 @@ impl Groups {
         if is_phase(span) || (span.layer > Layer::Syscall && !own) {
             return;
         }
-        let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
-        let before = thread.group;
-        let pause = span.start_ns.saturating_sub(thread.end);
-        let called = match around.call {
-            Some(_) if own => (span.layer, span.op),
-            Some((id, _)) if id == thread.call => thread.called.unwrap_or((span.layer, span.op)),
-            Some((_, layer)) => (layer, ""),
-            None => (span.layer, span.op),
-        };
-        let inside = !own && around.call.is_some_and(|(id, _)| id == thread.call) && thread.collective;
-        let collective = inside || span.flags & flag::COLLECTIVE != 0;
+        let (called, collective) = self.part_of(span, around);
         let key = Key {
             process: span.process_ix,
             file: if by_file(span.kind) { span.file_id } else { None },
@@ -379,23 +400,39 @@ impl Groups {
         if changes_names(span) && span.file_id.is_some_and(|id| self.known.overlay.contains(id as u32)) {
             self.all[at].copied_up = self.all[at].copied_up.saturating_add(span.net_ns());
         }
-        if own && span.flags & flag::ASYNC == 0 {
-            let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
-            (thread.call, thread.called, thread.group) = (span.span_id, Some(called), Some(at));
-            thread.collective = collective;
-            thread.end = span.end_ns();
-            let busy = self.processes.entry(span.process_ix).or_default();
-            busy.rank = span.rank.or(busy.rank);
-            busy.add(span.start_ns, span.end_ns());
-            // The pause belongs to a loop when the same call comes again.
-            if let Some(before) = before.filter(|_| (0..=BETWEEN_MAX).contains(&pause)) {
-                let time = &mut self.all[before].time[BETWEEN];
-                *time = time.saturating_add(pause);
-            }
-        } else if own {
-            let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
-            (thread.call, thread.called, thread.collective) = (span.span_id, Some(called), collective);
+        let asynchronous = span.flags & flag::ASYNC != 0;
+        if asynchronous && span.layer < Layer::Syscall && self.operations.len() < OPERATIONS_MAX {
+            self.operations.insert(span.span_id, (called, collective));
         }
+        if !own {
+            return;
+        }
+        let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
+        (thread.call, thread.part) = (span.span_id, Some((called, collective)));
+        if asynchronous {
+            return;
+        }
+        let (before, end) = (thread.group.replace(at), thread.end);
+        thread.end = span.end_ns();
+        let busy = self.processes.entry(span.process_ix).or_default();
+        busy.rank = span.rank.or(busy.rank);
+        busy.add(span.start_ns, span.end_ns());
+        let pause = span.start_ns.saturating_sub(end);
+        if let Some(before) = before.filter(|_| (0..=BETWEEN_MAX).contains(&pause)) {
+            let time = &mut self.all[before].time[BETWEEN];
+            *time = time.saturating_add(pause);
+        }
+    }
+
+    /// What a call of the program or inside one is part of.
+    fn part_of(&self, span: &Span, around: &Enclosing) -> Part {
+        let itself = ((span.layer, span.op), span.flags & flag::COLLECTIVE != 0);
+        let Some((id, layer)) = around.call.filter(|_| !around.is_own(span)) else { return itself };
+        let thread = self.threads.get(&(span.span_id >> SEQ_BITS)).filter(|thread| thread.call == id);
+        let operation = || operation_of(span).and_then(|id| self.operations.get(&id).copied());
+        let (called, collective) =
+            thread.and_then(|thread| thread.part).or_else(operation).unwrap_or(((layer, ""), false));
+        (called, collective || itself.1)
     }
 
     /// Takes calls that were summed up in the kernel: which calls they are part of is not known.
@@ -424,8 +461,11 @@ impl Groups {
             busy.first = if known { busy.first.min(first) } else { first };
             busy.last = busy.last.max(last);
             busy.sum = busy.sum.saturating_add(row.self_ns);
-            // Only how long all threads together were in calls is known.
-            busy.intervals.push((first, first.saturating_add(row.self_ns)));
+            // When each call was made is not known: they count one after the other.
+            match busy.intervals.last_mut() {
+                Some((_, end)) => *end = end.saturating_add(row.self_ns),
+                None => busy.intervals.push((first, first.saturating_add(row.self_ns))),
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HashMap;
-use crate::analysis::findings::groups::{BETWEEN, Group, Groups, LIBRARY};
+use crate::analysis::findings::groups::{Busy, Group, Groups, LIBRARY, WITH_LOOP};
 use crate::vocabulary::Layer;
 
 /// The critical lane.
@@ -86,6 +86,19 @@ pub fn seconds(lane: &Lane, group: &Group, ns: i64) -> f64 {
     lane.processes.get(&group.key.process).map_or(0.0, |scale| ns as f64 / 1e9 * scale)
 }
 
+/// Scales a lane down to a time that it cannot have exceeded: pauses of threads and processes of one rank can overlap.
+pub fn limit(lane: &mut Lane, groups: &Groups, run_ns: i64) {
+    let ends = |(from, to): (i64, i64), busy: &Busy| (from.min(busy.first), to.max(busy.last));
+    let of_lane = lane.processes.keys().filter_map(|ix| groups.processes.get(ix));
+    let (from, to) = of_lane.fold((i64::MAX, i64::MIN), ends);
+    let run_ns = if run_ns > 0 { run_ns } else { i64::MAX };
+    let most = to.saturating_sub(from).min(run_ns).max(0) as f64 / 1e9;
+    let all: f64 = groups.all.iter().map(|group| seconds(lane, group, group.left(&WITH_LOOP))).sum();
+    if all > most {
+        lane.processes.values_mut().for_each(|scale| *scale *= most / all);
+    }
+}
+
 /// Makes all time claimable.
 pub fn open(groups: &mut Groups) {
     for group in &mut groups.all {
@@ -93,5 +106,4 @@ pub fn open(groups: &mut Groups) {
         // Never negative: what the tracer's hooks took can be a little more than was there.
         group.left.iter_mut().for_each(|ns| *ns = (*ns).max(0));
     }
-    debug_assert!(groups.all.iter().all(|group| group.left.len() > BETWEEN));
 }

@@ -21,16 +21,17 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::coverage::LayerCoverage;
+use crate::analysis::files::{Described, described};
 use crate::analysis::losses::Losses;
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::share::TRUSTED_SHARE;
-use crate::analysis::source::Source;
+use crate::analysis::source::{IdKind, Source};
 use crate::rows::{Block, FileRollup, Span};
 use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
-use case::{Case, Found, IN_CALLS};
+use case::{Case, Found};
 pub use config::Config;
-use groups::Groups;
+use groups::{Groups, IN_CALLS};
 use rules::RULES;
 use run::{Others, Run};
 
@@ -154,14 +155,15 @@ impl Collect {
     /// Applies all rules. `duration_ns`: how long the run was; `tracing`: the tracer's own share of it.
     pub fn finish(mut self, source: &mut dyn Source, trace: &Trace<'_>, config: &Config) -> Result<Findings> {
         lanes::open(&mut self.groups);
-        let lane = lanes::critical(&mut self.groups);
+        let mut lane = lanes::critical(&mut self.groups);
+        lanes::limit(&mut lane, &self.groups, trace.duration_ns);
         let pids = traced(source)?;
         let run = Run::new(&self.groups, lane, trace.duration_ns, &self.others, &pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static rules::Rule, Found)> = Vec::new();
         let of_layer = calls_by_layer(&self.groups);
         for rule in RULES {
-            match applies(rule, trace, &|layer| of_layer[layer as usize]) {
+            match applies(rule, trace, source.nodes().len(), &|layer| of_layer[layer as usize]) {
                 Applies::Yes => {}
                 Applies::Void => continue,
                 Applies::No(why) => {
@@ -184,6 +186,9 @@ impl Collect {
         let trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
         let names = Names::read(source, &self.groups, &found)?;
         out.findings = found.iter().map(|(rule, found)| finding(rule, found, &self.groups, &run, &names)).collect();
+        // Of several datasets: the ids that they have there.
+        let own = |id: &mut i64| *id = source.origin(IdKind::Span, *id).map_or(*id, |origin| origin.id);
+        out.findings.iter_mut().flat_map(|finding| &mut finding.evidence.spans).for_each(own);
         let order = |f: &Finding| (f.seconds.is_none(), f.seconds.unwrap_or(0.0));
         out.findings.sort_by(|a, b| order(b).partial_cmp(&order(a)).unwrap_or(std::cmp::Ordering::Equal));
         if !trusted {
@@ -235,7 +240,10 @@ enum Applies {
     No(String),
 }
 
-fn applies(rule: &rules::Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Applies {
+fn applies(rule: &rules::Rule, trace: &Trace<'_>, nodes: usize, calls: &dyn Fn(Layer) -> i64) -> Applies {
+    if rule.one_node && nodes > 1 {
+        return Applies::No(format!("is about one node, and the trace is of {nodes}: report each by itself"));
+    }
     if trace.aggregate && !rule.sums {
         return Applies::No("needs single calls, and the trace has sums (--aggregate)".to_owned());
     }
@@ -261,7 +269,7 @@ fn applies(rule: &rules::Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) 
 
 /// Names of what findings are about.
 struct Names {
-    files: HashMap<i32, String>,
+    files: HashMap<i32, Described>,
     paths: HashMap<i32, String>,
     ranks: HashMap<i32, (i32, Option<i32>)>,
 }
@@ -269,17 +277,9 @@ struct Names {
 impl Names {
     fn read(source: &mut dyn Source, groups: &Groups, found: &[(&rules::Rule, Found)]) -> Result<Self> {
         let of_found = || found.iter().flat_map(|(_, f)| &f.groups).map(|at| &groups.all[*at]);
-        let wanted: RoaringBitmap = of_found().filter_map(|g| Some(g.file.value? as u32)).collect();
         let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.path.value? as u32)).collect();
-        let mut names = Self { files: HashMap::default(), paths: HashMap::default(), ranks: HashMap::default() };
-        source.files(&mut |file| {
-            if let Some(path) = file.path.as_ref().or(file.first_path.as_ref())
-                && wanted.contains(file.file_id as u32)
-            {
-                names.files.insert(file.file_id, path.clone());
-            }
-            Ok(())
-        })?;
+        let files = described(source, of_found().filter_map(|group| group.file.value))?;
+        let mut names = Self { files, paths: HashMap::default(), ranks: HashMap::default() };
         source.paths(&mut |path| {
             if wanted_paths.contains(path.path_id as u32) {
                 names.paths.insert(path.path_id, path.path.clone());
@@ -294,7 +294,7 @@ impl Names {
     }
 
     fn of(&self, group: &groups::Group) -> Option<String> {
-        let file = group.file.value.and_then(|id| self.files.get(&id).cloned());
+        let file = group.file.value.and_then(|id| self.files.get(&id)?.path.clone());
         file.or_else(|| group.path.value.and_then(|id| self.paths.get(&id).cloned()))
     }
 }

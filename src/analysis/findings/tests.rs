@@ -5,9 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::analysis::nesting::Nesting;
 use crate::rows::{Process, Row, span_id};
-use crate::vocabulary::Kind;
+use crate::vocabulary::{Kind, flag};
 
 const MS: i64 = 1_000_000;
+const US: i64 = 1_000;
 
 /// A system call of a thread, by which process it is made as well: number, start and duration in ms.
 fn call(thread: u32, seq: u32, (op, kind): (&'static str, Kind), start: i64, ms: i64) -> Span {
@@ -137,27 +138,99 @@ fn operation() -> impl Strategy<Value = (&'static str, Kind)> {
     ]
 }
 
+/// What a helper thread writes for an operation is time of the call that waits for it, and part of a collective call.
+#[test]
+fn what_another_thread_does_for_an_operation_counts_once() {
+    let id = |thread, seq| span_id(thread, seq);
+    let own = |seq, layer, op, start: i64, ms: i64| Span {
+        rank: Some(0),
+        ..Span::new(id(1, seq), (layer, op, Kind::Write), 1, (start * MS, ms * MS))
+    };
+    let collective =
+        Span { flags: flag::COLLECTIVE, self_ns: 99 * MS, ..own(0, Layer::Mpiio, "MPI_File_write_all", 0, 100) };
+    let (parent_id, root_id, layer_top) = (Some(id(1, 0)), id(1, 0), true);
+    let operation = Span {
+        parent_id,
+        root_id,
+        layer_top,
+        flags: flag::ASYNC,
+        self_ns: MS,
+        ..own(1, Layer::Stdio, "aio_write", 1, 90)
+    };
+    let helper = Span {
+        parent_id: Some(id(1, 1)),
+        root_id,
+        bytes: Some(1 << 27),
+        ..call(2, 0, ("pwrite64", Kind::Write), 2, 80)
+    };
+    let mut collect = Collect::new(&mut Vec::<Row>::new()).unwrap();
+    let mut nesting = Nesting::default();
+    for span in [collective, operation, Span { process_ix: 1, ..helper }] {
+        let around = nesting.of(&span);
+        collect.span(&span, &around);
+    }
+    let write = collect.groups.all.iter().find(|group| group.key.op == "pwrite64").unwrap();
+    assert!(write.key.collective && write.key.called.1 == "MPI_File_write_all");
+    assert_eq!((write.bytes, write.total()), (1 << 27, 0));
+    let all: i64 = collect.groups.all.iter().map(groups::Group::total).sum();
+    assert_eq!(all, 100 * MS);
+}
+
+/// Functions whose calls were summed up over the same second take their times one after the other.
+#[test]
+fn sums_of_one_second_add_up() {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut collect = Collect::new(&mut rows).unwrap();
+    for (op, kind) in [("fsync", Kind::Sync), ("write", Kind::Write)] {
+        let ns = 400 * MS;
+        collect.sums(&FileRollup {
+            process_ix: Some(1),
+            calls: 100,
+            calls_error: None,
+            dur_ns: ns,
+            self_ns: ns,
+            cpu_ns: 0,
+            runq_ns: 0,
+            lock_ns: 0,
+            wait_ns: 0,
+            first_ns: Some(0),
+            last_ns: Some(1000 * MS),
+            ..crate::export::dataset::tests::sums(Layer::Syscall, op, kind)
+        });
+    }
+    let (coverage, losses) = (covered(&[Layer::Syscall]), Losses::default());
+    let trace = Trace { duration_ns: 1000 * MS, tracing: None, coverage: &coverage, losses: &losses, aggregate: true };
+    let all = collect.finish(&mut rows, &trace, &Config::default()).unwrap();
+    assert_eq!(seconds(&all), [("sync-per-record", 0.4)]);
+    assert!((all.calls_s - 0.8).abs() < 1e-9);
+}
+
 proptest! {
     /// Calls of threads and processes in any order and size: no ns counts twice, and none that was not there.
     #[test]
     fn all_findings_and_the_rest_are_at_most_the_run(
-        calls in prop::collection::vec((1..6_u32, operation(), 0..40_i64, 0..60_i64, 0..5000_i64, 0..30_i16), 1..300)
+        calls in prop::collection::vec((1..6_u32, operation(), 0..200_i64, 0..60_i64, 0..5000_i64, 0..30_i16), 1..300),
+        ranks in prop::option::of(1..3_i32),
     ) {
         let mut next = [(0_u32, 0_i64); 6];
         let mut spans = Vec::new();
         for (thread, op, pause, ms, size, errno) in calls {
             let (seq, at) = &mut next[thread as usize];
-            let span = call(thread, *seq, op, *at + pause, ms);
+            let start_ns = *at + pause * US;
+            let span = Span { start_ns, ..call(thread, *seq, op, 0, ms) };
             let data = matches!(op.1, Kind::Read | Kind::Write);
             let bytes = data.then_some(size);
             let (cpu_ns, runq_ns, lock_ns) = (Some(ms * MS / 4), Some(ms * MS / 4), Some(ms * MS / 4));
             let process_ix = thread as i32 / 2;
+            // Several processes of one rank, which may run at once.
+            let rank = ranks.map(|ranks| process_ix % ranks);
             spans.push(Span {
-                process_ix, bytes, req_bytes: bytes, offset: bytes, cpu_ns, runq_ns, lock_ns, errno, ..span
+                process_ix, rank, bytes, req_bytes: bytes, offset: bytes, cpu_ns, runq_ns, lock_ns, errno, ..span
             });
-            (*seq, *at) = (*seq + 1, *at + pause + ms);
+            (*seq, *at) = (*seq + 1, start_ns + ms * MS);
         }
-        let run = next.iter().map(|(_, at)| *at).max().unwrap_or(0).max(1);
+        let run_ns = next.iter().map(|(_, at)| *at).max().unwrap_or(0).max(MS);
+        let run = run_ns / MS + 1;
         let all = found(&spans, run);
         let claimed: f64 = all.findings.iter().filter_map(|f| f.seconds).sum();
         prop_assert!(claimed <= run as f64 / 1e3 + 1e-6, "{} of {run} ms: {:?}", claimed * 1e3, seconds(&all));

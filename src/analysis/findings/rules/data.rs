@@ -1,8 +1,8 @@
 //! Reads, writes and flushes of programs.
 
 use super::{Rule, at_least, each};
-use crate::analysis::findings::case::{Case, Found, IN_CALLS};
-use crate::analysis::findings::groups::{DEVICE, DEVQUEUE, Group, SLEEP};
+use crate::analysis::findings::case::{Case, Found};
+use crate::analysis::findings::groups::{DEVICE, DEVQUEUE, Group, IN_CALLS, SLEEP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
@@ -31,6 +31,7 @@ pub const SYNC_WRITES: Rule = Rule {
     source: "open(2), O_SYNC and O_DSYNC",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("calls", 10.0, "writes")],
     sql: "SELECT spans.file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans JOIN handles USING (handle_id) WHERE spans.kind = 'write' AND mode & 4096 != 0 GROUP BY ALL ORDER BY s DESC",
     find: sync_writes,
@@ -58,6 +59,7 @@ pub const SYNC_PER_RECORD: Rule = Rule {
     source: "fsync(2); analysis rule X11",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("calls", 10.0, "flushes")],
     sql: "SELECT op, file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE kind = 'sync' AND layer = 'syscall' GROUP BY ALL ORDER BY s DESC",
     find: sync_per_record,
@@ -83,6 +85,7 @@ pub const DIRECT_DEPTH_ONE: Rule = Rule {
     source: "open(2), O_DIRECT",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("calls", 100.0, "calls"),
         at_least("bytes", 131_072.0, "the mean size is below this"),
@@ -120,6 +123,7 @@ pub const PARTIAL_PAGE_OVERWRITE: Rule = Rule {
     source: "block_write_begin and iomap_write_begin of the kernel",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("calls", 20.0, "writes"), at_least("waits", 0.3, "part of the time asleep for the device")],
     sql: "SELECT file_id, count(*), sum(device_ns) / 1e9 AS s FROM spans WHERE kind = 'write' AND layer = 'syscall' AND flags & 8 = 0 AND device_ns > 0 GROUP BY ALL",
     find: partial_page_overwrite,
@@ -147,6 +151,7 @@ pub const REREAD: Rule = Rule {
     source: "analysis rule X05; Drishti P09",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("times", 2.0, "bytes read over the size of what was read"),
         at_least("bytes", 16_777_216.0, "read from the file"),
@@ -187,6 +192,7 @@ pub const RANDOM_READS: Rule = Rule {
     source: "Drishti P11; analysis rule A03",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("calls", 100.0, "reads"),
         at_least("bytes", 131_072.0, "the mean size is below this"),
@@ -222,6 +228,7 @@ pub const READAHEAD_SMALL: Rule = Rule {
     source: "posix_fadvise(2); /sys/block/*/queue/read_ahead_kb",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("calls", 100.0, "reads"),
         at_least("bytes", 131_072.0, "the mean size is below this"),
@@ -263,6 +270,7 @@ pub const STDIO_FLUSH: Rule = Rule {
     source: "Drishti S01; analysis rule X07",
     needs: &[Layer::Stdio, Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[
         at_least("calls", 1000.0, "flushes"),
         at_least("bytes", 2048.0, "the mean size of a write is below this"),
@@ -291,6 +299,7 @@ pub const SMALL_TRANSFERS: Rule = Rule {
     source: "Drishti P05 and P06; analysis rules A01, A02 and X07",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[
         at_least("calls", 1000.0, "calls"),
         at_least("bytes", 2048.0, "the mean size is below this"),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 
 use super::{Rule, at_least};
-use crate::analysis::findings::case::{Case, Found, IN_CALLS};
-use crate::analysis::findings::groups::{BETWEEN, DEVICE, DEVQUEUE, LOCK, RUNQ, SLEEP, THROTTLE};
+use crate::analysis::findings::case::{Case, Found};
+use crate::analysis::findings::groups::{BETWEEN, DEVICE, DEVQUEUE, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE};
 use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -29,6 +29,7 @@ pub const ERRORS: Rule = Rule {
     source: "errno(3)",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("calls", 1.0, "failed calls")],
     sql: "SELECT op, errno, count(*) FROM spans WHERE layer = 'syscall' AND errno IN (5, 12, 23, 24, 27, 28, 116, 122) GROUP BY ALL",
     find: errors,
@@ -67,6 +68,7 @@ pub const CPU_WAIT: Rule = Rule {
     source: "run_delay of /proc/PID/schedstat",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("share", 0.3, "part of the time of calls"), at_least("run_share", 0.1, "part of the run")],
     sql: "SELECT op, count(*), sum(runq_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top GROUP BY op ORDER BY s DESC",
     find: cpu_wait,
@@ -90,6 +92,7 @@ pub const LOCK_WAIT: Rule = Rule {
     source: "fcntl(2), flock(2); contention_begin of the kernel",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
     sql: "SELECT op, cmd, file_id, count(*), sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
     find: |case| of_part(case, LOCK, "waited for locks", (0.7, 1.0)),
@@ -103,6 +106,7 @@ pub const DIRTY_THROTTLING: Rule = Rule {
     source: "balance_dirty_pages, Documentation/admin-guide/sysctl/vm.rst",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
     sql: "SELECT file_id, count(*), sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
     find: |case| of_part(case, THROTTLE, "were paused because too many pages were dirty", (0.8, 1.0)),
@@ -127,6 +131,7 @@ pub const INTERFERENCE: Rule = Rule {
     source: "IOPro; block requests of all processes",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
+    one_node: true,
     thresholds: &[
         at_least("share", 0.2, "part of the device's bytes that the other process moved"),
         at_least("waits", 0.3, "part of the time of calls that waited for the device"),
@@ -167,6 +172,7 @@ pub const DEVICE_LIMIT: Rule = Rule {
     source: "Documentation/admin-guide/cgroup-v2.rst, IO",
     needs: &[Layer::Syscall, Layer::Block],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("share", 0.5, "part of the time of direct calls asleep without a request in the device"),
         at_least("calls", 4.0, "calls"),
@@ -195,6 +201,7 @@ pub const COPY_UP: Rule = Rule {
     source: "Documentation/filesystems/overlayfs.rst",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("milliseconds", 20.0, "the mean time of an open")],
     sql: "SELECT op, path_id, dur_ns / 1e6 AS ms FROM spans WHERE kind = 'open' AND layer = 'syscall' ORDER BY dur_ns DESC LIMIT 10",
     find: copy_up,
@@ -224,6 +231,7 @@ pub const SWAP: Rule = Rule {
     source: "requests of class swap; Documentation/admin-guide/mm/concepts.rst",
     needs: &[Layer::Block],
     sums: false,
+    one_node: true,
     thresholds: &[at_least("requests", 200.0, "reads from swap space")],
     sql: "SELECT device, op, count(*), sum(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE class = 'swap' GROUP BY ALL",
     find: swap,

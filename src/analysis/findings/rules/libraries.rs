@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Rule, at_least, each, is_transfer, only, own};
-use crate::analysis::findings::case::{Case, Found, IN_CALLS, WITH_LOOP};
-use crate::analysis::findings::groups::{Group, LIBRARY};
+use crate::analysis::findings::case::{Case, Found};
+use crate::analysis::findings::groups::{Group, IN_CALLS, LIBRARY, WITH_LOOP};
 use crate::text::{bytes, percent};
 use crate::vocabulary::{Kind, Layer};
 
@@ -27,6 +27,7 @@ pub const HEADER_GROWTH: Rule = Rule {
     source: "NetCDF-C documentation, nc__enddef; PnetCDF hints",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("bytes", 1_048_576.0, "read again while a definition ended")],
     sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE op LIKE '%enddef' GROUP BY ALL",
     find: header_growth,
@@ -64,6 +65,7 @@ pub const FILL_VALUES: Rule = Rule {
     source: "NetCDF-C and HDF5 documentation; Drishti",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("bytes", 4_194_304.0, "written while space was defined")],
     sql: "SELECT r.op, sum(s.bytes) AS written, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans r ON s.root_id = r.span_id WHERE s.layer = 'syscall' AND s.kind = 'write' GROUP BY ALL ORDER BY written DESC",
     find: fill_values,
@@ -88,6 +90,7 @@ pub const BLOCKING_PUTS: Rule = Rule {
     source: "PnetCDF documentation, nonblocking API",
     needs: &[Layer::Pnetcdf],
     sums: true,
+    one_node: false,
     thresholds: &[
         at_least("calls", 50.0, "calls of a rank"),
         at_least("bytes", 1_048_576.0, "the mean size is below this"),
@@ -123,6 +126,7 @@ pub const HDF5_CHUNK_CACHE: Rule = Rule {
     source: "HDF5 documentation, chunking; analysis rule X06",
     needs: &[Layer::Hdf5, Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("times", 2.5, "bytes read from the file over the size of what was read")],
     sql: "SELECT object_id, count(*), sum(self_ns) / 1e9 AS library_s FROM spans WHERE layer = 'hdf5' AND kind = 'read' GROUP BY ALL ORDER BY library_s DESC",
     find: hdf5_chunk_cache,
@@ -160,6 +164,7 @@ pub const HDF5_METADATA: Rule = Rule {
     source: "HDF5 documentation, attributes; analysis rule X19",
     needs: &[Layer::Hdf5],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("calls", 200.0, "calls")],
     sql: "SELECT op, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'hdf5' AND op LIKE 'H5A%' GROUP BY ALL ORDER BY s DESC",
     find: hdf5_metadata,
@@ -187,6 +192,7 @@ pub const ELEMENT_AT_A_TIME: Rule = Rule {
     source: "HDF5 and NetCDF documentation",
     needs: &[Layer::Hdf5],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("calls", 1000.0, "calls"), at_least("bytes", 4096.0, "the mean size is below this")],
     sql: "SELECT op, count(*), avg(req_bytes), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer IN ('hdf5', 'netcdf', 'pnetcdf') AND parent_id IS NULL GROUP BY ALL ORDER BY s DESC",
     find: element_at_a_time,
@@ -223,6 +229,7 @@ pub const LAYER_OVERHEAD: Rule = Rule {
     source: "HDF5 documentation, datatype conversion and filters; analysis rule X08",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[
         at_least("share", 0.5, "part of the time of these calls that is the library's own"),
         at_least("run_share", 0.2, "part of the run"),

@@ -1,8 +1,8 @@
 //! Calls on names and attributes.
 
 use super::{Rule, at_least};
-use crate::analysis::findings::case::{Case, Found, WITH_LOOP};
-use crate::analysis::findings::groups::Group;
+use crate::analysis::findings::case::{Case, Found};
+use crate::analysis::findings::groups::{Group, WITH_LOOP};
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
 
@@ -26,6 +26,7 @@ pub const FAILED_LOOKUPS: Rule = Rule {
     source: "analysis rule A06",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[at_least("calls", 1000.0, "failed calls"), at_least("share", 0.1, "part of the run")],
     sql: "SELECT regexp_replace(path, '/[^/]*$', '') AS directory, count(*) FROM spans JOIN paths USING (path_id) WHERE errno = 2 GROUP BY ALL ORDER BY count(*) DESC",
     find: failed_lookups,
@@ -51,6 +52,7 @@ pub const METADATA_STORM: Rule = Rule {
     source: "Drishti P17; analysis rule A06",
     needs: &[Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("calls", 1000.0, "calls"),
         at_least("times", 5.0, "calls for each name"),

@@ -31,6 +31,8 @@ pub struct Rule {
     pub needs: &'static [Layer],
     /// Can be decided by sums alone (`--aggregate`).
     pub sums: bool,
+    /// Is about devices and processes, whose numbers are those of one node.
+    pub one_node: bool,
     pub thresholds: &'static [Threshold],
     pub sql: &'static str,
     pub find: fn(&mut Case) -> Vec<Found>,

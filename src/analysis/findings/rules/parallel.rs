@@ -2,8 +2,8 @@
 
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::HashMap;
-use crate::analysis::findings::case::{Case, Found, IN_CALLS};
-use crate::analysis::findings::groups::{Group, LIBRARY};
+use crate::analysis::findings::case::{Case, Found};
+use crate::analysis::findings::groups::{Group, IN_CALLS, LIBRARY};
 use crate::analysis::findings::lanes;
 use crate::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
@@ -15,6 +15,7 @@ pub const DATA_SIEVING: Rule = Rule {
     source: "Thakur and others, Data Sieving and Collective I/O in ROMIO, 1999; analysis rule X01",
     needs: &[Layer::Mpiio, Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("share", 0.1, "bytes read back over bytes that were to be written"),
         at_least("calls", 10.0, "reads below writes"),
@@ -48,6 +49,7 @@ pub const INDEPENDENT_STRIDED: Rule = Rule {
     source: "Drishti M02 and M03; analysis rule X15. Where calls are fast, as in the page cache, collective I/O is slower: no finding",
     needs: &[Layer::Mpiio, Layer::Syscall],
     sums: false,
+    one_node: false,
     thresholds: &[
         at_least("calls", 500.0, "independent calls, or pieces, of a rank"),
         at_least("bytes", 262_144.0, "the mean size is below this"),
@@ -95,6 +97,7 @@ pub const ONE_WRITER: Rule = Rule {
     source: "Drishti M08 to M10; analysis rule X02",
     needs: &[Layer::Syscall],
     sums: true,
+    one_node: false,
     thresholds: &[
         at_least("ranks", 4.0, "ranks"),
         at_least("share", 0.95, "part of the bytes that one rank moves"),
@@ -131,6 +134,7 @@ pub const COLLECTIVE_WAIT: Rule = Rule {
     source: "Darshan and Vampir on imbalance; analysis rule X09",
     needs: &[Layer::Mpiio],
     sums: true,
+    one_node: false,
     thresholds: &[at_least("run_share", 0.2, "part of the run that the median rank waits longer than the last one")],
     sql: "SELECT rank, sum(self_ns) / 1e9 AS waits_s FROM spans WHERE layer = 'mpi' OR (layer = 'mpiio' AND flags & 1 = 1) GROUP BY ALL ORDER BY waits_s",
     find: collective_wait,
