@@ -71,22 +71,50 @@ fn char_columns(c: char) -> usize {
     }
 }
 
+/// The beginning of a text that has room in `width` columns.
+fn fitting(text: &str, width: usize) -> &str {
+    let mut left = width;
+    let end = text.char_indices().find(|(_, c)| {
+        let over = char_columns(*c) > left;
+        left = left.saturating_sub(char_columns(*c));
+        over
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
 /// The text in at most `width` columns, its end cut.
 pub fn cut_end(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    let mut left = width.saturating_sub(1);
-    let fits = |c: &char| {
-        char_columns(*c) <= left && {
-            left -= char_columns(*c);
-            true
-        }
-    };
-    let mut out: String = text.chars().take_while(fits).collect();
+    let mut out = fitting(text, width.saturating_sub(1)).to_owned();
     if width > 0 {
         out.push('…');
     }
+    out
+}
+
+/// Lines of at most `width` columns, broken at blanks where there are any; what goes on is indented like its beginning, and a bit more.
+pub fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat((line.len() - line.trim_start_matches(' ').len() + 4).min(width / 2));
+    let mut out = Vec::new();
+    let mut rest = line.to_owned();
+    while columns(&rest) > width.max(1) {
+        let fits = fitting(&rest, width.max(1)).len();
+        let begun = rest.len() - rest.trim_start_matches(' ').len();
+        let cut = rest[..fits].rfind(' ').filter(|at| *at > begun).unwrap_or(fits);
+        // A character wider than the line: nothing fits, and nothing can be done.
+        if cut == 0 {
+            break;
+        }
+        let next = rest[cut..].trim_start_matches(' ');
+        // Each line must be shorter than the one before.
+        let next = if cut > indent.len() { format!("{indent}{next}") } else { next.to_owned() };
+        rest.truncate(cut);
+        out.push(rest);
+        rest = next;
+    }
+    out.push(rest);
     out
 }
 
@@ -255,5 +283,16 @@ mod tests {
         assert_eq!(cut_start("/a/b/c", 4), "…b/c");
         assert_eq!(cut_end("abc", 3), "abc");
         assert_eq!(cut_end("abc", 0), "");
+    }
+
+    #[test]
+    fn long_lines_go_on_below() {
+        assert_eq!(wrapped("  short", 10), ["  short"]);
+        assert_eq!(wrapped("  SELECT one, two", 12), ["  SELECT", "      one,", "      two"]);
+        for width in 0..9 {
+            let lines = wrapped("  abcdefghij klm\u{65e5}\u{65e5}\u{65e5}", width);
+            let joined: String = lines.concat().chars().filter(|c| *c != ' ').collect();
+            assert_eq!(joined, "abcdefghijklm\u{65e5}\u{65e5}\u{65e5}", "{width}");
+        }
     }
 }

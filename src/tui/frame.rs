@@ -290,7 +290,7 @@ fn sql_lines(sql: Option<String>, area: Rect, pen: Pen, snapshot: &Snapshot) -> 
         vec![(format!("{of}, in its directory: duckdb -init views.sql"), Tone::Dim), (String::new(), Tone::Dim)];
     for line in sql.lines() {
         let safe = text::name(line, pen.theme.ascii);
-        lines.extend(text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
+        lines.extend(crate::text::wrapped(&safe, room).into_iter().map(|l| (l, Tone::Plain)));
     }
     lines.push((String::new(), Tone::Dim));
     lines.push(("y: copy (through the terminal: OSC 52)".to_owned(), Tone::Dim));

@@ -68,30 +68,6 @@ fn fitting(chars: impl Iterator<Item = char>, width: usize) -> String {
     out
 }
 
-/// Lines of at most `width` columns, broken at blanks where there are any; what goes on is indented like its beginning, and a bit more.
-pub fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let indent = " ".repeat((line.len() - line.trim_start_matches(' ').len() + 4).min(width / 2));
-    let mut out = Vec::new();
-    let mut rest = line.to_owned();
-    while columns(&rest) > width.max(1) {
-        let fits = fitting(rest.chars(), width.max(1)).len();
-        let begun = rest.len() - rest.trim_start_matches(' ').len();
-        let cut = rest[..fits].rfind(' ').filter(|at| *at > begun).unwrap_or(fits);
-        // A character wider than the line: nothing fits, and nothing can be done.
-        if cut == 0 {
-            break;
-        }
-        let next = rest[cut..].trim_start_matches(' ');
-        // Each line must be shorter than the one before.
-        let next = if cut > indent.len() { format!("{indent}{next}") } else { next.to_owned() };
-        rest.truncate(cut);
-        out.push(rest);
-        rest = next;
-    }
-    out.push(rest);
-    out
-}
-
 /// Three digits and a unit of one letter.
 fn short(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
@@ -162,17 +138,6 @@ mod tests {
         assert_eq!(name("שלום.h5", false), "\\u{5e9}\\u{5dc}\\u{5d5}\\u{5dd}.h5");
         assert_eq!(name("日本.nc é", false), "日本.nc é");
         assert_eq!(name("日.nc", true), "\\u{65e5}.nc");
-    }
-
-    #[test]
-    fn long_lines_go_on_below() {
-        assert_eq!(wrapped("  short", 10), ["  short"]);
-        assert_eq!(wrapped("  SELECT one, two", 12), ["  SELECT", "      one,", "      two"]);
-        for width in 0..9 {
-            let lines = wrapped("  abcdefghij klm\u{65e5}\u{65e5}\u{65e5}", width);
-            let joined: String = lines.concat().chars().filter(|c| *c != ' ').collect();
-            assert_eq!(joined, "abcdefghijklm\u{65e5}\u{65e5}\u{65e5}", "{width}");
-        }
     }
 
     #[test]

@@ -51,7 +51,9 @@ impl Run {
 fn bandwidth(groups: &Groups, kind: Kind) -> Option<f64> {
     let large = groups.all.iter().filter(|group| {
         let key = &group.key;
-        key.layer == Layer::Syscall && key.kind == kind && !key.synced && !key.direct && group.mean_size() >= LARGE
+        // Of operations that another thread carries out the time is not known.
+        let timed = key.layer == Layer::Syscall && group.total() > 0;
+        timed && key.kind == kind && !key.synced && !key.direct && group.mean_size() >= LARGE
     });
     let (bytes, ns) = large.fold((0_i64, 0_i64), |(bytes, ns), group| {
         (bytes.saturating_add(group.bytes), ns.saturating_add(group.total()))

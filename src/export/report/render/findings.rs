@@ -1,7 +1,7 @@
 //! What is wrong with the run: the first part of the report.
 
 use crate::analysis::findings::{Finding, Findings};
-use crate::text::{cut_end, escape, percent};
+use crate::text::{cut_end, escape, percent, wrapped};
 
 /// Findings shown; all are in `--json`.
 const SHOWN: usize = 5;
@@ -10,18 +10,18 @@ const SHOWN: usize = 5;
 pub fn text(findings: &Findings, run_s: f64, out: &mut String, width: usize) {
     let share = |seconds: f64| percent(if run_s > 0.0 { seconds / run_s } else { 0.0 });
     *out += "\nFindings\n";
-    if findings.findings.is_empty() {
-        let looked = findings.looked_at;
-        *out += &format!("  nothing found by {looked} rules; calls took {}\n", of_run(findings.calls_s, &share));
+    let Findings { findings: found, looked_at, calls_s, .. } = findings;
+    match (found.as_slice(), looked_at) {
+        ([], 0) => *out += "  no rule could be applied\n",
+        ([], rules) => *out += &format!("  nothing found by {rules} rules; calls took {}\n", of_run(*calls_s, &share)),
+        _ => {}
     }
-    for (n, finding) in findings.findings.iter().take(SHOWN).enumerate() {
-        let lines = [
-            format!("{:>2}. {:<8}  {}", n + 1, finding.severity.name(), measured(finding, &share)),
-            format!("      {}", escape(&finding.title)),
-            format!("      {}", finding.advice),
-        ];
-        for line in lines {
-            *out += &(cut_end(&line, width) + "\n");
+    for (n, finding) in found.iter().take(SHOWN).enumerate() {
+        let head = format!("{:>2}. {:<8}  {}", n + 1, finding.severity.name(), measured(finding, &share));
+        let title = format!("      {}", escape(&finding.title));
+        *out += &format!("{}\n{}\n", cut_end(&head, width), cut_end(&title, width));
+        for line in wrapped(&format!("      {}", finding.advice), width) {
+            *out += &(line + "\n");
         }
     }
     if findings.findings.len() > SHOWN {
@@ -30,6 +30,7 @@ pub fn text(findings: &Findings, run_s: f64, out: &mut String, width: usize) {
     if !findings.findings.is_empty() {
         let rest = of_run(findings.unexplained_s, &share);
         *out += &format!("  of {} in calls no rule explains {rest}\n", of_run(findings.calls_s, &share));
+        *out += "  to see it: rules show RULE has the condition and the query, report --json the spans\n";
     }
     if !findings.not_evaluated.is_empty() {
         let rules: Vec<_> = findings.not_evaluated.iter().map(|rule| rule.rule).collect();
