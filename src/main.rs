@@ -91,8 +91,8 @@ fn show(action: &Action) -> anyhow::Result<u8> {
     match action {
         Action::Report { dir, json, rules, fail_on } => {
             let config = rules.as_deref().map_or_else(|| Ok(Config::default()), Config::read)?;
-            let found = export::report::run_with(dir, *json, &config, &mut out)?;
-            if fail_on.as_ref().is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
+            let found = export::report::run_with(dir, *json, (&config, &sql::rows), &mut out)?;
+            if fail_on.is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
                 code = FOUND;
             }
         }

@@ -123,7 +123,7 @@ impl Replay {
             );
         }
         let mut dataset = Union::open(path)?;
-        let mut known = Summary::new(from(&dataset));
+        let mut known = Summary::new(from(&dataset)).finding(dataset.nodes().len());
         facts(&mut dataset, &mut known)?;
         let warnings = dataset.warnings().into_iter().collect();
         let sums = Job::start(path, Wish::default(), known.clone(), Shared::read_sums)?;
@@ -154,7 +154,8 @@ impl Replay {
 
     /// Begins and ends readings so that there is one for what is asked.
     fn choose(&mut self, focus: &Focus) {
-        let exact = matches!(focus.screen, Screen::Files | Screen::Tree | Screen::Events | Screen::Devices);
+        let exact =
+            matches!(focus.screen, Screen::Files | Screen::Tree | Screen::Events | Screen::Devices | Screen::Findings);
         let wish =
             Wish { filter: focus.filter.clone(), window: focus.window.filter(|_| exact || focus.filter.is_some()) };
         if wish == Wish::default() {
@@ -280,7 +281,7 @@ impl Job {
             From::Sums => (From::Sums, Shared::read_summed),
             From::Spans | From::Rollups => (From::Spans, Shared::read_calls),
         };
-        let mut summary = Summary::new(from).only(wish.filter.clone(), wish.window);
+        let mut summary = Summary::new(from).only(wish.filter.clone(), wish.window).finding(1);
         summary.knows(facts);
         Self::start(path, wish, summary, read)
     }
@@ -416,6 +417,7 @@ fn facts(dataset: &mut Union, to: &mut Summary) -> Result<()> {
     described(dataset, to, Row::Thread)?;
     described(dataset, to, |row: File| Row::File(Box::new(row)))?;
     described(dataset, to, Row::Handle)?;
+    described(dataset, to, Row::CallPath)?;
     described(dataset, to, Row::Object)
 }
 

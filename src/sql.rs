@@ -3,6 +3,7 @@
 use crate::export::{self, VIEWS};
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use serde_json::Value;
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -23,13 +24,35 @@ const SPECIAL: [char; 4] = ['*', '?', '[', '\\'];
 /// # Errors
 /// When there is no dataset, or no `DuckDB`.
 pub fn run(dir: &Path, query: Option<&str>) -> Result<u8> {
-    if !export::holds_datasets(dir) {
-        bail!("{} holds no dataset; give a directory written with --output", dir.display());
-    }
     let views = views(dir)?;
-    // The descriptor stays open in the program that this one becomes.
+    let mut command = command(dir, &views, query, !std::io::stdout().is_terminal())?;
+    Err(anyhow!(command.exec()).context(format!("cannot execute {}", command.get_program().display())))
+}
+
+/// The rows that answer a query about the datasets in `dir`, as objects.
+///
+/// # Errors
+/// When there is no dataset, no `DuckDB`, or it refuses the query: then in its words.
+pub fn rows(dir: &Path, query: &str) -> Result<Vec<Value>> {
+    let views = views(dir)?;
+    let query =
+        format!("SELECT to_json(answer)::VARCHAR AS row FROM ({}) AS answer", query.trim_end_matches([';', ' ', '\n']));
+    let out = command(dir, &views, Some(&query), true)?.output().context("cannot execute DuckDB")?;
+    if !out.status.success() {
+        let why = String::from_utf8_lossy(&out.stderr);
+        bail!("{}", why.lines().find(|line| !line.is_empty()).unwrap_or("DuckDB failed"));
+    }
+    // One column: a heading, and lines in quotes, in which quotes are doubled.
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let plain = |line: &str| line.strip_prefix('"')?.strip_suffix('"').map(|inner| inner.replace("\"\"", "\""));
+    let row = |line: &str| serde_json::from_str(&plain(line).unwrap_or_else(|| line.to_owned())).context("a row");
+    text.lines().skip(1).map(row).collect()
+}
+
+/// A program that answers `query`, or what is typed or piped.
+fn command(dir: &Path, views: &File, query: Option<&str>, plain: bool) -> Result<Command> {
+    // The descriptor stays open in the program.
     let path = format!("/proc/self/fd/{}", views.as_raw_fd());
-    let plain = !std::io::stdout().is_terminal();
     let mut command = if let Some(duckdb) = program("duckdb") {
         let mut command = Command::new(duckdb);
         command.args(["-init", &path]).args(plain.then_some("-csv"));
@@ -49,7 +72,7 @@ pub fn run(dir: &Path, query: Option<&str>) -> Result<u8> {
     if is_special(dir) {
         command.current_dir(dir);
     }
-    Err(anyhow!(command.exec()).context(format!("cannot execute {}", command.get_program().display())))
+    Ok(command)
 }
 
 /// Whether the views are those of the working directory, because the name of the directory would be a pattern.
@@ -59,6 +82,9 @@ fn is_special(dir: &Path) -> bool {
 
 /// The views as a file without a name that is gone with the programs that have it open.
 fn views(dir: &Path) -> Result<File> {
+    if !export::holds_datasets(dir) {
+        bail!("{} holds no dataset; give a directory written with --output", dir.display());
+    }
     let fd = memfd_create("views.sql", MFdFlags::empty()).context("memory for the views")?;
     let mut file = File::from(fd);
     let at = std::path::absolute(dir).with_context(|| dir.display().to_string())?;

@@ -39,20 +39,43 @@ pub struct OpaqueProgram {
     pub reason: String,
 }
 
-/// One row per layer, top to bottom, whether or not it has probes; and the programs that could not be looked into.
-pub fn coverage(source: &mut dyn Source) -> Result<(Vec<LayerCoverage>, Vec<OpaqueProgram>)> {
-    let mut layers: Vec<_> = LAYERS.iter().map(|layer| LayerCoverage::new(*layer)).collect();
-    let mut opaque = Vec::new();
-    source.coverage(&mut |row| {
-        layers[row.layer as usize].add(row);
+/// Coverage by layer, row by row.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    layers: Vec<LayerCoverage>,
+    opaque: Vec<OpaqueProgram>,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self { layers: LAYERS.iter().map(|layer| LayerCoverage::new(*layer)).collect(), opaque: Vec::new() }
+    }
+}
+
+impl Layers {
+    pub fn add(&mut self, row: &Coverage) {
+        self.layers[row.layer as usize].add(row);
         if row.layer == Layer::App && row.symbol.is_empty() {
             let reason = row.reason.clone().unwrap_or_default();
-            opaque.push(OpaqueProgram { program: row.target.clone(), reason });
+            self.opaque.push(OpaqueProgram { program: row.target.clone(), reason });
         }
+    }
+
+    /// One row per layer, top to bottom, whether or not it has probes; and the programs that could not be looked into.
+    pub fn finish(mut self) -> (Vec<LayerCoverage>, Vec<OpaqueProgram>) {
+        self.layers.iter_mut().for_each(LayerCoverage::explain);
+        (self.layers, self.opaque)
+    }
+}
+
+/// Coverage of a source.
+pub fn coverage(source: &mut dyn Source) -> Result<(Vec<LayerCoverage>, Vec<OpaqueProgram>)> {
+    let mut layers = Layers::default();
+    source.coverage(&mut |row| {
+        layers.add(row);
         Ok(())
     })?;
-    layers.iter_mut().for_each(LayerCoverage::explain);
-    Ok((layers, opaque))
+    Ok(layers.finish())
 }
 
 impl LayerCoverage {

@@ -60,6 +60,15 @@ impl Losses {
         lost.last_ns = lost.last_ns.max(row.t_ns);
     }
 
+    /// Adds those of another time.
+    pub fn merge(&mut self, later: &Self) {
+        for (key, more) in &later.0 {
+            let lost = self.0.entry(*key).or_default();
+            lost.count = lost.count.saturating_add(more.count);
+            lost.last_ns = lost.last_ns.max(more.last_ns);
+        }
+    }
+
     /// That nothing was lost at a place is known, too.
     pub fn expect(&mut self, layer: Layer, place: &'static str) {
         self.0.entry((Some(layer), place)).or_default();

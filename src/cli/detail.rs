@@ -1,5 +1,6 @@
 //! `--detail`: which calls are recorded one by one although they are summed up.
 
+use crate::analysis::findings::{Severity, Which};
 use crate::vocabulary::Layer;
 use glob::Pattern;
 use std::fmt::{self, Display};
@@ -15,6 +16,8 @@ pub enum Detail {
     Rank(i32),
     /// All on files with such a path.
     File(Pattern),
+    /// All of the processes that such a finding is about, while it holds.
+    Finding(Which),
 }
 
 impl FromStr for Detail {
@@ -34,7 +37,11 @@ impl FromStr for Detail {
             ("file", Some(pattern)) if !pattern.is_empty() => {
                 Pattern::new(pattern).map(Self::File).map_err(|e| format!("{pattern}: {e}"))
             }
-            _ => Err("expected slow, slow=TIME, slow=LAYER:TIME, rank=N or file=GLOB".to_owned()),
+            ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
+            ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
+            _ => Err("expected slow, slow=TIME, slow=LAYER:TIME, rank=N, file=GLOB, finding, finding=RULE or \
+                      finding=critical"
+                .to_owned()),
         }
     }
 }
@@ -49,6 +56,8 @@ impl Display for Detail {
             }
             Self::Rank(rank) => write!(f, "rank={rank}"),
             Self::File(pattern) => write!(f, "file={pattern}"),
+            Self::Finding(Which::Rule(rule)) => write!(f, "finding={rule}"),
+            Self::Finding(Which::Severity(severity)) => write!(f, "finding={}", severity.name()),
         }
     }
 }
@@ -59,11 +68,25 @@ mod tests {
 
     #[test]
     fn options_are_parsed_and_printed_again() {
-        for text in ["slow", "slow=20ms", "slow=hdf5:5ms", "rank=3", "file=/data/*.h5"] {
+        for text in
+            ["slow", "slow=20ms", "slow=hdf5:5ms", "rank=3", "file=/data/*.h5", "finding=lock-wait", "finding=warn"]
+        {
             assert_eq!(text.parse::<Detail>().unwrap().to_string(), text);
         }
-        for wrong in ["", "fast", "slow=", "slow=disk:1s", "slow=soon", "rank=-1", "rank=x", "rank", "file=", "file=[a"]
-        {
+        for wrong in [
+            "",
+            "fast",
+            "slow=",
+            "slow=disk:1s",
+            "slow=soon",
+            "rank=-1",
+            "rank=x",
+            "rank",
+            "file=",
+            "file=[a",
+            "finding=",
+            "finding=locks",
+        ] {
             assert!(wrong.parse::<Detail>().is_err(), "{wrong}");
         }
     }

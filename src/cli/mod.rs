@@ -4,9 +4,9 @@ pub mod detail;
 pub mod trigger;
 mod values;
 
-pub use crate::cli::values::{Budget, LayerChoice, duration, slow};
+pub use crate::cli::values::{Budget, LayerChoice, duration, slow, which};
 
-use crate::analysis::findings::{Finding, Severity};
+use crate::analysis::findings::Which;
 use crate::batch::Batch;
 use crate::catalog::Phase;
 use crate::cli::detail::Detail;
@@ -86,7 +86,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", hide_possible_values = true, value_parser = clap::builder::BoolishValueParser::new())]
     pub aggregate: Option<bool>,
     /// Count as with --aggregate, and record these calls one by one besides: slow (longer than is usual for the function; with all
-    /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files)
+    /// that runs inside them), slow=TIME, slow=LAYER:TIME, rank=N (all of that rank), file=GLOB (all on such files), finding (all
+    /// of the processes that a finding is about, while it holds), finding=RULE, finding=critical
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "flight")]
     pub detail: Vec<Detail>,
     /// Take the stacks of slow calls, of the kernel and of the program: slow (10ms or more), slow=TIME, slow=LAYER:TIME. Of
@@ -180,7 +181,8 @@ pub struct FlightArgs {
     pub flight_memory: u64,
     /// What --flight writes a dataset for, besides: slow=TIME or slow=LAYER:TIME (a call took that long), error or
     /// error=NAME (EIO: a call failed so), stuck=TIME (a call has not returned for that long), crash (a signal ended a
-    /// process)
+    /// process), finding (a rule found something that it had not found before, of at least 5% of the last minute),
+    /// finding=RULE or finding=critical
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "flight")]
     pub trigger: Vec<Trigger>,
 }
@@ -255,8 +257,8 @@ pub enum Action {
         #[arg(long, value_name = "FILE")]
         rules: Option<PathBuf>,
         /// Exit with 3 when something was found: by this rule, or at least as severe as `warn` or `critical`
-        #[arg(long, value_name = "RULE|warn|critical", value_parser = values::fail_on)]
-        fail_on: Option<FailOn>,
+        #[arg(long, value_name = "RULE|warn|critical", value_parser = values::which)]
+        fail_on: Option<Which>,
     },
     /// What the report looks for
     Rules {
@@ -302,22 +304,6 @@ pub enum RulesAction {
         /// The rule
         id: String,
     },
-}
-
-/// What makes `report` fail.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FailOn {
-    Rule(&'static str),
-    Severity(Severity),
-}
-
-impl FailOn {
-    pub fn applies(&self, finding: &Finding) -> bool {
-        match self {
-            Self::Rule(id) => finding.rule == *id,
-            Self::Severity(least) => finding.severity >= *least,
-        }
-    }
 }
 
 /// About the catalog.

@@ -1,5 +1,6 @@
 //! `--trigger`: what asks the flight recorder for a dataset.
 
+use crate::analysis::findings::{Severity, Which};
 use crate::vocabulary::Layer;
 use nix::errno::Errno;
 use std::str::FromStr;
@@ -16,6 +17,8 @@ pub enum Trigger {
     Stuck(Duration),
     /// A signal ended a process.
     Crash,
+    /// A rule found something that it had not found before.
+    Finding(Which),
 }
 
 impl FromStr for Trigger {
@@ -37,7 +40,11 @@ impl FromStr for Trigger {
             }
             ("stuck", Some(time)) => Ok(Self::Stuck(crate::cli::duration(time)?)),
             ("crash", None) => Ok(Self::Crash),
-            _ => Err("triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash".to_owned()),
+            ("finding", None) => Ok(Self::Finding(Which::Severity(Severity::Warn))),
+            ("finding", Some(which)) => Ok(Self::Finding(crate::cli::which(which)?)),
+            _ => Err("triggers are: slow=TIME, slow=LAYER:TIME, error, error=NAME, stuck=TIME, crash, finding, \
+                      finding=RULE, finding=critical"
+                .to_owned()),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Values of options: what is accepted, and what is expected where it is not.
 
-use crate::analysis::findings::Severity;
 use crate::analysis::findings::rules::RULES;
+use crate::analysis::findings::{Severity, Which};
 use crate::catalog::{self, Phase};
-use crate::cli::FailOn;
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
@@ -64,14 +63,17 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Reads what makes `report` fail: a rule or a severity.
-pub fn fail_on(text: &str) -> Result<FailOn, String> {
+/// Which findings: those of a rule, or of a severity and above.
+///
+/// # Errors
+/// Names what was expected.
+pub fn which(text: &str) -> Result<Which, String> {
     if let Some(severity) = Severity::parse(text) {
-        return Ok(FailOn::Severity(severity));
+        return Ok(Which::Severity(severity));
     }
     let rule = RULES.iter().find(|rule| rule.id == text);
-    rule.map(|rule| FailOn::Rule(rule.id))
-        .ok_or_else(|| "neither warn nor critical, nor a rule: `rules` lists them".to_owned())
+    rule.map(|rule| Which::Rule(rule.id))
+        .ok_or_else(|| "neither warn nor critical, nor a rule: `iotrace-bpf rules` lists them".to_owned())
 }
 
 /// A time with its unit.

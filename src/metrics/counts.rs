@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::analysis::calls::{Figures, Sums, is_data};
+use crate::analysis::findings::Findings;
+use crate::analysis::findings::rules::RULES;
 use crate::analysis::losses::Losses;
 use crate::analysis::share::{HOOKS_NS, TRACING_NS, Tracing};
 use crate::rows::{Block, File, FileRollup, Metric, Row, Span};
@@ -118,6 +120,8 @@ pub struct Counts {
     /// Requests come in sums.
     summed: bool,
     pub tracing: Tracing,
+    /// Seconds by rule, where they can be trusted.
+    findings: Option<Vec<(&'static str, f64)>>,
 }
 
 impl Counts {
@@ -274,6 +278,18 @@ impl Counts {
             }
             _ => {}
         }
+    }
+
+    /// What rules find now.
+    pub fn set_findings(&mut self, now: &Findings) {
+        let of =
+            |id| now.findings.iter().filter(|f| f.rule == id).filter_map(|f| f.seconds).fold(0.0, |sum, s| sum + s);
+        self.findings = now.trusted.then(|| RULES.iter().map(|rule| (rule.id, of(rule.id))).collect());
+    }
+
+    /// Wall time of the last minute that each rule explains, in seconds; nothing where it is not known.
+    pub fn findings(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        self.findings.iter().flatten().copied()
     }
 
     fn fs(&self, ix: FsIx) -> &FsKind {

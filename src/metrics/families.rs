@@ -12,7 +12,7 @@ use crate::vocabulary::Layer;
 type Samples = fn(&mut Text, &Page);
 
 /// All of them, in the order in which they are served.
-pub static ALL: [(Family, Samples); 34] = [
+pub static ALL: [(Family, Samples); 35] = [
     (family("iotrace_build", Type::Info, "", "version", "The tracer"), |t, _| {
         t.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
     }),
@@ -119,6 +119,17 @@ pub static ALL: [(Family, Samples); 34] = [
             "The same as a part of the run so far. Above 0.2 durations are not to be trusted",
         ),
         |t, p| p.counts.tracing.share().into_iter().for_each(|share| t.sample(&[], share)),
+    ),
+    (
+        family(
+            "iotrace_finding_seconds",
+            Type::Gauge,
+            "seconds",
+            "rule",
+            "Wall time of the last minute that a cause has cost the rank or process that decides how long the run takes: \
+     `iotrace-bpf rules`. Each second counts for one rule. No samples while tracing takes more than 0.2 of the run",
+        ),
+        |t, p| p.counts.findings().for_each(|(rule, seconds)| t.sample(&[("rule", rule)], seconds)),
     ),
     (
         family(

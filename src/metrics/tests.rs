@@ -1,5 +1,6 @@
 //! From rows to the page.
 
+use crate::analysis::findings::{Evidence, Finding, Findings, Severity};
 use crate::analysis::share::{HOOKS_NS, TRACING_NS};
 use crate::event::FileKey;
 use crate::export::dataset::tests::sums;
@@ -153,6 +154,19 @@ fn counts() -> Counts {
         total(HOOKS_NS, 2000, 600.0),
         total(TRACING_NS, 2000, 250.0),
     ]);
+    let finding = Finding {
+        rule: "lock-wait",
+        severity: Severity::Warn,
+        title: String::new(),
+        seconds: Some(2.5),
+        share: Some(0.05),
+        gain_low_s: None,
+        gain_high_s: None,
+        advice: String::new(),
+        evidence: Evidence::default(),
+        sql: String::new(),
+    };
+    counts.set_findings(&Findings { findings: vec![finding], trusted: true, ..Findings::default() });
     counts
 }
 
@@ -218,6 +232,8 @@ fn every_call_request_loss_and_verdict_counts_once() {
     is("iotrace_hooks_seconds_total", "0.000000600");
     is("iotrace_tracing_seconds_total", "0.000000250");
     is("iotrace_tracing_ratio", "0.25");
+    is("iotrace_finding_seconds{rule=\"lock-wait\"}", "2.5");
+    is("iotrace_finding_seconds{rule=\"reread\"}", "0");
     is("iotrace_probes{layer=\"stdio\",status=\"attached\"}", "2");
     is("iotrace_probes{layer=\"stdio\",status=\"absent\"}", "1");
     is("iotrace_probes{layer=\"syscall\",status=\"attached\"}", "0");
@@ -261,6 +277,13 @@ fn every_metric_is_on_the_page_with_its_type_and_the_labels_that_are_documented(
         let documented: BTreeSet<&str> = f.labels.split(", ").filter(|l| !l.is_empty()).collect();
         assert_eq!(seen.get(f.name), Some(&documented), "{}", f.name);
     }
+}
+
+#[test]
+fn findings_whose_seconds_cannot_be_trusted_have_no_samples() {
+    let mut counts = counts();
+    counts.set_findings(&Findings::default());
+    assert!(!whole(&counts, &node()).contains("iotrace_finding_seconds{"));
 }
 
 #[test]

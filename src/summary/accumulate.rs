@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::analysis::calls::{Figures, Sums, asked, is_data};
+use crate::analysis::findings::Live;
 use crate::analysis::waiting;
 use crate::hist::bucket_of;
 use crate::rows::{DISCARD, FileRollup, Hist, PARTS, Rollup, Row, Span};
@@ -74,6 +75,8 @@ pub struct Summary {
     /// Bytes of requests whose call has not come.
     early: HashMap<i64, i64>,
     seen_threads: HashSet<i32>,
+    /// What is wrong, where somebody looks at that.
+    pub(super) findings: Option<Box<Live>>,
 }
 
 impl Summary {
@@ -103,6 +106,7 @@ impl Summary {
             order: VecDeque::new(),
             early: HashMap::new(),
             seen_threads: HashSet::new(),
+            findings: None,
         }
     }
 
@@ -110,6 +114,13 @@ impl Summary {
     #[must_use]
     pub fn live(mut self) -> Self {
         self.dims.run.live = true;
+        self
+    }
+
+    /// Also finds what is wrong: in the last minute of a trace that goes on, else in all calls. Rows are of so many nodes.
+    #[must_use]
+    pub fn finding(mut self, nodes: usize) -> Self {
+        self.findings = Some(Box::new(Live::new(self.dims.run.live, nodes)));
         self
     }
 
@@ -121,6 +132,9 @@ impl Summary {
     /// What ids stand for is as in another one.
     pub fn knows(&mut self, other: &Self) {
         self.dims = other.dims.clone();
+        if let (Some(findings), Some(known)) = (&mut self.findings, &other.findings) {
+            findings.knows(known);
+        }
         self.processes.threads.clone_from(&other.processes.threads);
     }
 
@@ -168,6 +182,7 @@ impl Summary {
     pub fn filtered(&self, filter: Arc<Filter>) -> Self {
         let mut new =
             Self::new(if self.from == From::Sums { From::Sums } else { From::Spans }).only(Some(filter), None);
+        new.findings = self.findings.as_ref().map(|_| Box::new(Live::new(self.dims.run.live, 1)));
         new.knows(self);
         new.dirty.clone_from(&self.dirty);
         (new.now_ns, new.second) = (self.now_ns, self.second);
@@ -180,6 +195,7 @@ impl Summary {
     /// The time, for rates.
     pub fn tick(&mut self, now_ns: i64) {
         self.now_ns = self.now_ns.max(now_ns);
+        self.findings.iter_mut().for_each(|findings| findings.tick(now_ns));
         let second = self.now_ns.div_euclid(1_000_000_000);
         if second != self.second {
             self.second = second;
@@ -197,11 +213,13 @@ impl Summary {
     /// Takes a row; the order is that in which the correlator makes them, or that of a dataset.
     pub fn push(&mut self, row: &Row) {
         self.version += 1;
+        self.findings.iter_mut().for_each(|findings| findings.describe(row));
         match row {
             Row::Span(span) => self.span(span),
             Row::Block(block) => {
                 if self.within(block.issue_ns) {
                     if self.from != From::Sums {
+                        self.findings.iter_mut().for_each(|findings| findings.block(block));
                         self.disks.block(block, self.second);
                     }
                     self.recent.block(block.clone());
@@ -287,6 +305,7 @@ impl Summary {
             op.sums.merge(&sums);
         }
         let (node, around) = self.tree.add(span);
+        self.findings.iter_mut().for_each(|findings| findings.span(span, &around));
         if around.asks.is_some() {
             // What a program asks for may be any number.
             let asked = asked(span).unwrap_or(0);
@@ -348,6 +367,7 @@ impl Summary {
         if !(self.from == From::Sums || only_here) || !self.within(row.from_ns) || !wanted {
             return;
         }
+        self.findings.iter_mut().for_each(|findings| findings.sums(row));
         let sums = Figures::of_sum(row).sums();
         if only_here && is_data(row.kind) {
             // As in the report: it counts for the program.

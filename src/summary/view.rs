@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::analysis::findings::Findings;
 use crate::inflight::InFlight;
 use crate::node::Recent;
 use crate::summary::filter::Filter;
@@ -29,11 +30,12 @@ pub enum Screen {
     Events,
     Devices,
     Coverage,
+    Findings,
 }
 
 impl Screen {
     /// All of them, in this order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Overview,
         Self::Processes,
         Self::Files,
@@ -43,6 +45,7 @@ impl Screen {
         Self::Events,
         Self::Devices,
         Self::Coverage,
+        Self::Findings,
     ];
 }
 
@@ -72,6 +75,7 @@ pub enum TableId {
     Groups,
     Losses,
     Refused,
+    Findings,
 }
 
 /// What the dashboard asks for besides what every screen shows.
@@ -146,6 +150,8 @@ pub struct Snapshot {
     pub events: Arc<Events>,
     pub devices: Arc<Devices>,
     pub coverage: Arc<Coverage>,
+    /// What is wrong: of a trace that goes on, in its last minute.
+    pub findings: Arc<Findings>,
     /// What has entered and not returned; `None` where that is not known, as of a dataset.
     pub inflight: Option<Arc<InFlight>>,
     /// What the node did lately; `None` of a dataset.

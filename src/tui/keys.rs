@@ -22,7 +22,7 @@ pub type Binding = (&'static str, &'static str);
 
 /// On every screen.
 pub const EVERYWHERE: &[Binding] = &[
-    ("1-9", "screens"),
+    ("0-9", "screens"),
     ("Tab S-Tab", "next, previous table"),
     ("arrows hjkl", "select; h l: sort by another column"),
     ("PgUp PgDn g G", "page, first row, last row; C-u C-d: half a page"),

@@ -68,6 +68,7 @@ screens! {
     events: "7",
     devices: "8",
     coverage: "9",
+    findings: "0",
 }
 
 /// What the screens lead to, at the size in which all of it is seen.
@@ -102,7 +103,7 @@ deeper! {
 #[test]
 fn colours_are_those_that_every_terminal_has() {
     let sixteen = |c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_));
-    for screen in '1'..='9' {
+    for screen in '0'..='9' {
         let buffer = shown(&screen.to_string(), Theme { colours: true, ascii: false }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| sixteen(c.fg) && sixteen(c.bg)), "{screen}");
         assert!(buffer.content.iter().any(|c| c.fg != Color::Reset), "{screen}");
@@ -111,7 +112,7 @@ fn colours_are_those_that_every_terminal_has() {
 
 #[test]
 fn without_colours_and_unicode_there_are_neither() {
-    for screen in '1'..='9' {
+    for screen in '0'..='9' {
         let buffer = shown(&screen.to_string(), Theme { colours: false, ascii: true }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset), "{screen}");
         let text = text_of(&buffer);

@@ -1,5 +1,6 @@
 //! What the user looks at: keys and the mouse change it, and it holds the request for the source. No terminal, no clock.
 
+mod found;
 mod mouse;
 mod press;
 mod prompt;
@@ -17,6 +18,7 @@ use crate::summary::since::Mark;
 pub use crate::summary::view::TableId;
 use crate::summary::view::{Command, Focus, Grouping, Measure, NodeId, Screen, Snapshot, Window};
 use crate::tui::input::Mouse;
+pub use crate::tui::state::found::numbered;
 pub use crate::tui::state::prompt::{Asked, Prompt};
 use crate::tui::text;
 use crate::tui::theme::Theme;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use crate::analysis::findings::{Evidence, Finding, Findings, NotEvaluated, Severity};
 use crate::inflight::{Frame, InFlight, Open, Operation, What};
 use crate::summary::view::*;
 use crate::tui::frame;
@@ -174,9 +175,32 @@ pub fn snapshot() -> Snapshot {
             ],
             ..Events::default()
         }),
+        findings: Arc::new(found()),
         inflight: Some(Arc::new(InFlight { at_ns: 83_000_000_000, operations: vec![stuck()] })),
         ..Snapshot::default()
     }
+}
+
+/// A cause with its evidence.
+fn found() -> Findings {
+    let finding = Finding {
+        rule: "sync-per-record",
+        severity: Severity::Critical,
+        title: "1204 calls of fdatasync, 1.29 ms each, /data/\u{202e}a.db".to_owned(),
+        seconds: Some(1.55),
+        share: Some(0.84),
+        gain_low_s: Some(1.4),
+        gain_high_s: Some(1.5),
+        advice: "Flush once for many records.".to_owned(),
+        evidence: Evidence {
+            spans: vec![77],
+            files: vec!["/data/日本語のファイル.h5".to_owned()],
+            ..Evidence::default()
+        },
+        sql: "FROM spans WHERE kind = 'sync'".to_owned(),
+    };
+    let not_evaluated = vec![NotEvaluated { rule: "lock-wait", why: "layer syscall is not covered".to_owned() }];
+    Findings { findings: vec![finding], not_evaluated, unexplained_s: 0.1, calls_s: 1.7, looked_at: 29, trusted: true }
 }
 
 /// A write that waits for a lock.

@@ -9,7 +9,7 @@ mod common;
 mod cli;
 mod damage;
 mod dataset;
-mod findings_doc;
+mod findings;
 mod hdf5_functions;
 mod metrics_doc;
 mod names;

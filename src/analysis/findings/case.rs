@@ -1,6 +1,9 @@
 //! What a rule sees of a trace, and how it claims time.
 
-use crate::analysis::findings::groups::{Group, Groups};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::analysis::findings::group::{Group, LOCK};
+use crate::analysis::findings::groups::Groups;
 use crate::analysis::findings::lanes;
 use crate::analysis::findings::run::Run;
 
@@ -52,6 +55,22 @@ impl<'a> Case<'a> {
         of_rank
             .map(|busy| busy.last.saturating_sub(busy.first).saturating_sub(busy.sum) as f64 / 1e9)
             .fold(0.0, f64::max)
+    }
+
+    /// Who else worked on the files of these groups: what held them up.
+    pub fn holder(&self, picked: &[usize]) -> Option<String> {
+        let files: BTreeSet<i32> = picked.iter().filter_map(|at| self.groups.all[*at].file.value).collect();
+        let own: BTreeSet<i32> = picked.iter().map(|at| self.groups.all[*at].key.process).collect();
+        let mut time = BTreeMap::<i32, i64>::new();
+        for group in self.groups.all.iter().filter(|group| group.file.value.is_some_and(|file| files.contains(&file))) {
+            let sum = time.entry(group.key.process).or_default();
+            *sum = sum.saturating_add(group.total().saturating_sub(group.time[LOCK]));
+        }
+        let other = time.iter().filter(|(ix, _)| !own.contains(ix)).max_by_key(|(ix, ns)| (**ns, **ix));
+        let Some((ix, _)) = other else { return Some("no other traced process worked on the file".to_owned()) };
+        let busy = self.groups.processes.get(ix)?;
+        let rank = busy.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
+        Some(format!("process {}{rank} worked on the file most meanwhile", busy.pid))
     }
 
     /// Groups of the critical lane.

@@ -1,4 +1,4 @@
-//! Thresholds of rules that a user changed, and rules that are switched off: `--rules FILE.toml`.
+//! Thresholds of rules that a user changed, rules that are switched off, and rules of the user: `--rules FILE.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,20 +6,24 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::analysis::findings::own::OwnRule;
 use crate::analysis::findings::rules::{RULES, Rule};
 
 /// As in the file: a table for each rule.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
     rules: BTreeMap<String, Settings>,
+    /// Rules of the user's own.
+    pub own: Vec<OwnRule>,
 }
 
-/// What can be set of a rule: `off = true`, and its thresholds by name.
+/// What can be set of a rule: `off = true`, and its thresholds by name. A rule of the user's own has `sql` and `advice`.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Settings {
     #[serde(default)]
     off: bool,
+    sql: Option<String>,
+    advice: Option<String>,
     #[serde(flatten)]
     thresholds: BTreeMap<String, f64>,
 }
@@ -32,10 +36,26 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let config: Self = toml::from_str(text)?;
-        for (id, settings) in &config.rules {
-            let Some(rule) = RULES.iter().find(|rule| rule.id == id) else {
-                bail!("there is no rule {id}: `iotrace-bpf rules` lists them");
+        let rules: BTreeMap<String, Settings> = toml::from_str(text)?;
+        let mut config = Self::default();
+        for (id, settings) in rules {
+            let known = RULES.iter().find(|rule| rule.id == id);
+            let (rule, settings) = match (known, settings) {
+                (Some(_), Settings { sql: Some(_), .. }) => bail!("there is a rule {id} already: name yours otherwise"),
+                (Some(rule), settings) => (rule, settings),
+                (None, Settings { sql: Some(sql), off, advice, thresholds }) => {
+                    if let Some(name) = thresholds.keys().next() {
+                        bail!("rule {id} has a query, and {name} is none of sql, advice and off");
+                    }
+                    if !off {
+                        // Named for as long as the process lives, as those that are built in.
+                        config.own.push(OwnRule { id: id.leak(), advice: advice.unwrap_or_default(), sql });
+                    }
+                    continue;
+                }
+                (None, _) => {
+                    bail!("there is no rule {id}: `iotrace-bpf rules` lists them; a rule of your own needs sql")
+                }
             };
             for name in settings.thresholds.keys() {
                 if !rule.thresholds.iter().any(|threshold| threshold.name == name) {
@@ -43,6 +63,7 @@ impl Config {
                     bail!("rule {id} has no threshold {name}; it has {}", known.join(", "));
                 }
             }
+            config.rules.insert(id, settings);
         }
         Ok(config)
     }
@@ -78,5 +99,13 @@ mod tests {
         assert!(error("[fsync]\ncalls = 1\n").contains("no rule fsync"));
         assert!(error("[sync-per-record]\ncall = 1\n").contains("no threshold call; it has calls"));
         assert!(error("[sync-per-record]\ncalls = \"x\"\n").contains("invalid type"));
+        assert!(error("[reread]\nsql = \"FROM spans\"\n").contains("name yours otherwise"));
+        assert!(error("[mine]\nsql = \"FROM spans\"\ncalls = 3\n").contains("none of sql, advice and off"));
+    }
+
+    #[test]
+    fn a_rule_of_the_users_own_is_a_query() {
+        let config = Config::parse("[mine]\nsql = 'FROM spans'\n[off]\nsql = 'FROM files'\noff = true\n").unwrap();
+        assert_eq!(config.own, [OwnRule { id: "mine", advice: String::new(), sql: "FROM spans".to_owned() }]);
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HashMap;
-use crate::analysis::findings::groups::{Busy, Group, Groups, LIBRARY, WITH_LOOP};
+use crate::analysis::findings::busy::Busy;
+use crate::analysis::findings::group::{Group, LIBRARY, WITH_LOOP};
+use crate::analysis::findings::groups::Groups;
 use crate::vocabulary::Layer;
 
 /// The critical lane.

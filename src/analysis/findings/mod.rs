@@ -5,10 +5,14 @@
 //! at most the wall time. What no rule claims is unexplained. A gain is the claimed time less a model of what would
 //! remain, with costs that were measured in this trace: a range, never one number.
 
+mod busy;
 mod case;
 mod config;
+mod group;
 mod groups;
 mod lanes;
+mod live;
+pub mod own;
 pub mod rules;
 mod run;
 #[cfg(test)]
@@ -21,7 +25,7 @@ use serde::Serialize;
 
 use crate::HashMap;
 use crate::analysis::coverage::LayerCoverage;
-use crate::analysis::files::{Described, described};
+use crate::analysis::files::described;
 use crate::analysis::losses::Losses;
 use crate::analysis::nesting::Enclosing;
 use crate::analysis::share::TRUSTED_SHARE;
@@ -31,8 +35,10 @@ use crate::text::percent;
 use crate::vocabulary::{LAYERS, Layer};
 use case::{Case, Found};
 pub use config::Config;
-use groups::{Groups, IN_CALLS};
-use rules::RULES;
+use group::{EVIDENCE, Group, IN_CALLS};
+use groups::Groups;
+pub use live::Live;
+use rules::{RULES, Rule};
 use run::{Others, Run};
 
 /// Shares of the run from which on a finding is a warning, and critical.
@@ -63,6 +69,22 @@ impl Severity {
     }
 }
 
+/// Which findings count: those of a rule, or of a severity and above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Rule(&'static str),
+    Severity(Severity),
+}
+
+impl Which {
+    pub fn applies(self, finding: &Finding) -> bool {
+        match self {
+            Self::Rule(id) => finding.rule == id,
+            Self::Severity(least) => finding.severity >= least,
+        }
+    }
+}
+
 /// Rows that show a finding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Evidence {
@@ -71,6 +93,9 @@ pub struct Evidence {
     pub files: Vec<String>,
     pub ranks: Vec<i32>,
     pub processes: Vec<i32>,
+    /// All processes, by number in the dataset.
+    #[serde(skip)]
+    pub process_ix: Vec<i32>,
 }
 
 /// A cause, what it costs, and what to do.
@@ -111,6 +136,9 @@ pub struct Findings {
     /// Rules that were applied.
     #[serde(skip)]
     pub looked_at: usize,
+    /// The tracer took little enough of the run for its seconds.
+    #[serde(skip)]
+    pub trusted: bool,
 }
 
 /// What rules need of the rows: one pass in the order of the dataset.
@@ -119,25 +147,18 @@ pub struct Collect {
     others: Others,
 }
 
-/// `O_DSYNC`, which is part of `O_SYNC`.
-const O_DSYNC: i32 = 0o10_000;
-
 impl Collect {
     pub fn new(source: &mut dyn Source) -> Result<Self> {
-        let mut known = groups::Known::default();
+        let mut groups = Groups::default();
         source.handles(&mut |handle| {
-            if handle.layer == Layer::Syscall && handle.mode.is_some_and(|mode| mode & O_DSYNC != 0) {
-                known.synced.insert(handle.handle_id as u32);
-            }
+            groups.known().handle(handle);
             Ok(())
         })?;
         source.files(&mut |file| {
-            if file.fstype.as_deref() == Some("overlay") {
-                known.overlay.insert(file.file_id as u32);
-            }
+            groups.known().file(file);
             Ok(())
         })?;
-        Ok(Self { groups: Groups::new(known), others: Others::default() })
+        Ok(Self { groups, others: Others::default() })
     }
 
     pub fn span(&mut self, span: &Span, around: &Enclosing) {
@@ -152,18 +173,44 @@ impl Collect {
         self.others.block(block);
     }
 
-    /// Applies all rules. `duration_ns`: how long the run was; `tracing`: the tracer's own share of it.
-    pub fn finish(mut self, source: &mut dyn Source, trace: &Trace<'_>, config: &Config) -> Result<Findings> {
-        lanes::open(&mut self.groups);
-        let mut lane = lanes::critical(&mut self.groups);
-        lanes::limit(&mut lane, &self.groups, trace.duration_ns);
-        let pids = traced(source)?;
-        let run = Run::new(&self.groups, lane, trace.duration_ns, &self.others, &pids);
+    /// Applies all rules.
+    pub fn finish(self, source: &mut dyn Source, trace: &Trace<'_>, config: &Config) -> Result<Findings> {
+        let mut pids = RoaringBitmap::new();
+        source.processes(&mut |process| {
+            pids.insert(process.pid as u32);
+            Ok(())
+        })?;
+        let evaluated = Evaluated::of(self.groups, (&self.others, &pids), trace, config);
+        let names = Names::read(source, &evaluated)?;
+        let mut out = evaluated.named(&names);
+        // Of several datasets: the ids that they have there.
+        let own = |id: &mut i64| *id = source.origin(IdKind::Span, *id).map_or(*id, |origin| origin.id);
+        out.findings.iter_mut().flat_map(|finding| &mut finding.evidence.spans).for_each(own);
+        Ok(out)
+    }
+}
+
+/// What the rules found, before files have names.
+struct Evaluated {
+    groups: Groups,
+    run: Run,
+    found: Vec<(&'static Rule, Found)>,
+    /// All but the findings.
+    out: Findings,
+}
+
+impl Evaluated {
+    /// Applies all rules to calls, requests and the pids of traced processes.
+    fn of(mut groups: Groups, (others, pids): (&Others, &RoaringBitmap), trace: &Trace<'_>, config: &Config) -> Self {
+        lanes::open(&mut groups);
+        let mut lane = lanes::critical(&mut groups);
+        lanes::limit(&mut lane, &groups, trace.duration_ns);
+        let run = Run::new(&groups, lane, trace.duration_ns, others, pids);
         let mut out = Findings::default();
-        let mut found: Vec<(&'static rules::Rule, Found)> = Vec::new();
-        let of_layer = calls_by_layer(&self.groups);
+        let mut found: Vec<(&'static Rule, Found)> = Vec::new();
+        let of_layer = calls_by_layer(&groups);
         for rule in RULES {
-            match applies(rule, trace, source.nodes().len(), &|layer| of_layer[layer as usize]) {
+            match applies(rule, trace, &|layer| of_layer[layer as usize]) {
                 Applies::Yes => {}
                 Applies::Void => continue,
                 Applies::No(why) => {
@@ -176,25 +223,24 @@ impl Collect {
             }
             out.looked_at += 1;
             let thresholds = |name: &str| config.threshold(rule, name);
-            let mut case = Case::new(&mut self.groups, &run, &thresholds);
+            let mut case = Case::new(&mut groups, &run, &thresholds);
             found.extend((rule.find)(&mut case).into_iter().map(|found| (rule, found)));
         }
-        let lane = &run.lane;
-        let total: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.total())).sum();
-        let left: f64 = self.groups.all.iter().map(|g| lanes::seconds(lane, g, g.left(&IN_CALLS))).sum();
-        (out.calls_s, out.unexplained_s) = (total, left);
-        let trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
-        let names = Names::read(source, &self.groups, &found)?;
-        out.findings = found.iter().map(|(rule, found)| finding(rule, found, &self.groups, &run, &names)).collect();
-        // Of several datasets: the ids that they have there.
-        let own = |id: &mut i64| *id = source.origin(IdKind::Span, *id).map_or(*id, |origin| origin.id);
-        out.findings.iter_mut().flat_map(|finding| &mut finding.evidence.spans).for_each(own);
-        let order = |f: &Finding| (f.seconds.is_none(), f.seconds.unwrap_or(0.0));
-        out.findings.sort_by(|a, b| order(b).partial_cmp(&order(a)).unwrap_or(std::cmp::Ordering::Equal));
-        if !trusted {
-            out.findings.iter_mut().for_each(Finding::forget_seconds);
+        out.calls_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.total())).sum();
+        out.unexplained_s = groups.all.iter().map(|g| lanes::seconds(&run.lane, g, g.left(&IN_CALLS))).sum();
+        out.trusted = trace.tracing.is_none_or(|share| share <= TRUSTED_SHARE);
+        Self { groups, run, found, out }
+    }
+
+    /// The findings, those with most seconds first.
+    fn named(self, names: &Names) -> Findings {
+        let mut out = self.out;
+        out.findings = self.found.iter().map(|(rule, f)| finding(rule, f, &self.groups, &self.run, names)).collect();
+        out.sort();
+        if !out.trusted {
+            out.findings = out.findings.into_iter().map(Finding::without_seconds).collect();
         }
-        Ok(out)
+        out
     }
 }
 
@@ -207,6 +253,8 @@ pub struct Trace<'a> {
     pub coverage: &'a [LayerCoverage],
     pub losses: &'a Losses,
     pub aggregate: bool,
+    /// How many nodes it is of.
+    pub nodes: usize,
 }
 
 /// Above this part of lost events of a layer its rules are not applied.
@@ -221,16 +269,6 @@ fn calls_by_layer(groups: &Groups) -> [i64; LAYERS.len()] {
     calls
 }
 
-/// The pids of traced processes.
-fn traced(source: &mut dyn Source) -> Result<RoaringBitmap> {
-    let mut pids = RoaringBitmap::new();
-    source.processes(&mut |process| {
-        pids.insert(process.pid as u32);
-        Ok(())
-    })?;
-    Ok(pids)
-}
-
 /// Can a rule be applied?
 enum Applies {
     Yes,
@@ -240,8 +278,9 @@ enum Applies {
     No(String),
 }
 
-fn applies(rule: &rules::Rule, trace: &Trace<'_>, nodes: usize, calls: &dyn Fn(Layer) -> i64) -> Applies {
-    if rule.one_node && nodes > 1 {
+fn applies(rule: &Rule, trace: &Trace<'_>, calls: &dyn Fn(Layer) -> i64) -> Applies {
+    if rule.one_node && trace.nodes > 1 {
+        let nodes = trace.nodes;
         return Applies::No(format!("is about one node, and the trace is of {nodes}: report each by itself"));
     }
     if trace.aggregate && !rule.sums {
@@ -267,60 +306,61 @@ fn applies(rule: &rules::Rule, trace: &Trace<'_>, nodes: usize, calls: &dyn Fn(L
     Applies::Yes
 }
 
-/// Names of what findings are about.
+/// Paths of files, and of what calls named, by their ids.
+#[derive(Debug, Clone, Default)]
 struct Names {
-    files: HashMap<i32, Described>,
+    files: HashMap<i32, String>,
     paths: HashMap<i32, String>,
-    ranks: HashMap<i32, (i32, Option<i32>)>,
 }
 
 impl Names {
-    fn read(source: &mut dyn Source, groups: &Groups, found: &[(&rules::Rule, Found)]) -> Result<Self> {
-        let of_found = || found.iter().flat_map(|(_, f)| &f.groups).map(|at| &groups.all[*at]);
+    /// Of what findings are about.
+    fn read(source: &mut dyn Source, evaluated: &Evaluated) -> Result<Self> {
+        let of_found = || evaluated.found.iter().flat_map(|(_, f)| &f.groups).map(|at| &evaluated.groups.all[*at]);
         let wanted_paths: RoaringBitmap = of_found().filter_map(|g| Some(g.path.value? as u32)).collect();
         let files = described(source, of_found().filter_map(|group| group.file.value))?;
-        let mut names = Self { files, paths: HashMap::default(), ranks: HashMap::default() };
+        let files = files.into_iter().filter_map(|(id, file)| Some((id, file.path?))).collect();
+        let mut names = Self { files, paths: HashMap::default() };
         source.paths(&mut |path| {
             if wanted_paths.contains(path.path_id as u32) {
                 names.paths.insert(path.path_id, path.path.clone());
             }
             Ok(())
         })?;
-        source.processes(&mut |process| {
-            names.ranks.insert(process.process_ix, (process.pid, process.rank));
-            Ok(())
-        })?;
         Ok(names)
     }
 
-    fn of(&self, group: &groups::Group) -> Option<String> {
-        let file = group.file.value.and_then(|id| self.files.get(&id)?.path.clone());
-        file.or_else(|| group.path.value.and_then(|id| self.paths.get(&id).cloned()))
+    fn of(&self, group: &Group) -> Option<String> {
+        let file = group.file.value.and_then(|id| self.files.get(&id));
+        file.or_else(|| group.path.value.and_then(|id| self.paths.get(&id))).cloned()
     }
 }
 
 /// Files that are named as evidence.
 const FILES: usize = 5;
 
-fn finding(rule: &rules::Rule, found: &Found, groups: &Groups, run: &Run, names: &Names) -> Finding {
-    let mut alike: Vec<&groups::Group> = found.groups.iter().map(|at| &groups.all[*at]).collect();
+fn finding(rule: &Rule, found: &Found, groups: &Groups, run: &Run, names: &Names) -> Finding {
+    let mut alike: Vec<&Group> = found.groups.iter().map(|at| &groups.all[*at]).collect();
     alike.sort_by_key(|group| std::cmp::Reverse(group.total()));
     let mut evidence = Evidence::default();
     let mut calls: Vec<(i64, i64)> = alike.iter().flat_map(|group| group.slowest.iter().copied()).collect();
     calls.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
-    evidence.spans = calls.into_iter().take(groups::EVIDENCE).map(|(_, id)| id).collect();
+    evidence.spans = calls.into_iter().take(EVIDENCE).map(|(_, id)| id).collect();
     let add_once = |list: &mut Vec<String>, name: String| {
         if list.len() < FILES && !list.contains(&name) {
             list.push(name);
         }
     };
+    evidence.process_ix = alike.iter().map(|group| group.key.process).collect();
+    evidence.process_ix.sort_unstable();
+    evidence.process_ix.dedup();
     for group in &alike {
         names.of(group).into_iter().for_each(|name| add_once(&mut evidence.files, name));
-        if let Some((pid, rank)) = names.ranks.get(&group.key.process) {
-            if !evidence.processes.contains(pid) && evidence.processes.len() < FILES {
-                evidence.processes.push(*pid);
+        if let Some(busy) = groups.processes.get(&group.key.process) {
+            if !evidence.processes.contains(&busy.pid) && evidence.processes.len() < FILES {
+                evidence.processes.push(busy.pid);
             }
-            evidence.ranks.extend(rank.filter(|rank| !evidence.ranks.contains(rank)));
+            evidence.ranks.extend(busy.rank.filter(|rank| !evidence.ranks.contains(rank)));
         }
     }
     let files: usize = alike.iter().filter_map(|g| g.file.value).collect::<std::collections::BTreeSet<_>>().len();
@@ -331,16 +371,10 @@ fn finding(rule: &rules::Rule, found: &Found, groups: &Groups, run: &Run, names:
     };
     let share = found.seconds / run.wall.max(1e-9);
     let error = found.seconds <= 0.0;
-    let severity = match share {
-        _ if error => Severity::Critical,
-        share if share >= CRITICAL => Severity::Critical,
-        share if share >= WARN => Severity::Warn,
-        _ => Severity::Info,
-    };
     let known = |value: f64| (!error).then_some(value);
     Finding {
         rule: rule.id,
-        severity,
+        severity: severity(known(share)),
         title: format!("{}{on}", found.what),
         seconds: known(found.seconds),
         share: known(share),
@@ -352,9 +386,27 @@ fn finding(rule: &rules::Rule, found: &Found, groups: &Groups, run: &Run, names:
     }
 }
 
+/// How much a share of the run matters; what has no time is an error.
+fn severity(share: Option<f64>) -> Severity {
+    match share {
+        None => Severity::Critical,
+        Some(share) if share >= CRITICAL => Severity::Critical,
+        Some(share) if share >= WARN => Severity::Warn,
+        Some(_) => Severity::Info,
+    }
+}
+
 impl Finding {
     /// Only the order remains: the tracer took too much of the run.
-    fn forget_seconds(&mut self) {
-        (self.seconds, self.share, self.gain_low_s, self.gain_high_s) = (None, None, None, None);
+    fn without_seconds(self) -> Self {
+        Self { seconds: None, share: None, gain_low_s: None, gain_high_s: None, ..self }
+    }
+}
+
+impl Findings {
+    /// Errors first, then what took most.
+    fn sort(&mut self) {
+        let order = |f: &Finding| (f.seconds.is_none(), f.seconds.unwrap_or(0.0));
+        self.findings.sort_by(|a, b| order(b).partial_cmp(&order(a)).unwrap_or(std::cmp::Ordering::Equal));
     }
 }

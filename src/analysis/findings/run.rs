@@ -1,5 +1,7 @@
 //! Facts of the whole run that rules compare with: how long it was, what large transfers cost, who else used its devices.
 
+use std::collections::BTreeSet;
+
 use roaring::{RoaringBitmap, RoaringTreemap};
 
 use crate::HashMap;
@@ -17,6 +19,45 @@ pub struct Run {
     bandwidth: [Option<f64>; 2],
     pub others: Option<OtherProcess>,
     pub swapped: Swapped,
+    /// What the processes of the lane read from devices themselves.
+    pub device_reads: DeviceReads,
+    /// Bytes that anybody read from devices, and how long the requests were in them, in seconds.
+    pub all_reads: (i64, f64),
+}
+
+/// Reads from devices by a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct DeviceReads {
+    pub requests: i64,
+    pub bytes: i64,
+    /// Requests that do not begin where the one before ended.
+    pub scattered: i64,
+    /// From the queue to completion, one after the other.
+    pub seconds: f64,
+    next: (i32, i64),
+}
+
+impl DeviceReads {
+    fn add(&mut self, block: &Block) {
+        let sectors = i64::from(block.bytes) / 512;
+        self.scattered = self.scattered.saturating_add(i64::from(self.next != (block.dev, block.sector)));
+        self.next = (block.dev, block.sector.saturating_add(sectors));
+        self.requests = self.requests.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(i64::from(block.bytes));
+        self.seconds += waited(block);
+    }
+
+    const fn merge(&mut self, later: &Self) {
+        self.requests = self.requests.saturating_add(later.requests);
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.scattered = self.scattered.saturating_add(later.scattered);
+        self.seconds += later.seconds;
+    }
+}
+
+/// Seconds from the queue to completion.
+fn waited(block: &Block) -> f64 {
+    block.issue_ns.saturating_sub(block.queue_ns).saturating_add(block.dur_ns.unwrap_or(0)) as f64 / 1e9
 }
 
 /// Reads from swap space by traced processes.
@@ -36,8 +77,15 @@ const USUAL: (f64, f64) = (0.5e9, 4e9);
 impl Run {
     pub fn new(groups: &Groups, lane: Lane, duration_ns: i64, others: &Others, traced: &RoaringBitmap) -> Self {
         let bandwidth = [Kind::Read, Kind::Write].map(|kind| bandwidth(groups, kind));
+        let mut device_reads = DeviceReads::default();
+        let pids = lane.processes.keys().filter_map(|ix| groups.processes.get(ix)).map(|busy| busy.pid);
+        for pid in pids.collect::<BTreeSet<_>>() {
+            others.reads.get(&pid).into_iter().for_each(|reads| device_reads.merge(reads));
+        }
+        let all = others.reads.values();
+        let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
-        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth, others, swapped }
+        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth, others, swapped, device_reads, all_reads }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
@@ -80,10 +128,12 @@ const SECTORS: i64 = 8;
 const KEPT_MAX: usize = 1 << 20;
 
 /// Requests by device, process and time.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Others {
     bytes: HashMap<(i32, i64, i32), i64>,
     names: HashMap<i32, String>,
+    /// Reads by process.
+    reads: HashMap<i32, DeviceReads>,
     /// Reads from swap space by process.
     swap: HashMap<i32, Swapped>,
     /// Pages of devices that were swapped out to.
@@ -100,11 +150,39 @@ impl Others {
         if block.class != "sync" && block.class != "readahead" {
             return;
         }
+        if block.op == "read" {
+            self.reads.entry(block.pid).or_default().add(block);
+        }
         if let Some(name) = &block.device {
             self.names.entry(block.dev).or_insert_with(|| name.clone());
         }
         let sum = self.bytes.entry((block.dev, block.issue_ns.div_euclid(BIN), block.pid)).or_default();
         *sum += i64::from(block.bytes);
+    }
+
+    /// The requests so far: those that come next are of another time.
+    #[must_use]
+    pub fn split(&mut self) -> Self {
+        let (bytes, swap) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.swap));
+        Self { bytes, swap, reads: std::mem::take(&mut self.reads), names: self.names.clone(), ..Self::default() }
+    }
+
+    /// Adds the requests of another time.
+    pub fn merge(&mut self, later: &Self) {
+        for (key, bytes) in &later.bytes {
+            let sum = self.bytes.entry(*key).or_default();
+            *sum = sum.saturating_add(*bytes);
+        }
+        for (pid, more) in &later.reads {
+            self.reads.entry(*pid).or_default().merge(more);
+        }
+        for (pid, more) in &later.swap {
+            let swapped = self.swap.entry(*pid).or_default();
+            swapped.requests = swapped.requests.saturating_add(more.requests);
+            swapped.bytes = swapped.bytes.saturating_add(more.bytes);
+            swapped.seconds += more.seconds;
+        }
+        self.names.extend(later.names.iter().map(|(dev, name)| (*dev, name.clone())));
     }
 
     /// The kernel marks only the writes to swap space: a read of what was written there brings it back.
@@ -120,8 +198,7 @@ impl Others {
             let swapped = self.swap.entry(block.pid).or_default();
             swapped.requests += 1;
             swapped.bytes += i64::from(block.bytes);
-            let waited = block.issue_ns.saturating_sub(block.queue_ns).saturating_add(block.dur_ns.unwrap_or(0));
-            swapped.seconds += waited as f64 / 1e9;
+            swapped.seconds += waited(block);
         }
     }
 

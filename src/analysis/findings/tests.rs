@@ -42,7 +42,14 @@ fn find(spans: &[Span], run_ms: i64, tracing: f64, coverage: &[LayerCoverage]) -
         collect.span(span, &around);
     }
     let losses = Losses::default();
-    let trace = Trace { duration_ns: run_ms * MS, tracing: Some(tracing), coverage, losses: &losses, aggregate: false };
+    let trace = Trace {
+        duration_ns: run_ms * MS,
+        tracing: Some(tracing),
+        coverage,
+        losses: &losses,
+        aggregate: false,
+        nodes: 1,
+    };
     collect.finish(&mut rows, &trace, &Config::default()).unwrap()
 }
 
@@ -172,7 +179,7 @@ fn what_another_thread_does_for_an_operation_counts_once() {
     let write = collect.groups.all.iter().find(|group| group.key.op == "pwrite64").unwrap();
     assert!(write.key.collective && write.key.called.1 == "MPI_File_write_all");
     assert_eq!((write.bytes, write.total()), (1 << 27, 0));
-    let all: i64 = collect.groups.all.iter().map(groups::Group::total).sum();
+    let all: i64 = collect.groups.all.iter().map(Group::total).sum();
     assert_eq!(all, 100 * MS);
 }
 
@@ -199,7 +206,14 @@ fn sums_of_one_second_add_up() {
         });
     }
     let (coverage, losses) = (covered(&[Layer::Syscall]), Losses::default());
-    let trace = Trace { duration_ns: 1000 * MS, tracing: None, coverage: &coverage, losses: &losses, aggregate: true };
+    let trace = Trace {
+        duration_ns: 1000 * MS,
+        tracing: None,
+        coverage: &coverage,
+        losses: &losses,
+        aggregate: true,
+        nodes: 1,
+    };
     let all = collect.finish(&mut rows, &trace, &Config::default()).unwrap();
     assert_eq!(seconds(&all), [("sync-per-record", 0.4)]);
     assert!((all.calls_s - 0.8).abs() < 1e-9);

@@ -18,6 +18,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use serde_json::Value;
 
 pub use crate::analysis::amplification::{Amplification, Called, Chain, ClassBytes, Step};
 pub use crate::analysis::calls::Bytes;
@@ -223,6 +224,7 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
         coverage: &coverage,
         losses: &losses,
         aggregate: header.aggregate,
+        nodes: nodes.len(),
     };
     let findings = all.findings.finish(source, &trace, config)?;
     Ok(Report {
@@ -255,13 +257,30 @@ pub fn build_with(source: &mut dyn Source, config: &Config) -> Result<Report> {
 /// # Errors
 /// When there is no readable dataset, or `out` cannot be written to.
 pub fn run(dir: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    run_with(dir, json, &Config::default(), out).map(drop)
+    run_with(dir, json, (&Config::default(), &|_, _| Ok(Vec::new())), out).map(drop)
 }
 
-/// The same with thresholds of rules that a user changed. Returns what was found.
-pub fn run_with(dir: &Path, json: bool, config: &Config, out: &mut dyn Write) -> Result<Vec<Finding>> {
+/// Answers a query about the datasets in a directory with rows as objects.
+pub type Ask<'a> = &'a dyn Fn(&Path, &str) -> Result<Vec<Value>>;
+
+/// The same with what a user set for rules, and what answers the queries of the user's own rules. Returns what was found.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_with(
+    dir: &Path,
+    json: bool,
+    (config, ask): (&Config, Ask<'_>),
+    out: &mut dyn Write,
+) -> Result<Vec<Finding>> {
     let mut runs = Union::open_related(dir)?;
-    let build = |run: &mut Union| Ok((directories(run), build_with(run, config)?));
+    let many = runs.len() > 1;
+    let build = |run: &mut Union| {
+        let mut report = build_with(run, config)?;
+        let at = if many { run.directories().first().map(|at| at.to_path_buf()) } else { Some(dir.to_path_buf()) };
+        report.add_own(config, at.as_deref(), ask);
+        Ok((directories(run), report))
+    };
     let mut each = runs.iter_mut().map(build).collect::<Result<Vec<_>>>()?;
     let body = match each.as_slice() {
         [(_, only)] if json => only.json()?,
@@ -375,6 +394,15 @@ impl Node {
 }
 
 impl Report {
+    /// Adds what the user's own rules find in the datasets in a directory.
+    fn add_own(&mut self, config: &Config, dir: Option<&Path>, ask: Ask<'_>) {
+        let run_ns = self.tracing.as_ref().map_or(self.header.duration_ns, |tracing| tracing.run_ns);
+        for rule in &config.own {
+            let answer = dir.map_or_else(|| Ok(Vec::new()), |dir| ask(dir, &rule.sql)).map_err(|e| format!("{e:#}"));
+            findings::own::add(rule, answer, run_ns as f64 / 1e9, &mut self.findings);
+        }
+    }
+
     /// The report as JSON. Characters that act on a terminal unseen are written as escapes, which reads back equal.
     pub fn json(&self) -> Result<String> {
         Ok(text::json(&serde_json::to_string_pretty(self)?) + "\n")

@@ -1,5 +1,6 @@
 //! What asks the flight recorder for a dataset: pure.
 
+use crate::analysis::findings::Finding;
 use crate::cli::trigger::Trigger;
 use crate::export::Why;
 use crate::inflight::{InFlight, Open, Operation, What};
@@ -118,6 +119,14 @@ fn crash(process: &Process) -> Option<Found> {
     let signal = Signal::try_from(process.exit_code? - 128).ok().filter(|s| CRASHES.contains(s))?;
     let program = process.exe.as_deref().unwrap_or("a process");
     Some(Found::at(format!("crash: {signal} ended {program} (pid {})", process.pid), process.end_ns?))
+}
+
+/// The first of these findings that asks for a dataset.
+pub fn of_findings(triggers: &[Trigger], new: &[&Finding], now_ns: i64) -> Option<Found> {
+    let asks = |f: &Finding| triggers.iter().any(|t| matches!(t, Trigger::Finding(which) if which.applies(f)));
+    let finding = new.iter().find(|finding| asks(finding))?;
+    let text = format!("finding: {}: {}", finding.rule, finding.title);
+    Some(Found { why: Why { text, at_ns: now_ns, span_id: finding.evidence.spans.first().copied() }, file_id: None })
 }
 
 impl Found {

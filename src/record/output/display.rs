@@ -9,7 +9,7 @@ use crate::record::session::control::Control;
 use crate::record::session::live::{Live, LiveState};
 use crate::record::session::sampler::Board;
 use crate::record::{DUMP, WRITE};
-use crate::summary::From;
+use crate::summary::{From, Summary};
 use crate::{batch, export, tui};
 use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::Signal;
@@ -63,7 +63,9 @@ impl Display {
         };
         let shows = matches!(how, Some(How::Dashboard(_)));
         let from = if args.aggregates() { From::Sums } else { From::Spans };
-        let current = how.map(|how| (Arc::new(LiveState::new(t0, from, Arc::clone(gauges), Arc::clone(node))), how));
+        let summary = Summary::new(from).live();
+        let summary = if shows { summary.finding(1) } else { summary };
+        let current = how.map(|how| (Arc::new(LiveState::new(t0, summary, Arc::clone(gauges), Arc::clone(node))), how));
         Self { current, shows, stop, over: None, thread: None }
     }
 

@@ -1,5 +1,6 @@
 //! Chooses the processes and files of `--detail` as they come.
 
+use crate::analysis::findings::{Finding, Findings};
 use crate::cli::detail::Detail;
 use crate::event::{Event, FileKey};
 use crate::loader::kernel::detail::{Choice, Limit, Plan};
@@ -9,11 +10,11 @@ use std::collections::HashSet;
 pub fn plan(details: &[Detail]) -> Option<Plan> {
     let slow = details.iter().filter_map(|detail| match detail {
         Detail::Slow { layer, time } => Some((*layer, time.map_or(Limit::Learned, Limit::Fixed))),
-        Detail::Rank(_) | Detail::File(_) => None,
+        Detail::Rank(_) | Detail::File(_) | Detail::Finding(_) => None,
     });
     (!details.is_empty()).then(|| Plan {
         slow: slow.collect(),
-        processes: details.iter().any(|d| matches!(d, Detail::Rank(_))),
+        processes: details.iter().any(|d| matches!(d, Detail::Rank(_) | Detail::Finding(_))),
         files: details.iter().any(|d| matches!(d, Detail::File(_))),
     })
 }
@@ -23,7 +24,9 @@ pub struct Chooser {
     details: Vec<Detail>,
     rank_vars: Vec<String>,
     choice: Choice,
+    /// Processes of ranks, and those of findings.
     chosen: HashSet<u32>,
+    found: HashSet<u32>,
     files: HashSet<FileKey>,
     /// How many the kernel had no room to note.
     missed: i64,
@@ -31,7 +34,15 @@ pub struct Chooser {
 
 impl Chooser {
     pub fn new(details: Vec<Detail>, rank_vars: Vec<String>, choice: Choice) -> Self {
-        Self { details, rank_vars, choice, chosen: HashSet::new(), files: HashSet::new(), missed: 0 }
+        Self {
+            details,
+            rank_vars,
+            choice,
+            chosen: HashSet::new(),
+            found: HashSet::new(),
+            files: HashSet::new(),
+            missed: 0,
+        }
     }
 
     /// Looks at what comes from the kernel side.
@@ -46,7 +57,12 @@ impl Chooser {
                 self.process(*process, true);
             }
             // Numbers are never used again.
-            Event::Exit { process, .. } => self.process(*process, false),
+            Event::Exit { process, .. } => {
+                self.process(*process, false);
+                if self.found.remove(process) {
+                    self.choice.process(*process, false);
+                }
+            }
             Event::File { key, seen, .. } | Event::Preopened { key, seen, .. } => {
                 let path = String::from_utf8_lossy(&seen.path);
                 let fits = |d: &Detail| matches!(d, Detail::File(pattern) if pattern.matches(&path));
@@ -55,6 +71,22 @@ impl Chooser {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Are processes chosen by what is wrong?
+    pub fn needs_findings(&self) -> bool {
+        self.details.iter().any(|detail| matches!(detail, Detail::Finding(_)))
+    }
+
+    /// Looks at what is wrong now: the processes that it is about are recorded, those of what is over are not any more.
+    pub fn findings(&mut self, now: &Findings) {
+        let wanted = |f: &&Finding| self.details.iter().any(|d| matches!(d, Detail::Finding(w) if w.applies(f)));
+        let of = now.findings.iter().filter(wanted).flat_map(|f| &f.evidence.process_ix);
+        let found: HashSet<u32> = of.filter_map(|ix| u32::try_from(*ix).ok()).collect();
+        let before = std::mem::replace(&mut self.found, found);
+        for process in before.symmetric_difference(&self.found).filter(|process| !self.chosen.contains(process)) {
+            self.missed += i64::from(!self.choice.process(*process, self.found.contains(process)));
         }
     }
 

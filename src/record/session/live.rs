@@ -8,9 +8,9 @@ use crate::record::flight::{By, SharedAlarm};
 use crate::record::output::destination::{self, Wanted};
 use crate::record::session::sampler::Board;
 use crate::rows::Row;
+use crate::summary::Summary;
 use crate::summary::filter::Filter;
 use crate::summary::view::{Command, DirtySample, Focus, Recording, Snapshot, Source, Status};
-use crate::summary::{From, Summary};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,8 +54,8 @@ impl State {
 }
 
 impl LiveState {
-    pub fn new(t0: u64, from: From, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
-        let state = State { all: Summary::new(from).live(), filtered: None };
+    pub fn new(t0: u64, summary: Summary, gauges: Arc<Gauges>, node: Arc<Board>) -> Self {
+        let state = State { all: summary, filtered: None };
         Self { state: Mutex::new(state), in_flight: Mutex::default(), gauges, node, t0 }
     }
 
@@ -332,10 +332,11 @@ fn dirty(t_ns: i64) -> Option<DirtySample> {
 mod tests {
     use super::*;
     use crate::record::flight::Alarm;
+    use crate::summary::From;
 
     #[test]
     fn with_the_flight_recorder_nothing_is_recorded_and_w_writes_until_the_trace_ends() {
-        let current = Arc::new(LiveState::new(now(), From::Spans, Arc::default(), Arc::default()));
+        let current = Arc::new(LiveState::new(now(), Summary::new(From::Spans).live(), Arc::default(), Arc::default()));
         let alarm = SharedAlarm::new(Duration::from_secs(30));
         let live = Live::new(current, Path::new("/all"), true, Wanted::default(), Notices::default(), "node1");
         let mut live = live.keeping(alarm.clone());

@@ -10,4 +10,5 @@ pub mod sampler;
 pub mod share;
 pub(crate) mod stacks;
 pub(crate) mod targets;
+mod watch;
 pub(crate) mod worker;

@@ -17,6 +17,7 @@ use crate::record::output::memory::Memory;
 use crate::record::session::detail::Chooser;
 use crate::record::session::live::LiveState;
 use crate::record::session::note::Note;
+use crate::record::session::watch::Watch;
 use crate::record::wall;
 use crate::rows::{Loss, Mount, Row};
 use crate::summary::From;
@@ -92,6 +93,8 @@ struct State {
     totals: Option<Arc<Shared>>,
     triggers: Vec<Trigger>,
     chooser: Option<Chooser>,
+    /// Applies rules while the trace goes on, where something waits for findings.
+    watch: Option<Watch>,
     alarm: Option<SharedAlarm>,
     notices: Notices,
     /// Why the dataset could not be written any more, and what was counted since.
@@ -103,8 +106,11 @@ struct State {
 fn run(worker: Worker) -> Ended {
     let Worker { writer, config, mounts, gauges, current, totals, triggers, chooser, alarm, notices, inbox, notes } =
         worker;
-    let t0 = config.t0;
-    let memory = Memory::new(if config.aggregate { From::Sums } else { From::Spans });
+    let (t0, aggregate) = (config.t0, config.aggregate);
+    let memory = Memory::new(if aggregate { From::Sums } else { From::Spans });
+    let finds = totals.is_some()
+        || triggers.iter().any(|trigger| matches!(trigger, Trigger::Finding(_)))
+        || chooser.as_ref().is_some_and(Chooser::needs_findings);
     let mut correlator = Correlator::new(config);
     let host = mounts::namespace(std::process::id()).unwrap_or(0);
     correlator.set_mounts(mounts.clone(), host);
@@ -125,6 +131,7 @@ fn run(worker: Worker) -> Ended {
         totals,
         triggers,
         chooser,
+        watch: finds.then(|| Watch::new(aggregate)),
         alarm,
         notices,
         failed: None,
@@ -326,6 +333,22 @@ impl State {
         self.correlator.set_mounts(self.mounts.clone(), self.host);
     }
 
+    /// Applies rules, if something waits for findings and it is time to: a trigger that asks for a dataset.
+    fn look(&mut self, elapsed: Duration) -> Option<Found> {
+        let watch = self.watch.as_mut()?;
+        watch.push(&self.rows);
+        let findings = watch.look(elapsed)?;
+        let new = watch.new_ones(&findings);
+        let found = trigger::of_findings(&self.triggers, &new, elapsed.as_nanos() as i64);
+        if let Some(chooser) = &mut self.chooser {
+            chooser.findings(&findings);
+        }
+        if let Some(totals) = &self.totals {
+            totals.with(|counts| counts.set_findings(&findings));
+        }
+        found
+    }
+
     fn write(&mut self) -> Result<()> {
         if let Some(current) = &self.current {
             current.push(&self.rows);
@@ -333,8 +356,10 @@ impl State {
         if let Some(totals) = &self.totals {
             totals.with(|counts| counts.push(&self.rows));
         }
+        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
+        let new = self.look(elapsed);
         let asks = self.alarm.as_ref().is_some_and(|alarm| !alarm.with(|a| a.is_asked()));
-        let found = if asks { trigger::first(&self.triggers, &self.rows) } else { None };
+        let found = if asks { trigger::first(&self.triggers, &self.rows).or(new) } else { None };
         let mut rows = std::mem::take(&mut self.rows);
         let (many, counts) = (rows.len(), self.writer.may_give_up());
         for row in rows.drain(..) {
@@ -351,7 +376,6 @@ impl State {
         if let Some(found) = found {
             self.found(found);
         }
-        let elapsed = Duration::from_nanos(now().saturating_sub(self.t0));
         match self.writer.tick(elapsed) {
             Ok(forgotten) => self.forgotten(&forgotten),
             Err(why) => self.give_up(why)?,

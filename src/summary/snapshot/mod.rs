@@ -7,6 +7,7 @@ mod tables;
 
 use std::sync::Arc;
 
+use crate::analysis::findings::{Config, Findings};
 use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
 use crate::summary::view::{DeviceSample, Events, Focus, History, Screen, Snapshot, Status, Sums, Window};
@@ -42,6 +43,7 @@ impl Summary {
             events: if is(Screen::Events) { Arc::new(self.events(focus.window)) } else { Arc::default() },
             devices: if is(Screen::Devices) { Arc::new(self.device_rows(focus.window)) } else { Arc::default() },
             coverage: if is(Screen::Coverage) { Arc::new(self.dims.coverage()) } else { Arc::default() },
+            findings: if is(Screen::Findings) { Arc::new(self.found(focus.window)) } else { Arc::default() },
             inflight: None,
             recent_node: None,
             loading: None,
@@ -162,6 +164,17 @@ impl Summary {
         let w = window.unwrap_or(Window { from_ns: 0, to_ns: self.end_ns() });
         let seconds = w.to_ns.saturating_sub(w.from_ns).max(1) as f64 / 1e9;
         sums.map(|n| n as f64 / seconds)
+    }
+
+    /// What is wrong, where somebody looks at that.
+    fn found(&self, window: Option<Window>) -> Findings {
+        let Some(findings) = &self.findings else { return Findings::default() };
+        let run_ns = match self.window.or(window) {
+            _ if self.dims.run.live => None,
+            Some(window) => Some(window.to_ns.saturating_sub(window.from_ns)),
+            None => self.dims.tracing.run_ns().or_else(|| self.dims.end_ns()),
+        };
+        findings.find(run_ns, self.from == From::Sums, &Config::default())
     }
 
     fn events(&self, window: Option<Window>) -> Events {

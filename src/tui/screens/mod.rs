@@ -4,6 +4,7 @@ mod coverage;
 mod devices;
 mod events;
 mod files;
+mod findings;
 mod inflight;
 mod latency;
 mod node;
@@ -44,6 +45,7 @@ pub static SCREENS: [About; Screen::ALL.len()] = [
     events::ABOUT,
     devices::ABOUT,
     coverage::ABOUT,
+    findings::ABOUT,
 ];
 
 const _: () = {

@@ -73,6 +73,12 @@ pub fn row(state: &State, snapshot: &Snapshot) -> Option<String> {
             format!("FROM coverage WHERE layer = {layer} AND target = {target};")
         }
         TableId::Losses => lost(snapshot, nth?)?,
+        TableId::Findings => {
+            let spans = &state.finding(snapshot)?.evidence.spans;
+            let ids: Vec<String> = spans.iter().map(ToString::to_string).collect();
+            (!ids.is_empty())
+                .then(|| format!("FROM spans WHERE span_id IN ({})\nORDER BY start_ns;", ids.join(", ")))?
+        }
         TableId::Refused => {
             let probe = snapshot.coverage.refused.get(nth?)?;
             let (layer, target) = (quoted(probe.layer.name()), quoted(&probe.target));

@@ -33,6 +33,7 @@ pub(super) fn table(table: TableId, asked: &Asked) -> Option<String> {
         TableId::Groups => GROUPS.to_owned(),
         TableId::Losses => LOSSES.to_owned(),
         TableId::Refused => REFUSED.to_owned(),
+        TableId::Findings => asked.state.finding(asked.snapshot)?.sql.clone(),
     })
 }
 

@@ -61,6 +61,7 @@ impl State {
                 self.show(Screen::Tree);
                 self.from = Some(Screen::Events);
             }
+            TableId::Findings => self.show_evidence(snapshot),
             TableId::Ops => {
                 let op = snapshot.latency.ops.get(id as usize);
                 (self.layer, self.op) = (op.map(|o| o.layer), op.map(|o| o.op));
@@ -68,6 +69,25 @@ impl State {
             _ => self.open(Popup::Details),
         }
         Effect::None
+    }
+
+    /// The longest call of the selected finding; of calls that were only summed up, their file.
+    fn show_evidence(&mut self, snapshot: &Snapshot) {
+        let Some(finding) = self.finding(snapshot) else { return };
+        let (span, file) = (finding.evidence.spans.first().copied(), finding.evidence.files.first());
+        match (span, file) {
+            (Some(_), _) => {
+                self.span = span;
+                self.show(Screen::Tree);
+                self.from = Some(Screen::Findings);
+            }
+            (None, Some(file)) => {
+                self.file = None;
+                self.show(Screen::Files);
+                self.tables.entry(TableId::Files).or_default().seek(file, false);
+            }
+            (None, None) => self.open(Popup::Details),
+        }
     }
 
     pub(super) fn go_to_parent(&mut self, snapshot: &Snapshot) {

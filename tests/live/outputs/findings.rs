@@ -2,10 +2,11 @@
 
 use crate::common::live;
 use crate::common::ways;
+use iotrace_bpf::analysis::findings::rules::RULES;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 /// Flushes a log after each of so many records, or once.
 const LOG: &str = "import os, sys
@@ -24,8 +25,16 @@ fn trace(work: &Path, how: &str, options: &[&str]) -> PathBuf {
     traced.dir
 }
 
+fn with_duckdb() -> Command {
+    let python = crate::common::sql::python();
+    let path = format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut tracer = live::tracer();
+    tracer.env("PATH", path);
+    tracer
+}
+
 fn report(dataset: &Path, options: &[&str]) -> Output {
-    live::tracer().arg("report").arg(dataset).args(options).output().unwrap()
+    with_duckdb().arg("report").arg(dataset).args(options).output().unwrap()
 }
 
 fn rules(dataset: &Path) -> Vec<String> {
@@ -57,6 +66,17 @@ fn a_program_that_flushes_each_record_is_told_apart_from_one_that_does_not() {
     let settings = settings.to_str().unwrap();
     assert_eq!(code(&bad, &["--rules", settings, "--fail-on", "sync-per-record"]), Some(0));
     assert_eq!(code(&bad, &["--rules", "/nowhere", "--json"]), Some(125));
+    let own = "[mine]\nadvice = 'do not'\nsql = \"SELECT count(*) || ' flushes' AS what, 1.5 AS seconds, any_value(path) AS path \
+               FROM v_calls WHERE op = 'fsync';\"\n[wrong]\nsql = 'FROM nothing'\n";
+    let settings = each.path().join("own.toml");
+    fs::write(&settings, own).unwrap();
+    let json = report(&bad, &["--json", "--rules", settings.to_str().unwrap()]).stdout;
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let mine = json["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "mine").unwrap();
+    assert_eq!((mine["title"].as_str(), mine["advice"].as_str()), (Some("4001 flushes"), Some("do not")));
+    assert!(mine["evidence"]["files"][0].as_str().unwrap().ends_with("/log"), "{mine}");
+    let wrong = json["not_evaluated"].as_array().unwrap().iter().find(|r| r["rule"] == "wrong").unwrap();
+    assert!(wrong["why"].as_str().unwrap().contains("nothing"), "{wrong}");
 }
 
 #[test]
@@ -76,10 +96,7 @@ fn sums_decide_the_rules_that_need_no_single_calls() {
 fn the_queries_of_all_rules_run() {
     let work = live::scratch();
     let dataset = trace(work.path(), "once", &[]);
-    for rule in iotrace_bpf::analysis::findings::rules::RULES {
-        let python = crate::common::sql::python();
-        let path = format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap());
-        let out = live::tracer().env("PATH", path).arg("sql").arg(&dataset).arg(rule.sql).output().unwrap();
-        assert!(out.status.success(), "{}: {}", rule.id, String::from_utf8_lossy(&out.stderr));
-    }
+    let all: Vec<&str> = RULES.iter().map(|rule| rule.sql).collect();
+    let out = with_duckdb().arg("sql").arg(&dataset).arg(all.join(";\n")).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }

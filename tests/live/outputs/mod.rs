@@ -12,3 +12,4 @@ mod rows;
 mod service;
 mod slow_stacks;
 mod tui;
+mod watch;

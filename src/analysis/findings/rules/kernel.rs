@@ -6,7 +6,7 @@ use nix::errno::Errno;
 
 use super::{Rule, at_least};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::groups::{BETWEEN, DEVICE, DEVQUEUE, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE};
+use crate::analysis::findings::group::{BETWEEN, DEVICE, DEVQUEUE, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP};
 use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -61,6 +61,28 @@ fn errors(case: &mut Case) -> Vec<Found> {
     found
 }
 
+pub const STUCK: Rule = Rule {
+    id: "stuck",
+    about: "a call had not returned for a long time when the trace ended",
+    advice: "look at what it waits for: `kill -USR1` to the tracer, or key 6 of its dashboard, shows the stack in the kernel",
+    source: "analysis rule X20",
+    needs: &[Layer::Syscall],
+    sums: false,
+    one_node: false,
+    thresholds: &[at_least("seconds", 10.0, "since the call began")],
+    sql: "SELECT span_id, layer, op, pid, dur_ns / 1e9 AS s FROM spans WHERE flags & 64 != 0 ORDER BY s DESC",
+    find: stuck,
+};
+
+fn stuck(case: &mut Case) -> Vec<Found> {
+    let least = (case.threshold("seconds") * 1e9) as i64;
+    let open = case.everywhere(|group| group.stuck >= least);
+    let Some(first) = open.iter().max_by_key(|at| case.group(**at).stuck) else { return Vec::new() };
+    let (group, since) = (case.group(*first), case.group(*first).stuck);
+    let what = format!("{} {} had not returned for {}", group.key.layer, group.key.op, time(since));
+    vec![Found { what, seconds: 0.0, gain: (0.0, 0.0), groups: open }]
+}
+
 pub const CPU_WAIT: Rule = Rule {
     id: "cpu-wait",
     about: "system calls were ready to go on and waited for a CPU: the disk is not the cause",
@@ -95,8 +117,44 @@ pub const LOCK_WAIT: Rule = Rule {
     one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
     sql: "SELECT op, cmd, file_id, count(*), sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
-    find: |case| of_part(case, LOCK, "waited for locks", (0.7, 1.0)),
+    find: lock_wait,
 };
+
+fn lock_wait(case: &mut Case) -> Vec<Found> {
+    let mut found = of_part(case, LOCK, "waited for locks", (0.7, 1.0));
+    for one in &mut found {
+        one.what += &case.holder(&one.groups).map_or_else(String::new, |who| format!("; {who}"));
+    }
+    found
+}
+
+pub const RETRIES: Rule = Rule {
+    id: "retries",
+    about: "reads and writes that cannot be carried out at once are tried again and again",
+    advice: "wait until the descriptor is ready (poll, epoll) before the next try, or leave O_NONBLOCK out",
+    source: "EAGAIN in read(2) and write(2); analysis rule A12",
+    needs: &[Layer::Syscall],
+    sums: false,
+    one_node: false,
+    thresholds: &[at_least("calls", 1000.0, "calls that failed with EAGAIN or EINTR")],
+    sql: "SELECT op, errno, file_id, count(*), sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND errno IN (4, 11) GROUP BY ALL ORDER BY s DESC",
+    find: retries,
+};
+
+fn retries(case: &mut Case) -> Vec<Found> {
+    let again = |errno: i16| [Errno::EAGAIN, Errno::EINTR].iter().any(|known| *known as i32 == i32::from(errno));
+    let failed = case.pick(|group| {
+        let key = &group.key;
+        key.layer == Layer::Syscall && again(key.errno) && matches!(key.kind, Kind::Read | Kind::Write)
+    });
+    let calls = case.calls(&failed);
+    if (calls as f64) < case.threshold("calls") {
+        return Vec::new();
+    }
+    let took = case.seconds(&failed, &WITH_LOOP);
+    let what = format!("{calls} reads or writes failed with EAGAIN or EINTR and were tried again");
+    case.found(what, failed, &WITH_LOOP, (took * 0.3, took))
+}
 
 pub const DIRTY_THROTTLING: Rule = Rule {
     id: "dirty-throttling",
@@ -174,23 +232,37 @@ pub const DEVICE_LIMIT: Rule = Rule {
     sums: false,
     one_node: false,
     thresholds: &[
-        at_least("share", 0.5, "part of the time of direct calls asleep without a request in the device"),
+        at_least("share", 0.5, "part of the time of direct calls, or of reads, asleep without a request in the device"),
         at_least("calls", 4.0, "calls"),
     ],
-    sql: "SELECT file_id, count(*), sum(sleep_ns) / 1e9 AS s FROM spans WHERE flags & 8 != 0 GROUP BY ALL ORDER BY s DESC",
+    sql: "SELECT op, file_id, count(*), sum(sleep_ns + devqueue_ns) / 1e9 AS s, sum(device_ns) / 1e9 AS device_s FROM spans WHERE layer = 'syscall' AND kind IN ('read', 'write') GROUP BY ALL ORDER BY s DESC",
     find: device_limit,
 };
 
 fn device_limit(case: &mut Case) -> Vec<Found> {
-    let calls = case.pick(|group| {
+    let direct = case.pick(|group| {
         group.key.layer == Layer::Syscall && group.key.direct && matches!(group.key.kind, Kind::Read | Kind::Write)
     });
+    let mut found = held_back(case, "direct calls", direct);
+    // Reads through the page cache also sleep for servers: what they missed must have come from a device, and quickly.
+    let reads = case.pick(|group| {
+        group.key.layer == Layer::Syscall && !group.key.direct && group.key.kind == Kind::Read && group.miss > 0
+    });
+    let (from_devices, in_devices) = case.run.all_reads;
+    let (missed, held) = (case.sum(&reads, |group| group.miss), case.seconds(&reads, &[SLEEP, DEVQUEUE]));
+    if from_devices >= missed / 2 && in_devices <= held * 0.3 {
+        found.extend(held_back(case, "reads", reads));
+    }
+    found
+}
+
+fn held_back(case: &mut Case, which: &str, calls: Vec<usize>) -> Vec<Found> {
     let (held, all) = (case.seconds(&calls, &[SLEEP, DEVQUEUE]), case.seconds(&calls, &IN_CALLS));
     let number = case.calls(&calls);
     if held < case.threshold("share") * all || (number as f64) < case.threshold("calls") {
         return Vec::new();
     }
-    let what = format!("{number} direct calls slept {} before their requests reached the device", percent(held / all));
+    let what = format!("{number} {which} slept {} before their requests reached the device", percent(held / all));
     case.found(what, calls, &[SLEEP, DEVQUEUE], (held * 0.7, held))
 }
 
@@ -236,6 +308,47 @@ pub const SWAP: Rule = Rule {
     sql: "SELECT device, op, count(*), sum(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE class = 'swap' GROUP BY ALL",
     find: swap,
 };
+
+pub const READAHEAD_WASTE: Rule = Rule {
+    id: "readahead-waste",
+    about: "scattered pages of a mapped file are read from the device, each with the pages around it, most of which are not used",
+    advice: "madvise(MADV_RANDOM) on the mapping; better: sort the accesses, or read the file with large reads",
+    source: "madvise(2); do_sync_mmap_readahead of the kernel; analysis rule X04",
+    needs: &[Layer::Syscall, Layer::Block],
+    sums: false,
+    one_node: true,
+    thresholds: &[
+        at_least("requests", 500.0, "reads of the device that no call asked for"),
+        at_least("bytes", 33_554_432.0, "that they read"),
+        at_least("scattered", 0.7, "part of them that do not begin where the one before ended"),
+        at_least("size", 16_384.0, "bytes of a request in the mean"),
+    ],
+    sql: "SELECT device, pid, class, count(*), avg(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE op = 'read' AND req_id NOT IN (SELECT req_id FROM block_links) GROUP BY ALL ORDER BY s DESC",
+    find: readahead_waste,
+};
+
+/// The waits are page faults, and in no call: nothing is claimed.
+fn readahead_waste(case: &mut Case) -> Vec<Found> {
+    let reads = case.run.device_reads;
+    let asked = case.pick(|group| group.key.layer == Layer::Syscall && group.key.kind == Kind::Read);
+    let by_calls = case.sum(&asked, |group| if group.key.direct { group.bytes } else { group.miss.max(group.ahead) });
+    let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
+    let share = 1.0 - by_calls as f64 / reads.bytes.max(1) as f64;
+    let (requests, bytes_read) = (reads.requests as f64 * share, reads.bytes as f64 * share);
+    let seconds = (reads.seconds * share).min(outside);
+    if share < 0.5
+        || requests < case.threshold("requests")
+        || bytes_read < case.threshold("bytes")
+        || bytes_read < case.threshold("size") * requests
+        || (reads.scattered as f64) < case.threshold("scattered") * reads.requests as f64
+        || !case.matters(seconds)
+    {
+        return Vec::new();
+    }
+    let size = bytes((bytes_read / requests.max(1.0)) as i64);
+    let what = format!("page faults read {size} each from {} scattered pieces of a device", requests as i64);
+    vec![Found { what, seconds, gain: (seconds * 0.3, seconds * 0.9), groups: Vec::new() }]
+}
 
 /// The waits are page faults, and in no call: nothing is claimed.
 fn swap(case: &mut Case) -> Vec<Found> {

@@ -7,7 +7,7 @@ mod metadata;
 mod parallel;
 
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::groups::Group;
+use crate::analysis::findings::group::Group;
 use crate::text::time;
 use crate::vocabulary::{Kind, Layer};
 
@@ -62,7 +62,9 @@ fn only(case: &Case, picked: &[usize], wanted: impl Fn(&Group) -> bool) -> Vec<u
 
 pub const RULES: &[Rule] = &[
     kernel::ERRORS,
+    kernel::STUCK,
     kernel::SWAP,
+    kernel::READAHEAD_WASTE,
     kernel::COPY_UP,
     libraries::HEADER_GROWTH,
     libraries::FILL_VALUES,
@@ -76,6 +78,7 @@ pub const RULES: &[Rule] = &[
     parallel::COLLECTIVE_WAIT,
     kernel::CPU_WAIT,
     kernel::LOCK_WAIT,
+    kernel::RETRIES,
     kernel::DIRTY_THROTTLING,
     kernel::INTERFERENCE,
     data::SYNC_WRITES,
@@ -90,5 +93,6 @@ pub const RULES: &[Rule] = &[
     metadata::FAILED_LOOKUPS,
     metadata::METADATA_STORM,
     data::SMALL_TRANSFERS,
+    parallel::RANK_IMBALANCE,
     libraries::LAYER_OVERHEAD,
 ];

@@ -3,7 +3,7 @@
 use super::{Rule, at_least, each, is_transfer, only, own};
 use crate::HashMap;
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::groups::{Group, IN_CALLS, LIBRARY};
+use crate::analysis::findings::group::{Group, IN_CALLS, LIBRARY};
 use crate::analysis::findings::lanes;
 use crate::text::{bytes, time};
 use crate::vocabulary::{Kind, Layer};
@@ -160,4 +160,41 @@ fn collective_wait(case: &mut Case) -> Vec<Found> {
     }
     let what = format!("ranks wait {} in collective calls for rank {late}", time((seconds * 1e9) as i64));
     vec![Found { what, seconds, gain: (seconds * 0.5, seconds), groups: waits }]
+}
+
+pub const RANK_IMBALANCE: Rule = Rule {
+    id: "rank-imbalance",
+    about: "one rank moves more data than the others, which are done before it",
+    advice: "give each rank the same share of the data, or let aggregators move it (collective calls)",
+    source: "Drishti P18 and P21; analysis rules A04 and A05",
+    needs: &[Layer::Syscall],
+    sums: true,
+    one_node: false,
+    thresholds: &[
+        at_least("ranks", 4.0, "ranks"),
+        at_least("times", 2.0, "bytes of the rank over the mean of all"),
+        at_least("run_share", 0.1, "part of the run that an even distribution would save"),
+    ],
+    sql: "SELECT rank, sum(bytes) AS bytes, sum(dur_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND layer_top AND kind IN ('read', 'write') GROUP BY ALL ORDER BY s DESC",
+    find: rank_imbalance,
+};
+
+fn rank_imbalance(case: &mut Case) -> Vec<Found> {
+    let data =
+        |group: &Group| group.key.layer == Layer::Syscall && is_transfer(group.key.kind) && !group.key.collective;
+    let mine = case.pick(data);
+    let (own, all) = (case.sum(&mine, |group| group.bytes), case.sum(&case.everywhere(data), |group| group.bytes));
+    let ranks = case.run.lane.ranks as f64;
+    let mean = all as f64 / ranks.max(1.0);
+    let times = own as f64 / mean.max(1.0);
+    let took = case.seconds(&mine, &IN_CALLS);
+    let saved = took * (1.0 - 1.0 / times.max(1.0));
+    if ranks < case.threshold("ranks")
+        || times < case.threshold("times")
+        || saved < case.threshold("run_share") * case.run.wall
+    {
+        return Vec::new();
+    }
+    let what = format!("one rank moved {}, {times:.1} times the mean of {ranks} ranks", bytes(own));
+    case.found(what, mine, &IN_CALLS, (saved * 0.7, saved))
 }

@@ -1,0 +1,82 @@
+//! When a process was in calls.
+
+/// When a process was in calls, and what it is known by.
+#[derive(Debug, Clone, Default)]
+pub struct Busy {
+    pub pid: i32,
+    pub rank: Option<i32>,
+    pub first: i64,
+    pub last: i64,
+    /// Of all threads together.
+    pub sum: i64,
+    /// In which there was a call of any thread.
+    intervals: Vec<(i64, i64)>,
+    gap: i64,
+}
+
+/// Intervals that are kept of a process.
+const INTERVALS_MAX: usize = 1 << 13;
+
+impl Busy {
+    pub fn add(&mut self, from: i64, to: i64) {
+        if self.sum == 0 && self.last == 0 {
+            self.first = from;
+        }
+        self.first = self.first.min(from);
+        self.last = self.last.max(to);
+        self.sum = self.sum.saturating_add(to.saturating_sub(from));
+        match self.intervals.last_mut() {
+            Some((start, end)) if *start <= from && from <= end.saturating_add(self.gap) => *end = to.max(*end),
+            _ => self.intervals.push((from, to)),
+        }
+        if self.intervals.len() >= INTERVALS_MAX {
+            self.merge();
+            while self.intervals.len() > INTERVALS_MAX / 2 {
+                self.gap = self.gap.max(500).saturating_mul(2);
+                self.merge();
+            }
+        }
+    }
+
+    /// Takes calls that were summed up. When each was made is not known: they count one after the other.
+    pub fn add_sum(&mut self, (first, last): (i64, i64), ns: i64) {
+        self.first = if self.sum > 0 { self.first.min(first) } else { first };
+        self.last = self.last.max(last);
+        self.sum = self.sum.saturating_add(ns);
+        match self.intervals.last_mut() {
+            Some((_, end)) => *end = end.saturating_add(ns),
+            None => self.intervals.push((first, first.saturating_add(ns))),
+        }
+    }
+
+    /// Takes the calls of another time.
+    pub fn take(&mut self, later: &Self) {
+        let sum = self.sum.saturating_add(later.sum);
+        self.gap = self.gap.max(later.gap);
+        for (from, to) in &later.intervals {
+            self.add(*from, *to);
+        }
+        self.first = self.first.min(later.first);
+        self.last = self.last.max(later.last);
+        (self.sum, self.rank) = (sum, later.rank.or(self.rank));
+    }
+
+    fn merge(&mut self) {
+        self.intervals.sort_unstable();
+        let gap = self.gap;
+        self.intervals.dedup_by(|next, kept| {
+            let joins = next.0 <= kept.1.saturating_add(gap);
+            if joins {
+                kept.1 = kept.1.max(next.1);
+            }
+            joins
+        });
+    }
+
+    /// How long any thread was in a call: never more than all of them together, nor than the process was seen for.
+    pub fn wall(&mut self) -> i64 {
+        self.merge();
+        let union = self.intervals.iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
+        union.min(self.sum).min(self.last.saturating_sub(self.first)).max(0)
+    }
+}

@@ -1,0 +1,315 @@
+//! Calls that are alike: what they have in common, and what they come to.
+
+use roaring::RoaringBitmap;
+
+use crate::rows::{FileRollup, PARTS, SEQ_BITS, Span};
+use crate::vocabulary::{Kind, Layer, flag};
+
+/// What a group has in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub process: i32,
+    /// Of calls that move or flush data; others are about many files.
+    pub file: Option<i32>,
+    /// The call of the program that they are part of: itself, or the library call around it.
+    pub called: (Layer, &'static str),
+    pub layer: Layer,
+    pub op: &'static str,
+    pub kind: Kind,
+    pub direct: bool,
+    /// The handle was opened with `O_SYNC` or `O_DSYNC`.
+    pub synced: bool,
+    /// It is a collective call, or inside of one.
+    pub collective: bool,
+    /// Of failed calls.
+    pub errno: i16,
+}
+
+/// The index of one of the [`PARTS`].
+const fn part(name: &str) -> usize {
+    let mut at = 0;
+    while at < PARTS.len() {
+        if const_eq(PARTS[at].0.as_bytes(), name.as_bytes()) {
+            return at;
+        }
+        at += 1;
+    }
+    panic!("no part of that name")
+}
+
+const fn const_eq(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+pub const RUNQ: usize = part("runq");
+pub const THROTTLE: usize = part("throttle");
+pub const LOCK: usize = part("lock");
+pub const DEVQUEUE: usize = part("devqueue");
+pub const DEVICE: usize = part("device");
+pub const SLEEP: usize = part("sleep");
+
+/// Where the time of a group went: the [`PARTS`] of system calls, and these.
+pub const LIBRARY: usize = PARTS.len();
+/// System calls whose parts are not known.
+pub const UNKNOWN: usize = LIBRARY + 1;
+/// Between a call and the next one of the thread, where that is short: what the program itself does for each.
+pub const BETWEEN: usize = UNKNOWN + 1;
+/// Time by part, in ns.
+pub type Time = [i64; BETWEEN + 1];
+
+/// All parts of the time in calls.
+pub const IN_CALLS: [usize; BETWEEN] = {
+    let mut parts = [0; BETWEEN];
+    let mut at = 0;
+    while at < BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+/// The same, and what the program does between them.
+pub const WITH_LOOP: [usize; BETWEEN + 1] = {
+    let mut parts = [0; BETWEEN + 1];
+    let mut at = 0;
+    while at <= BETWEEN {
+        parts[at] = at;
+        at += 1;
+    }
+    parts
+};
+
+/// Spans that are named as evidence.
+pub const EVIDENCE: usize = 5;
+/// Paths that a group tells apart.
+const PATHS_MAX: u64 = 1 << 20;
+
+const PAGE: i64 = 4096;
+
+/// The value that more than half of many have; of others one of them (Boyer and Moore, MJRTY, 1981).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Majority {
+    pub value: Option<i32>,
+    ahead: u32,
+}
+
+impl Majority {
+    fn add(&mut self, value: i32) {
+        if self.ahead == 0 {
+            (self.value, self.ahead) = (Some(value), 1);
+        } else if self.value == Some(value) {
+            self.ahead = self.ahead.saturating_add(1);
+        } else {
+            self.ahead -= 1;
+        }
+    }
+
+    /// Of those of both: values that more than half have in one of them only cancel out.
+    fn merge(&mut self, other: Self) {
+        if self.value == other.value {
+            self.ahead = self.ahead.saturating_add(other.ahead);
+        } else if self.ahead >= other.ahead {
+            self.ahead -= other.ahead;
+        } else {
+            (self.value, self.ahead) = (other.value, other.ahead - self.ahead);
+        }
+    }
+}
+
+/// What the calls of a group come to.
+#[derive(Debug, Clone)]
+pub struct Group {
+    pub key: Key,
+    /// Outermost calls of their layer.
+    pub calls: i64,
+    pub bytes: i64,
+    /// What reads and writes asked for.
+    pub asked: i64,
+    /// Reads and writes of known size.
+    pub sized: i64,
+    pub miss: i64,
+    pub ahead: i64,
+    /// Begin where the one before ended.
+    pub consecutive: i64,
+    /// Begin or end inside of a page.
+    pub partial: i64,
+    /// First byte, and one behind the last one.
+    pub extent: Option<(i64, i64)>,
+    pub time: Time,
+    /// What no finding has claimed.
+    pub left: Time,
+    /// The calls with the most time of their own.
+    pub slowest: Vec<(i64, i64)>,
+    /// The file and the path that most calls named, if those are more than half.
+    pub file: Majority,
+    pub path: Majority,
+    /// Paths that were named.
+    pub paths: RoaringBitmap,
+    /// Time of long calls that may have copied a file of an overlay up, in ns.
+    pub copied_up: i64,
+    /// The longest call that had not returned when the trace ended, in ns.
+    pub stuck: i64,
+    last_end: i64,
+}
+
+impl Group {
+    pub fn new(key: Key) -> Self {
+        Self {
+            key,
+            calls: 0,
+            bytes: 0,
+            asked: 0,
+            sized: 0,
+            miss: 0,
+            ahead: 0,
+            consecutive: 0,
+            partial: 0,
+            extent: None,
+            time: [0; BETWEEN + 1],
+            left: [0; BETWEEN + 1],
+            slowest: Vec::new(),
+            file: Majority::default(),
+            path: Majority::default(),
+            paths: RoaringBitmap::new(),
+            copied_up: 0,
+            stuck: 0,
+            last_end: 0,
+        }
+    }
+
+    pub fn add(&mut self, span: &Span) {
+        self.spend(span);
+        if span.flags & flag::UNFINISHED != 0 && must_return(span) {
+            self.stuck = self.stuck.max(span.net_ns());
+        }
+        span.file_id.into_iter().for_each(|file| self.file.add(file));
+        if let Some(path) = span.path_id {
+            self.path.add(path);
+            if self.paths.len() < PATHS_MAX {
+                self.paths.insert(path as u32);
+            }
+        }
+        if !span.layer_top {
+            return;
+        }
+        self.calls = self.calls.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(span.bytes.unwrap_or(0));
+        self.miss = self.miss.saturating_add(span.miss_bytes.unwrap_or(0));
+        self.ahead = self.ahead.saturating_add(span.ahead_bytes.unwrap_or(0));
+        if let Some(asked) = span.req_bytes.or(span.bytes) {
+            self.sized = self.sized.saturating_add(1);
+            self.asked = self.asked.saturating_add(asked);
+        }
+        if let (Some(from), Some(size)) = (span.offset, span.bytes.filter(|n| *n > 0)) {
+            let to = from.saturating_add(size);
+            self.consecutive += i64::from(from == self.last_end);
+            self.partial += i64::from(from % PAGE != 0 || to % PAGE != 0);
+            self.last_end = to;
+            let known = self.extent.unwrap_or((from, to));
+            self.extent = Some((known.0.min(from), known.1.max(to)));
+        }
+    }
+
+    fn spend(&mut self, span: &Span) {
+        let system = span.layer == Layer::Syscall;
+        if (system && (span.half_of().is_some() || span.flags & flag::ASYNC != 0)) || operation_of(span).is_some() {
+            // No thread of the program spends it: what it waits for is in the call that waits.
+            return;
+        }
+        if let Some(parts) = span.parts().filter(|_| system) {
+            self.time.iter_mut().zip(parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
+        } else {
+            let part = if span.layer < Layer::Syscall { LIBRARY } else { UNKNOWN };
+            self.time[part] = self.time[part].saturating_add(span.self_ns);
+        }
+        if self.slowest.len() == EVIDENCE && self.slowest[EVIDENCE - 1].0 >= span.self_ns {
+            return;
+        }
+        let at = self.slowest.partition_point(|(ns, _)| *ns >= span.self_ns);
+        self.slowest.insert(at, (span.self_ns, span.span_id));
+        self.slowest.truncate(EVIDENCE);
+    }
+
+    pub fn add_sum(&mut self, row: &FileRollup) {
+        let parts = if row.layer == Layer::Syscall { row.parts().to_vec() } else { Vec::new() };
+        self.time.iter_mut().zip(&parts).for_each(|(sum, ns)| *sum = sum.saturating_add(*ns));
+        if row.layer < Layer::Syscall {
+            self.time[LIBRARY] = self.time[LIBRARY].saturating_add(row.self_ns);
+        }
+        row.file_id.into_iter().for_each(|file| self.file.add(file));
+        self.calls = self.calls.saturating_add(row.calls);
+        self.bytes = self.bytes.saturating_add(row.bytes);
+        self.asked = self.asked.saturating_add(row.req_bytes);
+        self.sized = self.sized.saturating_add(row.calls);
+        self.miss = self.miss.saturating_add(row.miss_bytes);
+        self.ahead = self.ahead.saturating_add(row.ahead_bytes);
+        self.consecutive = self.consecutive.saturating_add(row.consecutive);
+        self.partial = self.partial.saturating_add(row.unaligned);
+        if let Some(end) = row.end_offset {
+            self.extent = Some((0, self.extent.map_or(end, |(_, known)| known.max(end))));
+        }
+    }
+
+    /// Takes the calls of another time.
+    pub fn merge(&mut self, later: &Self) {
+        let sums = [
+            (&mut self.calls, later.calls),
+            (&mut self.bytes, later.bytes),
+            (&mut self.asked, later.asked),
+            (&mut self.sized, later.sized),
+            (&mut self.miss, later.miss),
+            (&mut self.ahead, later.ahead),
+            (&mut self.consecutive, later.consecutive),
+            (&mut self.partial, later.partial),
+            (&mut self.copied_up, later.copied_up),
+        ];
+        sums.into_iter().chain(self.time.iter_mut().zip(later.time)).for_each(|(sum, n)| *sum = sum.saturating_add(n));
+        self.extent = match (self.extent, later.extent) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        };
+        self.slowest.extend(&later.slowest);
+        self.slowest.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+        self.slowest.truncate(EVIDENCE);
+        self.file.merge(later.file);
+        self.path.merge(later.path);
+        self.paths |= &later.paths;
+        self.last_end = later.last_end;
+        self.stuck = self.stuck.max(later.stuck);
+    }
+
+    /// Time of these parts that no finding has claimed.
+    pub fn left(&self, parts: &[usize]) -> i64 {
+        parts.iter().map(|part| self.left[*part]).fold(0, i64::saturating_add)
+    }
+
+    /// All of its time, in calls.
+    pub fn total(&self) -> i64 {
+        self.time[..BETWEEN].iter().copied().fold(0, i64::saturating_add)
+    }
+
+    /// Bytes of a call.
+    pub fn mean_size(&self) -> f64 {
+        if self.sized > 0 { self.asked as f64 / self.sized as f64 } else { f64::INFINITY }
+    }
+}
+
+/// Is it a call that waits for storage alone? Others may wait for a user, a network or another program.
+fn must_return(span: &Span) -> bool {
+    let library = (Layer::Netcdf..=Layer::Mpiio).contains(&span.layer) && matches!(span.kind, Kind::Read | Kind::Write);
+    library || span.kind == Kind::Sync
+}
+
+/// The operation that another thread submitted and this call carries out.
+pub fn operation_of(span: &Span) -> Option<i64> {
+    span.parent_id.filter(|parent| parent >> SEQ_BITS != span.span_id >> SEQ_BITS)
+}

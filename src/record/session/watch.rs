@@ -1,0 +1,126 @@
+//! What is wrong now: rules over the last minute, applied from time to time while the trace goes on, for metrics, `--trigger`
+//! and `--detail`.
+
+use crate::analysis::findings::{Config, Finding, Findings, Live};
+use crate::analysis::nesting::Nesting;
+use crate::rows::Row;
+use crate::vocabulary::flag;
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// How often rules are applied.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Follows the rows of a trace.
+pub struct Watch {
+    nesting: Nesting,
+    live: Live,
+    aggregate: bool,
+    config: Config,
+    next: Duration,
+    /// Rules of the last look, to see which are new.
+    held: HashSet<&'static str>,
+}
+
+impl Watch {
+    pub fn new(aggregate: bool) -> Self {
+        Self {
+            nesting: Nesting::default(),
+            live: Live::new(true, 1),
+            aggregate,
+            config: Config::default(),
+            next: EVERY,
+            held: HashSet::new(),
+        }
+    }
+
+    /// Takes rows, in the order of the correlator.
+    pub fn push(&mut self, rows: &[Row]) {
+        for row in rows {
+            match row {
+                Row::Span(span) => {
+                    let around = self.nesting.of(span);
+                    // What a summed call comes to is in the sums.
+                    if span.flags & flag::SUMMED == 0 {
+                        self.live.span(span, &around);
+                    }
+                }
+                Row::FileRollup(row) => self.live.sums(row),
+                Row::Block(block) if !self.aggregate => self.live.block(block),
+                _ => self.live.describe(row),
+            }
+        }
+    }
+
+    /// Applies the rules, if it is time to.
+    pub fn look(&mut self, elapsed: Duration) -> Option<Findings> {
+        if elapsed < self.next {
+            return None;
+        }
+        self.next = elapsed + EVERY;
+        self.live.tick(elapsed.as_nanos() as i64);
+        Some(self.live.find(None, self.aggregate, &self.config))
+    }
+
+    /// The findings of a look whose rules found nothing in the look before.
+    pub fn new_ones<'a>(&mut self, all: &'a Findings) -> Vec<&'a Finding> {
+        let new = all.findings.iter().filter(|finding| !self.held.contains(finding.rule)).collect();
+        self.held = all.findings.iter().map(|finding| finding.rule).collect();
+        new
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::rows::{Coverage, Span, span_id};
+    use crate::vocabulary::{Kind, Layer};
+
+    const MS: i64 = 1_000_000;
+
+    /// A flush of 10 ms at each of these ms.
+    fn flushes(at: impl Iterator<Item = i64>) -> Vec<Row> {
+        let call = (Layer::Syscall, "fsync", Kind::Sync);
+        at.map(|ms| Row::Span(Box::new(Span::new(span_id(1, ms as u32), call, 1, (ms * MS, 10 * MS))))).collect()
+    }
+
+    fn rules(found: &Findings) -> Vec<(&str, u64)> {
+        found.findings.iter().map(|f| (f.rule, f.seconds.unwrap().round() as u64)).collect()
+    }
+
+    #[test]
+    fn findings_are_of_the_last_minute_and_new_once() {
+        let mut watch = Watch::new(false);
+        let at = Duration::from_secs;
+        watch.push(&[Row::Coverage(Coverage {
+            layer: Layer::Syscall,
+            target: "kernel".to_owned(),
+            symbol: "fsync".to_owned(),
+            tier: Some("tp_btf"),
+            status: "attached",
+            reason: None,
+            offset: None,
+            insn: None,
+        })]);
+        watch.push(&flushes((0..1500).step_by(15)));
+        assert_eq!(watch.look(at(1)), None, "it is too early");
+        let first = watch.look(at(2)).unwrap();
+        assert_eq!((rules(&first), watch.new_ones(&first).len()), (vec![("sync-per-record", 1)], 1));
+        watch.push(&flushes((20_000..50_000).step_by(15)));
+        let more = watch.look(at(50)).unwrap();
+        assert_eq!((rules(&more), watch.new_ones(&more).len()), (vec![("sync-per-record", 21)], 0));
+        // Each slice is forgotten as a whole.
+        let mut later = Vec::new();
+        for s in (52..140).step_by(2) {
+            later.push(watch.look(at(s)).unwrap());
+        }
+        let last = later.last().unwrap();
+        assert_eq!((rules(last), watch.new_ones(last).len()), (vec![], 0));
+        let most = later.iter().map(|found| rules(found).first().map_or(0, |(_, s)| *s));
+        assert!(most.clone().is_sorted_by(|a, b| a >= b), "{:?}", most.collect::<Vec<_>>());
+        watch.push(&flushes((140_000..142_000).step_by(15)));
+        let again = watch.look(at(142)).unwrap();
+        assert_eq!(watch.new_ones(&again).len(), 1);
+    }
+}
