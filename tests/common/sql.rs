@@ -15,9 +15,20 @@ pub fn python() -> PathBuf {
     python
 }
 
+/// Names the directory that keeps datasets to be compared later: on an emulated processor the queries take minutes.
+const COMPARE_LATER: &str = "IOTRACE_TEST_COMPARE_LATER";
+
 /// Runs every view of the dataset's `views.sql` and compares their figures with the report's: calls, times, bytes
 /// and errors exactly, percentiles within the documented error of the histogram. Then those of dashboard and metrics.
+/// In the virtual machines of `cargo xtask vm` the dataset is kept, and the host compares it.
 pub fn compare(dir: &Path) {
+    let Some(kept) = std::env::var_os(COMPARE_LATER) else { return compare_now(dir) };
+    let copy = tempfile::Builder::new().prefix("dataset-").tempdir_in(kept).unwrap().keep();
+    let out = Command::new("cp").arg("-R").arg(dir).arg(copy).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn compare_now(dir: &Path) {
     figures::agree(dir);
     let mut json = Vec::new();
     report::run(dir, true, &mut json).unwrap();
@@ -28,6 +39,16 @@ pub fn compare(dir: &Path) {
     let out = Command::new(python()).arg(script).arg(report.path()).arg(error).current_dir(dir).output().unwrap();
     let (output, erred) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "the report on {} differs from SQL:\n{output}{erred}", dir.display());
+}
+
+/// Compares the datasets that were kept in a directory.
+pub fn compare_kept(kept: &Path) {
+    let datasets = std::fs::read_dir(kept).unwrap().flat_map(|copy| std::fs::read_dir(copy.unwrap().path()).unwrap());
+    let datasets: Vec<PathBuf> = datasets.map(|dataset| dataset.unwrap().path()).collect();
+    assert!(!datasets.is_empty(), "no dataset was kept in {}", kept.display());
+    for dataset in datasets {
+        compare_now(&dataset);
+    }
 }
 
 /// `DuckDB` shows the progress of what takes long before it.

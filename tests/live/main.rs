@@ -8,6 +8,7 @@ mod common;
 
 mod calls;
 mod jobs;
+mod kept;
 mod libraries;
 mod outputs;
 mod robustness;

@@ -109,12 +109,27 @@ fn executable(output: &str) -> Option<String> {
     live.find_map(|m| Some(m["executable"].as_str()?.to_owned()))
 }
 
+/// Compares the datasets that tests in the machine kept: what differs is the error.
+fn compare_kept(job: &Path, built: &[Built]) -> Result<()> {
+    let tests = &built.first().context("no tests")?.path;
+    let mut command = Command::new(tests);
+    command.args(["--exact", suite::OF_KEPT, "--ignored"]).env("IOTRACE_TEST_KEPT", job.join(suite::KEPT));
+    let out = command.output().with_context(|| format!("cannot start {tests}"))?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    if !out.status.success() || !text.contains("1 passed") {
+        bail!("datasets of this machine differ from SQL:\n{text}");
+    }
+    Ok(())
+}
+
 /// What came of a kernel.
 struct Outcome {
     end: End,
     took: Duration,
     /// The script came to its end.
     done: bool,
+    /// How the datasets that were kept differ from SQL.
+    comparison: Option<String>,
     /// Volume, file of tests, how long, verdicts.
     ran: Vec<Ran>,
     /// Volume, test, reason.
@@ -161,6 +176,7 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         end: End::Off,
         took: Duration::ZERO,
         done: false,
+        comparison: None,
         ran: Vec::new(),
         not_run: Vec::new(),
         notes: Vec::new(),
@@ -197,6 +213,9 @@ fn one(tree: &Tree, dir: &Path, kernel: &Kernel, built: &[Built]) -> Result<Outc
         }
     })?;
     outcome.end = end;
+    if outcome.done {
+        outcome.comparison = compare_kept(&job, built).err().map(|e| format!("{e:#}"));
+    }
     outcome.took = start.elapsed();
     for ran in &mut outcome.ran {
         let asked = built.iter().find(|b| b.file.name == ran.name).map(|b| b.tests.as_slice()).unwrap_or_default();
@@ -248,7 +267,7 @@ impl Outcome {
 
     /// What went wrong; empty when all is well.
     fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
+        let mut problems: Vec<String> = self.comparison.iter().cloned().collect();
         let tail = || self.tail.join("\n    ");
         match &self.end {
             End::Panic(why) => problems.push(format!("{why}; the console's end:\n    {}", tail())),
@@ -297,7 +316,7 @@ mod tests {
         };
         let not_run = vec![["xfs", "room::b", "too much"].map(str::to_owned)];
         let tail = vec!["last words".to_owned()];
-        Outcome { end, took: Duration::ZERO, done, ran: vec![ran], not_run, notes: Vec::new(), tail }
+        Outcome { end, took: Duration::ZERO, done, comparison: None, ran: vec![ran], not_run, notes: Vec::new(), tail }
     }
 
     #[test]

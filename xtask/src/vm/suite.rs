@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// In the job's directory: datasets that the host compares with SQL when the machine is off.
+pub const KEPT: &str = "kept";
+/// The test that does that.
+pub const OF_KEPT: &str = "kept::datasets_agree_with_sql";
+
 /// What a test needs of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
@@ -100,7 +105,8 @@ pub fn script(root: &Path, job: &Path, modules: &Path, tracer: &str, seconds: u6
     let path = std::env::var("PATH").unwrap_or_default();
     let mut script = format!(
         "export PATH='{path}' HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export IOTRACE_TEST_SLOWER=8 IOTRACE_TEST_CLOCK=1
+export IOTRACE_TEST_SLOWER=8 IOTRACE_TEST_CLOCK=1 IOTRACE_TEST_COMPARE_LATER='{job}/{KEPT}'
+mkdir -p '{job}/{KEPT}'
 cd '{root}'
 n=/sys/kernel/config/nullb/nullb0
 if mkdir $n 2>/dev/null && echo 256 >$n/size && echo 1 >$n/memory_backed && echo 1 >$n/power; then
