@@ -32,7 +32,7 @@ type Part = ((Layer, &'static str), bool);
 const OPERATIONS_MAX: usize = 1 << 20;
 
 /// Groups of all calls.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Groups {
     pub all: Vec<Group>,
     pub processes: HashMap<i32, Busy>,
@@ -40,6 +40,14 @@ pub struct Groups {
     threads: HashMap<i64, Thread>,
     operations: HashMap<i64, Part>,
     known: Known,
+    /// So many are kept apart by file.
+    most: usize,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self::limited(GROUPS_MAX)
+    }
 }
 
 /// What calls do not show themselves.
@@ -76,6 +84,19 @@ fn changes_names(span: &Span) -> bool {
 }
 
 impl Groups {
+    /// Keeps at most so many groups apart by file.
+    pub fn limited(most: usize) -> Self {
+        Self {
+            all: Vec::new(),
+            processes: HashMap::default(),
+            index: HashMap::default(),
+            threads: HashMap::default(),
+            operations: HashMap::default(),
+            known: Known::default(),
+            most,
+        }
+    }
+
     /// What calls do not show themselves.
     pub const fn known(&mut self) -> &mut Known {
         &mut self.known
@@ -93,7 +114,7 @@ impl Groups {
         self.threads.values_mut().for_each(|thread| thread.group = None);
         self.operations.clear();
         let (all, processes) = (std::mem::take(&mut self.all), std::mem::take(&mut self.processes));
-        Self { all, processes, index: std::mem::take(&mut self.index), ..Self::default() }
+        Self { all, processes, index: std::mem::take(&mut self.index), ..Self::limited(self.most) }
     }
 
     /// Adds the calls of another time.
@@ -197,7 +218,7 @@ impl Groups {
         if let Some(at) = self.index.get(&key) {
             return *at;
         }
-        if self.all.len() >= GROUPS_MAX && key.file.is_some() {
+        if self.all.len() >= self.most && key.file.is_some() {
             key.file = None;
             return self.at(key);
         }

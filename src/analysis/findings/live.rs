@@ -18,6 +18,8 @@ use crate::rows::{Block, FileRollup, Row, Span};
 const SLICE: i64 = 10_000_000_000;
 /// Slices that count: five to six are full, a minute.
 const SLICES: usize = 6;
+/// Groups that a slice keeps apart by file: some 4 MB.
+const GROUPS_MAX: usize = 1 << 13;
 /// Files and paths whose names are kept.
 const NAMES_MAX: usize = 1 << 16;
 
@@ -50,10 +52,11 @@ pub struct Live {
 impl Live {
     /// `recent`: of a trace that goes on, over its last minute. Else over all calls that come. Of so many nodes.
     pub fn new(recent: bool, nodes: usize) -> Self {
+        let groups = if recent { Groups::limited(GROUPS_MAX) } else { Groups::default() };
         Self {
             recent,
             past: VecDeque::new(),
-            now: Slice::default(),
+            now: Slice { groups, ..Slice::default() },
             now_ns: 0,
             layers: Layers::default(),
             pids: RoaringBitmap::new(),

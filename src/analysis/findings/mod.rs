@@ -205,7 +205,7 @@ impl Evaluated {
         lanes::open(&mut groups);
         let mut lane = lanes::critical(&mut groups);
         lanes::limit(&mut lane, &groups, trace.duration_ns);
-        let run = Run::new(&groups, lane, trace.duration_ns, others, pids);
+        let run = Run::new(&groups, lane, (trace.duration_ns, trace.tracing.unwrap_or(0.0)), others, pids);
         let mut out = Findings::default();
         let mut found: Vec<(&'static Rule, Found)> = Vec::new();
         let of_layer = calls_by_layer(&groups);

@@ -14,6 +14,8 @@ use crate::vocabulary::{Kind, Layer};
 pub struct Run {
     /// Seconds.
     pub wall: f64,
+    /// By how much tracing has lengthened it.
+    pub tracing: f64,
     pub lane: Lane,
     /// Bytes per second of large reads, and of large writes, where there were some.
     bandwidth: [Option<f64>; 2],
@@ -75,7 +77,13 @@ const LARGE: f64 = 262_144.0;
 const USUAL: (f64, f64) = (0.5e9, 4e9);
 
 impl Run {
-    pub fn new(groups: &Groups, lane: Lane, duration_ns: i64, others: &Others, traced: &RoaringBitmap) -> Self {
+    pub fn new(
+        groups: &Groups,
+        lane: Lane,
+        (duration_ns, tracing): (i64, f64),
+        others: &Others,
+        traced: &RoaringBitmap,
+    ) -> Self {
         let bandwidth = [Kind::Read, Kind::Write].map(|kind| bandwidth(groups, kind));
         let mut device_reads = DeviceReads::default();
         let pids = lane.processes.keys().filter_map(|ix| groups.processes.get(ix)).map(|busy| busy.pid);
@@ -85,7 +93,8 @@ impl Run {
         let all = others.reads.values();
         let all_reads = all.fold((0_i64, 0.0), |(n, s), reads| (n.saturating_add(reads.bytes), s + reads.seconds));
         let (others, swapped) = (others.greatest(traced), others.swapped(traced));
-        Self { wall: duration_ns as f64 / 1e9, lane, bandwidth, others, swapped, device_reads, all_reads }
+        let wall = duration_ns as f64 / 1e9;
+        Self { wall, tracing: tracing * wall, lane, bandwidth, others, swapped, device_reads, all_reads }
     }
 
     /// Seconds that moving so many bytes in large calls takes: at best, and at worst.
