@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod batch;
 pub mod catalog;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod correlate;
 pub mod doctor;

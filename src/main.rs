@@ -3,11 +3,12 @@
 use clap::error::ErrorKind;
 use iotrace_bpf::analysis::findings::Config;
 use iotrace_bpf::cli::{Action, Cli};
+use iotrace_bpf::export::formats::Wish;
 use iotrace_bpf::loader::processes::{guardian, launch};
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{config, doctor, export, probes, replay, rules, sql};
+use iotrace_bpf::{compare, config, doctor, export, probes, replay, rules, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -95,6 +96,24 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             if fail_on.is_some_and(|limit| found.iter().any(|finding| limit.applies(finding))) {
                 code = FOUND;
             }
+        }
+        Action::Compare { dirs, with, json, fail_if } => {
+            let sides = match (dirs.as_slice(), with.as_slice()) {
+                ([a, b], []) => [std::slice::from_ref(a), std::slice::from_ref(b)],
+                (_, []) => anyhow::bail!("give two datasets, or several on each side: compare A1 A2 A3 -- B1 B2 B3"),
+                (a, b) => [a, b],
+            };
+            if !compare::run(sides, *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
+                code = FOUND;
+            }
+        }
+        Action::Export { dir, to, output, table, weight } => {
+            drop(out);
+            let wish = Wish { to: *to, table: table.as_deref(), weight: *weight, output: output.as_deref() };
+            for warning in export::formats::run(dir, &wish)? {
+                eprintln!("iotrace-bpf: {}", message(&warning));
+            }
+            return Ok(0);
         }
         Action::Rules { action } => rules::run(action.as_ref(), &mut out)?,
         Action::Repair { dir } => export::reading::repair::run(dir, &mut out)?,

@@ -14,6 +14,8 @@ use crate::cli::trigger::Trigger;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
 };
+use crate::compare::condition::Condition;
+use crate::export::formats::{Format, Weight};
 use crate::loader::stacks::slow::Limit;
 use crate::summary::filter::Filter;
 use crate::vocabulary::Layer;
@@ -259,6 +261,39 @@ pub enum Action {
         /// Exit with 3 when something was found: by this rule, or at least as severe as `warn` or `critical`
         #[arg(long, value_name = "RULE|warn|critical", value_parser = values::which)]
         fail_on: Option<Which>,
+    },
+    /// What changed between two runs, or between several on each side: compare A1 A2 -- B1 B2
+    Compare {
+        /// The two datasets, or those of the first side
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        /// Those of the second side
+        #[arg(last = true, value_name = "DIR")]
+        with: Vec<PathBuf>,
+        /// Machine-readable, with all figures
+        #[arg(long)]
+        json: bool,
+        /// Exit with 3 when a figure changed by more, and by more than runs of one side differ: 'time>10%',
+        /// 'syscall.bytes>0%', 'time<-20%'
+        #[arg(long, value_name = "NAME>N%")]
+        fail_if: Vec<Condition>,
+    },
+    /// A dataset in a format that other programs read
+    Export {
+        /// The dataset, or a directory with those of several nodes or periods
+        dir: PathBuf,
+        /// The format
+        #[arg(long, value_enum)]
+        to: Format,
+        /// A new file, or of all tables a new directory; standard output without
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The table, where the format has one
+        #[arg(long, value_name = "NAME")]
+        table: Option<String>,
+        /// What stacks of --to folded weigh
+        #[arg(long, value_enum, default_value_t)]
+        weight: Weight,
     },
     /// What the report looks for
     Rules {

@@ -3,6 +3,7 @@
 pub(crate) mod dataset;
 mod files;
 mod flight;
+pub mod formats;
 pub mod reading;
 pub mod report;
 mod rotating;

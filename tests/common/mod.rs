@@ -4,6 +4,7 @@ pub mod client;
 pub mod device;
 pub mod extreme;
 pub mod figures;
+pub mod flushes;
 pub mod group;
 pub mod hostile;
 pub mod job;

@@ -1,46 +1,18 @@
 //! Findings are the same wherever they are shown, and `docs/findings.md` has a section for each rule and no others.
 
-use crate::common::trace::{Trace, file, process};
+use crate::common::flushes::flushes;
 use iotrace_bpf::analysis::findings::rules::RULES;
 use iotrace_bpf::export::report::{Union, build};
-use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use iotrace_bpf::replay::Replay;
-use iotrace_bpf::rows::{Coverage, Row};
 use iotrace_bpf::summary::view::{Focus, Screen, Source as _, Window};
-use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::fs;
 use std::path::Path;
-
-/// A program that flushes each of 200 records, 5 ms each.
-fn flushes(to: &Path) {
-    let mut trace = Trace::default();
-    trace.row(process(1, None));
-    trace.row(file(1, "/data/log"));
-    trace.row(Row::Coverage(Coverage {
-        layer: Layer::Syscall,
-        target: "kernel".to_owned(),
-        symbol: "fsync".to_owned(),
-        tier: Some("tp_btf"),
-        status: "attached",
-        reason: None,
-        offset: None,
-        insn: None,
-    }));
-    for n in 0..200 {
-        let call = trace.call(1, None, (Layer::Syscall, "fsync", Kind::Sync), n * 6_000_000, 5_000_000);
-        trace.edit(call).file_id = Some(1);
-    }
-    let options = Options { path: to, host: "node1", force: false, owner: None, views: VIEWS };
-    let mut writer = DatasetWriter::create(options).unwrap();
-    trace.finish().into_iter().for_each(|row| writer.push(row).unwrap());
-    writer.finish().unwrap();
-}
 
 #[test]
 fn the_dashboard_finds_what_the_report_finds() {
     let work = tempfile::tempdir().unwrap();
     let log = work.path().join("log.iotrace");
-    flushes(&log);
+    flushes(&log, 200);
     let recorded =
         ["mpi_hdf5", "aggregate"].map(|name| format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR")));
     let [parallel, sums] = recorded.each_ref().map(Path::new);

@@ -7,8 +7,10 @@
 mod common;
 
 mod cli;
+mod compare;
 mod damage;
 mod dataset;
+mod export;
 mod findings;
 mod hdf5_functions;
 mod metrics_doc;

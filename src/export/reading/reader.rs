@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use arrow::array::AsArray;
-use arrow::array::BooleanArray;
-use arrow::datatypes::Int64Type;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::datatypes::{Int64Type, SchemaRef};
 use arrow::error::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -250,12 +250,40 @@ impl Dataset {
         Ok(last)
     }
 
+    /// The columns of a table, as they are stored in its first part that can be read.
+    pub fn schema(&self, table: &str) -> Option<SchemaRef> {
+        let mut parts = self.parts.iter().filter(|part| part.table == table);
+        parts.find_map(|part| {
+            let file = OsFile::open(self.path.join(&part.name)).ok()?;
+            guarded(|| Ok(opened(file)?.schema().clone())).ok()
+        })
+    }
+
+    /// Calls `each` with the rows of a table as they are stored, in the order of its parts. Memory is bounded by a batch.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn batches(&self, table: &str, mut each: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        self.decode(table, Ok, |batch| Ok(batch.clone()), &mut each)
+    }
+
     fn read<T: Table>(
         &self,
         select: impl Fn(Builder) -> Result<Builder>,
         each: &mut impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
-        for part in self.parts.iter().filter(|part| part.table == T::NAME) {
+        self.decode(T::NAME, select, T::decode, &mut |rows: Vec<T>| rows.into_iter().try_for_each(&mut *each))
+    }
+
+    /// Decodes the batches of a table's parts.
+    fn decode<V>(
+        &self,
+        table: &str,
+        select: impl Fn(Builder) -> Result<Builder>,
+        decode: impl Fn(&RecordBatch) -> Result<V>,
+        each: &mut impl FnMut(V) -> Result<()>,
+    ) -> Result<()> {
+        for part in self.parts.iter().filter(|part| part.table == table) {
             let (mut reader, mut left) = match self.reader(part, &select) {
                 Ok(opened) => opened,
                 Err(error) if self.is_replaced(part, &error) => continue,
@@ -265,8 +293,8 @@ impl Dataset {
                 }
             };
             loop {
-                match next_rows(&mut reader, &mut left) {
-                    Ok(Some(rows)) => rows.into_iter().try_for_each(&mut *each)?,
+                match next(&mut reader, &mut left, &decode) {
+                    Ok(Some(rows)) => each(rows)?,
                     Ok(None) => break,
                     Err(error) => {
                         self.warn(&part.name, &error);
@@ -368,12 +396,16 @@ fn opened(file: OsFile) -> Result<Builder> {
     Ok(Builder::try_new(file)?)
 }
 
-fn next_rows<T: Table>(reader: &mut ParquetRecordBatchReader, left: &mut Left) -> Result<Option<Vec<T>>> {
+fn next<V>(
+    reader: &mut ParquetRecordBatchReader,
+    left: &mut Left,
+    decode: &impl Fn(&RecordBatch) -> Result<V>,
+) -> Result<Option<V>> {
     guarded(|| {
         let Some(batch) = reader.next() else { return Ok(None) };
         let batch = batch?;
         left.take(&batch)?;
-        Ok(Some(T::decode(&batch)?))
+        Ok(Some(decode(&batch)?))
     })
 }
 

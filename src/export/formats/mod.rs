@@ -1,0 +1,80 @@
+//! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
+
+mod folded;
+mod tables;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+
+use crate::export::TABLES;
+use crate::export::report::Union;
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A file for each table, or one table
+    Csv,
+    /// One table as a stream of Arrow IPC
+    Arrow,
+    /// Stacks of functions with a weight, a line each: for programs that draw flame graphs
+    Folded,
+}
+
+/// What a stack of `folded` weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Weight {
+    /// Exclusive time in ns
+    #[default]
+    Time,
+    /// What system calls waited for, in ns: the innermost frame
+    Wait,
+    /// Bytes that system calls moved
+    Bytes,
+    /// Calls
+    Calls,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    pub to: Format,
+    pub table: Option<&'a str>,
+    pub weight: Weight,
+    /// Standard output without.
+    pub output: Option<&'a Path>,
+}
+
+/// Writes the datasets in `dir` in another format, and returns what of them could not be read.
+///
+/// # Errors
+/// When there is no dataset, what is asked for does not go together, or nothing can be written.
+pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
+    if let Some(table) = wish.table.filter(|table| !TABLES.contains(table)) {
+        bail!("there is no table {table}; tables are: {}", TABLES.join(", "));
+    }
+    match (wish.to, wish.table, wish.output) {
+        (Format::Csv, None, Some(to)) => tables::all_csv(dir, to),
+        (Format::Csv, Some(table), to) => tables::csv(dir, table, &mut *open(to)?),
+        (Format::Csv, None, None) => bail!("give a directory for all tables (-o DIR), or one table (--table spans)"),
+        (Format::Arrow, Some(table), to) => tables::arrow(dir, table, &mut *open(to)?),
+        (Format::Arrow, None, _) => bail!("a stream of Arrow has one table: --table spans"),
+        (Format::Folded, Some(_), _) => bail!("--to folded is made of calls: leave --table out"),
+        (Format::Folded, None, to) => {
+            let mut datasets = Union::open(dir)?;
+            let mut out = open(to)?;
+            folded::write(&mut datasets, wish.weight, &mut *out)?;
+            out.flush().context("cannot write the stacks")?;
+            Ok(crate::export::report::Source::warnings(&datasets))
+        }
+    }
+}
+
+fn open(to: Option<&Path>) -> Result<Box<dyn Write>> {
+    let Some(path) = to else { return Ok(Box::new(BufWriter::new(std::io::stdout().lock()))) };
+    let file = File::create_new(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(Box::new(BufWriter::new(file)))
+}

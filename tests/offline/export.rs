@@ -1,0 +1,118 @@
+//! `iotrace-bpf export`: what other programs read has the rows of the dataset.
+
+use crate::common::flushes::flushes;
+use crate::common::sql;
+use assert_cmd::Command;
+use std::path::Path;
+use std::process::Output;
+
+fn export(dir: &Path, args: &[&str]) -> Output {
+    Command::cargo_bin("iotrace-bpf").unwrap().arg("export").arg(dir).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn parallel() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5")
+}
+
+/// What Python answers to a script about two paths.
+fn python(script: &str, paths: [&Path; 2]) -> String {
+    let out = std::process::Command::new(sql::python()).arg("-c").arg(script).args(paths).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    text(&out.stdout).trim().to_owned()
+}
+
+#[test]
+fn duckdb_reads_the_same_rows_from_csv_and_parquet() {
+    let work = tempfile::tempdir().unwrap();
+    let to = work.path().join("csv");
+    let out = export(&parallel(), &["--to", "csv", "-o", to.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let script = "import duckdb, glob, os, sys
+names = sorted({os.path.basename(p).rsplit('-', 1)[0] for p in glob.glob(sys.argv[1] + '/*.parquet')})
+def rows(of):
+    return duckdb.sql(f'SELECT COLUMNS(*)::VARCHAR FROM {of} ORDER BY ALL').fetchall()
+for name in names:
+    parquet = rows(f\"'{sys.argv[1]}/{name}-*.parquet'\")
+    csv = rows(f\"read_csv('{sys.argv[2]}/{name}.csv', all_varchar=true, header=true, nullstr='')\")
+    blank = lambda rows: [tuple(v if v != '' else None for v in row) for row in rows]
+    assert sorted(map(str, blank(parquet))) == sorted(map(str, blank(csv))), (name, parquet[:1], csv[:1])
+print(len(names))";
+    let tables: usize = python(script, [&parallel(), &to]).parse().unwrap();
+    assert!(tables > 10, "{tables}");
+    let one = export(&parallel(), &["--to", "csv", "--table", "meta"]);
+    assert!(text(&one.stdout).starts_with("host,key,value\n"), "{}", text(&one.stdout));
+}
+
+#[test]
+fn pandas_reads_a_stream_of_arrow() {
+    let work = tempfile::tempdir().unwrap();
+    let to = work.path().join("spans.arrow");
+    let out = export(&parallel(), &["--to", "arrow", "--table", "spans", "-o", to.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let script = "import duckdb, pyarrow as pa, sys
+stream = pa.ipc.open_stream(sys.argv[2]).read_all()
+spans = duckdb.sql(f\"SELECT count(*), sum(dur_ns)::BIGINT FROM '{sys.argv[1]}/spans-*.parquet'\").fetchall()[0]
+assert (stream.num_rows, sum(stream['dur_ns'].to_pylist())) == spans, spans
+print(stream.to_pandas()['op'].nunique())";
+    assert!(python(script, [&parallel(), &to]).parse::<usize>().unwrap() > 5);
+}
+
+#[test]
+fn stacks_weigh_what_their_calls_do() {
+    let work = tempfile::tempdir().unwrap();
+    let log = work.path().join("log.iotrace");
+    flushes(&log, 20);
+    let folded = |dir: &Path, weight: &str| {
+        let out = export(dir, &["--to", "folded", "--weight", weight]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let lines = text(&out.stdout);
+        let stack = |line: &str| line.rsplit_once(' ').map(|(stack, n)| (stack.to_owned(), n.parse::<i64>().unwrap()));
+        lines.lines().filter_map(stack).collect::<Vec<_>>()
+    };
+    assert_eq!(folded(&log, "calls").iter().map(|(_, n)| *n).collect::<Vec<_>>(), [20]);
+    let time = folded(&log, "time");
+    assert!(time.len() == 1 && time[0].0.ends_with(";syscall fsync") && time[0].1 == 100_000_000, "{time:?}");
+    // Of a parallel program: layers inside each other, and all of their time.
+    let time = folded(&parallel(), "time");
+    let nested = |(stack, _): &(String, i64)| stack.contains(";hdf5 H5Dwrite;mpiio ") && stack.contains(";syscall ");
+    assert!(time.iter().any(nested), "{time:?}");
+    let script = "import duckdb, sys
+print(duckdb.sql(f\"SELECT sum(self_ns)::BIGINT FROM '{sys.argv[1]}/spans-*.parquet' WHERE flags & 4 = 0\").fetchall()[0][0])";
+    let all: i64 = python(script, [&parallel(), &log]).parse().unwrap();
+    assert_eq!(time.iter().map(|(_, n)| n).sum::<i64>(), all);
+    let waits = folded(&parallel(), "wait");
+    assert!(waits.iter().all(|(stack, _)| stack.rsplit(';').next().unwrap().starts_with("wait ")), "{waits:?}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    for what in ["csv --table spans", "arrow --table spans", "folded"] {
+        let tracer = env!("CARGO_BIN_EXE_iotrace-bpf");
+        // Nothing reads: the first write fails.
+        let script =
+            format!("{{ sleep 0.2; '{tracer}' export '{}' --to {what}; echo $? >&2; }} | true", parallel().display());
+        let out = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(text(&out.stderr), "0\n", "{what}");
+    }
+}
+
+#[test]
+fn wrong_wishes_are_named() {
+    let aggregate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/aggregate");
+    for (dir, args, why) in [
+        (parallel(), vec!["--to", "csv"], "give a directory for all tables"),
+        (parallel(), vec!["--to", "arrow"], "one table: --table spans"),
+        (parallel(), vec!["--to", "csv", "--table", "span"], "no table span; tables are: spans"),
+        (parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
+        (parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
+        (aggregate, vec!["--to", "folded"], "recorded with --aggregate"),
+        ("/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
+    ] {
+        let out = export(&dir, &args);
+        assert!(out.status.code() == Some(125) && text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
+    }
+}
