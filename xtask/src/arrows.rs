@@ -14,7 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["correlate", "loader"],
     &["analysis"],
     &["export"],
-    &["summary", "metrics"],
+    &["summary", "metrics", "compare"],
     &["batch", "tui"],
     &["cli"],
     &["config", "probes", "rules"],

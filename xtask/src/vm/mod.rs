@@ -67,7 +67,8 @@ pub fn run(tree: &Tree, which: &str) -> Result<()> {
         print!("{}", outcome.report(&kernel.release));
         let problems = outcome.problems();
         if problems.is_empty() {
-            let volume = "Debian's, in QEMU with 2 emulated processors; ext4 and xfs on virtio disks, ext4 on null_blk";
+            let volume =
+                "Debian's, in QEMU with 2 emulated processors;\next4 and xfs on virtio disks, ext4 on null_blk";
             doc::write(kernel.version, &doc::section(volume, &outcome.notes, &outcome.left_out())?)?;
         }
         bad.extend(problems.into_iter().map(|p| format!("Linux {}: {p}", kernel.version)));
