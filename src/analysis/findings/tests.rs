@@ -135,6 +135,70 @@ fn where_tracing_took_much_of_the_run_only_the_order_remains() {
     assert_eq!((all.findings[0].gain_low_s, all.findings[0].gain_high_s), (None, None));
 }
 
+#[test]
+fn calls_that_are_tried_again_and_again_are_found_with_the_loop_around_them() {
+    let again = |n: i64| Span {
+        errno: 11,
+        start_ns: n * 100 * US,
+        dur_ns: 40 * US,
+        self_ns: 40 * US,
+        ..call(1, n as u32, ("read", Kind::Read), 0, 0)
+    };
+    let spans: Vec<Span> = (0..2000).map(again).collect();
+    let all = found(&spans, 250);
+    assert_eq!(
+        seconds(&all).iter().map(|(rule, s)| (*rule, (s * 100.0).round())).collect::<Vec<_>>(),
+        [("retries", 20.0)]
+    );
+    assert_eq!(seconds(&found(&spans[..900], 250)), [], "too few");
+}
+
+#[test]
+fn a_call_that_never_returned_is_named() {
+    let open = |op, ms| Span { flags: flag::UNFINISHED, ..call(1, 0, op, 0, ms) };
+    let all = found(&[open(("fsync", Kind::Sync), 12_000)], 12_000);
+    let stuck = all.findings.iter().find(|finding| finding.rule == "stuck").unwrap();
+    assert!(stuck.title.starts_with("syscall fsync had not returned for 12.0 s"), "{}", stuck.title);
+    for short in [open(("fsync", Kind::Sync), 9_000), open(("read", Kind::Read), 60_000)] {
+        assert!(found(&[short], 60_000).findings.iter().all(|finding| finding.rule != "stuck"));
+    }
+}
+
+#[test]
+fn a_rank_that_moves_more_than_the_others_is_found() {
+    let writes = |rank: i32, calls: u32| {
+        (0..calls).map(move |n| Span {
+            rank: Some(rank),
+            bytes: Some(1 << 20),
+            req_bytes: Some(1 << 20),
+            ..call(rank as u32 + 1, n, ("write", Kind::Write), i64::from(n) * 10, 10)
+        })
+    };
+    let uneven: Vec<Span> = (0..4).flat_map(|rank| writes(rank, if rank == 2 { 100 } else { 20 })).collect();
+    let all = found(&uneven, 1000);
+    let title = &all.findings.iter().find(|finding| finding.rule == "rank-imbalance").unwrap().title;
+    assert!(title.starts_with("one rank moved 100 MiB, 2.5 times the mean of 4 ranks"), "{title}");
+    let even: Vec<Span> = (0..4).flat_map(|rank| writes(rank, 50)).collect();
+    assert_eq!(found(&even, 1000).findings, []);
+}
+
+#[test]
+fn a_lock_names_who_worked_on_the_file_meanwhile() {
+    let waits = |n: u32| Span {
+        cpu_ns: Some(0),
+        lock_ns: Some(10 * MS),
+        ..call(1, n, ("pwrite64", Kind::Write), i64::from(n) * 10, 10)
+    };
+    let mut spans: Vec<Span> = (0..20).map(waits).collect();
+    let title = |spans: &[Span]| {
+        let all = found(spans, 1000);
+        all.findings.iter().find(|finding| finding.rule == "lock-wait").unwrap().title.clone()
+    };
+    assert!(title(&spans).contains("no other traced process worked on the file"), "{}", title(&spans));
+    spans.extend((0..5).map(|n| call(7, n, ("pwrite64", Kind::Write), i64::from(n) * 10, 10)));
+    assert!(title(&spans).contains("process 7 worked on the file most meanwhile"), "{}", title(&spans));
+}
+
 fn operation() -> impl Strategy<Value = (&'static str, Kind)> {
     prop_oneof![
         Just(("fsync", Kind::Sync)),
