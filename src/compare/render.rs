@@ -11,6 +11,17 @@ const LEAST_S: f64 = 0.001;
 /// Files that are shown.
 const FILES: usize = 10;
 
+/// Columns of figures; the last three are of several runs.
+const FIGURES: &[Column] = &[
+    ("figure", Set::Path, 0),
+    ("A", Set::Right, 0),
+    ("B", Set::Right, 0),
+    ("change", Set::Right, 0),
+    ("A from to", Set::Right, 2),
+    ("B from to", Set::Right, 2),
+    ("", Set::Name, 1),
+];
+
 /// All of it.
 pub fn text(comparison: &Comparison, held: &[String], width: usize) -> String {
     let mut out = String::new();
@@ -53,15 +64,8 @@ fn figures(all: &[Figure], width: usize) -> String {
         }
         rows.push(row(figure));
     }
-    let head: &[Column] = &[
-        ("figure", Set::Path, 0),
-        ("A", Set::Right, 0),
-        ("B", Set::Right, 0),
-        ("change", Set::Right, 0),
-        ("A from to", Set::Right, 2),
-        ("B from to", Set::Right, 2),
-        ("", Set::Name, 1),
-    ];
+    let several = all.iter().any(|figure| figure.a.runs > 1 || figure.b.runs > 1);
+    let head = if several { FIGURES } else { &FIGURES[..4] };
     let mut out = format!("\n{}", table(head, &rows, width, 0));
     let left = [
         (unchanged, "changed by less than 5%"),
