@@ -128,7 +128,7 @@ impl Live {
     }
 
     /// Applies the rules. `run_ns`: how long the run was, if that is known. `aggregate`: calls came as sums.
-    pub fn find(&self, run_ns: Option<i64>, aggregate: bool, config: &Config) -> Findings {
+    pub fn find(&self, run_ns: Option<i64>, aggregate: bool) -> Findings {
         let (mut groups, mut others, mut losses) = (Groups::default(), Others::default(), Losses::default());
         for slice in self.past.iter().chain([&self.now]) {
             groups.merge(&slice.groups);
@@ -144,7 +144,7 @@ impl Live {
             aggregate,
             nodes: self.nodes,
         };
-        Evaluated::of(groups, (&others, &self.pids), &trace, config).named(&self.names)
+        Evaluated::of(groups, (&others, &self.pids), &trace, &Config::default()).named(&self.names)
     }
 }
 

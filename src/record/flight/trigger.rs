@@ -121,12 +121,15 @@ fn crash(process: &Process) -> Option<Found> {
     Some(Found::at(format!("crash: {signal} ended {program} (pid {})", process.pid), process.end_ns?))
 }
 
-/// The first of these findings that asks for a dataset.
-pub fn of_findings(triggers: &[Trigger], new: &[&Finding], now_ns: i64) -> Option<Found> {
-    let asks = |f: &Finding| triggers.iter().any(|t| matches!(t, Trigger::Finding(which) if which.applies(f)));
-    let finding = new.iter().find(|finding| asks(finding))?;
+/// Does a finding ask for a dataset?
+pub fn wants(triggers: &[Trigger], finding: &Finding) -> bool {
+    triggers.iter().any(|trigger| matches!(trigger, Trigger::Finding(which) if which.applies(finding)))
+}
+
+/// What is written of a finding that asks for a dataset.
+pub fn of_finding(finding: &Finding, now_ns: i64) -> Found {
     let text = format!("finding: {}: {}", finding.rule, finding.title);
-    Some(Found { why: Why { text, at_ns: now_ns, span_id: finding.evidence.spans.first().copied() }, file_id: None })
+    Found { why: Why { text, at_ns: now_ns, span_id: finding.evidence.spans.first().copied() }, file_id: None }
 }
 
 impl Found {

@@ -1,7 +1,7 @@
 //! What is wrong now: rules over the last minute, applied from time to time while the trace goes on, for metrics, `--trigger`
 //! and `--detail`.
 
-use crate::analysis::findings::{Config, Finding, Findings, Live};
+use crate::analysis::findings::{Finding, Findings, Live};
 use crate::analysis::nesting::Nesting;
 use crate::rows::Row;
 use crate::vocabulary::flag;
@@ -16,22 +16,14 @@ pub struct Watch {
     nesting: Nesting,
     live: Live,
     aggregate: bool,
-    config: Config,
     next: Duration,
-    /// Rules of the last look, to see which are new.
+    /// Rules whose findings were wanted at the last look, to see which are new.
     held: HashSet<&'static str>,
 }
 
 impl Watch {
     pub fn new(aggregate: bool) -> Self {
-        Self {
-            nesting: Nesting::default(),
-            live: Live::new(true, 1),
-            aggregate,
-            config: Config::default(),
-            next: EVERY,
-            held: HashSet::new(),
-        }
+        Self { nesting: Nesting::default(), live: Live::new(true, 1), aggregate, next: EVERY, held: HashSet::new() }
     }
 
     /// Takes rows, in the order of the correlator.
@@ -59,14 +51,15 @@ impl Watch {
         }
         self.next = elapsed + EVERY;
         self.live.tick(elapsed.as_nanos() as i64);
-        Some(self.live.find(None, self.aggregate, &self.config))
+        Some(self.live.find(None, self.aggregate))
     }
 
-    /// The findings of a look whose rules found nothing in the look before.
-    pub fn new_ones<'a>(&mut self, all: &'a Findings) -> Vec<&'a Finding> {
-        let new = all.findings.iter().filter(|finding| !self.held.contains(finding.rule)).collect();
-        self.held = all.findings.iter().map(|finding| finding.rule).collect();
-        new
+    /// The wanted ones of the findings of a look whose rules had none in the look before: one that grows until it is wanted is
+    /// new then.
+    pub fn new_ones<'a>(&mut self, all: &'a Findings, wanted: impl Fn(&Finding) -> bool) -> Vec<&'a Finding> {
+        let now: Vec<&Finding> = all.findings.iter().filter(|finding| wanted(finding)).collect();
+        let before = std::mem::replace(&mut self.held, now.iter().map(|finding| finding.rule).collect());
+        now.into_iter().filter(|finding| !before.contains(finding.rule)).collect()
     }
 }
 
@@ -74,6 +67,7 @@ impl Watch {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::analysis::findings::Severity;
     use crate::rows::{Coverage, Span, span_id};
     use crate::vocabulary::{Kind, Layer};
 
@@ -85,15 +79,8 @@ mod tests {
         at.map(|ms| Row::Span(Box::new(Span::new(span_id(1, ms as u32), call, 1, (ms * MS, 10 * MS))))).collect()
     }
 
-    fn rules(found: &Findings) -> Vec<(&str, u64)> {
-        found.findings.iter().map(|f| (f.rule, f.seconds.unwrap().round() as u64)).collect()
-    }
-
-    #[test]
-    fn findings_are_of_the_last_minute_and_new_once() {
-        let mut watch = Watch::new(false);
-        let at = Duration::from_secs;
-        watch.push(&[Row::Coverage(Coverage {
+    fn covered() -> Row {
+        Row::Coverage(Coverage {
             layer: Layer::Syscall,
             target: "kernel".to_owned(),
             symbol: "fsync".to_owned(),
@@ -102,25 +89,54 @@ mod tests {
             reason: None,
             offset: None,
             insn: None,
-        })]);
+        })
+    }
+
+    fn rules(found: &Findings) -> Vec<(&str, u64)> {
+        found.findings.iter().map(|f| (f.rule, f.seconds.unwrap().round() as u64)).collect()
+    }
+
+    #[test]
+    fn findings_are_of_the_last_minute_and_new_once() {
+        let mut watch = Watch::new(false);
+        let at = Duration::from_secs;
+        watch.push(&[covered()]);
         watch.push(&flushes((0..1500).step_by(15)));
         assert_eq!(watch.look(at(1)), None, "it is too early");
         let first = watch.look(at(2)).unwrap();
-        assert_eq!((rules(&first), watch.new_ones(&first).len()), (vec![("sync-per-record", 1)], 1));
+        assert_eq!((rules(&first), watch.new_ones(&first, |_| true).len()), (vec![("sync-per-record", 1)], 1));
         watch.push(&flushes((20_000..50_000).step_by(15)));
         let more = watch.look(at(50)).unwrap();
-        assert_eq!((rules(&more), watch.new_ones(&more).len()), (vec![("sync-per-record", 21)], 0));
+        assert_eq!((rules(&more), watch.new_ones(&more, |_| true).len()), (vec![("sync-per-record", 21)], 0));
         // Each slice is forgotten as a whole.
         let mut later = Vec::new();
         for s in (52..140).step_by(2) {
             later.push(watch.look(at(s)).unwrap());
         }
         let last = later.last().unwrap();
-        assert_eq!((rules(last), watch.new_ones(last).len()), (vec![], 0));
+        assert_eq!((rules(last), watch.new_ones(last, |_| true).len()), (vec![], 0));
         let most = later.iter().map(|found| rules(found).first().map_or(0, |(_, s)| *s));
         assert!(most.clone().is_sorted_by(|a, b| a >= b), "{:?}", most.collect::<Vec<_>>());
         watch.push(&flushes((140_000..142_000).step_by(15)));
         let again = watch.look(at(142)).unwrap();
-        assert_eq!(watch.new_ones(&again).len(), 1);
+        assert_eq!(watch.new_ones(&again, |_| true).len(), 1);
+    }
+
+    #[test]
+    fn a_finding_that_grows_until_it_is_wanted_is_new_then() {
+        let mut watch = Watch::new(false);
+        watch.push(&[covered()]);
+        let critical = |finding: &Finding| finding.severity == Severity::Critical;
+        // 0.2 of 2 s, of 4 s and then 2.2 of 6 s.
+        watch.push(&flushes((0..300).step_by(15)));
+        let new = [2, 4, 6, 8].map(|s| {
+            if s == 6 {
+                watch.push(&flushes((2_000..5_000).step_by(15)));
+            }
+            let found = watch.look(Duration::from_secs(s)).unwrap();
+            assert_eq!(found.findings.len(), 1);
+            watch.new_ones(&found, critical).len()
+        });
+        assert_eq!(new, [0, 0, 1, 0]);
     }
 }

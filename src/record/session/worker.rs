@@ -338,8 +338,8 @@ impl State {
         let watch = self.watch.as_mut()?;
         watch.push(&self.rows);
         let findings = watch.look(elapsed)?;
-        let new = watch.new_ones(&findings);
-        let found = trigger::of_findings(&self.triggers, &new, elapsed.as_nanos() as i64);
+        let new = watch.new_ones(&findings, |finding| trigger::wants(&self.triggers, finding));
+        let found = new.first().map(|finding| trigger::of_finding(finding, elapsed.as_nanos() as i64));
         if let Some(chooser) = &mut self.chooser {
             chooser.findings(&findings);
         }

@@ -7,7 +7,7 @@ mod tables;
 
 use std::sync::Arc;
 
-use crate::analysis::findings::{Config, Findings};
+use crate::analysis::findings::Findings;
 use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
 use crate::summary::view::{DeviceSample, Events, Focus, History, Screen, Snapshot, Status, Sums, Window};
@@ -174,7 +174,7 @@ impl Summary {
             Some(window) => Some(window.to_ns.saturating_sub(window.from_ns)),
             None => self.dims.tracing.run_ns().or_else(|| self.dims.end_ns()),
         };
-        findings.find(run_ns, self.from == From::Sums, &Config::default())
+        findings.find(run_ns, self.from == From::Sums)
     }
 
     fn events(&self, window: Option<Window>) -> Events {
