@@ -30,10 +30,11 @@ pub struct Run {
 /// Reads from devices by a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceReads {
-    pub requests: i64,
     pub bytes: i64,
-    /// Requests that do not begin where the one before ended.
-    pub scattered: i64,
+    /// Pieces of the device, each of one or more requests that begin where the one before ended.
+    pub pieces: i64,
+    /// Pieces that begin before the end of the one before.
+    pub backward: i64,
     /// From the queue to completion, one after the other.
     pub seconds: f64,
     next: (i32, i64),
@@ -42,17 +43,18 @@ pub struct DeviceReads {
 impl DeviceReads {
     fn add(&mut self, block: &Block) {
         let sectors = i64::from(block.bytes) / 512;
-        self.scattered = self.scattered.saturating_add(i64::from(self.next != (block.dev, block.sector)));
+        self.pieces = self.pieces.saturating_add(i64::from(self.next != (block.dev, block.sector)));
+        let back = self.next.0 == block.dev && block.sector < self.next.1;
+        self.backward = self.backward.saturating_add(i64::from(back));
         self.next = (block.dev, block.sector.saturating_add(sectors));
-        self.requests = self.requests.saturating_add(1);
         self.bytes = self.bytes.saturating_add(i64::from(block.bytes));
         self.seconds += waited(block);
     }
 
     const fn merge(&mut self, later: &Self) {
-        self.requests = self.requests.saturating_add(later.requests);
         self.bytes = self.bytes.saturating_add(later.bytes);
-        self.scattered = self.scattered.saturating_add(later.scattered);
+        self.pieces = self.pieces.saturating_add(later.pieces);
+        self.backward = self.backward.saturating_add(later.backward);
         self.seconds += later.seconds;
     }
 }

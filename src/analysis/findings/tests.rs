@@ -185,7 +185,7 @@ fn a_rank_that_moves_more_than_the_others_is_found() {
 /// Pieces of 128 KiB that a process without calls reads from a device, 1 ms each.
 #[test]
 fn scattered_page_faults_with_much_around_them_are_found() {
-    let rule = |apart: i64, size: i32, requests: i64| {
+    let rule = |step: i64, size: i32, requests: i64| {
         let process = Process { process_ix: 1, pid: 1, ..Process::nameless(1, 0) };
         let mut rows = vec![Row::Process(Box::new(process))];
         let mut collect = Collect::new(&mut rows).unwrap();
@@ -193,7 +193,7 @@ fn scattered_page_faults_with_much_around_them_are_found() {
         let around = Nesting::default().of(&open);
         collect.span(&open, &around);
         for n in 0..requests {
-            let (sector, at) = (n * apart, n * MS);
+            let (sector, at) = (n * step % 1_000_000, n * MS);
             collect.block(&Block {
                 req_id: n,
                 dev: 1 << 20,
@@ -228,11 +228,12 @@ fn scattered_page_faults_with_much_around_them_are_found() {
         };
         seconds(&collect.finish(&mut rows, &trace, &Config::default()).unwrap())
     };
-    let found = rule(1024, 131_072, 600);
+    let found = rule(617_984, 131_072, 600);
     assert!(found.len() == 1 && found[0].0 == "readahead-waste" && (found[0].1 - 0.6).abs() < 1e-9, "{found:?}");
     assert_eq!(rule(256, 131_072, 600), [], "from begin to end");
-    assert_eq!(rule(1024, 4096, 10_000), [], "nothing around the pages");
-    assert_eq!(rule(1024, 131_072, 200), [], "too few");
+    assert_eq!(rule(1024, 131_072, 600), [], "only forward: other files, or parts that are used");
+    assert_eq!(rule(617_984, 4096, 10_000), [], "nothing around the pages");
+    assert_eq!(rule(617_984, 131_072, 200), [], "too little");
 }
 
 #[test]

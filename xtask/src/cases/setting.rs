@@ -81,12 +81,12 @@ impl Stage {
         }
     }
 
-    /// A file system in a file, instead of the directory.
+    /// A file system in a file, instead of the directory. Its device is as fast as the disk below: no page cache twice.
     fn image(&mut self, mib: u64) -> Result<()> {
         let image = self.work.join("image");
         let file = fs::File::create(&image).with_context(|| format!("cannot make {}", image.display()))?;
         file.set_len(mib << 20).with_context(|| format!("cannot make {}", image.display()))?;
-        self.device = output_of(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
+        self.device = output_of(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&image))?;
         // Nothing is left for the kernel to write later.
         let options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         quiet(Command::new("mkfs.ext4").args(options).arg(&self.device))?;

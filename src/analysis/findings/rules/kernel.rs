@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 
-use super::{Rule, at_least};
+use super::{Rule, at_least, is_transfer};
 use crate::analysis::findings::case::{Case, Found};
-use crate::analysis::findings::group::{BETWEEN, DEVICE, DEVQUEUE, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP};
+use crate::analysis::findings::group::{
+    BETWEEN, DEVICE, DEVQUEUE, Group, IN_CALLS, LOCK, RUNQ, SLEEP, THROTTLE, WITH_LOOP,
+};
 use crate::text::{bytes, percent, time};
 use crate::vocabulary::{Kind, Layer};
 
@@ -117,13 +119,22 @@ pub const LOCK_WAIT: Rule = Rule {
     needs: &[Layer::Syscall],
     sums: true,
     one_node: false,
-    thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
+    thresholds: &[
+        at_least("share", 0.2, "part of the time of calls on the files"),
+        at_least(
+            "bytes",
+            1_048_576.0,
+            "reads and writes count below this size: larger ones share what the file system can do",
+        ),
+    ],
     sql: "SELECT op, cmd, file_id, count(*), sum(lock_ns) / 1e9 AS s FROM spans WHERE layer = 'syscall' AND lock_ns > 0 GROUP BY ALL ORDER BY s DESC",
     find: lock_wait,
 };
 
 fn lock_wait(case: &mut Case) -> Vec<Found> {
-    let mut found = of_part(case, LOCK, "waited for locks", (0.7, 1.0));
+    let large = case.threshold("bytes");
+    let small = |group: &Group| !is_transfer(group.key.kind) || group.mean_size() < large;
+    let mut found = of_part(case, LOCK, small, "waited for locks", (0.7, 1.0));
     for one in &mut found {
         one.what += &case.holder(&one.groups).map_or_else(String::new, |who| format!("; {who}"));
     }
@@ -169,12 +180,12 @@ pub const DIRTY_THROTTLING: Rule = Rule {
     one_node: false,
     thresholds: &[at_least("share", 0.2, "part of the time of calls on the files")],
     sql: "SELECT file_id, count(*), sum(throttle_ns) / 1e9 AS s FROM spans WHERE throttle_ns > 0 GROUP BY ALL ORDER BY s DESC",
-    find: |case| of_part(case, THROTTLE, "were paused because too many pages were dirty", (0.8, 1.0)),
+    find: |case| of_part(case, THROTTLE, |_| true, "were paused because too many pages were dirty", (0.8, 1.0)),
 };
 
 /// A part of the time of calls is the cause.
-fn of_part(case: &mut Case, part: usize, how: &str, gain: (f64, f64)) -> Vec<Found> {
-    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[part] > 0);
+fn of_part(case: &mut Case, part: usize, wanted: impl Fn(&Group) -> bool, how: &str, gain: (f64, f64)) -> Vec<Found> {
+    let calls = case.pick(|group| group.key.layer == Layer::Syscall && group.left[part] > 0 && wanted(group));
     let (waited, all) = (case.seconds(&calls, &[part]), case.seconds(&calls, &IN_CALLS));
     if waited < case.threshold("share") * all {
         return Vec::new();
@@ -320,10 +331,10 @@ pub const READAHEAD_WASTE: Rule = Rule {
     sums: false,
     one_node: true,
     thresholds: &[
-        at_least("requests", 500.0, "reads of the device that no call asked for"),
-        at_least("bytes", 33_554_432.0, "that they read"),
-        at_least("scattered", 0.7, "part of them that do not begin where the one before ended"),
-        at_least("size", 16_384.0, "bytes of a request in the mean"),
+        at_least("pieces", 100.0, "pieces of the device that were read and that no call asked for"),
+        at_least("bytes", 33_554_432.0, "of all of them"),
+        at_least("backward", 0.25, "part of them that begin before the end of the one before"),
+        at_least("size", 16_384.0, "bytes of a piece in the mean"),
     ],
     sql: "SELECT device, pid, class, count(*), avg(bytes), sum(dur_ns) / 1e9 AS s FROM block WHERE op = 'read' AND req_id NOT IN (SELECT req_id FROM block_links) GROUP BY ALL ORDER BY s DESC",
     find: readahead_waste,
@@ -336,19 +347,19 @@ fn readahead_waste(case: &mut Case) -> Vec<Found> {
     let by_calls = case.sum(&asked, |group| if group.key.direct { group.bytes } else { group.miss.max(group.ahead) });
     let outside = (case.run.wall - case.run.lane.busy as f64 / 1e9).max(0.0);
     let share = 1.0 - by_calls as f64 / reads.bytes.max(1) as f64;
-    let (requests, bytes_read) = (reads.requests as f64 * share, reads.bytes as f64 * share);
+    let (pieces, bytes_read) = (reads.pieces as f64 * share, reads.bytes as f64 * share);
     let seconds = (reads.seconds * share).min(outside);
     if share < 0.5
-        || requests < case.threshold("requests")
+        || pieces < case.threshold("pieces")
         || bytes_read < case.threshold("bytes")
-        || bytes_read < case.threshold("size") * requests
-        || (reads.scattered as f64) < case.threshold("scattered") * reads.requests as f64
+        || bytes_read < case.threshold("size") * pieces
+        || (reads.backward as f64) < case.threshold("backward") * reads.pieces as f64
         || !case.matters(seconds)
     {
         return Vec::new();
     }
-    let size = bytes((bytes_read / requests.max(1.0)) as i64);
-    let what = format!("page faults read {size} each from {} scattered pieces of a device", requests as i64);
+    let size = bytes((bytes_read / pieces.max(1.0)) as i64);
+    let what = format!("page faults read {size} each from {} scattered pieces of a device", pieces as i64);
     vec![Found { what, seconds, gain: (seconds * 0.3, seconds * 0.9), groups: Vec::new() }]
 }
 

@@ -77,7 +77,6 @@ pub const RULES: &[Rule] = &[
     parallel::ONE_WRITER,
     parallel::COLLECTIVE_WAIT,
     kernel::CPU_WAIT,
-    kernel::LOCK_WAIT,
     kernel::RETRIES,
     kernel::DIRTY_THROTTLING,
     kernel::INTERFERENCE,
@@ -93,6 +92,7 @@ pub const RULES: &[Rule] = &[
     metadata::FAILED_LOOKUPS,
     metadata::METADATA_STORM,
     data::SMALL_TRANSFERS,
+    kernel::LOCK_WAIT,
     parallel::RANK_IMBALANCE,
     libraries::LAYER_OVERHEAD,
 ];

@@ -72,7 +72,10 @@ fn independent_strided(case: &mut Case) -> Vec<Found> {
     let system = only(case, &inside, |group| group.key.layer == Layer::Syscall);
     let took = case.seconds(&system, &IN_CALLS);
     let mean = took / calls.max(1) as f64;
-    let collective = !case.pick(|group| group.key.collective && is_transfer(group.key.kind)).is_empty();
+    // Opening a file is collective, too, and reads some.
+    let transfers =
+        |group: &Group| group.key.collective && group.key.layer < Layer::Syscall && is_transfer(group.key.kind);
+    let collective = !case.pick(transfers).is_empty();
     if collective
         || (calls as f64) < case.threshold("calls")
         || moved as f64 >= case.threshold("bytes") * calls as f64

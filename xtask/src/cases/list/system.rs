@@ -31,18 +31,18 @@ pub const CASES: &[Case] = &[
         )
     },
     Case {
-        prepare: "{bin}/case_reads make {dir}/file 32",
+        prepare: "{bin}/case_reads make {dir}/file 256",
         cold: true,
-        also: &["device-limit"],
         ..case(
             "second-reader",
             "interference",
             "two processes read from the device at the same time; alone",
             Run {
-                beside: &["dd if={device} of=/dev/null bs=1M iflag=direct status=none"; 2],
-                ..at(Setting::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none")
+                beside: &["fio --name=other --filename={device} --rw=randread --bs=1M --iodepth=32 --direct=1 \
+                           --ioengine=libaio --runtime=60 --time_based --output=/dev/null"; 2],
+                ..at(Setting::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none")
             },
-            at(Setting::Throttled(32 * MIB), "dd if={dir}/file of=/dev/null bs=1M status=none"),
+            at(Setting::Image(1024), "dd if={dir}/file of=/dev/null bs=1M status=none"),
         )
     },
     case(
