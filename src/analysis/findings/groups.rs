@@ -158,6 +158,9 @@ impl Groups {
             self.operations.insert(span.span_id, (called, collective));
         }
         if !own {
+            if self.submits(span, around) {
+                self.busy(span);
+            }
             return;
         }
         let thread = self.threads.entry(span.span_id >> SEQ_BITS).or_default();
@@ -167,14 +170,25 @@ impl Groups {
         }
         let (before, end) = (thread.group.replace(at), thread.end);
         thread.end = span.end_ns();
-        let busy = self.processes.entry(span.process_ix).or_default();
-        (busy.pid, busy.rank) = (span.pid, span.rank.or(busy.rank));
-        busy.add(span.start_ns, span.end_ns());
+        self.busy(span);
         let pause = span.start_ns.saturating_sub(end);
         if let Some(before) = before.filter(|_| (0..=BETWEEN_MAX).contains(&pause)) {
             let time = &mut self.all[before].time[BETWEEN];
             *time = time.saturating_add(pause);
         }
+    }
+
+    /// Is it a system call that a thread makes to submit an operation, which itself takes no time of the thread?
+    fn submits(&self, span: &Span, around: &Enclosing) -> bool {
+        let inside =
+            |(id, _): (i64, Layer)| id >> SEQ_BITS == span.span_id >> SEQ_BITS && self.operations.contains_key(&id);
+        span.layer == Layer::Syscall && span.layer_top && around.call.is_some_and(inside)
+    }
+
+    fn busy(&mut self, span: &Span) {
+        let busy = self.processes.entry(span.process_ix).or_default();
+        (busy.pid, busy.rank) = (span.pid, span.rank.or(busy.rank));
+        busy.add(span.start_ns, span.end_ns());
     }
 
     /// What a call of the program or inside one is part of.

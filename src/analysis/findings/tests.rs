@@ -253,6 +253,47 @@ fn a_lock_names_who_worked_on_the_file_meanwhile() {
     assert!(title(&spans).contains("process 7 worked on the file most meanwhile"), "{}", title(&spans));
 }
 
+/// A library call of process 1 and a call inside it, each of so many bytes.
+fn with_one_inside(n: u32, (outer, flags): ((Layer, &'static str), i32), inner: (Layer, &'static str)) -> [Span; 2] {
+    let kind = |(layer, op): (Layer, &'static str)| (layer, op, Kind::Write);
+    let (id, at) = (span_id(1, n * 2), (i64::from(n) * 12 * MS, 10 * MS));
+    let size = |span: Span| Span { pid: 1, file_id: Some(1), bytes: Some(1 << 16), req_bytes: Some(1 << 16), ..span };
+    let outer = Span { flags, ..Span::new(id, kind(outer), 1, at) };
+    let inner =
+        Span { parent_id: Some(id), root_id: id, depth: 1, ..Span::new(span_id(1, n * 2 + 1), kind(inner), 1, at) };
+    [size(outer), size(inner)]
+}
+
+#[test]
+fn non_blocking_calls_that_do_the_work_themselves_are_found() {
+    let all = |moved: i64| {
+        let started = ((Layer::Mpiio, "MPI_File_iwrite_at"), flag::NONBLOCKING | flag::ASYNC);
+        let calls = (0..100).flat_map(|n| with_one_inside(n, started, (Layer::Syscall, "pwrite64")));
+        let cut = |span: Span| if span.layer == Layer::Syscall { Span { bytes: Some(moved), ..span } } else { span };
+        let spans: Vec<Span> = calls.map(cut).collect();
+        find(&spans, 2000, 0.0, &covered(&[Layer::Syscall, Layer::Mpiio]))
+    };
+    let found = all(1 << 16).findings;
+    let first = found.first().expect("a finding");
+    assert_eq!((first.rule, first.gain_low_s), ("nonblocking-blocks", Some(0.0)), "{found:?}");
+    assert!(first.title.starts_with("100 non-blocking calls moved 6.25 MiB"), "{}", first.title);
+    let later = all(1 << 10).findings;
+    assert!(later.iter().all(|one| one.rule != "nonblocking-blocks"), "{later:?}");
+}
+
+#[test]
+fn collective_calls_of_a_library_that_arrive_as_independent_ones_are_found() {
+    let all = |flags: i32, inner: &'static str| {
+        let outer = ((Layer::Hdf5, "H5Dwrite"), flags);
+        let spans: Vec<Span> = (0..200).flat_map(|n| with_one_inside(n, outer, (Layer::Mpiio, inner))).collect();
+        find(&spans, 4000, 0.0, &covered(&[Layer::Syscall, Layer::Mpiio, Layer::Hdf5])).findings
+    };
+    let broken = |found: &[Finding]| found.iter().any(|one| one.rule == "collective-broken");
+    assert!(broken(&all(flag::COLLECTIVE, "MPI_File_write_at")));
+    assert!(!broken(&all(flag::COLLECTIVE, "MPI_File_write_at_all")));
+    assert!(!broken(&all(0, "MPI_File_write_at")));
+}
+
 fn operation() -> impl Strategy<Value = (&'static str, Kind)> {
     prop_oneof![
         Just(("fsync", Kind::Sync)),

@@ -133,7 +133,7 @@ pub const LOCK_WAIT: Rule = Rule {
 
 fn lock_wait(case: &mut Case) -> Vec<Found> {
     let large = case.threshold("bytes");
-    let small = |group: &Group| !is_transfer(group.key.kind) || group.mean_size() < large;
+    let small = |group: &Group| !is_transfer(group.key.kind) || group.sized == 0 || group.mean_size() < large;
     let mut found = of_part(case, LOCK, small, "waited for locks", (0.7, 1.0));
     for one in &mut found {
         one.what += &case.holder(&one.groups).map_or_else(String::new, |who| format!("; {who}"));

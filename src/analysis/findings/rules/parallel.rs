@@ -208,3 +208,73 @@ fn rank_imbalance(case: &mut Case) -> Vec<Found> {
     let what = format!("one rank moved {}, {times:.1} times the mean of {ranks} ranks", bytes(own));
     case.found(what, mine, &IN_CALLS, (saved * 0.7, saved))
 }
+
+pub const NONBLOCKING_BLOCKS: Rule = Rule {
+    id: "nonblocking-blocks",
+    about: "non-blocking MPI-IO calls read or write before they return: nothing overlaps with computation",
+    advice: "use an implementation that carries them out in the background, move them to a thread of their own, or use \
+             blocking collective calls",
+    source: "Drishti M06 and M07; analysis rule X10",
+    needs: &[Layer::Mpiio, Layer::Syscall],
+    sums: false,
+    one_node: false,
+    thresholds: &[
+        at_least("share", 0.8, "part of the bytes that is moved before the call returns"),
+        at_least("run_share", 0.1, "part of the run in these calls"),
+    ],
+    sql: "SELECT a.op, sum(s.bytes) AS moved, sum(s.dur_ns) / 1e9 AS s FROM spans s JOIN spans a ON s.root_id = a.span_id WHERE s.layer = 'syscall' AND a.layer = 'mpiio' AND a.flags & 2 <> 0 GROUP BY a.op ORDER BY s DESC",
+    find: nonblocking_blocks,
+};
+
+/// At most what the calls take can be overlapped, and nothing where the program has nothing to compute meanwhile.
+fn nonblocking_blocks(case: &mut Case) -> Vec<Found> {
+    let calls = case.pick(|group| group.key.called.0 == Layer::Mpiio && group.key.called.1.starts_with("MPI_File_i"));
+    let asked = case.sum(&only(case, &calls, own), |group| group.asked);
+    let inside = only(case, &calls, |group| group.key.layer == Layer::Syscall && is_transfer(group.key.kind));
+    let moved = case.sum(&inside, |group| group.bytes);
+    let took = case.seconds(&inside, &IN_CALLS);
+    if asked <= 0
+        || (moved as f64) < case.threshold("share") * asked as f64
+        || took < case.threshold("run_share") * case.run.wall
+    {
+        return Vec::new();
+    }
+    let number = case.calls(&only(case, &calls, own));
+    let what = format!("{number} non-blocking calls moved {} before they returned", bytes(moved));
+    case.found(what, inside, &IN_CALLS, (0.0, took))
+}
+
+pub const COLLECTIVE_BROKEN: Rule = Rule {
+    id: "collective-broken",
+    about: "collective transfers of HDF5 or NetCDF reach MPI-IO as independent calls",
+    advice: "ask H5Pget_mpio_no_collective_cause for the reason: conversion of types, filters, or a selection that is not \
+             regular",
+    source: "H5Pget_mpio_no_collective_cause of HDF5; analysis rule X16",
+    needs: &[Layer::Mpiio],
+    sums: false,
+    one_node: false,
+    thresholds: &[
+        at_least("calls", 100.0, "independent calls below collective ones"),
+        at_least("share", 0.5, "part of their bytes that they move"),
+    ],
+    sql: "SELECT h.op, m.op, count(*), sum(m.bytes), sum(m.dur_ns) / 1e9 AS s FROM spans m JOIN spans h ON m.root_id = h.span_id WHERE m.layer = 'mpiio' AND m.flags & 1 = 0 AND h.flags & 1 = 1 AND h.layer IN ('hdf5', 'netcdf') GROUP BY ALL ORDER BY s DESC",
+    find: collective_broken,
+};
+
+fn collective_broken(case: &mut Case) -> Vec<Found> {
+    let library = |layer: Layer| matches!(layer, Layer::Hdf5 | Layer::Netcdf | Layer::Pnetcdf);
+    let calls = case.pick(|group| group.key.collective && library(group.key.called.0));
+    let transfers = only(case, &calls, |group| group.key.layer == Layer::Mpiio && is_transfer(group.key.kind));
+    let alone = only(case, &transfers, |group| !group.key.op.contains("_all"));
+    let number = case.calls(&alone);
+    let (moved, all) = (case.sum(&alone, |group| group.bytes), case.sum(&transfers, |group| group.bytes));
+    if (number as f64) < case.threshold("calls") || (moved as f64) < case.threshold("share") * all as f64 {
+        return Vec::new();
+    }
+    let Some(by) = alone.first().map(|at| case.group(*at).key.called.1) else { return Vec::new() };
+    let broken = only(case, &calls, |group| alone.iter().any(|at| case.group(*at).key.called == group.key.called));
+    let took = case.seconds(&broken, &IN_CALLS);
+    let left = case.run.transfer(Kind::Write, moved);
+    let what = format!("{by} is collective, and {number} independent calls of MPI-IO carry it out");
+    case.found(what, broken, &IN_CALLS, ((took * 0.5 - left.1).max(0.0), took - left.0))
+}
