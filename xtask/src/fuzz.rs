@@ -19,6 +19,8 @@ const ARTIFACTS: &str = "fuzz/artifacts";
 
 /// An input that takes longer (s) or more memory (MiB) fails.
 const LIMITS: [&str; 2] = ["-timeout=10", "-rss_limit_mb=1024"];
+/// Runs of a target from this many seconds on are with optimised code.
+const LONG: u32 = 60;
 /// Lines of the output of a target that are shown when it fails.
 const SHOWN: usize = 40;
 
@@ -32,6 +34,9 @@ pub fn run(tree: &Tree, seconds: u32, target: Option<&str>) -> Result<()> {
     setup::packages(setup::PACKAGES)?;
     let mut build = Command::new("cargo");
     build.args(["build", "--package", PACKAGE, "--bins"]);
+    // To optimise the project's crates takes four minutes, which a short run does not win back.
+    let level = if seconds < LONG { "0" } else { "1" };
+    build.env("CARGO_PROFILE_DEV_OPT_LEVEL", level);
     shell::run(build.env("RUSTC_WORKSPACE_WRAPPER", tree.root.join("fuzz/instrumented")))?;
     let mut failed = Vec::new();
     println!("\n{}", Figures::HEADER);
