@@ -1,12 +1,25 @@
-"""Reads a trace with Perfetto's own messages and compares it with its dataset: python perfetto.py DATASET TRACE"""
+"""Reads a trace with Perfetto's own messages and compares it with its dataset: python perfetto.py DATASET TRACE
+
+Without a dataset (-) only with itself, and prints the names of its processes."""
 import collections, os, sys
 import duckdb
+from google.protobuf import unknown_fields
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 dataset, path = sys.argv[1:]
 trace = protos.Trace()
 trace.ParseFromString(open(path, "rb").read())
-assert not trace.UnknownFields() if hasattr(trace, "UnknownFields") else True
+
+def known(message):
+    """All fields are Perfetto's."""
+    assert not len(unknown_fields.UnknownFieldSet(message)), message
+    for field, value in message.ListFields():
+        if field.message_type:
+            for inner in value if field.is_repeated else [value]:
+                known(inner)
+
+
+known(trace)
 
 interned = {name: {} for name in (
     "event_categories", "event_names", "debug_annotation_names", "debug_annotation_string_values")}
@@ -56,10 +69,16 @@ for at, event, name, category, notes in events:
     elif event.type == protos.TrackEvent.TYPE_SLICE_END:
         assert stack, f"an end without a begin on {tracks[event.track_uuid]}"
         slices[stack.pop()][2] = at
+    elif event.type == protos.TrackEvent.TYPE_INSTANT:
+        assert dataset == "-"
     else:
         assert event.type == protos.TrackEvent.TYPE_COUNTER and tracks[event.track_uuid].HasField("counter")
 assert not any(open_slices.values()), "a begin without an end"
 assert all(n >= 2 for n in flows.values()), flows
+if dataset == "-":
+    names = sorted({track.process.process_name for track in tracks.values() if track.HasField("process")})
+    print(len(slices), *names, sep="\n")
+    sys.exit()
 
 db = duckdb.connect()
 db.execute("SET VARIABLE iotrace_dir = ?", [dataset])
@@ -79,7 +98,7 @@ for span_id, layer, op, start, end, bytes_, pid, tid, file in spans:
     track, begin, over, name, category, notes, _ = shown[span_id]
     assert (category, name, begin - t0, over - t0) == (layer, op, start, end), (span_id, shown[span_id])
     assert notes.get("bytes") == bytes_
-    assert file is None or notes["path"] == file
+    assert file is None or notes["path"] == file.replace("\x1b", "\\x1b")
     descriptor = tracks[track]
     while not descriptor.HasField("thread"):
         descriptor = tracks[descriptor.parent_uuid]
