@@ -105,9 +105,10 @@ for span_id, layer, op, start, end, bytes_, pid, tid, file in spans:
     assert (descriptor.thread.pid, descriptor.thread.tid) == (pid, tid)
     assert tracks[descriptor.parent_uuid].process.pid == pid
 # A call lies inside the one around it, on the same track.
-inside = db.execute("""SELECT s.span_id, s.parent_id FROM spans s JOIN spans p ON p.span_id = s.parent_id AND p.host = s.host
-    WHERE s.flags & 4 = 0 AND p.flags & 4 = 0 AND p.layer != 'app' AND s.layer != 'app' AND s.start_ns + s.dur_ns <= p.start_ns + p.dur_ns
-      AND s.span_id >> 33 = p.span_id >> 33""").fetchall()
+inside = db.execute("""SELECT s.span_id, s.parent_id
+    FROM spans s JOIN spans p ON p.span_id = s.parent_id AND p.host = s.host
+    WHERE s.flags & 4 = 0 AND p.flags & 4 = 0 AND p.layer != 'app' AND s.layer != 'app'
+      AND s.start_ns + s.dur_ns <= p.start_ns + p.dur_ns AND s.span_id >> 33 = p.span_id >> 33""").fetchall()
 for child, parent in inside:
     assert shown[child][0] == shown[parent][0] and shown[child][6] > shown[parent][6], (child, parent)
 requests = db.execute("SELECT req_id, op, issue_ns, coalesce(dur_ns, 0), bytes FROM block").fetchall()

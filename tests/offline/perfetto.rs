@@ -16,7 +16,7 @@ fn write(to: &Path, host: &str, rows: Vec<Row>) {
     writer.finish().unwrap();
 }
 
-/// What `perfetto.py` prints about the trace of a dataset: it compares both, or without `dataset` the trace with itself.
+/// What `perfetto.py` prints about the trace of a dataset: it compares both, or only the trace with itself.
 fn check(dir: &Path, compared: bool) -> Vec<String> {
     let work = tempfile::tempdir().unwrap();
     let trace = work.path().join("trace.pftrace");

@@ -61,8 +61,8 @@ impl Lanes {
         Self { lanes: vec![Lane { track, open: Vec::new(), last: i64::MIN }] }
     }
 
-    /// The track on which a slice begins, after the ends of those that end before it on that track; none where it fits on no
-    /// track and there may be no more than `most`. `nested`: slices may lie inside others.
+    /// The track on which a slice begins, after the ends of those that end before it on that track; none where it fits
+    /// on no track and there may be no more than `most`. `nested`: slices may lie inside others.
     pub fn place(&mut self, slice: &Slice, (nested, most): (bool, usize), sink: &mut impl Sink) -> Result<Option<u64>> {
         let fits = |(at, lane): (usize, &Lane)| Some((at, lane.keeps(slice, nested)?));
         let (at, keeps) = match self.lanes.iter().enumerate().find_map(fits) {

@@ -1,5 +1,5 @@
 //! The messages of a Perfetto trace that are used here, with the fields that are used, by the names and numbers of
-//! `protos/perfetto/trace/` in Perfetto's sources (<https://github.com/google/perfetto>, v59.1; the file is named at each).
+//! `protos/perfetto/trace/` in Perfetto's sources (<https://github.com/google/perfetto>, v59.1); each names its file.
 
 /// Of `trace_packet.proto`. A trace is a sequence of these, each behind [`PACKET_TAG`] and its length (`trace.proto`).
 #[derive(Clone, PartialEq, prost::Message)]
@@ -24,7 +24,7 @@ pub struct TracePacket {
 }
 
 /// `Trace.packet`: field 1, with a length.
-pub const PACKET_TAG: u8 = 1 << 3 | 2;
+pub const PACKET_TAG: u8 = (1 << 3) | 2;
 
 /// `TracePacket.SequenceFlags`: the numbers of names begin anew; the packet uses such numbers.
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;

@@ -1,8 +1,9 @@
-//! A trace for Perfetto (<https://ui.perfetto.dev>): calls as slices on the tracks of their threads, requests on those of
-//! their devices, arrows between them, and counters. Packets come in the order of the dataset; Perfetto sorts them.
+//! A trace for Perfetto (<https://ui.perfetto.dev>): calls as slices on the tracks of their threads, requests on those
+//! of their devices, arrows between them, and counters. Packets come in the order of the dataset; Perfetto sorts them.
 //!
-//! Numbers of tracks (`uuid`) count from 1 in the order in which tracks are needed. A thread has its own track, on which calls
-//! lie inside each other, and below it tracks for what does not: phases, asynchronous operations, calls that overlap.
+//! Numbers of tracks (`uuid`) count from 1 in the order in which tracks are needed. A thread has its own track, on
+//! which calls lie inside each other, and below it tracks for what does not: phases, asynchronous operations, calls
+//! that overlap.
 
 mod calls;
 mod devices;

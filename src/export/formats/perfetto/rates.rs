@@ -14,7 +14,8 @@ const BIN_NS: i64 = 100_000_000;
 /// Bins that are kept.
 const BINS_MAX: usize = 1 << 19;
 
-/// What a bin has by itself, and by how much the bytes of it and of all later ones are more than those of the one before.
+/// What a bin has by itself, and by how much the bytes of it and of all later ones are more than those of the one
+/// before.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     own: f64,
