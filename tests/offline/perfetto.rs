@@ -16,7 +16,7 @@ fn write(to: &Path, host: &str, rows: Vec<Row>) {
     writer.finish().unwrap();
 }
 
-/// What `perfetto.py` prints about the trace of a dataset: it compares both, or only the trace with itself.
+/// What `perfetto_trace.py` prints about the trace of a dataset: it compares both, or only the trace with itself.
 fn check(dir: &Path, compared: bool) -> Vec<String> {
     let work = tempfile::tempdir().unwrap();
     let trace = work.path().join("trace.pftrace");
@@ -24,7 +24,7 @@ fn check(dir: &Path, compared: bool) -> Vec<String> {
     let out = export.arg("export").arg(dir).args(["--to", "perfetto", "-o"]).arg(&trace).output().unwrap();
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success() && !stderr.contains("panicked"), "{stderr}");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/perfetto.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/perfetto_trace.py");
     let dataset = if compared { dir } else { Path::new("-") };
     let out = Command::new(sql::python()).arg(script).arg(dataset).arg(&trace).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

@@ -1,4 +1,4 @@
-"""Reads a trace with Perfetto's own messages and compares it with its dataset: python perfetto.py DATASET TRACE
+"""Reads a trace with Perfetto's own messages and compares it with its dataset: python perfetto_trace.py DATASET TRACE
 
 Without a dataset (-) only with itself, and prints the names of its processes."""
 import collections, os, sys
