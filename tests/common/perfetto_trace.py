@@ -82,7 +82,7 @@ if dataset == "-":
 
 db = duckdb.connect()
 db.execute("SET VARIABLE iotrace_dir = ?", [dataset])
-views = open(os.path.join(dataset, "views.sql")).read()
+views = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/export/views.sql")).read()
 os.chdir(dataset)
 db.execute(views)
 meta = dict(db.execute("SELECT key, value FROM meta").fetchall())

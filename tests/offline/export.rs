@@ -124,13 +124,14 @@ fn a_program_that_draws_flame_graphs_reads_the_same_weights() {
     let script = "import duckdb, sys
 db = duckdb.connect()
 db.execute('SET VARIABLE iotrace_dir = ?', [sys.argv[1]])
-db.execute(open(sys.argv[1] + '/views.sql').read())
+db.execute(open(sys.argv[2]).read())
 parts = 'runq throttle lock writeback journal flush devqueue device remote sleep'.split()
 own = 'layer = $$syscall$$ AND layer_top'
 print(*db.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, count(*),
   (sum(bytes) FILTER ({own}))::BIGINT, (sum({' + '.join(f'coalesce({part}_ns, 0)' for part in parts)})
   FILTER ({own} AND flags & 4 = 0 AND cpu_ns IS NOT NULL))::BIGINT FROM spans''').fetchone())";
-    let sums = python(script, [&parallel(), &parallel()]);
+    let views = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/views.sql");
+    let sums = python(script, [&parallel(), &views]);
     for (weight, sum) in ["time", "calls", "bytes", "wait"].into_iter().zip(sums.split_whitespace()) {
         let out = export(&parallel(), &["--to", "folded", "--weight", weight]);
         let folded = text(&out.stdout);
