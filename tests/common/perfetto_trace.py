@@ -1,7 +1,7 @@
 """Reads a trace with Perfetto's own messages and compares it with its dataset: python perfetto_trace.py DATASET TRACE
 
 Without a dataset (-) only with itself, and prints the names of its processes."""
-import collections, os, sys
+import collections, glob, os, sys
 import duckdb
 from google.protobuf import unknown_fields
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
@@ -82,9 +82,14 @@ if dataset == "-":
 
 db = duckdb.connect()
 db.execute("SET VARIABLE iotrace_dir = ?", [dataset])
-views = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/export/views.sql")).read()
 os.chdir(dataset)
-db.execute(views)
+if os.path.exists("views.sql"):
+    db.execute(open("views.sql").read())
+else:
+    # A dataset of an earlier version, whose tables are as they are.
+    for table in {name.rsplit("-", 1)[0] for name in glob.glob("*.parquet")}:
+        db.execute(f"CREATE VIEW {table} AS FROM read_parquet('{table}-*.parquet', union_by_name = true)")
+    db.execute("CREATE VIEW v_bandwidth_over_time AS SELECT '' AS layer, '' AS kind, 0 AS t_ns, 0 AS bps WHERE false")
 meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
 t0, wall = int(meta["t0_ns"]), int(meta["t0_wall_ns"])
 assert (defaults, primary, clocks[0]) == (3, 3, {3: t0, 1: wall}), (defaults, clocks)

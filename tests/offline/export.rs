@@ -2,7 +2,10 @@
 
 use crate::common::flushes::flushes;
 use crate::common::sql;
+use crate::common::trace::Trace;
 use assert_cmd::Command;
+use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::path::Path;
 use std::process::Output;
 
@@ -119,26 +122,38 @@ fn added(folded: &str) -> Vec<String> {
     frames
 }
 
+/// Checks that inferno draws what is written, and all of it.
+fn is_drawn(dir: &Path, weight: &str, all: i64) {
+    let out = export(dir, &["--to", "folded", "--weight", weight]);
+    let folded = text(&out.stdout);
+    let frames = drawn_by_inferno(&folded);
+    assert_eq!(frames, added(&folded), "{weight}");
+    assert!(frames.contains(&format!("all ({all}")), "{weight}: {all} {frames:?}");
+}
+
 #[test]
 fn a_program_that_draws_flame_graphs_reads_the_same_weights() {
     let script = "import duckdb, sys
-db = duckdb.connect()
-db.execute('SET VARIABLE iotrace_dir = ?', [sys.argv[1]])
-db.execute(open(sys.argv[2]).read())
-parts = 'runq throttle lock writeback journal flush devqueue device remote sleep'.split()
-own = 'layer = $$syscall$$ AND layer_top'
-print(*db.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, count(*),
-  (sum(bytes) FILTER ({own}))::BIGINT, (sum({' + '.join(f'coalesce({part}_ns, 0)' for part in parts)})
-  FILTER ({own} AND flags & 4 = 0 AND cpu_ns IS NOT NULL))::BIGINT FROM spans''').fetchone())";
-    let views = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/export/views.sql");
-    let sums = python(script, [&parallel(), &views]);
-    for (weight, sum) in ["time", "calls", "bytes", "wait"].into_iter().zip(sums.split_whitespace()) {
-        let out = export(&parallel(), &["--to", "folded", "--weight", weight]);
-        let folded = text(&out.stdout);
-        let frames = drawn_by_inferno(&folded);
-        assert_eq!(frames, added(&folded), "{weight}");
-        assert!(frames.contains(&format!("all ({sum}")), "{weight}: {sum} {frames:?}");
+print(*duckdb.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, count(*),
+  (sum(bytes) FILTER (layer = 'syscall' AND layer_top))::BIGINT FROM '{sys.argv[1]}/spans-*.parquet' ''').fetchone())";
+    let sums = python(script, [&parallel(), &parallel()]);
+    for (weight, sum) in ["time", "calls", "bytes"].into_iter().zip(sums.split_whitespace()) {
+        is_drawn(&parallel(), weight, sum.parse().unwrap());
     }
+    // Of waits, where the calls have them: 300 on a CPU, 500 for the journal, and the rest asleep.
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("waits.iotrace");
+    let mut trace = Trace::default();
+    for n in 0..3 {
+        let call = trace.call(1, None, (Layer::Syscall, "fsync", Kind::Sync), n * 2000, 1000);
+        let span = trace.edit(call);
+        (span.cpu_ns, span.runq_ns, span.journal_ns) = (Some(300), Some(0), Some(500));
+    }
+    let options = Options { path: &dir, host: "node1", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    trace.finish().into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+    is_drawn(&dir, "wait", 3 * 700);
 }
 
 #[test]
