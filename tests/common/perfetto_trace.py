@@ -89,6 +89,9 @@ else:
     # A dataset of an earlier version, whose tables are as they are.
     for table in {name.rsplit("-", 1)[0] for name in glob.glob("*.parquet")}:
         db.execute(f"CREATE VIEW {table} AS FROM read_parquet('{table}-*.parquet', union_by_name = true)")
+    db.execute("""CREATE OR REPLACE VIEW files AS
+        SELECT host, file_id, arg_max(path, (filename, file_row_number)) AS path
+        FROM read_parquet('files-*.parquet', filename = true, file_row_number = true) GROUP BY ALL""")
     db.execute("CREATE VIEW v_bandwidth_over_time AS SELECT '' AS layer, '' AS kind, 0 AS t_ns, 0 AS bps WHERE false")
 meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
 t0, wall = int(meta["t0_ns"]), int(meta["t0_wall_ns"])
