@@ -135,7 +135,7 @@ fn is_drawn(dir: &Path, weight: &str, all: i64) {
 fn a_program_that_draws_flame_graphs_reads_the_same_weights() {
     let script = "import duckdb, sys
 print(*duckdb.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, count(*),
-  (sum(bytes) FILTER (layer = 'syscall' AND layer_top))::BIGINT FROM '{sys.argv[1]}/spans-*.parquet' ''').fetchone())";
+  (sum(bytes) FILTER (layer = 'syscall' AND layer_top))::BIGINT FROM '{sys.argv[1]}/spans-*.parquet' ''').fetchall()[0])";
     let sums = python(script, [&parallel(), &parallel()]);
     for (weight, sum) in ["time", "calls", "bytes"].into_iter().zip(sums.split_whitespace()) {
         is_drawn(&parallel(), weight, sum.parse().unwrap());
