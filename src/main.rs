@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-const WRONG_USAGE: i32 = 2;
+const WRONG_USAGE: u8 = 2;
 /// `report --fail-on` found something.
 const FOUND: u8 = 3;
 
@@ -49,7 +49,7 @@ fn parse(line: Vec<OsString>) -> Cli {
         let code = match wrong {
             config::Wrong::File(why) => {
                 let _ = writeln!(io::stderr(), "iotrace-bpf: {}", message(&why));
-                WRONG_USAGE
+                WRONG_USAGE.into()
             }
             config::Wrong::Usage(e) => {
                 let _ = e.print();
@@ -100,7 +100,11 @@ fn show(action: &Action) -> anyhow::Result<u8> {
         Action::Compare { dirs, with, json, fail_if } => {
             let sides = match (dirs.as_slice(), with.as_slice()) {
                 ([a, b], []) => [std::slice::from_ref(a), std::slice::from_ref(b)],
-                (_, []) => anyhow::bail!("give two datasets, or several on each side: compare A1 A2 A3 -- B1 B2 B3"),
+                ([], _) | (_, []) => {
+                    eprintln!("iotrace-bpf: give two datasets: iotrace-bpf compare A B");
+                    eprintln!("or several on each side: iotrace-bpf compare A1 A2 A3 -- B1 B2 B3");
+                    return Ok(WRONG_USAGE);
+                }
                 (a, b) => [a, b],
             };
             if !compare::run(sides, *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {

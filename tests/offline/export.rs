@@ -2,7 +2,10 @@
 
 use crate::common::flushes::flushes;
 use crate::common::sql;
+use crate::common::trace::Trace;
 use assert_cmd::Command;
+use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
+use iotrace_bpf::vocabulary::{Kind, Layer};
 use std::path::Path;
 use std::process::Output;
 
@@ -88,9 +91,74 @@ print(duckdb.sql(f\"SELECT sum(self_ns)::BIGINT FROM '{sys.argv[1]}/spans-*.parq
     assert!(waits.iter().all(|(stack, _)| stack.rsplit(';').next().unwrap().starts_with("wait ")), "{waits:?}");
 }
 
+/// Frames with what they weigh together with those inside them, as `name (n`.
+fn drawn_by_inferno(folded: &str) -> Vec<String> {
+    let mut options = inferno::flamegraph::Options::default();
+    options.min_width = 0.0;
+    options.count_name = "of it".to_owned();
+    let mut svg = Vec::new();
+    inferno::flamegraph::from_lines(&mut options, folded.lines(), &mut svg).unwrap();
+    let svg = text(&svg);
+    let titles = svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap());
+    let plain = titles.map(|title| title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+    let mut frames: Vec<_> = plain.map(|title| title.split(" of it").next().unwrap().replace(',', "")).collect();
+    frames.sort();
+    frames
+}
+
+/// The same by addition.
+fn added(folded: &str) -> Vec<String> {
+    let mut frames = std::collections::BTreeMap::<Vec<&str>, i64>::new();
+    for line in folded.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let stack: Vec<_> = stack.split(';').collect();
+        for depth in 0..=stack.len() {
+            *frames.entry(stack[..depth].to_vec()).or_default() += weight.parse::<i64>().unwrap();
+        }
+    }
+    let name = |stack: &[&str]| stack.last().map_or("all", |name| *name).replace(',', "");
+    let mut frames: Vec<_> = frames.into_iter().map(|(stack, sum)| format!("{} ({sum}", name(&stack))).collect();
+    frames.sort();
+    frames
+}
+
+/// Checks that inferno draws what is written, and all of it.
+fn is_drawn(dir: &Path, weight: &str, all: i64) {
+    let out = export(dir, &["--to", "folded", "--weight", weight]);
+    let folded = text(&out.stdout);
+    let frames = drawn_by_inferno(&folded);
+    assert_eq!(frames, added(&folded), "{weight}");
+    assert!(frames.contains(&format!("all ({all}")), "{weight}: {all} {frames:?}");
+}
+
+#[test]
+fn a_program_that_draws_flame_graphs_reads_the_same_weights() {
+    let script = "import duckdb, sys
+print(*duckdb.sql(f'''SELECT (sum(self_ns) FILTER (flags & 4 = 0))::BIGINT, count(*),
+  (sum(bytes) FILTER (layer = 'syscall' AND layer_top))::BIGINT FROM '{sys.argv[1]}/spans-*.parquet' ''').fetchall()[0])";
+    let sums = python(script, [&parallel(), &parallel()]);
+    for (weight, sum) in ["time", "calls", "bytes"].into_iter().zip(sums.split_whitespace()) {
+        is_drawn(&parallel(), weight, sum.parse().unwrap());
+    }
+    // Of waits, where the calls have them: 300 on a CPU, 500 for the journal, and the rest asleep.
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("waits.iotrace");
+    let mut trace = Trace::default();
+    for n in 0..3 {
+        let call = trace.call(1, None, (Layer::Syscall, "fsync", Kind::Sync), n * 2000, 1000);
+        let span = trace.edit(call);
+        (span.cpu_ns, span.runq_ns, span.journal_ns) = (Some(300), Some(0), Some(500));
+    }
+    let options = Options { path: &dir, host: "node1", force: false, owner: None, views: VIEWS };
+    let mut writer = DatasetWriter::create(options).unwrap();
+    trace.finish().into_iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish().unwrap();
+    is_drawn(&dir, "wait", 3 * 700);
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    for what in ["csv --table spans", "arrow --table spans", "folded"] {
+    for what in ["csv --table spans", "arrow --table spans", "folded", "perfetto"] {
         let tracer = env!("CARGO_BIN_EXE_iotrace-bpf");
         // Nothing reads: the first write fails.
         let script =
@@ -109,7 +177,9 @@ fn wrong_wishes_are_named() {
         (parallel(), vec!["--to", "csv", "--table", "span"], "no table span; tables are: spans"),
         (parallel(), vec!["--to", "csv", "-o", "/"], "cannot create /"),
         (parallel(), vec!["--to", "folded", "--table", "spans"], "leave --table out"),
-        (aggregate, vec!["--to", "folded"], "recorded with --aggregate"),
+        (parallel(), vec!["--to", "perfetto", "--table", "spans"], "leave --table out"),
+        (aggregate.clone(), vec!["--to", "folded"], "recorded with --aggregate"),
+        (aggregate, vec!["--to", "perfetto"], "recorded with --aggregate"),
         ("/nowhere".into(), vec!["--to", "folded"], "/nowhere"),
     ] {
         let out = export(&dir, &args);

@@ -1,6 +1,7 @@
 //! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
 
 mod folded;
+mod perfetto;
 mod tables;
 
 use std::fs::File;
@@ -22,6 +23,8 @@ pub enum Format {
     Arrow,
     /// Stacks of functions with a weight, a line each: for programs that draw flame graphs
     Folded,
+    /// A trace for Perfetto: calls, requests and counters over time
+    Perfetto,
 }
 
 /// What a stack of `folded` weighs.
@@ -62,13 +65,23 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
         (Format::Csv, None, None) => bail!("give a directory for all tables (-o DIR), or one table (--table spans)"),
         (Format::Arrow, Some(table), to) => tables::arrow(dir, table, &mut *open(to)?),
         (Format::Arrow, None, _) => bail!("a stream of Arrow has one table: --table spans"),
-        (Format::Folded, Some(_), _) => bail!("--to folded is made of calls: leave --table out"),
+        (Format::Folded | Format::Perfetto, Some(_), _) => {
+            bail!("this format is made of all tables: leave --table out")
+        }
         (Format::Folded, None, to) => {
             let mut datasets = Union::open(dir)?;
             let mut out = open(to)?;
             folded::write(&mut datasets, wish.weight, &mut *out)?;
             out.flush().context("cannot write the stacks")?;
             Ok(crate::export::report::Source::warnings(&datasets))
+        }
+        (Format::Perfetto, None, to) => {
+            let datasets = Union::open(dir)?;
+            let mut out = open(to)?;
+            let mut warnings = perfetto::write(&datasets, &mut *out)?;
+            out.flush().context("cannot write the trace")?;
+            warnings.extend(crate::export::report::Source::warnings(&datasets));
+            Ok(warnings)
         }
     }
 }

@@ -269,6 +269,24 @@ impl Union {
         self.parts.iter().map(|part| part.dataset.count::<T>()).sum()
     }
 
+    /// Whether any row has a value in this column. Yes where footers do not show it.
+    pub fn holds(&self, column: &'static str) -> bool {
+        self.parts.iter().any(|part| part.dataset.greatest(&[column]).map_or(true, |known| !known.is_empty()))
+    }
+
+    /// The rows of `metrics` as they were written, each with its node.
+    ///
+    /// # Errors
+    /// Only those of `each`, which end the reading.
+    pub fn metrics_of_hosts(&self, mut each: impl FnMut(&str, Metric) -> Result<()>) -> Result<()> {
+        self.parts.iter().try_for_each(|part| {
+            part.dataset.rows(|mut row: Metric| {
+                row.shift(part.begins_ns.saturating_neg());
+                each(&self.runs[part.run].host, row)
+            })
+        })
+    }
+
     /// The roots that are of a part, by their ids there.
     fn own_roots(&self, part: &Part, roots: &BTreeSet<i64>) -> BTreeSet<i64> {
         let base = self.runs[part.run].bases[IdKind::Span as usize] << SEQ_BITS;
