@@ -126,6 +126,7 @@ pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
             if by.name().is_some() {
                 group.rank = None;
                 group.command = by.of(row).cloned().unwrap_or_else(|| "(none known)".into());
+                group.cmdline = Arc::clone(&group.command);
             }
             groups.push(group);
         }

@@ -176,6 +176,8 @@ pub struct RunFacts {
     pub t0_wall_ns: Option<i64>,
     /// The trace has ended: nothing new comes.
     pub ended: bool,
+    /// Calls are summed up (`--aggregate`): single ones are those of `--detail`.
+    pub summed: bool,
 }
 
 /// The permanent line.

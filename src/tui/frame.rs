@@ -41,7 +41,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
         put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
     }
     status_line(buf, area, pen, snapshot);
-    foot(buf, area, state);
+    foot(buf, area, state, snapshot.run.live);
     if let Some(popup) = state.popup {
         over(buf, area, state, snapshot, popup);
     }
@@ -202,7 +202,7 @@ fn status_texts(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
 }
 
 /// The prompt, the last message, or the keys.
-fn foot(buf: &mut Buffer, area: Rect, state: &State) {
+fn foot(buf: &mut Buffer, area: Rect, state: &State, live: bool) {
     let pen = state.pen;
     let y = area.bottom() - 1;
     if let Some(prompt) = &state.prompt {
@@ -222,8 +222,10 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State) {
         put(buf, pen, area, area.x, y, &text::name(label, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
         return;
     }
-    let keys = "q quit  ? help  / filter  Enter look into  Esc back  s sort  z freeze  d details  R record  S SQL";
-    put(buf, pen, area, area.x, y, keys, Tone::Dim);
+    let (stop, record) = if live { ("freeze", "R record  ") } else { ("window", "") };
+    let keys =
+        format!("q quit  ? help  / filter  Enter look into  Esc back  s sort  z {stop}  d details  {record}S SQL");
+    put(buf, pen, area, area.x, y, &keys, Tone::Dim);
 }
 
 fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, popup: Popup) {

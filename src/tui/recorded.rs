@@ -13,8 +13,12 @@ use crate::tui::{Dashboard, Key, Theme};
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
 /// What is shown after some keys, when everything has been read.
-fn shown(keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5");
+fn shown(keys: &str, theme: Theme, size: (u16, u16)) -> Buffer {
+    shown_of("mpi_hdf5", keys, theme, size)
+}
+
+fn shown_of(fixture: &str, keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
     let mut replay = Replay::open(&dir).unwrap();
     let size = Size { width, height };
     let mut dashboard = Dashboard::new(&mut replay, theme, None);
@@ -98,6 +102,19 @@ deeper! {
     processes_below_each_other: "2t",
     sql_of_files: "3S",
     sql_of_a_node: "4/layer=hdf5 and dur>1ms\njy",
+}
+
+#[test]
+fn a_dataset_of_sums_names_the_mode_where_single_calls_would_be() {
+    for (keys, screen) in [("4", "tree"), ("4f", "flame"), ("4i", "functions"), ("7", "events")] {
+        let text = text_of(&shown_of("aggregate", keys, Theme::default(), SIZES[0]));
+        assert!(
+            text.contains("calls are summed up: only those of --detail are here (all: --aggregate=no)"),
+            "{screen}: {text}"
+        );
+    }
+    let devices = text_of(&shown_of("aggregate", "8", Theme::default(), SIZES[1]));
+    assert!(devices.contains("the dataset has the sums of block, and no single request"), "{devices}");
 }
 
 #[test]

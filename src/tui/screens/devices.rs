@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
-use crate::tui::screens::{About, bytes, count, errors, node, number, pane, per_second, percentile, time};
+use crate::tui::screens::{About, bytes, count, empty, errors, node, number, pane, per_second, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -45,13 +45,13 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     }
     let (upper, rest) = split(area, (devices.rows.len() as u16).saturating_add(2).min((area.height / 3).max(3)));
     let id = |d: &DeviceRow| i64::from(d.dev);
-    let empty = if bare.is_some() { "not covered" } else { "no request to a device yet: pages wait in memory" };
+    let empty = empty::requests(snapshot);
     let table = Table {
         title: "devices (all requests on the node)",
         columns: device_columns(),
         rows: &devices.rows,
         id,
-        empty,
+        empty: &empty,
     };
     pane(buf, upper, state, TableId::Devices, &table);
     let selected = state.selected(TableId::Devices);
@@ -72,8 +72,8 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     }
     let rows: Vec<(usize, MountRow)> = devices.mounts.iter().cloned().enumerate().collect();
     let heading = "mounts of traced files (system calls)";
-    let table =
-        Table { title: heading, columns: mount_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no file was used" };
+    let empty = empty::calls(snapshot, state);
+    let table = Table { title: heading, columns: mount_columns(), rows: &rows, id: |r| r.0 as i64, empty: &empty };
     pane(buf, if device.is_some() { lower } else { rest }, state, TableId::Mounts, &table);
 }
 

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod devices;
+mod empty;
 mod events;
 mod files;
 mod findings;

@@ -5,7 +5,9 @@ use ratatui::layout::Rect;
 
 use crate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Screen, Snapshot, Sums};
-use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
+use crate::tui::screens::{
+    About, bytes, count, empty, errors, moved, number, pane, per_second, percentile, recent, time,
+};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -71,7 +73,8 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let rows = &snapshot.processes.rows;
     let columns = process_columns();
     let id = |r: &ProcessRow| i64::from(r.process_ix);
-    let empty = "no process has done I/O";
+    let none = empty::calls(snapshot, state);
+    let empty = none.as_str();
     let mut busiest: Vec<ProcessRow> = rows.clone();
     busiest.sort_by_key(|r| std::cmp::Reverse(r.sums.dur_ns));
     pane(
@@ -83,7 +86,7 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     );
     let id = |r: &FileRow| i64::from(r.file_id);
     let columns = file_columns();
-    let table = Table { title: "files by time", columns, rows: &snapshot.files.rows, id, empty: "no file was used" };
+    let table = Table { title: "files by time", columns, rows: &snapshot.files.rows, id, empty: &none };
     pane(buf, right, state, TableId::TopFiles, &table);
 }
 
@@ -183,6 +186,7 @@ fn process_columns() -> Vec<Column<ProcessRow>> {
         Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)),
         Of::new("bytes", 6, |r, pen| bytes(pen, moved(&r.sums))).sort(|r| number(moved(&r.sums))),
         Of::wide("command", 8, |r, pen, width| pen.name(&r.command, width)).grows(),
+        Of::detail("all of it", |r, pen, width| pen.name(&r.cmdline, width)),
     ]
 }
 

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped};
-use crate::tui::screens::{About, bytes, count, errors, number, pane, part, per_second, time};
+use crate::tui::screens::{About, bytes, count, empty, errors, number, pane, part, per_second, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -55,7 +55,8 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         title.push_str(&format!(" since the mark at {}", text::seconds(mark.at_ns)));
     }
     title.push_str(&format!(", time in I/O from {} to {}", text::seconds(from), text::seconds(end)));
-    let table = Table { title: &title, columns, rows: &rows, id: ProcessRow::id, empty: "no process has done I/O" };
+    let empty = empty::calls(snapshot, state);
+    let table = Table { title: &title, columns, rows: &rows, id: ProcessRow::id, empty: &empty };
     pane(buf, area, state, TableId::Processes, &table);
 }
 
@@ -152,6 +153,7 @@ fn columns(state: &State, max: f64, shown: (i64, i64)) -> Vec<Column<ProcessRow>
         .grows()
         .sort(|r| Key::Text(r.command.to_string()))
         .less(1),
+        Of::detail("all of it", |r, pen, width| pen.name(&r.cmdline, width)),
     ]);
     columns
 }
