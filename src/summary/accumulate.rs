@@ -158,6 +158,13 @@ impl Summary {
         self.processes.threads.clone_from(&other.processes.threads);
     }
 
+    /// The node that a process was on, where rows are of several.
+    pub fn on_node(&mut self, process_ix: i32, host: &Arc<str>) {
+        if self.dims.processes.contains_key(&process_ix) {
+            self.dims.hosts.insert(process_ix, Arc::clone(host));
+        }
+    }
+
     /// The node that the run was on.
     pub fn host(&self) -> String {
         self.dims.run.host.clone()

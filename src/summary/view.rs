@@ -4,7 +4,7 @@
 //! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: they
 //! are escaped where they are shown. Tables are cut at a cap, and what is cut is in their `other`.
 
-pub use crate::summary::groups::{Grouping, grouped};
+pub use crate::summary::groups::{Grouping, grouped, spread};
 pub use crate::summary::screens::*;
 
 use serde::{Deserialize, Serialize};

@@ -326,7 +326,7 @@ fn boxed(buf: &mut Buffer, area: Rect, state: &mut State, name: &str, lines: &[(
 mod tests {
     use super::*;
     use crate::tui::testing::{drawn, snapshot};
-    use crate::tui::theme::Theme;
+    use crate::tui::theme::{Palette, Theme};
 
     fn frame(theme: Theme, width: u16, height: u16) -> String {
         drawn(&snapshot(), &mut State::new(theme), width, height)
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn ascii_is_ascii() {
         for screen in Screen::ALL {
-            let mut state = State::new(Theme { colours: false, ascii: true });
+            let mut state = State::new(Theme { palette: Palette::Mono, ascii: true });
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
             assert!(text.is_ascii(), "{screen:?}: {text}");

@@ -8,7 +8,7 @@ use ratatui::style::Color;
 
 use crate::replay::Replay;
 use crate::tui::testing::text_of;
-use crate::tui::{Dashboard, Key, Theme};
+use crate::tui::{Dashboard, Key, Palette, Theme};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
@@ -114,14 +114,14 @@ fn a_dataset_of_sums_names_the_mode_where_single_calls_would_be() {
         );
     }
     let devices = text_of(&shown_of("aggregate", "8", Theme::default(), SIZES[1]));
-    assert!(devices.contains("the dataset has the sums of block, and no single request"), "{devices}");
+    assert!(devices.contains("not traced: the layer block is not among --layers"), "{devices}");
 }
 
 #[test]
 fn colours_are_those_that_every_terminal_has() {
     let sixteen = |c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_));
     for screen in '0'..='9' {
-        let buffer = shown(&screen.to_string(), Theme { colours: true, ascii: false }, SIZES[1]);
+        let buffer = shown(&screen.to_string(), Theme { palette: Palette::Sixteen, ascii: false }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| sixteen(c.fg) && sixteen(c.bg)), "{screen}");
         assert!(buffer.content.iter().any(|c| c.fg != Color::Reset), "{screen}");
     }
@@ -130,7 +130,7 @@ fn colours_are_those_that_every_terminal_has() {
 #[test]
 fn without_colours_and_unicode_there_are_neither() {
     for screen in '0'..='9' {
-        let buffer = shown(&screen.to_string(), Theme { colours: false, ascii: true }, SIZES[1]);
+        let buffer = shown(&screen.to_string(), Theme { palette: Palette::Mono, ascii: true }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset), "{screen}");
         let text = text_of(&buffer);
         assert!(text.is_ascii(), "{screen}: {text}");

@@ -33,6 +33,8 @@ pub struct ProcessRow {
     pub command: Arc<str>,
     /// All of it.
     pub cmdline: Arc<str>,
+    /// The node that it ran on, where rows are of several.
+    pub host: Option<Arc<str>>,
     pub cgroup: Option<Arc<str>>,
     pub user: Option<Arc<str>>,
     pub container: Option<Arc<str>>,

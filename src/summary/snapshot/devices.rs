@@ -57,6 +57,7 @@ impl Summary {
                 users,
                 other_users: of.other_users,
                 history: d.history.all().to_vec(),
+                history_width_ns: d.history.width_ns(),
             });
         }
         rows.sort_by_key(|r| std::cmp::Reverse(r.bytes_read.saturating_add(r.bytes_written)));

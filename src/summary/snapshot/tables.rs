@@ -52,6 +52,7 @@ impl Summary {
                 exe: facts.and_then(|f| f.exe.as_deref()).unwrap_or_default().into(),
                 command: facts.map(|f| command(&f.cmdline)).unwrap_or_default().into(),
                 cmdline: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
+                host: self.dims.hosts.get(&ix).cloned(),
                 cgroup: word(|f| &f.cgroup),
                 user: word(|f| &f.user),
                 container: word(|f| &f.container),

@@ -4,12 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
-use crate::tui::screens::{About, bytes, count, empty, errors, node, number, pane, per_second, percentile, time};
+use crate::tui::screens::{
+    About, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile, samples_time, time,
+};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
-use crate::tui::widgets::{Pen, chart, line, split};
+use crate::tui::widgets::{Pen, chart, graph, line, split};
 use crate::vocabulary::Layer;
 
 /// What there is to know about it.
@@ -66,6 +68,14 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         let more = if device.other_users > 0 { format!(" ({} more)", device.other_users) } else { String::new() };
         let heading = format!("users of {}{more}", pen.name(&device.name, 20));
         let rows: Vec<(usize, DeviceUser)> = device.users.iter().cloned().enumerate().collect();
+        let (middle, free) = graph::beside(middle, rows.len());
+        if let Some(free) = free {
+            let width_ns = device.history_width_ns;
+            let series = bytes_over_time(&device.history, width_ns, |d| [d.bytes_read, d.bytes_written]);
+            let time = samples_time(0, width_ns, device.history.len());
+            let heading = format!("{} over time", pen.name(&device.name, 20));
+            state.axes.extend(graph::draw(buf, free, pen, &heading, &series, time));
+        }
         let table =
             Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no process" };
         pane(buf, middle, state, TableId::Users, &table);
