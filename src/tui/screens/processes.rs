@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::analysis::ranks::{STRAGGLER, Spread};
-use crate::summary::view::{Grouping, HeatCell, ProcessRow, Screen, Snapshot, grouped, spread};
+use crate::summary::view::{Grouping, ProcessRow, Screen, Snapshot, grouped, spread};
 use crate::tui::screens::{About, bytes, count, empty, errors, number, pane, part, per_second, samples_time, time};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
@@ -116,25 +116,17 @@ fn node_column() -> Column<ProcessRow> {
         .sort(|r| Key::Text(r.host.as_deref().unwrap_or_default().to_owned()))
 }
 
-/// The selected row over time: how many of its threads are in I/O, and their bytes.
+/// The selected row over time. A call counts where it began, with all of its time.
 fn row_chart(buf: &mut Buffer, area: Rect, row: &ProcessRow, (from, width_ns): (i64, i64), pen: Pen) -> Option<Axis> {
-    let rate = |of: fn(&HeatCell) -> i64| row.heat.iter().map(move |c| of(c) as f64 / width_ns.max(1) as f64);
+    let times = row.heat.iter().map(|c| c.dur_ns as f64).collect();
+    let rates = row.heat.iter().map(|c| c.bytes as f64 * 1e9 / width_ns.max(1) as f64).collect();
     let series = [
-        Series {
-            label: "threads",
-            values: rate(|c| c.dur_ns).collect(),
-            tone: Tone::Plain,
-            show: |_, max| format!("{max:.2}"),
-        },
-        Series {
-            label: "bytes/s",
-            values: rate(|c| c.bytes).map(|n| n * 1e9).collect(),
-            tone: Tone::Write,
-            show: |pen, max| pen.rate(max),
-        },
+        Series { label: "time", values: times, tone: Tone::Plain, show: |_, max| text::time(max as i64) },
+        Series { label: "bytes/s", values: rates, tone: Tone::Write, show: |pen, max| pen.rate(max) },
     ];
     let rank = row.rank.map_or_else(String::new, |rank| format!("rank {rank}: "));
-    let heading = format!("{rank}{}: threads in I/O and bytes over time", pen.name(&row.command, 40));
+    let command = pen.name(&row.command, 40);
+    let heading = format!("{rank}{command}: calls that began in each {}", text::time(width_ns));
     graph::draw(buf, area, pen, &heading, &series, samples_time(from, width_ns, row.heat.len()))
 }
 
