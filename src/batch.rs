@@ -160,7 +160,7 @@ pub fn object(s: &Snapshot) -> Value {
         })
     });
     let processes = s.processes.rows.iter().take(ROWS).map(|p| {
-        json!({"process_ix": p.process_ix, "pid": p.pid, "rank": p.rank, "command": &*p.command, "sums": sums(&p.sums)})
+        json!({"process_ix": p.process_ix, "pid": p.pid, "rank": p.rank, "command": &*p.cmdline, "sums": sums(&p.sums)})
     });
     let files = s.files.rows.iter().take(ROWS).map(
         |f| json!({"file_id": f.file_id, "path": &*f.path, "sums": sums(&f.sums), "device_bytes": f.device_bytes}),

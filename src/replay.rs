@@ -1,6 +1,7 @@
 //! `replay`: the dashboard over a recorded dataset. What the sums of the dataset give is there at once; calls are read in
 //! another thread, as far as they are asked for.
 
+use crate::analysis::source::IdKind;
 use crate::cli::ShowArgs;
 use crate::export::report::{Renumber, Source as _, Union};
 use crate::export::{Table, Times};
@@ -12,7 +13,7 @@ use crate::summary::{From, Summary};
 use crate::text::escape;
 use crate::{batch, tui};
 use anyhow::{Context as _, Result, bail};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -413,12 +414,30 @@ fn facts(dataset: &mut Union, to: &mut Summary) -> Result<()> {
         to.push(row);
     }
     described(dataset, to, |row: Mount| Row::Mount(Box::new(row)))?;
-    described(dataset, to, |row: Process| Row::Process(Box::new(row)))?;
+    let mut processes = Vec::new();
+    dataset.rows(|process: Process| {
+        processes.push(process.process_ix);
+        to.push(&Row::Process(Box::new(process)));
+        Ok(())
+    })?;
+    if dataset.nodes().len() > 1 {
+        hosts(dataset, &processes, to);
+    }
     described(dataset, to, Row::Thread)?;
     described(dataset, to, |row: File| Row::File(Box::new(row)))?;
     described(dataset, to, Row::Handle)?;
     described(dataset, to, Row::CallPath)?;
     described(dataset, to, Row::Object)
+}
+
+/// Which processes were on which node.
+fn hosts(dataset: &Union, processes: &[i32], to: &mut Summary) {
+    let mut known: BTreeMap<&str, Arc<str>> = BTreeMap::new();
+    for ix in processes {
+        if let Some(origin) = dataset.origin(IdKind::Process, i64::from(*ix)) {
+            to.on_node(*ix, known.entry(origin.host).or_insert_with(|| origin.host.into()));
+        }
+    }
 }
 
 fn each<T: Clone>(to: &mut Vec<Row>, row: fn(T) -> Row) -> impl FnMut(&T) -> Result<()> {

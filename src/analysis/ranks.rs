@@ -209,6 +209,9 @@ pub struct Spread {
     pub most: i32,
 }
 
+/// A rank that takes so many times the mean time of all is a straggler.
+pub const STRAGGLER: f64 = 1.5;
+
 impl Spread {
     /// `None` of fewer than two ranks, and where none of them has any: processes that are no ranks have no reason to do the
     /// same, and have no part in it.
@@ -218,9 +221,14 @@ impl Spread {
         Some(Self { max: *max, mean, most: *most })
     }
 
+    /// So many times the mean.
+    pub fn times_mean(&self, n: i64) -> f64 {
+        n as f64 / self.mean
+    }
+
     /// Most over mean: 1 is even.
     pub fn max_to_mean(&self) -> f64 {
-        self.max as f64 / self.mean
+        self.times_mean(self.max)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::summary::sums::disks::Disks;
 use crate::summary::sums::files::FileTable;
 use crate::summary::sums::procs::ProcessTable;
 use crate::summary::sums::recent::Recent;
-use crate::summary::sums::spread::Ops;
+use crate::summary::sums::spread::{COLUMN_NS, Ops};
 use crate::summary::sums::tree::CallTree;
 use crate::summary::view::{DirtySample, Measure, NodeId, Waterfall, Window};
 use crate::vocabulary::{Kind, LAYERS, Layer, flag};
@@ -40,6 +40,26 @@ pub enum From {
     Rollups,
     /// Sums by file, and histograms: calls that were summed up and not recorded (`--aggregate`).
     Sums,
+}
+
+impl From {
+    /// Length of a cell of a process over time to begin with; it is doubled until the trace fits. Sums have that of their
+    /// rows.
+    const fn cell_ns(self) -> i64 {
+        match self {
+            Self::Spans => 1_000_000,
+            Self::Rollups => 100_000_000,
+            Self::Sums => 1_000_000_000,
+        }
+    }
+
+    /// The same of a distribution.
+    const fn column_ns(self) -> i64 {
+        match self {
+            Self::Spans => 1_000_000,
+            Self::Rollups | Self::Sums => COLUMN_NS,
+        }
+    }
 }
 
 /// Everything that the snapshots are made of.
@@ -93,11 +113,11 @@ impl Summary {
             asked: Bins::new(BIN_NS, BINS),
             cache: Bins::new(BIN_NS, BINS),
             parts: Bins::new(BIN_NS, BINS),
-            ops: Ops::default(),
+            ops: Ops::new(from.column_ns()),
             tree: CallTree::default(),
             files: FileTable::default(),
             objects: HashMap::new(),
-            processes: ProcessTable::default(),
+            processes: ProcessTable::new(from.cell_ns()),
             disks: Disks::new(BIN_NS, BINS),
             recent: Recent::default(),
             dims: Dims::new(BIN_NS, BINS),
@@ -136,6 +156,13 @@ impl Summary {
             findings.knows(known);
         }
         self.processes.threads.clone_from(&other.processes.threads);
+    }
+
+    /// The node that a process was on, where rows are of several.
+    pub fn on_node(&mut self, process_ix: i32, host: &Arc<str>) {
+        if self.dims.processes.contains_key(&process_ix) {
+            self.dims.hosts.insert(process_ix, Arc::clone(host));
+        }
     }
 
     /// The node that the run was on.

@@ -33,6 +33,8 @@ pub struct Dims {
     handles: BTreeMap<i32, Handle>,
     objects: BTreeMap<i32, Object>,
     pub processes: BTreeMap<i32, Process>,
+    /// The nodes of processes, where rows are of several.
+    pub hosts: BTreeMap<i32, Arc<str>>,
     pub mounts: BTreeMap<i32, Mount>,
     pub run: RunFacts,
     meta: BTreeMap<String, String>,
@@ -68,6 +70,7 @@ impl Dims {
             handles: BTreeMap::new(),
             objects: BTreeMap::new(),
             processes: BTreeMap::new(),
+            hosts: BTreeMap::new(),
             mounts: BTreeMap::new(),
             run: RunFacts::default(),
             meta: BTreeMap::new(),

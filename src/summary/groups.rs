@@ -109,6 +109,12 @@ pub fn imbalance(processes: impl Iterator<Item = (Option<i32>, Sums)>) -> Option
     })
 }
 
+/// How far apart the times of ranks are, from rows of one rank each; `None` with fewer than two that have done I/O.
+pub fn spread(ranks: &[ProcessRow]) -> Option<Spread> {
+    let times = ranks.iter().filter(|r| r.sums.calls > 0).filter_map(|r| Some((r.rank?, r.sums.dur_ns)));
+    Spread::of(&times.collect::<Vec<_>>())
+}
+
 /// Ranks in their order and what has none last; others by the time in I/O of their first process.
 pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
     if matches!(by, Grouping::Process | Grouping::Thread) {
@@ -126,6 +132,7 @@ pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
             if by.name().is_some() {
                 group.rank = None;
                 group.command = by.of(row).cloned().unwrap_or_else(|| "(none known)".into());
+                group.cmdline = Arc::clone(&group.command);
             }
             groups.push(group);
         }
@@ -135,6 +142,9 @@ pub fn grouped(rows: &[ProcessRow], by: Grouping) -> Vec<ProcessRow> {
 
 fn merge(group: &mut ProcessRow, row: &ProcessRow) {
     group.members += 1;
+    if group.host != row.host {
+        group.host = Some("several".into());
+    }
     group.threads += row.threads;
     group.start_ns = group.start_ns.min(row.start_ns);
     // A group has ended when all of it has.

@@ -4,7 +4,7 @@
 //! everywhere; `self_ns` is exclusive time. Texts (paths, names, commands) are as the traced programs gave them: they
 //! are escaped where they are shown. Tables are cut at a cap, and what is cut is in their `other`.
 
-pub use crate::summary::groups::{Grouping, grouped};
+pub use crate::summary::groups::{Grouping, grouped, spread};
 pub use crate::summary::screens::*;
 
 use serde::{Deserialize, Serialize};
@@ -176,6 +176,8 @@ pub struct RunFacts {
     pub t0_wall_ns: Option<i64>,
     /// The trace has ended: nothing new comes.
     pub ended: bool,
+    /// Calls are summed up (`--aggregate`): single ones are those of `--detail`.
+    pub summed: bool,
 }
 
 /// The permanent line.

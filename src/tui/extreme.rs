@@ -15,7 +15,7 @@ use ratatui::layout::{Rect, Size};
 use crate::export::{DatasetWriter, Options, VIEWS};
 use crate::replay::Replay;
 use crate::summary::view::Screen;
-use crate::tui::{Dashboard, Key, Theme, keys};
+use crate::tui::{Dashboard, Key, Palette, Theme, keys};
 
 const SIZES: [(u16, u16); 7] = [(1, 1), (3, 40), (40, 10), (60, 12), (81, 25), (200, 60), (400, 120)];
 
@@ -37,7 +37,11 @@ fn numbers_beyond_all_bounds_are_drawn() {
         writer.finish().unwrap();
         for screen in Screen::ALL.map(keys::of_screen) {
             let mut replay = Replay::open(&path).unwrap();
-            let mut dashboard = Dashboard::new(&mut replay, Theme { colours: !aggregate, ascii: aggregate }, None);
+            let mut dashboard = Dashboard::new(
+                &mut replay,
+                Theme { palette: if aggregate { Palette::Mono } else { Palette::Dark }, ascii: aggregate },
+                None,
+            );
             let mut keys = String::new();
             for c in std::iter::once(screen).chain(KEYS.chars()) {
                 keys.push(c);

@@ -41,7 +41,7 @@ pub fn draw(buf: &mut Buffer, snapshot: &Snapshot, state: &mut State) {
         put(buf, pen, area, area.x, body.bottom() + i as u16, &label, *tone);
     }
     status_line(buf, area, pen, snapshot);
-    foot(buf, area, state);
+    foot(buf, area, state, snapshot.run.live);
     if let Some(popup) = state.popup {
         over(buf, area, state, snapshot, popup);
     }
@@ -202,7 +202,7 @@ fn status_texts(status: &Status, pen: Pen, live: bool) -> Vec<(String, Tone)> {
 }
 
 /// The prompt, the last message, or the keys.
-fn foot(buf: &mut Buffer, area: Rect, state: &State) {
+fn foot(buf: &mut Buffer, area: Rect, state: &State, live: bool) {
     let pen = state.pen;
     let y = area.bottom() - 1;
     if let Some(prompt) = &state.prompt {
@@ -222,8 +222,10 @@ fn foot(buf: &mut Buffer, area: Rect, state: &State) {
         put(buf, pen, area, area.x, y, &text::name(label, pen.theme.ascii), if *bad { Tone::Bad } else { Tone::Good });
         return;
     }
-    let keys = "q quit  ? help  / filter  Enter look into  Esc back  s sort  z freeze  d details  R record  S SQL";
-    put(buf, pen, area, area.x, y, keys, Tone::Dim);
+    let (stop, record) = if live { ("freeze", "R record  ") } else { ("window", "") };
+    let keys =
+        format!("q quit  ? help  / filter  Enter look into  Esc back  s sort  z {stop}  d details  {record}S SQL");
+    put(buf, pen, area, area.x, y, &keys, Tone::Dim);
 }
 
 fn over(buf: &mut Buffer, area: Rect, state: &mut State, snapshot: &Snapshot, popup: Popup) {
@@ -324,7 +326,7 @@ fn boxed(buf: &mut Buffer, area: Rect, state: &mut State, name: &str, lines: &[(
 mod tests {
     use super::*;
     use crate::tui::testing::{drawn, snapshot};
-    use crate::tui::theme::Theme;
+    use crate::tui::theme::{Palette, Theme};
 
     fn frame(theme: Theme, width: u16, height: u16) -> String {
         drawn(&snapshot(), &mut State::new(theme), width, height)
@@ -353,7 +355,7 @@ mod tests {
     #[test]
     fn ascii_is_ascii() {
         for screen in Screen::ALL {
-            let mut state = State::new(Theme { colours: false, ascii: true });
+            let mut state = State::new(Theme { palette: Palette::Mono, ascii: true });
             state.screen = screen;
             let text = drawn(&snapshot(), &mut state, 120, 40);
             assert!(text.is_ascii(), "{screen:?}: {text}");

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::view::Grouping;
 use crate::tui::state::{Amounts, State, TableId, TreeView};
+use crate::tui::theme::Palette;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,6 +17,8 @@ pub struct Layout {
     grouping: Grouping,
     nested: bool,
     tree: TreeView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    colours: Option<Palette>,
     sort: BTreeMap<TableId, Order>,
 }
 
@@ -52,6 +55,7 @@ impl Layout {
             grouping: state.grouping,
             nested: state.nested,
             tree: state.tree,
+            colours: state.palette,
             sort: sort.collect(),
         }
     }
@@ -63,6 +67,11 @@ impl Layout {
         state.grouping = self.grouping;
         state.nested = self.nested;
         state.tree = self.tree;
+        state.palette = self.colours;
+        // Where the environment wants none, there are none.
+        if let Some(palette) = self.colours.filter(|_| state.pen.theme.palette != Palette::Mono) {
+            state.pen.theme.palette = palette;
+        }
         for (id, order) in self.sort {
             state.tables.entry(id).or_default().wanted = Some((order.by, order.least_first));
         }
@@ -90,7 +99,7 @@ mod tests {
         let mut state = State::new(Theme::default());
         state.pen.si = true;
         (state.amounts, state.active_only, state.grouping) = (Amounts::Totals, true, Grouping::Rank);
-        (state.tree, state.nested) = (TreeView::Flame, true);
+        (state.tree, state.nested, state.palette) = (TreeView::Flame, true, Some(Palette::Light));
         state.tables.entry(TableId::Files).or_default().sort = Some(("read", true));
         state
     }
@@ -107,6 +116,7 @@ mod tests {
         grouping = "rank"
         nested = true
         tree = "flame"
+        colours = "light"
 
         [sort.files]
         by = "read"
@@ -119,6 +129,16 @@ mod tests {
         drawn(&snapshot(), &mut state, 120, 40);
         assert_eq!(state.tables[&TableId::Files].sort, Some(("read", true)));
         assert_eq!(Layout::of(&state), before);
+    }
+
+    #[test]
+    fn colours_that_are_kept_come_back_unless_the_environment_wants_none() {
+        for (environment, expected) in [(Palette::Sixteen, Palette::Light), (Palette::Mono, Palette::Mono)] {
+            let mut state = State::new(Theme { palette: environment, ascii: false });
+            Layout::parse("colours = 'light'").unwrap().apply(&mut state);
+            assert_eq!(state.pen.theme.palette, expected);
+            assert_eq!(Layout::of(&state).colours, Some(Palette::Light), "w does not forget it");
+        }
     }
 
     #[test]

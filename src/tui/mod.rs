@@ -37,7 +37,7 @@ pub use crate::tui::input::Key;
 pub use crate::tui::layout::Layout;
 use crate::tui::settings::Settings;
 use crate::tui::terminal::Screen;
-pub use crate::tui::theme::Theme;
+pub use crate::tui::theme::{Palette, Theme};
 pub use crate::tui::times::{Last, Times};
 use anyhow::{Context as _, Result};
 

@@ -8,13 +8,17 @@ use ratatui::style::Color;
 
 use crate::replay::Replay;
 use crate::tui::testing::text_of;
-use crate::tui::{Dashboard, Key, Theme};
+use crate::tui::{Dashboard, Key, Palette, Theme};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
 /// What is shown after some keys, when everything has been read.
-fn shown(keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5");
+fn shown(keys: &str, theme: Theme, size: (u16, u16)) -> Buffer {
+    shown_of("mpi_hdf5", keys, theme, size)
+}
+
+fn shown_of(fixture: &str, keys: &str, theme: Theme, (width, height): (u16, u16)) -> Buffer {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
     let mut replay = Replay::open(&dir).unwrap();
     let size = Size { width, height };
     let mut dashboard = Dashboard::new(&mut replay, theme, None);
@@ -101,10 +105,23 @@ deeper! {
 }
 
 #[test]
+fn a_dataset_of_sums_names_the_mode_where_single_calls_would_be() {
+    for (keys, screen) in [("4", "tree"), ("4f", "flame"), ("4i", "functions"), ("7", "events")] {
+        let text = text_of(&shown_of("aggregate", keys, Theme::default(), SIZES[0]));
+        assert!(
+            text.contains("calls are summed up: only those of --detail are here (all: --aggregate=no)"),
+            "{screen}: {text}"
+        );
+    }
+    let devices = text_of(&shown_of("aggregate", "8", Theme::default(), SIZES[1]));
+    assert!(devices.contains("not traced: the layer block is not among --layers"), "{devices}");
+}
+
+#[test]
 fn colours_are_those_that_every_terminal_has() {
     let sixteen = |c: Color| !matches!(c, Color::Rgb(..) | Color::Indexed(_));
     for screen in '0'..='9' {
-        let buffer = shown(&screen.to_string(), Theme { colours: true, ascii: false }, SIZES[1]);
+        let buffer = shown(&screen.to_string(), Theme { palette: Palette::Sixteen, ascii: false }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| sixteen(c.fg) && sixteen(c.bg)), "{screen}");
         assert!(buffer.content.iter().any(|c| c.fg != Color::Reset), "{screen}");
     }
@@ -113,7 +130,7 @@ fn colours_are_those_that_every_terminal_has() {
 #[test]
 fn without_colours_and_unicode_there_are_neither() {
     for screen in '0'..='9' {
-        let buffer = shown(&screen.to_string(), Theme { colours: false, ascii: true }, SIZES[1]);
+        let buffer = shown(&screen.to_string(), Theme { palette: Palette::Mono, ascii: true }, SIZES[1]);
         assert!(buffer.content.iter().all(|c| c.fg == Color::Reset && c.bg == Color::Reset), "{screen}");
         let text = text_of(&buffer);
         assert!(text.is_ascii(), "{screen}: {text}");

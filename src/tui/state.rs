@@ -21,7 +21,7 @@ use crate::tui::input::Mouse;
 pub use crate::tui::state::found::numbered;
 pub use crate::tui::state::prompt::{Asked, Prompt};
 use crate::tui::text;
-use crate::tui::theme::Theme;
+use crate::tui::theme::{Palette, Theme};
 use crate::tui::times::Times;
 use crate::tui::widgets::Pen;
 use crate::tui::widgets::axis::Axis;
@@ -83,6 +83,8 @@ pub enum Effect {
 #[derive(Debug, Clone)]
 pub struct State {
     pub pen: Pen,
+    /// The colours that the user chose.
+    pub palette: Option<Palette>,
     pub screen: Screen,
     pub tables: BTreeMap<TableId, TableState>,
     /// Of the last frame, and the one chosen on each screen.
@@ -135,6 +137,7 @@ impl State {
         tables.insert(TableId::Events, TableState::following());
         Self {
             pen: Pen { theme, si: false },
+            palette: None,
             screen: Screen::Overview,
             tables,
             panes: Vec::new(),

@@ -1,7 +1,10 @@
-//! Colours and characters: the terminal's 16 colours or none, Unicode or ASCII.
+//! Styles and characters: what a tone looks like, Unicode or ASCII.
 
-use ratatui::style::{Color, Modifier, Style};
+mod palette;
 
+use ratatui::style::{Modifier, Style};
+
+pub use crate::tui::theme::palette::Palette;
 use crate::vocabulary::Layer;
 
 /// What a piece of text means; colours follow from it.
@@ -26,7 +29,7 @@ pub enum Tone {
 /// The look of the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Theme {
-    pub colours: bool,
+    pub palette: Palette,
     pub ascii: bool,
 }
 
@@ -41,7 +44,11 @@ impl Theme {
         let set = |name: &str| variable(name).filter(|v| !v.is_empty());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
         Self {
-            colours: set("NO_COLOR").is_none() && set("TERM").is_none_or(|t| t != "dumb"),
+            palette: if set("NO_COLOR").is_some() || set("TERM").is_some_and(|t| t == "dumb") {
+                Palette::Mono
+            } else {
+                Palette::of(set("TERM").as_deref(), set("COLORTERM").as_deref(), set("COLORFGBG").as_deref())
+            },
             ascii: !is_utf8(locale.as_deref()),
         }
     }
@@ -49,7 +56,7 @@ impl Theme {
     pub fn style(self, tone: Tone) -> Style {
         let plain = Style::default();
         let bold = plain.add_modifier(Modifier::BOLD);
-        if !self.colours {
+        if self.palette == Palette::Mono {
             return match tone {
                 Tone::Strong | Tone::Head | Tone::Warn => bold,
                 Tone::Bad => bold.add_modifier(Modifier::REVERSED),
@@ -57,17 +64,8 @@ impl Theme {
                 _ => plain,
             };
         }
-        match tone {
-            Tone::Plain => plain,
-            Tone::Dim => plain.fg(Color::DarkGray),
-            Tone::Strong => bold,
-            Tone::Head => bold.fg(Color::Cyan),
-            Tone::Good | Tone::Read => plain.fg(Color::Green),
-            Tone::Warn => bold.fg(Color::Yellow),
-            Tone::Bad => bold.fg(Color::LightRed),
-            Tone::Write => plain.fg(Color::Magenta),
-            Tone::Layer(layer) => plain.fg(of_layer(layer)),
-        }
+        let style = if matches!(tone, Tone::Strong | Tone::Head | Tone::Warn | Tone::Bad) { bold } else { plain };
+        self.palette.colour(tone).map_or(style, |colour| style.fg(colour))
     }
 
     /// A selected row.
@@ -113,21 +111,6 @@ fn is_utf8(locale: Option<&str>) -> bool {
     })
 }
 
-fn of_layer(layer: Layer) -> Color {
-    match layer {
-        Layer::App => Color::White,
-        Layer::Hdf5 => Color::Blue,
-        Layer::Mpiio => Color::Magenta,
-        Layer::Mpi => Color::LightMagenta,
-        Layer::Stdio => Color::Green,
-        Layer::Syscall => Color::Yellow,
-        Layer::Vfs | Layer::Fs => Color::Cyan,
-        Layer::Block => Color::Red,
-        // Libraries above those.
-        _ => Color::LightBlue,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,10 +126,11 @@ mod tests {
         let of = |set: &[(&str, &str)]| {
             Theme::of(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
         };
-        assert_eq!(of(&[("TERM", "xterm")]), Theme { colours: true, ascii: false });
-        assert!(!of(&[("TERM", "xterm"), ("NO_COLOR", "1")]).colours);
-        assert!(of(&[("NO_COLOR", "")]).colours, "as no-color.org has it");
-        assert!(!of(&[("TERM", "dumb")]).colours);
+        assert_eq!(of(&[("TERM", "xterm")]), Theme { palette: Palette::Sixteen, ascii: false });
+        assert_eq!(of(&[("TERM", "xterm"), ("NO_COLOR", "1")]).palette, Palette::Mono);
+        assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORFGBG", "0;15")]).palette, Palette::Light);
+        assert_ne!(of(&[("NO_COLOR", "")]).palette, Palette::Mono, "as no-color.org has it");
+        assert_eq!(of(&[("TERM", "dumb")]).palette, Palette::Mono);
         // The first that is set counts.
         assert!(of(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")]).ascii);
         assert!(!of(&[("LC_ALL", ""), ("LC_CTYPE", "C.UTF-8"), ("LANG", "C")]).ascii);
@@ -154,7 +138,7 @@ mod tests {
 
     #[test]
     fn without_colours_there_are_none() {
-        let theme = Theme { colours: false, ascii: false };
+        let theme = Theme { palette: Palette::Mono, ascii: false };
         for tone in [Tone::Bad, Tone::Warn, Tone::Read, Tone::Layer(Layer::Block)] {
             let style = theme.style(tone);
             assert!(style.fg.is_none() && style.bg.is_none(), "{tone:?}");

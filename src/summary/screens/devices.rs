@@ -43,6 +43,8 @@ pub struct DeviceRow {
     pub other_users: i64,
     /// Of `History`'s samples, as many.
     pub history: Vec<DeviceSample>,
+    /// Length of a sample.
+    pub history_width_ns: i64,
 }
 
 /// Whose bytes go to a device.

@@ -29,7 +29,12 @@ pub struct ProcessRow {
     pub ppid: i32,
     pub rank: Option<i32>,
     pub exe: Arc<str>,
+    /// The program by the last part of its path, and its arguments; of a group its name.
     pub command: Arc<str>,
+    /// All of it.
+    pub cmdline: Arc<str>,
+    /// The node that it ran on, where rows are of several.
+    pub host: Option<Arc<str>>,
     pub cgroup: Option<Arc<str>>,
     pub user: Option<Arc<str>>,
     pub container: Option<Arc<str>>,

@@ -2,6 +2,7 @@
 
 use crate::analysis::calls::ratio;
 use crate::summary::accumulate::Summary;
+use crate::summary::snapshot::tables::command;
 use crate::summary::view::{DeviceRow, DeviceUser, Devices, MountRow, Window};
 
 impl Summary {
@@ -30,7 +31,7 @@ impl Summary {
                         process_ix: *ix,
                         pid: facts.map(|f| f.pid),
                         rank: facts.and_then(|f| f.rank),
-                        command: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
+                        command: facts.map(|f| command(&f.cmdline)).unwrap_or_default().into(),
                         requests: *requests,
                         bytes: *bytes,
                     }
@@ -56,6 +57,7 @@ impl Summary {
                 users,
                 other_users: of.other_users,
                 history: d.history.all().to_vec(),
+                history_width_ns: d.history.width_ns(),
             });
         }
         rows.sort_by_key(|r| std::cmp::Reverse(r.bytes_read.saturating_add(r.bytes_written)));

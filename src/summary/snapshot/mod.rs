@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::analysis::findings::Findings;
 use crate::summary::accumulate::{From, Summary};
 use crate::summary::bins::Merge as _;
-use crate::summary::view::{DeviceSample, Events, Focus, History, Screen, Snapshot, Status, Sums, Window};
+use crate::summary::view::{DeviceSample, Events, Focus, History, RunFacts, Screen, Snapshot, Status, Sums, Window};
 use crate::vocabulary::{LAYERS, Layer};
 
 impl Summary {
@@ -23,7 +23,7 @@ impl Summary {
         let focus = if focus.window.as_ref().is_some_and(all) { &whole } else { focus };
         let is = |screen| focus.screen == screen;
         Snapshot {
-            run: Arc::new(self.dims.run.clone()),
+            run: Arc::new(RunFacts { summed: self.from == From::Sums, ..self.dims.run.clone() }),
             kept,
             window: focus.window.unwrap_or(kept),
             status: self.status(),

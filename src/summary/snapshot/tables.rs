@@ -50,7 +50,9 @@ impl Summary {
                 ppid: facts.map_or(0, |f| f.ppid),
                 rank: facts.and_then(|f| f.rank).or(p.rank),
                 exe: facts.and_then(|f| f.exe.as_deref()).unwrap_or_default().into(),
-                command: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
+                command: facts.map(|f| command(&f.cmdline)).unwrap_or_default().into(),
+                cmdline: facts.map(|f| f.cmdline.join(" ")).unwrap_or_default().into(),
+                host: self.dims.hosts.get(&ix).cloned(),
                 cgroup: word(|f| &f.cgroup),
                 user: word(|f| &f.user),
                 container: word(|f| &f.container),
@@ -191,6 +193,15 @@ impl Summary {
     }
 }
 
+/// A command with its program by the last part of the path: programs of one directory differ at once.
+pub(in crate::summary) fn command(cmdline: &[String]) -> String {
+    let Some((program, arguments)) = cmdline.split_first() else { return String::new() };
+    // Some processes write a text of their own there, which is no path.
+    let path = program.starts_with(['/', '.']);
+    let last = program.rsplit('/').next().filter(|name| path && !name.is_empty()).unwrap_or(program);
+    std::iter::once(last).chain(arguments.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
 /// Cuts a table, and sums up what is cut.
 fn cut<T>(rows: &mut Vec<T>, other: &mut Others, sums: impl Fn(&T) -> Sums) {
     for row in rows.iter().skip(MAX_ROWS) {
@@ -198,4 +209,21 @@ fn cut<T>(rows: &mut Vec<T>, other: &mut Others, sums: impl Fn(&T) -> Sums) {
         other.sums.merge(&sums(row));
     }
     rows.truncate(MAX_ROWS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn a_program_is_called_by_the_last_part_of_its_path() {
+        let of = |argv: &[&str]| command(&argv.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["/work/my dir/bin/solver", "-o", "/work/out dir"]), "solver -o /work/out dir");
+        assert_eq!(of(&["./solver"]), "solver");
+        assert_eq!(of(&["-bash"]), "-bash");
+        assert_eq!(of(&["sshd: root@pts/0"]), "sshd: root@pts/0");
+        assert_eq!(of(&["/"]), "/");
+        assert_eq!(of(&["", "x"]), " x");
+        assert_eq!(of(&[]), "");
+    }
 }

@@ -11,8 +11,7 @@ use crate::vocabulary::{Kind, LAYERS};
 
 /// Processes, and threads, with sums of their own at most.
 const MAX: usize = 4096;
-/// The heat strip: length of a cell to begin with, and cells at most.
-const CELL_NS: i64 = 100_000_000;
+/// Cells of the heat strip at most.
 const CELLS: usize = 256;
 /// Of a thread, of which there may be many more.
 const THREAD_CELLS: usize = 64;
@@ -33,11 +32,11 @@ pub struct ProcessSums {
 }
 
 impl ProcessSums {
-    fn new(pid: i32, rank: Option<i32>, cells: usize) -> Self {
+    fn new(pid: i32, rank: Option<i32>, cell_ns: i64, cells: usize) -> Self {
         Self {
             pid,
             rank,
-            own: Bins::new(CELL_NS, cells),
+            own: Bins::new(cell_ns, cells),
             system: Sums::default(),
             self_ns: [0; LAYERS.len()],
             read_ns: 0,
@@ -76,8 +75,10 @@ impl ProcessSums {
 }
 
 /// All processes, and their threads.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ProcessTable {
+    /// Length of a cell of the heat strip to begin with.
+    cell_ns: i64,
     pub processes: BTreeMap<i32, ProcessSums>,
     /// By process and thread.
     pub by_thread: BTreeMap<(i32, i32), ProcessSums>,
@@ -105,9 +106,23 @@ fn room<'a, K: Ord + Hash + Copy>(
 }
 
 impl ProcessTable {
+    pub fn new(cell_ns: i64) -> Self {
+        Self {
+            cell_ns,
+            processes: BTreeMap::new(),
+            by_thread: BTreeMap::new(),
+            threads: HashMap::new(),
+            other: Others::default(),
+            other_threads: Others::default(),
+            others: HashSet::new(),
+            thread_others: HashSet::new(),
+        }
+    }
+
     fn process(&mut self, ix: i32, pid: i32, rank: Option<i32>) -> Option<&mut ProcessSums> {
         let others = (&mut self.other, &mut self.others);
-        let process = room(&mut self.processes, others, ix, || ProcessSums::new(pid, rank, CELLS))?;
+        let cell_ns = self.cell_ns;
+        let process = room(&mut self.processes, others, ix, || ProcessSums::new(pid, rank, cell_ns, CELLS))?;
         process.rank = process.rank.or(rank);
         Some(process)
     }
@@ -119,7 +134,8 @@ impl ProcessTable {
             None => {}
         }
         let others = (&mut self.other_threads, &mut self.thread_others);
-        let new = || ProcessSums::new(span.pid, span.rank, THREAD_CELLS);
+        let cell_ns = self.cell_ns;
+        let new = || ProcessSums::new(span.pid, span.rank, cell_ns, THREAD_CELLS);
         match room(&mut self.by_thread, others, (span.process_ix, span.tid), new) {
             Some(thread) => {
                 thread.rank = thread.rank.or(span.rank);

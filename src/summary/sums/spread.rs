@@ -7,7 +7,7 @@ use crate::summary::bins::{Bins, Merge};
 use crate::summary::view::{Measure, Percentiles, Sums, Window};
 use crate::vocabulary::{Kind, Layer};
 
-/// Length of a column of the heat map to begin with, and columns at most.
+/// Length of a column of the heat map where rows are of a second, and columns at most.
 pub const COLUMN_NS: i64 = 1_000_000_000;
 pub const COLUMNS: usize = 256;
 /// Operations with sums of their own at most.
@@ -87,21 +87,28 @@ impl Op {
 }
 
 /// All operations.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ops {
+    /// Length of a column of the heat map to begin with.
+    column_ns: i64,
     ops: BTreeMap<(Layer, &'static str), Op>,
     /// Calls that found no room.
     pub lost: u64,
 }
 
 impl Ops {
+    pub const fn new(column_ns: i64) -> Self {
+        Self { column_ns, ops: BTreeMap::new(), lost: 0 }
+    }
+
     /// An operation that is known, or for which there is room.
     pub fn op(&mut self, layer: Layer, op: &'static str, kind: Kind) -> Option<&mut Op> {
         if !self.ops.contains_key(&(layer, op)) && self.ops.len() >= MAX_OPS {
             self.lost += 1;
             return None;
         }
-        let new = || Bins::new(COLUMN_NS, COLUMNS);
+        let column_ns = self.column_ns;
+        let new = || Bins::new(column_ns, COLUMNS);
         let entry = self.ops.entry((layer, op));
         Some(entry.or_insert_with(|| Op {
             kind,

@@ -37,7 +37,11 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let excluded: Vec<String> = coverage
         .excluded
         .iter()
-        .map(|(name, label, n)| format!("{} ({}) {}", name.replace('_', " "), label, text::count(*n)))
+        .filter(|(.., n)| *n > 0.0)
+        .map(|(name, label, n)| {
+            let label = if label.is_empty() { String::new() } else { format!("({label}) ") };
+            format!("{} {label}{}", name.replace('_', " "), text::count(*n))
+        })
         .collect();
     if !excluded.is_empty() {
         let label = text::name(&format!("left out on purpose: {}", excluded.join(", ")), pen.theme.ascii);

@@ -4,12 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{DeviceRow, DeviceUser, MountRow, Screen, Snapshot};
-use crate::tui::screens::{About, bytes, count, errors, node, number, pane, per_second, percentile, time};
+use crate::tui::screens::{
+    About, bytes, bytes_over_time, count, empty, errors, node, number, pane, per_second, percentile, samples_time, time,
+};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
-use crate::tui::widgets::{Pen, chart, line, split};
+use crate::tui::widgets::{Pen, chart, graph, line, split};
 use crate::vocabulary::Layer;
 
 /// What there is to know about it.
@@ -45,13 +47,13 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     }
     let (upper, rest) = split(area, (devices.rows.len() as u16).saturating_add(2).min((area.height / 3).max(3)));
     let id = |d: &DeviceRow| i64::from(d.dev);
-    let empty = if bare.is_some() { "not covered" } else { "no request to a device yet: pages wait in memory" };
+    let empty = empty::requests(snapshot);
     let table = Table {
         title: "devices (all requests on the node)",
         columns: device_columns(),
         rows: &devices.rows,
         id,
-        empty,
+        empty: &empty,
     };
     pane(buf, upper, state, TableId::Devices, &table);
     let selected = state.selected(TableId::Devices);
@@ -66,14 +68,22 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         let more = if device.other_users > 0 { format!(" ({} more)", device.other_users) } else { String::new() };
         let heading = format!("users of {}{more}", pen.name(&device.name, 20));
         let rows: Vec<(usize, DeviceUser)> = device.users.iter().cloned().enumerate().collect();
+        let (middle, free) = graph::beside(middle, rows.len());
+        if let Some(free) = free {
+            let width_ns = device.history_width_ns;
+            let series = bytes_over_time(&device.history, width_ns, |d| [d.bytes_read, d.bytes_written]);
+            let time = samples_time(0, width_ns, device.history.len());
+            let heading = format!("{} over time", pen.name(&device.name, 20));
+            state.axes.extend(graph::draw(buf, free, pen, &heading, &series, time));
+        }
         let table =
             Table { title: &heading, columns: user_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no process" };
         pane(buf, middle, state, TableId::Users, &table);
     }
     let rows: Vec<(usize, MountRow)> = devices.mounts.iter().cloned().enumerate().collect();
     let heading = "mounts of traced files (system calls)";
-    let table =
-        Table { title: heading, columns: mount_columns(), rows: &rows, id: |r| r.0 as i64, empty: "no file was used" };
+    let empty = empty::calls(snapshot, state);
+    let table = Table { title: heading, columns: mount_columns(), rows: &rows, id: |r| r.0 as i64, empty: &empty };
     pane(buf, if device.is_some() { lower } else { rest }, state, TableId::Mounts, &table);
 }
 

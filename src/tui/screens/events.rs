@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{EventRow, Screen, Snapshot};
-use crate::tui::screens::{About, number, pane, time};
+use crate::tui::screens::{About, empty, number, pane, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -36,8 +36,8 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let mode = if follows { "following" } else { "F: follow" };
     let heading = format!("calls in the order in which they became known, {mode}{before}");
     let id = |e: &EventRow| e.span_id;
-    let table =
-        Table { title: &heading, columns: columns(), rows: &events.rows, id, empty: "no call has returned yet" };
+    let empty = empty::single_calls(snapshot, state);
+    let table = Table { title: &heading, columns: columns(), rows: &events.rows, id, empty: &empty };
     pane(buf, area, state, TableId::Events, &table);
 }
 

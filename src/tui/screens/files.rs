@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{FileDetail, FileRow, HandleRow, ObjectRow, OpRow, Point, Screen, Snapshot};
-use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, part, percentile, time};
+use crate::tui::screens::{About, bytes, count, empty, errors, moved, number, pane, part, percentile, time};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -51,7 +51,8 @@ fn all(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         None => "files (system calls)".to_owned(),
         Some(mark) => format!("files (system calls) since the mark at {}", text::seconds(mark.at_ns)),
     };
-    let table = Table { title: &title, columns: columns(), rows: &rows, id, empty: "no file was used" };
+    let empty = empty::calls(snapshot, state);
+    let table = Table { title: &title, columns: columns(), rows: &rows, id, empty: &empty };
     pane(buf, area, state, TableId::Files, &table);
 }
 

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::summary::view::{Latency, Measure, OpRow, Screen, Snapshot};
-use crate::tui::screens::{About, files, pane, percentile};
+use crate::tui::screens::{About, empty, files, pane, percentile};
 use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -55,14 +55,10 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let (left, right) = halves(upper, area.width * 3 / 5);
     state.axes.extend(heat_map(buf, left, latency, pen));
     histogram(buf, right, latency, pen);
+    let empty = empty::calls(snapshot, state);
     let rows: Vec<(usize, OpRow)> = latency.ops.iter().copied().enumerate().collect();
-    let table = Table {
-        title: "functions",
-        columns: files::op_columns(),
-        rows: &rows,
-        id: |r| r.0 as i64,
-        empty: "no call has returned yet",
-    };
+    let table =
+        Table { title: "functions", columns: files::op_columns(), rows: &rows, id: |r| r.0 as i64, empty: &empty };
     pane(buf, lower, state, TableId::Ops, &table);
 }
 

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod devices;
+mod empty;
 mod events;
 mod files;
 mod findings;
@@ -21,6 +22,7 @@ use crate::tui::state::{State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::Pen;
+use crate::tui::widgets::graph::Series;
 use crate::tui::widgets::table::{Cell, Key, Table};
 
 /// A screen: its tab, its help and own keys, and how it is drawn.
@@ -116,6 +118,21 @@ fn recent(history: &History) -> impl Fn(usize) -> (i64, i64) + 'static {
         let to = from.saturating_add(long(samples));
         (to.saturating_sub(long(samples.max(columns))), to)
     }
+}
+
+/// Bytes read and written a second, from samples of that length.
+fn bytes_over_time<T>(samples: &[T], width_ns: i64, of: fn(&T) -> [i64; 2]) -> [Series; 2] {
+    let rate = |n: usize| samples.iter().map(|s| of(s)[n] as f64 * 1e9 / width_ns.max(1) as f64).collect();
+    let show = |pen: Pen, max: f64| pen.rate(max);
+    [
+        Series { label: "read/s", values: rate(0), tone: Tone::Read, show },
+        Series { label: "writ/s", values: rate(1), tone: Tone::Write, show },
+    ]
+}
+
+/// From when to when so many samples are.
+fn samples_time(from_ns: i64, width_ns: i64, samples: usize) -> (i64, i64) {
+    (from_ns, from_ns.saturating_add(width_ns.saturating_mul(samples as i64)))
 }
 
 /// Bytes read and written.

@@ -5,12 +5,15 @@ use ratatui::layout::Rect;
 
 use crate::rows::PARTS;
 use crate::summary::view::{ChainStep, DeviceSample, FileRow, History, LayerRow, ProcessRow, Screen, Snapshot, Sums};
-use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, per_second, percentile, recent, time};
+use crate::tui::screens::{
+    About, bytes, bytes_over_time, count, empty, errors, moved, number, pane, per_second, percentile, recent,
+    samples_time, time,
+};
 use crate::tui::state::{Amounts, State, TableId};
 use crate::tui::text;
 use crate::tui::theme::Tone;
 use crate::tui::widgets::table::{Cell, Column, Key, Table};
-use crate::tui::widgets::{Pen, chart, halves, line, split};
+use crate::tui::widgets::{Pen, chart, graph, halves, line, split};
 use crate::vocabulary::{LAYERS, Layer};
 
 /// What there is to know about it.
@@ -71,7 +74,12 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     let rows = &snapshot.processes.rows;
     let columns = process_columns();
     let id = |r: &ProcessRow| i64::from(r.process_ix);
-    let empty = "no process has done I/O";
+    let none = empty::calls(snapshot, state);
+    let empty = none.as_str();
+    let (left, free) = graph::beside(left, rows.len());
+    if let Some(free) = free {
+        layer_chart(buf, free, snapshot, state);
+    }
     let mut busiest: Vec<ProcessRow> = rows.clone();
     busiest.sort_by_key(|r| std::cmp::Reverse(r.sums.dur_ns));
     pane(
@@ -83,8 +91,25 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
     );
     let id = |r: &FileRow| i64::from(r.file_id);
     let columns = file_columns();
-    let table = Table { title: "files by time", columns, rows: &snapshot.files.rows, id, empty: "no file was used" };
+    let table = Table { title: "files by time", columns, rows: &snapshot.files.rows, id, empty: &none };
     pane(buf, right, state, TableId::TopFiles, &table);
+}
+
+/// The bytes of the selected layer over time; of system calls, where it has none.
+fn layer_chart(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
+    let history = &snapshot.history;
+    let selected = state.selected(TableId::Layers).and_then(|at| LAYERS.get(usize::try_from(at).ok()?)).copied();
+    let samples = |layer| history.layers.iter().find(|(l, _)| *l == layer).map(|(_, samples)| samples.as_slice());
+    let bytes = |samples: &[Sums]| bytes_over_time(samples, history.width_ns, |s| [s.bytes_read, s.bytes_written]);
+    let of_device = || bytes_over_time(&history.device, history.width_ns, |d| [d.bytes_read, d.bytes_written]);
+    let (layer, series) = match selected {
+        Some(Layer::Block) => (Layer::Block, of_device()),
+        Some(layer) if samples(layer).is_some() => (layer, bytes(samples(layer).unwrap_or_default())),
+        _ => (Layer::Syscall, bytes(samples(Layer::Syscall).unwrap_or_default())),
+    };
+    let time = samples_time(history.from_ns, history.width_ns, history.device.len());
+    let heading = format!("{} over time", layer.name());
+    state.axes.extend(graph::draw(buf, area, state.pen, &heading, &series, time));
 }
 
 fn layer_id(line: &Line) -> i64 {
@@ -183,6 +208,7 @@ fn process_columns() -> Vec<Column<ProcessRow>> {
         Of::new("I/O", 7, |r, _| time(r.sums.dur_ns)).sort(|r| number(r.sums.dur_ns)),
         Of::new("bytes", 6, |r, pen| bytes(pen, moved(&r.sums))).sort(|r| number(moved(&r.sums))),
         Of::wide("command", 8, |r, pen, width| pen.name(&r.command, width)).grows(),
+        Of::detail("all of it", |r, pen, width| pen.name(&r.cmdline, width)),
     ]
 }
 

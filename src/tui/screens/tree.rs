@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use crate::summary::view::{
     Bar, BarOf, EventRow, NodeDetail, NodeId, Screen, Snapshot, Sums, Tree, TreeNode, Waterfall,
 };
-use crate::tui::screens::{About, bytes, count, errors, moved, number, pane, percentile, time};
+use crate::tui::screens::{About, bytes, count, empty, errors, moved, number, pane, percentile, time};
 use crate::tui::state::{State, TableId, TreeView};
 use crate::tui::text;
 use crate::tui::theme::Tone;
@@ -56,10 +56,11 @@ fn draw(buf: &mut Buffer, area: Rect, snapshot: &Snapshot, state: &mut State) {
         Some(_) => split(area, area.height / 2),
         None => (area, Rect { height: 0, ..area }),
     };
+    let none = empty::single_calls(snapshot, state);
     match state.tree {
-        TreeView::Tree => tree(buf, upper, &snapshot.tree, state),
-        TreeView::Inverted => inverted(buf, upper, &snapshot.tree, state),
-        TreeView::Flame => flame(buf, upper, &snapshot.tree, state.pen),
+        TreeView::Tree => tree(buf, upper, &snapshot.tree, state, &none),
+        TreeView::Inverted => inverted(buf, upper, &snapshot.tree, state, &none),
+        TreeView::Flame => flame(buf, upper, &snapshot.tree, state.pen, &none),
     }
     let Some(node) = state.node else { return };
     match snapshot.node.as_deref().filter(|n| n.id == node) {
@@ -97,7 +98,7 @@ fn visible(tree: &Tree, open: impl Fn(&TreeNode) -> bool) -> Vec<Shown> {
     out
 }
 
-fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
+fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
     let (toggled, all) = (&state.toggled, state.all_open);
     let rows = visible(tree, |n| (all || n.depth < OPEN) != toggled.contains(&n.id));
     let columns = vec![
@@ -127,7 +128,6 @@ fn tree(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
         Column::<Shown>::new("failed", 6, |s, _| errors(s.node.sums.errors)).less(4),
     ];
     let id = |s: &Shown| i64::from(s.node.id);
-    let empty = "no call has returned yet: see 6, in flight";
     pane(buf, area, state, TableId::Tree, &Table { title: "call tree", columns, rows: &rows, id, empty });
 }
 
@@ -151,7 +151,7 @@ struct Leaf {
     whole: i64,
 }
 
-fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
+fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State, empty: &str) {
     let mut by_op: BTreeMap<(Option<Layer>, &'static str), Leaf> = BTreeMap::new();
     let whole = whole(tree);
     for n in &tree.nodes {
@@ -187,18 +187,15 @@ fn inverted(buf: &mut Buffer, area: Rect, tree: &Tree, state: &mut State) {
     ];
     let id = |l: &Leaf| i64::from(l.node.1);
     let title = "functions by exclusive time, wherever they are called (i: tree)";
-    pane(
-        buf,
-        area,
-        state,
-        TableId::Inverted,
-        &Table { title, columns, rows: &rows, id, empty: "no call has returned yet" },
-    );
+    pane(buf, area, state, TableId::Inverted, &Table { title, columns, rows: &rows, id, empty });
 }
 
 /// Each line is a depth; the width is inclusive time.
-fn flame(buf: &mut Buffer, area: Rect, tree: &Tree, pen: Pen) {
+fn flame(buf: &mut Buffer, area: Rect, tree: &Tree, pen: Pen, empty: &str) {
     let inner = title(buf, pen, area, "flame: width is inclusive time (f: tree)", "", true);
+    if tree.nodes.is_empty() {
+        put(buf, pen, inner, inner.x + 1, inner.y, empty, Tone::Dim);
+    }
     let whole = whole(tree).max(1) as f64;
     let scale = |ns: i64| ns as f64 / whole * f64::from(inner.width);
     // Where the next child of each node begins.

@@ -53,6 +53,7 @@ impl State {
             Key::Char('z') => self.window = if self.window.is_some() { None } else { Some(snapshot.kept) },
             Key::Char(c @ ('[' | ']' | '{' | '}' | '+' | '-' | '=')) => self.scrub(c, snapshot),
             Key::Char('u') => self.pen.si = !self.pen.si,
+            Key::Char('T') => self.next_palette(),
             Key::Char('a') => {
                 self.amounts = match self.amounts {
                     Amounts::Rates => Amounts::Totals,
@@ -75,6 +76,12 @@ impl State {
             _ => self.screen_key(key, snapshot),
         }
         Effect::None
+    }
+
+    fn next_palette(&mut self) {
+        let palette = self.pen.theme.palette.next();
+        (self.pen.theme.palette, self.palette) = (palette, Some(palette));
+        self.notify(false, format!("{} (w keeps them)", palette.name()));
     }
 
     /// Figures of a dataset or of a view that is stopped do not go on.

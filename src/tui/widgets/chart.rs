@@ -17,8 +17,9 @@ fn columns(values: &[f64], width: usize) -> Vec<f64> {
     (0..width).map(|c| values[from(c)..from(c + 1)].iter().sum::<f64>() / (from(c + 1) - from(c)) as f64).collect()
 }
 
-fn level(value: f64, max: f64, levels: usize) -> usize {
-    if value <= 0.0 || max <= 0.0 {
+/// Of so many levels the one of a value; a little is not nothing.
+pub fn level(value: f64, max: f64, levels: usize) -> usize {
+    if value <= 0.0 || max <= 0.0 || levels == 0 {
         return 0;
     }
     ((value / max * levels as f64).ceil() as usize).clamp(1, levels)
@@ -45,6 +46,17 @@ fn stretched(values: &[f64], width: usize) -> impl Iterator<Item = f64> {
     })
 }
 
+/// The values over all of `width` columns: of several their mean.
+pub fn means(values: &[f64], width: usize) -> Vec<f64> {
+    let of = |c: usize| {
+        let from = c * values.len() / width;
+        let to = ((c + 1) * values.len() / width).max(from + 1).min(values.len());
+        let part = values.get(from..to).unwrap_or_default();
+        if part.is_empty() { 0.0 } else { part.iter().sum::<f64>() / part.len() as f64 }
+    };
+    (0..width).map(of).collect()
+}
+
 /// A bar for a part of 1.
 pub fn bar(theme: Theme, part: f64, width: usize) -> String {
     let eighths = (part.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
@@ -69,9 +81,10 @@ pub fn gantt(theme: Theme, axis: (i64, i64), from: i64, to: i64, shade: usize, w
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::theme::Palette;
 
-    const UNICODE: Theme = Theme { colours: false, ascii: false };
-    const ASCII: Theme = Theme { colours: false, ascii: true };
+    const UNICODE: Theme = Theme { palette: Palette::Mono, ascii: false };
+    const ASCII: Theme = Theme { palette: Palette::Mono, ascii: true };
 
     #[test]
     fn sparklines_show_the_course() {

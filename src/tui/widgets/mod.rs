@@ -2,6 +2,7 @@
 
 pub mod axis;
 pub mod chart;
+pub mod graph;
 pub mod plot;
 pub mod table;
 

@@ -65,7 +65,7 @@ const DOTS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::Theme;
+    use crate::tui::theme::{Palette, Theme};
 
     fn drawn(ascii: bool, strokes: &[(f64, f64, f64, bool)]) -> String {
         let area = Rect::new(0, 0, 3, 2);
@@ -74,7 +74,7 @@ mod tests {
             plot.stroke(*x, *low, *high, *write);
         }
         let mut buf = Buffer::empty(area);
-        plot.draw(&mut buf, area, Pen { theme: Theme { colours: false, ascii }, si: false });
+        plot.draw(&mut buf, area, Pen { theme: Theme { palette: Palette::Mono, ascii }, si: false });
         (0..2).map(|y| (0..3).map(|x| buf[(x, y)].symbol()).collect::<String>() + "|").collect()
     }
 

@@ -73,6 +73,11 @@ impl<R> Column<R> {
         Self { head, width, grows: false, left: true, less: 0, show, sort: None, over: None }
     }
 
+    /// Only in the details of a row, and for searches.
+    pub fn detail(head: &'static str, show: impl Fn(&R, Pen, usize) -> String + 'static) -> Self {
+        Self { width: 0, ..Self::wide(head, 0, show) }
+    }
+
     /// It is a chart over this time, which depends on its width.
     pub fn over(self, time: impl Fn(usize) -> (i64, i64) + 'static) -> Self {
         Self { over: Some(Box::new(time)), ..self }
@@ -296,7 +301,7 @@ impl<R> Table<'_, R> {
 
     /// All of a cell.
     fn text(column: &Column<R>, row: &R, pen: Pen) -> String {
-        (column.show)(row, pen, if column.grows { 400 } else { column.width.max(40) }).text
+        (column.show)(row, pen, if column.grows || column.width == 0 { 400 } else { column.width.max(40) }).text
     }
 
     fn details(&self, state: &mut TableState, order: &[usize], pen: Pen) {
