@@ -40,12 +40,14 @@ pub enum Owner {
 }
 
 impl Owner {
-    pub fn of(span: &Span) -> Self {
-        span.rank.map_or(Self::Process(span.process_ix, span.pid), Self::Rank)
+    /// Of a call of a process with this rank.
+    pub fn of(span: &Span, rank: Option<i32>) -> Self {
+        rank.map_or(Self::Process(span.process_ix, span.pid), Self::Rank)
     }
 
-    pub fn of_sum(row: &FileRollup) -> Self {
-        match (row.rank, row.process_ix) {
+    /// The same of calls that were summed up.
+    pub fn of_sum(row: &FileRollup, rank: Option<i32>) -> Self {
+        match (rank, row.process_ix) {
             (Some(rank), _) => Self::Rank(rank),
             (None, Some(ix)) => Self::Process(ix, row.pid.unwrap_or(0)),
             (None, None) => Self::Unknown,
@@ -224,9 +226,8 @@ impl Groups {
         }
     }
 
-    pub fn span(&mut self, span: &Span, group: Group) {
+    pub fn span(&mut self, span: &Span, owner: Owner, group: Group) {
         let figures = Figures::of(span);
-        let owner = Owner::of(span);
         let (ns, start_ns) = (span.net_ns(), span.start_ns);
         let sum = self.of(span.layer, group);
         sum.figures.merge(&figures);
@@ -246,9 +247,8 @@ impl Groups {
     }
 
     /// Calls that were summed up.
-    pub fn sums(&mut self, row: &FileRollup, group: Group) {
+    pub fn sums(&mut self, row: &FileRollup, owner: Owner, group: Group) {
         let figures = Figures::of_sum(row);
-        let owner = Owner::of_sum(row);
         let sum = self.of(row.layer, group);
         sum.figures.merge(&figures);
         if figures.estimated_calls > 0 {
@@ -295,7 +295,7 @@ mod tests {
     fn ranks_are_parallel_and_calls_of_a_rank_follow_each_other() {
         let mut groups = Groups::default();
         for call in [span(0, 1, 2_000_000_000, 100), span(0, 2, 2_000_000_000, 100), span(1, 1, 1_000_000_000, 100)] {
-            groups.span(&call, Group::All);
+            groups.span(&call, Owner::of(&call, call.rank), Group::All);
         }
         let layers = groups.finish();
         let (_, sum) = &layers[&Layer::Mpiio][0];
@@ -311,7 +311,7 @@ mod tests {
         let mut groups = Groups::default();
         for n in 0..GROUPS_MAX as i64 + 5 {
             let call = Span { layer_top: n % 2 == 0, ..span(0, 1, 1, 1) };
-            groups.span(&call, Group::Time(n));
+            groups.span(&call, Owner::of(&call, call.rank), Group::Time(n));
         }
         assert!(groups.overflow);
         let layers = groups.finish();
@@ -325,8 +325,8 @@ mod tests {
         let calls: Vec<Span> = (1..40).map(|n| span(n % 3, n as u32, i64::from(n * n % 17) * 1000, 8)).collect();
         let (mut whole, mut halves) = (Groups::default(), Groups::default());
         for (n, call) in calls.iter().enumerate() {
-            whole.span(call, Group::All);
-            halves.span(call, Group::Time(n as i64 % 2));
+            whole.span(call, Owner::of(call, call.rank), Group::All);
+            halves.span(call, Owner::of(call, call.rank), Group::Time(n as i64 % 2));
         }
         let (_, whole) = whole.finish().remove(&Layer::Mpiio).unwrap().remove(0);
         let mut merged = Sum::default();

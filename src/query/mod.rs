@@ -99,6 +99,9 @@ fn answer(source: &mut dyn Source, query: &Query, power: &Table) -> Result<Answe
         answer.devices = devices;
         answer
     };
+    if answer.rows.is_empty() {
+        notes.push("nothing in the trace fulfils the conditions".to_owned());
+    }
     if selection.phases_overflow {
         notes.push("there are too many calls of phases: those that came late are not known".to_owned());
     }
@@ -146,7 +149,7 @@ fn count(
             if span.flags & flag::SUMMED == 0
                 && let Some(group) = selection.span(span, phase)
             {
-                groups.span(span, group);
+                groups.span(span, selection.owner(span), group);
             }
             Ok(())
         })?;
@@ -164,7 +167,7 @@ fn count(
     let mut left = 0_i64;
     source.sums(&mut |row| {
         match (beyond, selection.sums(row)) {
-            (None, Some(group)) => groups.sums(row, group),
+            (None, Some(group)) => groups.sums(row, selection.owner_of_sum(row), group),
             (Some(_), _) => left = left.saturating_add(row.calls),
             (None, None) => {}
         }
@@ -203,7 +206,7 @@ fn list(source: &mut dyn Source, query: &Query, scope: Scope, selection: &mut Se
         source.spans(&mut |span| {
             let phase = if selection.follows_phases() { nesting.of(span).phase } else { None };
             if selection.span(span, phase).is_some() {
-                list.span(span);
+                list.span(span, selection.owner(span));
             }
             Ok(())
         })?;

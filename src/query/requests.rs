@@ -127,7 +127,7 @@ impl Requests {
             if span.flags & flag::SUMMED == 0
                 && let Some(group) = selection.span(span, phase)
             {
-                groups.span(span, group);
+                groups.span(span, selection.owner(span), group);
                 let number = groups.number(span.layer, group) as u32;
                 around[span.layer as usize].get_or_insert(number);
             }

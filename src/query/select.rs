@@ -30,6 +30,8 @@ fn position(span: &Span) -> Position {
 /// What has to be known about a trace before its calls are read.
 pub struct Selection<'a> {
     query: &'a Query,
+    /// By index of the process: calls that it made before its rank was known are of that rank, too.
+    ranks: HashMap<i32, i32>,
     /// By id; only where the filter looks at paths.
     paths: HashMap<i32, String>,
     /// Calls of phases: the function, and the phase around them.
@@ -46,12 +48,17 @@ impl<'a> Selection<'a> {
     pub fn new(query: &'a Query, source: &mut dyn Source) -> Result<Self> {
         let mut own = Self {
             query,
+            ranks: HashMap::default(),
             paths: HashMap::default(),
             phases: HashMap::default(),
             numbered: None,
             devices: Vec::new(),
             phases_overflow: false,
         };
+        source.processes(&mut |process| {
+            own.ranks.extend(process.rank.map(|rank| (process.process_ix, rank)));
+            Ok(())
+        })?;
         if query.filter.as_ref().is_some_and(|filter| filter.names_files()) {
             source.files(&mut |file| {
                 match &file.path {
@@ -105,7 +112,7 @@ impl<'a> Selection<'a> {
             if !self.fits(span, phase) {
                 return Ok(());
             }
-            let calls = earliest.entry(Owner::of(span)).or_default();
+            let calls = earliest.entry(self.owner(span)).or_default();
             calls.push(position(span));
             if calls.len() > last {
                 calls.pop();
@@ -125,6 +132,20 @@ impl<'a> Selection<'a> {
         Ok(earliest.into_iter().filter_map(ends).collect())
     }
 
+    fn rank(&self, process_ix: Option<i32>, recorded: Option<i32>) -> Option<i32> {
+        process_ix.and_then(|ix| self.ranks.get(&ix).copied()).or(recorded)
+    }
+
+    /// Whose call it is.
+    pub fn owner(&self, span: &Span) -> Owner {
+        Owner::of(span, self.rank(Some(span.process_ix), span.rank))
+    }
+
+    /// Whose calls were summed up.
+    pub fn owner_of_sum(&self, row: &FileRollup) -> Owner {
+        Owner::of_sum(row, self.rank(row.process_ix, row.rank))
+    }
+
     fn path(&self, file: Option<i32>) -> Option<&str> {
         self.paths.get(&file?).map(String::as_str)
     }
@@ -141,8 +162,10 @@ impl<'a> Selection<'a> {
 
     /// Every condition but that of the number.
     fn fits(&self, span: &Span, phase: Option<i64>) -> bool {
+        let rank = self.rank(Some(span.process_ix), span.rank);
+        let facts = Facts { rank, ..facts(span, self.path(span.file_id)) };
         self.in_time(span.start_ns)
-            && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&facts(span, self.path(span.file_id))))
+            && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&facts))
             && self.query.phase.as_deref().is_none_or(|name| self.around(phase).any(|op| op == name))
     }
 
@@ -152,7 +175,7 @@ impl<'a> Selection<'a> {
             return None;
         }
         if let Some(numbered) = &self.numbered {
-            let (first, last) = numbered.get(&Owner::of(span))?;
+            let (first, last) = numbered.get(&self.owner(span))?;
             if !(*first..=*last).contains(&position(span)) {
                 return None;
             }
@@ -160,7 +183,7 @@ impl<'a> Selection<'a> {
         Some(match self.query.by {
             // Requests have one; it is filled in with them.
             By::Layer | By::Device => Group::All,
-            By::Rank => Group::Owner(Owner::of(span)),
+            By::Rank => Group::Owner(self.owner(span)),
             By::File => Group::File(span.file_id),
             By::Op => Group::Op(span.op),
             By::Phase => Group::Phase(self.around(phase).next()),
@@ -236,7 +259,7 @@ impl<'a> Selection<'a> {
             path: self.path(row.file_id),
             pid: row.pid.unwrap_or(0),
             tid: 0,
-            rank: row.rank,
+            rank: self.rank(row.process_ix, row.rank),
             dur_ns: 0,
             self_ns: 0,
             offset: None,
@@ -254,7 +277,7 @@ impl<'a> Selection<'a> {
         }
         Some(match self.query.by {
             By::Layer => Group::All,
-            By::Rank => Group::Owner(Owner::of_sum(row)),
+            By::Rank => Group::Owner(self.owner_of_sum(row)),
             By::File => Group::File(row.file_id),
             By::Op => Group::Op(row.op),
             By::Device => self.named(row.device.clone().unwrap_or_else(|| "unknown".to_owned())),

@@ -294,12 +294,12 @@ impl List {
         }
     }
 
-    pub fn span(&mut self, span: &Span) {
+    pub fn span(&mut self, span: &Span, owner: Owner) {
         self.add(Listed {
             start_ns: span.start_ns,
             id: span.span_id,
             span_id: Some(span.span_id),
-            rank: span.rank,
+            rank: if let Owner::Rank(rank) = owner { Some(rank) } else { None },
             pid: span.pid,
             tid: Some(span.tid),
             layer: span.layer,
