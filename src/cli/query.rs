@@ -42,6 +42,9 @@ pub struct QueryArgs {
     /// Calls inside this function, which was traced with --phase
     #[arg(long, value_name = "FUNCTION")]
     phase: Option<String>,
+    /// Calls inside a call of this function, on its thread: H5Dwrite
+    #[arg(long, value_name = "FUNCTION")]
+    inside: Option<String>,
     /// Calls that start in this time since the start of the trace: 1s-2.5s, 100ms- or -2s
     #[arg(long, value_name = "FROM-TO", value_parser = window, allow_hyphen_values = true)]
     time: Option<Range<i64>>,
@@ -79,6 +82,7 @@ impl QueryArgs {
             layers: self.layer.clone(),
             device: self.device.clone(),
             phase: self.phase.clone(),
+            inside: self.inside.clone(),
             calls: self.calls.clone(),
             time: self.time.clone(),
             limit: self.limit as usize,

@@ -18,14 +18,13 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::analysis::losses;
-use crate::analysis::nesting::Nesting;
 use crate::analysis::source::Source;
 use crate::export::report::Union;
 use crate::query::group::Groups;
 use crate::query::options::{By, Format, Metric, Query, Scope};
 use crate::query::power::Table;
 use crate::query::requests::{Energy, Requests};
-use crate::query::select::Selection;
+use crate::query::select::{Places, Selection};
 use crate::query::table::{Answer, List};
 use crate::rows::{AGGREGATE, DETAIL};
 use crate::vocabulary::flag;
@@ -143,11 +142,11 @@ fn count(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     if scope.calls {
-        let mut nesting = Nesting::default();
+        let mut places = Places::default();
         source.spans(&mut |span| {
-            let phase = if selection.follows_phases() { nesting.of(span).phase } else { None };
+            let place = places.of(span, selection);
             if span.flags & flag::SUMMED == 0
-                && let Some(group) = selection.span(span, phase)
+                && let Some(group) = selection.span(span, place)
             {
                 groups.span(span, selection.owner(span), group);
             }
@@ -202,10 +201,10 @@ fn links(
 fn list(source: &mut dyn Source, query: &Query, scope: Scope, selection: &mut Selection) -> Result<Answer> {
     let mut list = List::new(query.limit);
     if scope.calls {
-        let mut nesting = Nesting::default();
+        let mut places = Places::default();
         source.spans(&mut |span| {
-            let phase = if selection.follows_phases() { nesting.of(span).phase } else { None };
-            if selection.span(span, phase).is_some() {
+            let place = places.of(span, selection);
+            if selection.span(span, place).is_some() {
                 list.span(span, selection.owner(span));
             }
             Ok(())

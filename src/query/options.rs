@@ -127,6 +127,8 @@ pub struct Query {
     pub device: Option<String>,
     /// Calls inside this function.
     pub phase: Option<String>,
+    /// Calls inside a call of this function, whatever its layer.
+    pub inside: Option<String>,
     /// These matching calls of each rank, counted from 1 in order of their start.
     pub calls: Option<RangeInclusive<usize>>,
     /// Calls that start in this time, in ns since the start of the trace.
@@ -163,10 +165,11 @@ impl Query {
         if of_device && !self.layers.is_empty() && !block {
             return Err("only requests have a device: take --layer block, or --metric requests or energy".to_owned());
         }
-        let of_calls = self.phase.is_some() || self.calls.is_some() || matches!(self.by, By::Phase);
+        let of_calls =
+            self.phase.is_some() || self.inside.is_some() || self.calls.is_some() || matches!(self.by, By::Phase);
         if of_calls && (of_device || (block && self.layers.len() == 1)) {
             return Err(
-                "requests to devices have no number and no phase: take another layer, or --metric requests".to_owned()
+                "requests to devices have no number and no phase, and are inside no call: take another layer, or --metric requests".to_owned()
             );
         }
         Ok(Scope { calls: !of_device, requests: !of_calls })
@@ -322,6 +325,7 @@ mod tests {
             layers: layers.to_vec(),
             device: None,
             phase: None,
+            inside: None,
             calls: calls.then_some(1..=2),
             time: None,
             limit: 10,

@@ -12,7 +12,7 @@ use crate::analysis::source::Source;
 use crate::query::group::{Groups, Linked};
 use crate::query::options::{By, Query};
 use crate::query::power::{Disks, Table, Watts};
-use crate::query::select::{Selection, device_name};
+use crate::query::select::{Places, Selection, device_name};
 use crate::rows::{Block, DISCARD};
 use crate::vocabulary::{LAYERS, flag};
 
@@ -118,14 +118,13 @@ impl Requests {
 
     /// Gives the requests of all calls to the groups of the outermost matching calls around them, layer by layer.
     pub fn calls(&mut self, source: &mut dyn Source, selection: &Selection, groups: &mut Groups) -> Result<()> {
-        // The phase around a call is not known before it is entered.
-        let mut phases = Nesting::default();
+        let mut places = Places::default();
         let mut calls = Nesting::<Around>::default();
         source.spans(&mut |span| {
-            let phase = if selection.follows_phases() { phases.of(span).phase } else { None };
+            let place = places.of(span, selection);
             let mut around = calls.above(span).unwrap_or_default();
             if span.flags & flag::SUMMED == 0
-                && let Some(group) = selection.span(span, phase)
+                && let Some(group) = selection.span(span, place)
             {
                 groups.span(span, selection.owner(span), group);
                 let number = groups.number(span.layer, group) as u32;

@@ -27,6 +27,31 @@ fn position(span: &Span) -> Position {
     (span.start_ns, span.span_id)
 }
 
+/// Where a call is made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// The innermost phase around it.
+    phase: Option<i64>,
+    /// Is a call of the function that is asked for around it?
+    inside: bool,
+}
+
+/// Follows calls in the order of the dataset.
+#[derive(Default)]
+pub struct Places(Nesting<bool>);
+
+impl Places {
+    pub fn of(&mut self, span: &Span, selection: &Selection) -> Place {
+        let wanted = selection.query.inside.as_deref();
+        if wanted.is_none() && !selection.follows_phases() {
+            return Place::default();
+        }
+        let inside = self.0.above(span).unwrap_or(false);
+        let phase = self.0.enter(span, inside || wanted == Some(span.op)).phase;
+        Place { phase, inside }
+    }
+}
+
 /// What has to be known about a trace before its calls are read.
 pub struct Selection<'a> {
     query: &'a Query,
@@ -78,7 +103,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Must it be known which phase a call is in?
-    pub fn follows_phases(&self) -> bool {
+    fn follows_phases(&self) -> bool {
         self.query.phase.is_some() || self.query.by == By::Phase
     }
 
@@ -106,10 +131,9 @@ impl<'a> Selection<'a> {
     ) -> Result<HashMap<Owner, (Position, Position)>> {
         let mut earliest = HashMap::<Owner, BinaryHeap<Position>>::default();
         let mut kept = 0_usize;
-        let mut nesting = Nesting::default();
+        let mut places = Places::default();
         source.spans(&mut |span| {
-            let phase = if self.follows_phases() { nesting.of(span).phase } else { None };
-            if !self.fits(span, phase) {
+            if !self.fits(span, places.of(span, self)) {
                 return Ok(());
             }
             let calls = earliest.entry(self.owner(span)).or_default();
@@ -161,17 +185,18 @@ impl<'a> Selection<'a> {
     }
 
     /// Every condition but that of the number.
-    fn fits(&self, span: &Span, phase: Option<i64>) -> bool {
+    fn fits(&self, span: &Span, place: Place) -> bool {
         let rank = self.rank(Some(span.process_ix), span.rank);
         let facts = Facts { rank, ..facts(span, self.path(span.file_id)) };
         self.in_time(span.start_ns)
             && self.query.filter.as_ref().is_none_or(|filter| filter.matches(&facts))
-            && self.query.phase.as_deref().is_none_or(|name| self.around(phase).any(|op| op == name))
+            && self.query.phase.as_deref().is_none_or(|name| self.around(place.phase).any(|op| op == name))
+            && (self.query.inside.is_none() || place.inside)
     }
 
-    /// The group of a call inside this phase; none where the query is not about it.
-    pub fn span(&self, span: &Span, phase: Option<i64>) -> Option<Group> {
-        if !self.fits(span, phase) {
+    /// The group of a call; none where the query is not about it.
+    pub fn span(&self, span: &Span, place: Place) -> Option<Group> {
+        if !self.fits(span, place) {
             return None;
         }
         if let Some(numbered) = &self.numbered {
@@ -186,7 +211,7 @@ impl<'a> Selection<'a> {
             By::Rank => Group::Owner(self.owner(span)),
             By::File => Group::File(span.file_id),
             By::Op => Group::Op(span.op),
-            By::Phase => Group::Phase(self.around(phase).next()),
+            By::Phase => Group::Phase(self.around(place.phase).next()),
             By::Time(width) => bin(span.start_ns, width),
         })
     }
@@ -292,8 +317,8 @@ impl<'a> Selection<'a> {
             Some("a condition is on what single calls have")
         } else if query.calls.is_some() {
             Some("--calls is about single calls")
-        } else if query.phase.is_some() || query.by == By::Phase {
-            Some("sums do not know the phase of a call")
+        } else if query.phase.is_some() || query.inside.is_some() || query.by == By::Phase {
+            Some("sums do not know the phase of a call, nor the call around it")
         } else if query.time.is_some() || matches!(query.by, By::Time(_)) {
             Some("sums are over long times")
         } else {

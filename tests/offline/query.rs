@@ -150,8 +150,15 @@ fn of_calls_at_random_too() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
     write(&path, random(11, 6, 4));
-    let conditions: [(&[&str], &str); 3] = [
+    let conditions: [(&[&str], &str); 4] = [
         (&[], "true"),
+        (
+            &["--inside", "H5Dwrite"],
+            "span_id IN (WITH RECURSIVE below AS (
+               SELECT span_id, span_id AS top FROM spans WHERE op = 'H5Dwrite'
+               UNION ALL SELECT s.span_id, b.top FROM spans s JOIN below b ON s.parent_id = b.span_id)
+             SELECT span_id FROM below WHERE span_id <> top)",
+        ),
         (
             &["--file", "1*.h5", "--time", "1ms-2s"],
             "coalesce(path LIKE '%/1%.h5', false) AND start_ns >= 1000000 AND start_ns < 2000000000",
