@@ -48,7 +48,7 @@ pub struct QueryArgs {
     /// Calls that start in this time since the start of the trace: 1s-2.5s, 100ms- or -2s
     #[arg(long, value_name = "FROM-TO", value_parser = window, allow_hyphen_values = true)]
     time: Option<Range<i64>>,
-    /// Calls that fulfil this condition, too: 'kind=write and bytes<4K' (the language of --filter)
+    /// Calls that fulfil this condition, too: 'kind=write and bytes<4K' (the language of the dashboard)
     #[arg(long = "where", value_name = "CONDITION", value_parser = crate::cli::values::filter)]
     condition: Option<Filter>,
     /// At most so many groups of each layer, or calls of a list: the rest of groups is put together

@@ -1,5 +1,6 @@
 //! `iotrace-bpf query` answers as SQL over the views does, and as the report.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -42,7 +43,7 @@ const CALLS: &str = "WITH RECURSIVE up AS (
 
 /// What `--by` takes, the column that it answers with, and the same in SQL: what rows are put together by, and its name.
 const BY: [(&str, &str, &str, &str); 6] = [
-    ("layer", "layer", "0", "layer"),
+    ("layer", "layer", "layer", "layer"),
     ("rank", "rank", "owner", "owner"),
     ("file", "file", "file_id", "any_value(file)"),
     ("op", "op", "op", "op"),
@@ -87,9 +88,15 @@ fn same(what: &str, answered: &[Value], wanted: &[Value]) {
     let key = |row: &Value, names: &[&String]| names.iter().map(|name| row[*name].to_string()).collect::<Vec<_>>();
     let names: Vec<&String> = wanted[0].as_object().unwrap().keys().collect();
     let exact: Vec<&String> = names.iter().copied().filter(|name| !is_close(name)).collect();
+    let close: Vec<&String> = names.iter().copied().filter(|name| is_close(name)).collect();
     let sorted = |rows: &[Value]| {
         let mut rows = rows.to_vec();
-        rows.sort_by_cached_key(|row| key(row, &exact));
+        // Two files may have the same path: then by the figures that are only close.
+        let rough = |row: &Value, name: &String| row[name.as_str()].as_f64().unwrap_or(-1.0);
+        rows.sort_by(|a, b| {
+            let others = close.iter().map(|name| rough(a, name).total_cmp(&rough(b, name)));
+            key(a, &exact).cmp(&key(b, &exact)).then(others.fold(Ordering::Equal, Ordering::then))
+        });
         rows
     };
     for (answered, wanted) in sorted(answered).iter().zip(sorted(wanted)) {
