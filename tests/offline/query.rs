@@ -156,7 +156,7 @@ fn each_metric_by_each_group_is_what_sql_says() {
 fn of_calls_at_random_too() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
-    write(&path, random(11, 6, 4));
+    write(&path, random(11, 2, 2));
     let conditions: [(&[&str], &str); 4] = [
         (&[], "true"),
         (
@@ -178,7 +178,7 @@ fn of_calls_at_random_too() {
              SELECT span_id FROM below WHERE span_id <> top)",
         ),
     ];
-    compare(&path, &BY[..5], &conditions);
+    compare(&path, &BY[3..5], &conditions);
 }
 
 #[test]
