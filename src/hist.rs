@@ -72,6 +72,17 @@ impl<const BITS: u32> Histogram<BITS> {
         self.total = self.total.saturating_add(n);
     }
 
+    /// The counts of another one, too.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (own, n) in self.counts.iter_mut().zip(&other.counts) {
+            *own = own.saturating_add(*n);
+        }
+        self.total = self.total.saturating_add(other.total);
+    }
+
     /// The nearest-rank quantile (the least value that at least `q` of all values do not exceed), as the middle of
     /// its bucket: within [`error`] of the exact one. `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<u64> {

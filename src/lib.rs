@@ -18,6 +18,7 @@ pub mod node;
 pub mod notices;
 pub mod paths;
 pub mod probes;
+pub mod query;
 pub mod record;
 pub mod replay;
 pub mod rows;

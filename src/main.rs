@@ -5,10 +5,11 @@ use iotrace_bpf::analysis::findings::Config;
 use iotrace_bpf::cli::{Action, Cli};
 use iotrace_bpf::export::formats::Wish;
 use iotrace_bpf::loader::processes::{guardian, launch};
+use iotrace_bpf::query::power::Table;
 use iotrace_bpf::record::job::ranks;
 use iotrace_bpf::record::{self, TOOL_FAILED};
 use iotrace_bpf::text::message;
-use iotrace_bpf::{compare, config, doctor, export, probes, replay, rules, sql};
+use iotrace_bpf::{compare, config, doctor, export, probes, query, replay, rules, sql};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -109,6 +110,19 @@ fn show(action: &Action) -> anyhow::Result<u8> {
             };
             if !compare::run(sides, *json, fail_if, export::report::WIDTH, &mut out)?.is_empty() {
                 code = FOUND;
+            }
+        }
+        Action::Query(args) => {
+            let query = match args.query() {
+                Ok(query) => query,
+                Err(why) => {
+                    eprintln!("iotrace-bpf: {}", message(&why));
+                    return Ok(WRONG_USAGE as u8);
+                }
+            };
+            let power = args.power.as_deref().map_or_else(|| Ok(Table::default()), Table::read)?;
+            for note in query::run(&args.dir, &query, &power, args.format, &mut out)? {
+                eprintln!("iotrace-bpf: {}", message(&note));
             }
         }
         Action::Export { dir, to, output, table, weight } => {

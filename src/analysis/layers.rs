@@ -63,19 +63,19 @@ pub struct OpRow {
 }
 
 /// Durations of recorded calls, nested ones too.
-#[derive(Default)]
-struct Durations {
-    calls: i64,
-    min: i64,
-    max: i64,
-    mean: f64,
+#[derive(Debug, Clone, Default)]
+pub struct Durations {
+    pub calls: i64,
+    pub min: i64,
+    pub max: i64,
+    pub mean: f64,
     /// Sum of squared differences from the mean (Welford).
     squares: f64,
     hist: Histogram<REPORT_BITS>,
 }
 
 impl Durations {
-    fn add(&mut self, ns: i64) {
+    pub fn add(&mut self, ns: i64) {
         self.min = if self.calls == 0 { ns } else { self.min.min(ns) };
         self.max = if self.calls == 0 { ns } else { self.max.max(ns) };
         self.calls = self.calls.saturating_add(1);
@@ -85,12 +85,28 @@ impl Durations {
         self.hist.add(ns);
     }
 
-    fn quantile(&self, q: f64) -> i64 {
+    /// Those of other calls, too.
+    pub fn merge(&mut self, other: &Self) {
+        if other.calls == 0 {
+            return;
+        }
+        let (own, others) = (self.calls as f64, other.calls as f64);
+        self.min = if self.calls == 0 { other.min } else { self.min.min(other.min) };
+        self.max = if self.calls == 0 { other.max } else { self.max.max(other.max) };
+        let apart = other.mean - self.mean;
+        self.mean += apart * others / (own + others);
+        self.squares += other.squares + apart * apart * own * others / (own + others);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.hist.merge(&other.hist);
+    }
+
+    pub fn quantile(&self, q: f64) -> i64 {
         let value = self.hist.quantile(q).map_or(0, |v| i64::try_from(v).unwrap_or(i64::MAX));
         value.clamp(self.min, self.max.max(self.min))
     }
 
-    fn deviation(&self) -> Option<f64> {
+    /// The standard deviation of the sample; none of a single call.
+    pub fn deviation(&self) -> Option<f64> {
         (self.calls > 1).then(|| (self.squares / self.calls.saturating_sub(1) as f64).sqrt())
     }
 }

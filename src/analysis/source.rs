@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::analysis::clocks::NodeRow;
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Row,
-    Span, Stack,
+    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Row, Span, Stack,
 };
 
 /// Called for each row; an error ends the reading.
@@ -53,6 +53,7 @@ pub trait Source {
     fn metrics(&mut self, each: Each<Metric>) -> Result<()>;
     fn sums(&mut self, each: Each<FileRollup>) -> Result<()>;
     fn hists(&mut self, each: Each<Hist>) -> Result<()>;
+    fn mounts(&mut self, each: Each<Mount>) -> Result<()>;
 
     /// The spans below these roots, the roots included.
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {
@@ -121,5 +122,8 @@ impl Source for Vec<Row> {
     }
     fn hists(&mut self, each: Each<Hist>) -> Result<()> {
         self.iter().try_for_each(|row| if let Row::Hist(r) = row { each(r) } else { Ok(()) })
+    }
+    fn mounts(&mut self, each: Each<Mount>) -> Result<()> {
+        self.iter().try_for_each(|row| if let Row::Mount(r) = row { each(r) } else { Ok(()) })
     }
 }

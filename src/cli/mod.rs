@@ -1,6 +1,7 @@
 //! The command line, and nothing behind it.
 
 pub mod detail;
+mod query;
 pub mod trigger;
 mod values;
 
@@ -10,6 +11,7 @@ use crate::analysis::findings::Which;
 use crate::batch::Batch;
 use crate::catalog::Phase;
 use crate::cli::detail::Detail;
+use crate::cli::query::QueryArgs;
 use crate::cli::trigger::Trigger;
 use crate::cli::values::{
     budget, disk_size, filter, layer_choice, library_layer, period, phase, pid, seconds, size, stacks,
@@ -278,6 +280,8 @@ pub enum Action {
         #[arg(long, value_name = "NAME>N%")]
         fail_if: Vec<Condition>,
     },
+    /// One figure of the calls that fulfil conditions, by rank, file, function, device, phase or time
+    Query(QueryArgs),
     /// A dataset in a format that other programs read
     Export {
         /// The dataset, or a directory with those of several nodes or periods

@@ -59,6 +59,7 @@ fn last_line(out: &[u8]) -> &[u8] {
 /// The rows that a query over the dataset's views gives, each a map from column to value.
 pub fn query(dir: &Path, sql: &str) -> Vec<Value> {
     let script = "import duckdb, glob, json, sys; db = duckdb.connect()
+db.execute('SET enable_progress_bar = false')
 db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read()); rows = db.execute(sys.argv[1])
 names = [column[0] for column in rows.description]
 print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
@@ -70,6 +71,7 @@ print(); print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()]))";
 /// The same of many queries, in one program.
 pub fn queries(dir: &Path, all: &[String]) -> Vec<Vec<Value>> {
     let script = "import duckdb, glob, json, sys; db = duckdb.connect()
+db.execute('SET enable_progress_bar = false')
 db.execute(open(glob.glob('**/views.sql', recursive=True)[0]).read())
 def ask(sql):
     try: rows = db.execute(sql)

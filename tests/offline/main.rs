@@ -17,6 +17,7 @@ mod metrics_doc;
 mod names;
 mod netcdf_functions;
 mod perfetto;
+mod query;
 mod report;
 mod report_sql;
 mod sample;

@@ -142,7 +142,7 @@ impl Maker {
 }
 
 /// A trace of some 10 000 calls; `ranks` of its processes have a rank.
-fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
+pub fn random(seed: u64, threads: u32, ranks: u32) -> Vec<Row> {
     made(seed, threads, ranks, 0).trace.finish()
 }
 
@@ -188,7 +188,7 @@ fn made(seed: u64, threads: u32, ranks: u32, first: i32) -> Maker {
     maker
 }
 
-fn write(dir: &Path, rows: Vec<Row>) {
+pub fn write(dir: &Path, rows: Vec<Row>) {
     write_of("node1", dir, rows);
 }
 
@@ -224,7 +224,7 @@ fn empty() {
 }
 
 /// A recorded dataset, with the parts that it was stored without because they are empty.
-fn recorded(name: &str) -> (tempfile::TempDir, PathBuf) {
+pub fn recorded(name: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.iotrace");
     write(&path, Vec::new());

@@ -15,7 +15,7 @@ const ROWS: &[&[&str]] = &[
     &["analysis"],
     &["export"],
     &["summary", "metrics", "compare"],
-    &["batch", "tui"],
+    &["batch", "query", "tui"],
     &["cli"],
     &["config", "probes", "rules"],
     &["doctor"],

@@ -7,8 +7,8 @@ use anyhow::Result;
 use crate::analysis::source::{Each, Source};
 use crate::export::Dataset;
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process, Span,
-    Stack,
+    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
+    Span, Stack,
 };
 
 /// Tables on disk, part by part.
@@ -57,6 +57,9 @@ impl Source for Dataset {
     }
     fn hists(&mut self, each: Each<Hist>) -> Result<()> {
         self.rows(|row: Hist| each(&row))
+    }
+    fn mounts(&mut self, each: Each<Mount>) -> Result<()> {
+        self.rows(|row: Mount| each(&row))
     }
 
     fn spans_of_roots(&mut self, roots: &BTreeSet<i64>, each: Each<Span>) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::export::report::renumber::{Ids, Renumber};
 use crate::export::report::{Clock, NodeRow};
 use crate::export::{Dataset, Table};
 use crate::rows::{
-    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Object, Process,
+    Block, BlockLink, CallPath, Coverage, File, FileRollup, Handle, Hist, Loss, Meta, Metric, Mount, Object, Process,
     SEQ_BITS, Span, Stack,
 };
 
@@ -445,6 +445,10 @@ impl Source for Union {
 
     fn hists(&mut self, each: Each<Hist>) -> Result<()> {
         self.rows(|row: Hist| each(&row))
+    }
+
+    fn mounts(&mut self, each: Each<Mount>) -> Result<()> {
+        self.rows(|row: Mount| each(&row))
     }
 
     fn meta(&mut self, each: Each<Meta>) -> Result<()> {
