@@ -16,6 +16,7 @@ mod hdf5_functions;
 mod metrics_doc;
 mod names;
 mod netcdf_functions;
+mod python;
 mod report;
 mod report_sql;
 mod sample;

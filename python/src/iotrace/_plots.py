@@ -33,7 +33,8 @@ def heatmap(cells: list[tuple[int, str, Any]], width: int, by: str, what: str, r
     """Draws cells: start in ns, name of the row, value."""
     sums: defaultdict[str, float] = defaultdict(float)
     for _, name, value in cells:
-        sums[name] += float(value)
+        if value:
+            sums[name] += float(value)
     shown = sorted(sums, key=lambda name: (-sums[name], _order(name)))[: max(rows, 1)]
     if by == "rank":
         shown.sort(key=_order)
@@ -43,8 +44,8 @@ def heatmap(cells: list[tuple[int, str, Any]], width: int, by: str, what: str, r
     if not shown:
         ax.text(0.5, 0.5, "no such calls", ha="center", va="center", transform=ax.transAxes)
         return ax
-    first = min(at for at, *_ in cells) // width
-    bins = max(at for at, *_ in cells) // width - first + 1
+    first = min(at for at, name, _ in cells if name in sums) // width
+    bins = max(at for at, name, _ in cells if name in sums) // width - first + 1
     drawn, per = _raster(cells, shown, first, bins, width)
     extent = (first * width / 1e9, (first + bins) * width / 1e9, len(shown) - 0.5, -0.5)
     image = ax.imshow(drawn, aspect="auto", interpolation="nearest", extent=extent, cmap="viridis")

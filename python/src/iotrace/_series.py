@@ -13,7 +13,7 @@ BY = {
     "op": "r.op",
     "kind": "r.kind",
     "host": "r.host",
-    "rank": "coalesce('rank ' || r.rank, coalesce(p.command, '?') || ' (pid ' || r.pid || ')')",
+    "rank": "coalesce('rank ' || coalesce(p.rank, r.rank), coalesce(p.command, '?') || ' (pid ' || r.pid || ')')",
 }
 
 #: What a cell of the heat map is the sum of, and its unit.
