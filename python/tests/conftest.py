@@ -22,25 +22,25 @@ def data():
     return Path(os.environ["IOTRACE_TEST_DATA"])
 
 
-@pytest.fixture(params=WHOLE)
-def whole(request, data):
+@pytest.fixture(scope="session", params=["calls", "sums"])
+def either(request, data):
     with iotrace.open(data / request.param) as run:
         yield run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def calls(data):
     with iotrace.open(data / "calls") as run:
         yield run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sums(data):
     with iotrace.open(data / "sums") as run:
         yield run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def nodes(data):
     with iotrace.open(data / "nodes") as run:
         yield run

@@ -49,15 +49,15 @@ def test_damaged_tables(data, tmp_path):
 
 @pytest.mark.parametrize("name", ["it's", "run[1]*", "a?b", 'quoted "run"', "-o"])
 def test_names_of_directories(data, tmp_path, name):
-    copy = shutil.copytree(data / "calls", tmp_path / name)
-    with iotrace.open(copy) as run, iotrace.open(data / "calls") as plain:
+    copy = shutil.copytree(data / "periods/0", tmp_path / name)
+    with iotrace.open(copy) as run, iotrace.open(data / "periods/0") as plain:
         pd.testing.assert_frame_equal(run.layers(), plain.layers())
-        pd.testing.assert_frame_equal(run.findings(), plain.findings())
+        assert len(run.layers()) == 1 and run.report() == plain.report()
 
 
 def test_a_link_to_a_dataset(data, tmp_path):
-    (tmp_path / "link").symlink_to(data / "calls")
-    assert len(iotrace.open(tmp_path / "link").layers()) > 2
+    (tmp_path / "link").symlink_to(data / "periods/0")
+    assert len(iotrace.open(tmp_path / "link").layers()) == 1
 
 
 def test_names_that_duckdb_cannot_read(data, tmp_path):
@@ -142,19 +142,22 @@ def test_integers_stay_integers(calls):
     assert str(every["parent_id"].dtype) == str(every["rank"].dtype) == "Int64"
     assert str(every["span_id"].dtype) == "int64"
     assert str(calls.layers()["moved"].dtype) in ("int64", "Int64")
-    big = calls.sql("SELECT 170141183460469231731687303715884105727::HUGEINT AS n")
-    assert big["n"][0] == 2**63 - 1
+    values = (
+        "(VALUES (170141183460469231731687303715884105727), (-170141183460469231731687303715884105727), (7), (NULL))"
+    )
+    big = calls.sql(f"SELECT n::HUGEINT AS n FROM {values} AS v (n)")
+    assert big["n"].tolist() == [2**63 - 1, -(2**63), 7, pd.NA]
 
 
-def test_polars_has_the_same(data, whole):
-    frames = iotrace.open(whole.path, polars=True)
+def test_polars_has_the_same(either):
+    frames = iotrace.open(either.path, polars=True)
     for name in ("meta", "nodes", "coverage", "layers", "ops", "files", "ranks", "processes", "waits", "timeline"):
-        ours, theirs = getattr(frames, name)(), getattr(whole, name)()
+        ours, theirs = getattr(frames, name)(), getattr(either, name)()
         assert isinstance(ours, pl.DataFrame)
         assert (ours.shape, ours.columns) == (theirs.shape, list(theirs.columns)), name
-    assert frames.layers()["calls"].to_list() == whole.layers()["calls"].to_list()
-    assert frames.findings()["rule"].to_list() == whole.findings()["rule"].to_list()
-    assert frames.findings().columns == list(whole.findings().columns)
+    assert frames.layers()["calls"].to_list() == either.layers()["calls"].to_list()
+    assert frames.findings()["rule"].to_list() == either.findings()["rule"].to_list()
+    assert frames.findings().columns == list(either.findings().columns)
     assert frames.sql("SELECT sum(calls) AS n FROM rollup_bins")["n"].dtype == pl.Int64
 
 
@@ -190,13 +193,12 @@ def test_periods_follow_each_other(data):
 
 
 @pytest.mark.parametrize("by", ["layer", "op", "kind", "rank", "host"])
-def test_a_timeline_adds_up_to_the_sums(whole, by):
-    rollup = whole.sql("SELECT sum(calls) AS calls, sum(errors) AS errors, sum(self_ns) AS ns FROM rollup_bins")
-    for bin in (0.1, 1):
-        line = whole.timeline(bin=bin, by=by)
-        assert [line["calls"].sum(), line["errors"].sum(), line["exclusive_ns"].sum()] == rollup.iloc[0].tolist()
-        assert (line["t_ns"] % int(bin * 1e9) == 0).all()
-        assert not line[["t_ns", by]].duplicated().any()
+def test_a_timeline_adds_up_to_the_sums(either, by):
+    rollup = either.sql("SELECT sum(calls) AS calls, sum(errors) AS errors, sum(self_ns) AS ns FROM rollup_bins")
+    line = either.timeline(bin=0.3, by=by)
+    assert [line["calls"].sum(), line["errors"].sum(), line["exclusive_ns"].sum()] == rollup.iloc[0].tolist()
+    assert (line["t_ns"] % 300_000_000 == 0).all()
+    assert not line[["t_ns", by]].duplicated().any()
 
 
 def test_a_timeline_has_the_calls_of_the_layers(calls):
@@ -228,7 +230,6 @@ def test_a_query_of_ones_own(calls):
 
 def test_without_the_program(data, monkeypatch, tmp_path):
     calls = data / "calls"
-    real = iotrace.open(calls).findings()["rule"].tolist()
     with pytest.raises(iotrace.ProgramNotFound, match="no/such/program"):
         iotrace.open(calls, program="/no/such/program").findings()
     monkeypatch.delenv("IOTRACE_BPF")
@@ -254,4 +255,3 @@ def test_without_the_program(data, monkeypatch, tmp_path):
     program(f"""echo '{{"runs": [{{"report": {{"findings": []}}}}, {{"report": {two}}}]}}'""")
     found = iotrace.open(calls).findings()
     assert found[["run", "rule", "ranks", "files"]].values.tolist() == [[1, "r", [1], []]]
-    assert real

@@ -12,6 +12,7 @@ use iotrace_bpf::rows::{Rollup, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
 const WRITE: (Layer, &str, Kind) = (Layer::Syscall, "pwrite64", Kind::Write);
+const SYNC: (Layer, &str, Kind) = (Layer::Syscall, "fsync", Kind::Sync);
 const OPEN: (Layer, &str, Kind) = (Layer::Mpiio, "MPI_File_open", Kind::Open);
 /// When the first trace began, in ns since 1970 and by the monotonic clock.
 const BEGAN: i64 = 1_735_689_600_000_000_000;
@@ -106,12 +107,16 @@ fn period(n: i64) -> Vec<Row> {
     trace.finish()
 }
 
-/// With a row in every table, of which one has losses.
+/// With a row in every table, of which one has losses, and a flush after each record.
 fn lossy() -> Vec<Row> {
     let mut trace = facts("node1", 0, 0);
     let rows = hooks(2 * S, 1e6).into_iter().chain(rest(3, S));
     rows.chain([process(1, None), file(1, "/data")]).for_each(|row| trace.row(row));
     wrote(&mut trace, 0, S, 1000);
+    for n in 0..200 {
+        let at = trace.call(1, None, SYNC, 2 * S + n * 10_000_000, 9_000_000);
+        trace.edit(at).file_id = Some(1);
+    }
     trace.row(meta("end_ns", &(10 * S).to_string()));
     trace.finish()
 }

@@ -16,7 +16,9 @@ def narrow(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
         quoted = '"' + name.replace('"', '""') + '"'
         if kind != "HUGEINT":
             return quoted
-        return f"greatest(least({quoted}, 9223372036854775807), -9223372036854775808)::BIGINT AS {quoted}"
+        most = f"WHEN {quoted} > {2**63 - 1} THEN {2**63 - 1}"
+        least = f"WHEN {quoted} < {-(2**63)} THEN {-(2**63)}"
+        return f"(CASE {most} {least} ELSE {quoted} END)::BIGINT AS {quoted}"
 
     kinds = [str(kind) for kind in relation.types]
     if "HUGEINT" not in kinds or len(set(relation.columns)) != len(kinds):

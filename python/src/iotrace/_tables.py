@@ -54,7 +54,6 @@ def connect(root: Path, views: Path) -> duckdb.DuckDBPyConnection:
         allowed = ", ".join(_quoted(f"{one}/") for one in dict.fromkeys([name, pattern]))
         db.execute(f"SET allowed_directories = [{allowed}]")
         db.execute("SET enable_external_access = false")
-        db.execute("SET enable_progress_bar = false")
         db.execute(f"SET VARIABLE iotrace_dir = {_quoted(pattern)}")
         db.execute(views.read_text())
         db.execute("FROM datasets").fetchall()
