@@ -24,8 +24,7 @@ def test_a_heatmap_has_the_sums(either, by, value):
     cells = either.heatmap(by, value=value)
     ax = either.plot_heatmap(by, value=value, rows=10_000)
     assert drawn(ax).sum() == cells[value].sum() > 0
-    assert len(ax.get_yticklabels()) == cells[cells[value] > 0][by].nunique()
-    ax.figure.canvas.draw()
+    assert len(ax.get_yticks()) == cells[cells[value] > 0][by].nunique()
 
 
 def test_bytes_of_a_heatmap_are_those_of_the_layer(calls):
@@ -48,6 +47,7 @@ def test_most_files_are_left_out(calls):
     totals = calls.heatmap("file").groupby("file")["bytes"].sum().sort_values(ascending=False)
     assert sorted(drawn(ax).sum(axis=1)) == sorted(totals[:3])
     assert f"(3 of {(totals > 0).sum()})" in ax.get_title()
+    ax.figure.canvas.draw()
 
 
 def test_a_heatmap_without_calls(calls):
