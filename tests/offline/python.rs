@@ -24,6 +24,7 @@ fn root() -> &'static Path {
 }
 
 fn written(path: &Path, host: &str, rows: Vec<Row>) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     let options = Options { path, host, force: false, owner: None, views: VIEWS };
     let mut writer = DatasetWriter::create(options).unwrap();
     for row in rows {
