@@ -154,16 +154,16 @@ fn the_package_is_built_and_passes_its_tests() {
     datasets(&dir.path().join("data"));
     let package = sources(dir.path());
     let (wheels, installed) = (dir.path().join("wheels"), dir.path().join("installed"));
-    let pip = |args: &[&str]| {
+    let pip = |command: &str| {
         let mut pip = Command::new(sql::python());
-        pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]).args(args);
-        pip.args(["--no-index", "--no-deps"]);
+        pip.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]);
+        pip.args([command, "--quiet", "--no-index", "--no-deps"]);
         pip
     };
     // Nothing comes from the network: what builds it is one of the tests' packages.
-    succeeds(pip(&["wheel", "--quiet", "--no-build-isolation", "--wheel-dir"]).arg(&wheels).arg(&package));
+    succeeds(pip("wheel").args(["--no-build-isolation", "--wheel-dir"]).arg(&wheels).arg(&package));
     let wheel = fs::read_dir(&wheels).unwrap().next().unwrap().unwrap().path();
-    succeeds(pip(&["install", "--quiet", "--target"]).arg(&installed).arg(&wheel));
+    succeeds(pip("install").arg("--target").arg(&installed).arg(&wheel));
     assert!(installed.join("iotrace/py.typed").exists());
 
     let mut tests = Command::new(sql::python());
