@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::sql;
 use crate::common::trace::{Trace, file, hooks, meta, process, rest};
 use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
-use iotrace_bpf::rows::{Rollup, Row};
+use iotrace_bpf::rows::{Coverage, Rollup, Row};
 use iotrace_bpf::vocabulary::{Kind, Layer};
 
 const WRITE: (Layer, &str, Kind) = (Layer::Syscall, "pwrite64", Kind::Write);
@@ -108,15 +108,30 @@ fn period(n: i64) -> Vec<Row> {
     trace.finish()
 }
 
+/// System calls are traced; without it no rule looks at them.
+fn traced() -> Row {
+    Row::Coverage(Coverage {
+        layer: Layer::Syscall,
+        target: "kernel".to_owned(),
+        symbol: "sys_exit".to_owned(),
+        tier: Some("tp_btf"),
+        status: "attached",
+        reason: None,
+        offset: None,
+        insn: None,
+    })
+}
+
 /// With a row in every table, of which one has losses, and a flush after each record.
 fn lossy() -> Vec<Row> {
     let mut trace = facts("node1", 0, 0);
     let rows = hooks(2 * S, 1e6).into_iter().chain(rest(3, S));
-    rows.chain([process(1, None), file(1, "/data")]).for_each(|row| trace.row(row));
+    rows.chain([process(1, Some(0)), file(1, "/data"), traced()]).for_each(|row| trace.row(row));
     wrote(&mut trace, 0, S, 1000);
     for n in 0..200 {
         let at = trace.call(1, None, SYNC, 2 * S + n * 10_000_000, 9_000_000);
-        trace.edit(at).file_id = Some(1);
+        let span = trace.edit(at);
+        (span.file_id, span.rank) = (Some(1), Some(0));
     }
     trace.row(meta("end_ns", &(10 * S).to_string()));
     trace.finish()
