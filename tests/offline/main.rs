@@ -18,6 +18,7 @@ mod names;
 mod netcdf_functions;
 mod perfetto;
 mod query;
+mod python;
 mod report;
 mod report_sql;
 mod sample;

@@ -5,18 +5,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{arrows, prose, setup, shell};
+use crate::{Tree, arrows, prose, setup, shell, venv};
 
 /// Where hand-written C is; what lies deeper (`bpf/vmlinux`) is generated.
 const C_DIRECTORIES: &[&str] = &["bpf", "tests/programs", "tests/cases"];
 
+/// What is written in Python and checked: the package, and the notebooks in `examples`.
+const PYTHON: &[&str] = &["python", "examples"];
+
 /// Runs the checks in turn, the quick ones first.
-pub fn run() -> Result<()> {
+pub fn run(tree: &Tree) -> Result<()> {
     setup::packages(setup::PACKAGES)?;
+    venv::make(tree)?;
     step("format of Rust");
     shell::run(Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     step("format of C");
     shell::run(Command::new("clang-format").args(["--dry-run", "-Werror"]).args(c_files(C_DIRECTORIES)?))?;
+    step("Python");
+    let ruff = || Command::new(tree.target.join("venv/bin/ruff"));
+    shell::run(ruff().args(["format", "--no-cache", "--check"]).args(PYTHON))?;
+    shell::run(ruff().args(["check", "--no-cache"]).args(PYTHON))?;
     step("directions of imports");
     arrows::check(Path::new("src"))?;
     step("documents");

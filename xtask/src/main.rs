@@ -122,7 +122,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz { seconds, target } => fuzz::run(&tree, seconds, target.as_deref()),
         Task::Soak(wish) => soak::run(&tree, &wish),
         Task::Cases(wish) => cases::run(&tree, &wish),
-        Task::Lint => lint::run(),
+        Task::Lint => lint::run(&tree),
         Task::Vmlinux => vmlinux::run(&tree.root),
     }
 }

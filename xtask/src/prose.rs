@@ -9,7 +9,7 @@ const WIDTH: usize = 120;
 /// Lines in a paragraph or in one item of a list.
 const LINES: usize = 8;
 /// Documents outside of `docs`.
-const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", "bpf/README.md"];
+const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md", "bpf/README.md", "python/README.md"];
 
 /// Checks the documents below the root of the tree.
 pub fn check(root: &Path) -> Result<()> {
