@@ -1,6 +1,7 @@
 //! `export`: a dataset in the formats of other programs. Rows are streamed: memory does not grow with their number.
 
 mod folded;
+mod script;
 mod tables;
 
 use std::fs::File;
@@ -22,6 +23,8 @@ pub enum Format {
     Arrow,
     /// Stacks of functions with a weight, a line each: for programs that draw flame graphs
     Folded,
+    /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
+    Otf2,
 }
 
 /// What a stack of `folded` weighs.
@@ -70,6 +73,9 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
             out.flush().context("cannot write the stacks")?;
             Ok(crate::export::report::Source::warnings(&datasets))
         }
+        (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),
+        (Format::Otf2, Some(_), _) => bail!("this format has all tables: leave --table out"),
+        (Format::Otf2, None, None) => bail!("an archive of OTF2 is a directory: give a new one (-o DIR)"),
     }
 }
 
