@@ -25,6 +25,13 @@ pub(super) const OTF2: Script = Script {
     install: "pip install duckdb otf2",
 };
 
+/// Writes logs of Darshan.
+pub(super) const DARSHAN: Script = Script {
+    text: concat!(include_str!("scripts/common.py"), "\n\n", include_str!("scripts/darshan.py")),
+    modules: &["duckdb", "darshan"],
+    install: "pip install duckdb darshan",
+};
+
 impl Script {
     /// Writes what was recorded in `dir` to `output`, which is there when it is complete, and returns what of the
     /// datasets could not be read.

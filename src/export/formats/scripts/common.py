@@ -11,9 +11,9 @@ import duckdb
 VIEWS, SCRATCH, OUTPUT = sys.argv[1:4]
 
 
-def connect():
-    """The views; what does not fit in memory is sorted in the scratch directory."""
-    db = duckdb.connect()
+def connect(database=":memory:"):
+    """The views, in a new database; what does not fit in memory goes to the scratch directory."""
+    db = duckdb.connect(database)
     db.execute("SET temp_directory = ?", [SCRATCH + "/duckdb"])
     db.execute("SET memory_limit = '1GB'")
     db.execute("SET threads = 2")
