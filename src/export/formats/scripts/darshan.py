@@ -73,7 +73,8 @@ ALTER VIEW spans RENAME TO all_spans;
 CREATE TABLE spans AS
   SELECT s.* REPLACE (s.start_ns + coalesce(shift_ns, 0) AS start_ns)
   FROM all_spans s LEFT JOIN shifts t ON t.host IS NOT DISTINCT FROM s.host
-       LEFT JOIN (SELECT host, span_id FROM all_spans WHERE layer = 'stdio' AND op NOT LIKE '%aio%' AND op <> 'lio_listio') p
+       LEFT JOIN (SELECT host, span_id FROM all_spans
+                  WHERE layer = 'stdio' AND op NOT LIKE '%aio%' AND op <> 'lio_listio') p
          ON p.host IS NOT DISTINCT FROM s.host AND p.span_id = s.parent_id
   WHERE s.errno = 0 AND s.flags & 64 = 0 AND s.layer IN ('syscall', 'stdio', 'mpiio', 'hdf5', 'pnetcdf')
     AND NOT (s.layer = 'syscall' AND p.span_id IS NOT NULL)
@@ -99,7 +100,8 @@ WHERE = """
 """
 
 VARIABLE = "class = 'variable'"
-PUTS = {f"{direction.upper()}_VAR{form.upper()}": f"sum(calls) FILTER (op SIMILAR TO 'ncmpi_{direction}_var{form}(_.*)?')"
+PUTS = {f"{direction.upper()}_VAR{form.upper()}":
+        f"sum(calls) FILTER (op SIMILAR TO 'ncmpi_{direction}_var{form}(_.*)?')"
         for direction in ("put", "get", "iput", "iget", "bput")
         for form in ("", "1", "a", "s", "m", "n", *(("d",) if direction in ("put", "get") else ()))}
 ASYNCHRONOUS, COLLECTIVE = "op SIMILAR TO 'ncmpi_(iput|iget|bput)_.*'", "op LIKE '%\\_all' ESCAPE '\\'"
@@ -132,8 +134,8 @@ EXTRA = {
     ("MPIIO", "file_sums"): {"VIEWS": "sum(calls) FILTER (op = 'MPI_File_set_view')"},
     ("MPIIO", "handles"): {"HINTS": "count(*) FILTER (cardinality(hints) > 0)", "MODE": "max(mode)"},
     ("H5F", "file_sums"): {
-        "USE_MPIIO": "(EXISTS (FROM file_sums m WHERE m.layer = 'mpiio' AND m.host IS NOT DISTINCT FROM any_value(t.host)"
-                     " AND m.file_id = any_value(t.file_id)))::INT"},
+        "USE_MPIIO": "(EXISTS (FROM file_sums m WHERE m.layer = 'mpiio'"
+                     " AND m.host IS NOT DISTINCT FROM any_value(t.host) AND m.file_id = any_value(t.file_id)))::INT"},
     ("H5D", "file_sums"): {
         "FLUSHES": "sum(calls) FILTER (op = 'H5Dflush')",
         "DATASPACE_NDIMS": "max(len(dims))",
@@ -246,7 +248,8 @@ class Module:
 
     def read(self, db):
         kept = {"H5D": " AND class = 'dataset'", "PNETCDF_VAR": f" AND {VARIABLE}"}.get(self.name, "")
-        query = f"""SELECT r.rank, n.path, any_value(object), map(list(replace(counter, module || '_', '')), list(value))
+        query = f"""SELECT r.rank, n.path, any_value(object),
+                           map(list(replace(counter, module || '_', '')), list(value))
                     {WHERE.format(table="darshan")} WHERE module = '{self.name}'{kept}
                     GROUP BY r.rank, n.path, t.host, t.process_ix, t.file_id, t.object_id ORDER BY ALL"""
         known = {*self.counters, *self.fcounters}
@@ -325,7 +328,8 @@ def write_traces(db, log, names):
                 segments = bytearray()
             if (path, rank) != last:
                 writes, reads, host = counts[path, rank]
-                segments += struct.pack("<Qqq64sqq", names.of(path), rank, 0, plain(host or "").encode()[:63], writes, reads)
+                host = plain(host or "").encode()[:63]
+                segments += struct.pack("<Qqq64sqq", names.of(path), rank, 0, host, writes, reads)
                 last = (path, rank)
             segments += struct.pack("<qqdd", offset, length, start / NS, (start + duration) / NS)
         put(log, module, segments, version)
@@ -377,7 +381,8 @@ def write_header(db, log, end_ns, nprocs):
     version = ffi.string(lib.darshan_log_get_lib_version()).decode()
     header = ffi.new("struct job *", {
         "uid": uid, "start_s": start // NS, "start_ns": start % NS, "end_s": end // NS, "end_ns": end % NS,
-        "nprocs": nprocs, "jobid": min(number, 2**63 - 1), "metadata": f"lib_ver={version}\nwriter=iotrace-bpf\n".encode()})
+        "nprocs": nprocs, "jobid": min(number, 2**63 - 1),
+        "metadata": f"lib_ver={version}\nwriter=iotrace-bpf\n".encode()})
     check(lib.darshan_log_put_job(log, header), "the job")
     command = one(db, "SELECT command FROM v_commands JOIN ranks USING (host, process_ix) ORDER BY ranks.rank") or ""
     check(lib.darshan_log_put_exe(log, ffi.new("char[]", plain(command).encode()[:HEADER // 2])), "the command")
@@ -402,7 +407,8 @@ def main():
         sys.exit("there are no calls on files, of which a log of Darshan is made")
     last = """SELECT greatest(coalesce(max(last_ns), 0), coalesce((SELECT max(start_ns + dur_ns) FROM spans), 0))
               FROM file_sums"""
-    ended = one(db, "SELECT max(TRY_CAST(value AS BIGINT) + shift_ns) FROM meta JOIN shifts USING (host) WHERE key = 'end_ns'")
+    ended = one(db, "SELECT max(TRY_CAST(value AS BIGINT) + shift_ns) FROM meta JOIN shifts USING (host)"
+                    " WHERE key = 'end_ns'")
     end_ns = max(one(db, last), ended or 0)
     modules = [Module(db, name) for name in MODULES]
     names = Names()

@@ -65,7 +65,8 @@ events AS (
   SELECT c.thread AS location, c.wall_ns AS at_ns, 1 AS nth, c.*, o.handle_id AS tested_handle, o.layer AS tested_layer,
          o.file_id AS tested_file
   FROM calls c LEFT JOIN operations o
-    ON c.op LIKE 'MPI%' AND c.arg = 0 AND c.flags & 4 = 0 AND o.host IS NOT DISTINCT FROM c.host AND o.span_id = c.async_id
+    ON c.op LIKE 'MPI%' AND c.arg = 0 AND c.flags & 4 = 0
+   AND o.host IS NOT DISTINCT FROM c.host AND o.span_id = c.async_id
   UNION ALL
   SELECT coalesce(c.thread, o.thread), o.wall_ns + o.dur_ns, 0, o.*, NULL, NULL, NULL
   FROM operations o LEFT JOIN completing c
@@ -204,7 +205,8 @@ class Definitions:
     def define_handles(self):
         query = """SELECT h.host, h.handle_id, h.parent_handle_id, h.layer, h.file_id, h.mode, h.flags, h.open_span_id,
                           h.close_span_id, o.name
-                   FROM handles h LEFT JOIN objects o ON o.host IS NOT DISTINCT FROM h.host AND o.object_id = h.object_id
+                   FROM handles h LEFT JOIN objects o
+                     ON o.host IS NOT DISTINCT FROM h.host AND o.object_id = h.object_id
                    ORDER BY h.host, h.handle_id"""
         found = {(row[0], row[1]): row[2:] for row in rows(self.db, query)}
         for key, (parent, layer, *_) in found.items():
@@ -271,7 +273,8 @@ class Definitions:
         if key not in self.regions:
             role = (RegionRole.FUNCTION if event.layer not in PARADIGMS
                     else RegionRole.FILE_IO_METADATA if event.kind in METADATA else RegionRole.FILE_IO)
-            paradigm = {"app": Paradigm.USER, "mpi": Paradigm.MPI, "mpiio": Paradigm.MPI}.get(event.layer, Paradigm.NONE)
+            paradigms = {"app": Paradigm.USER, "mpi": Paradigm.MPI, "mpiio": Paradigm.MPI}
+            paradigm = paradigms.get(event.layer, Paradigm.NONE)
             self.regions[key] = self.all.region(plain(event.op), description=plain(f"layer {event.layer}"),
                                                 region_role=role, paradigm=paradigm)
         return self.regions[key]
