@@ -12,7 +12,8 @@ pub fn export(dir: &Path, to: &str, output: &Path) -> Output {
     let bin = sql::python().parent().unwrap().to_owned();
     let path = std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())));
     let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
-    command.arg("export").arg(dir).args(["--to", to, "-o"]).arg(output).env("PATH", path.unwrap()).output().unwrap()
+    command.arg("export").arg(dir).args(["--to", to, "-o"]).arg(output).env("PATH", path.unwrap());
+    command.output().unwrap()
 }
 
 fn exported(dir: &Path, to: &str, work: &Path) -> PathBuf {
@@ -20,7 +21,8 @@ fn exported(dir: &Path, to: &str, work: &Path) -> PathBuf {
     let out = export(dir, to, &output);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     // Nothing is left beside it.
-    let hidden = std::fs::read_dir(work).unwrap().filter(|e| e.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b'.');
+    let hidden =
+        std::fs::read_dir(work).unwrap().filter(|e| e.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b'.');
     assert_eq!(hidden.count(), 0);
     output
 }
