@@ -1,23 +1,17 @@
 //! `sql`: a dataset's views in `DuckDB`, be that a program or a module of Python, from any working directory.
 
-use crate::export::{self, VIEWS};
+use crate::export::programs::{is_special, program, python, views};
 use anyhow::{Context as _, Result, anyhow, bail};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 /// What Python does in place of the program.
 const SCRIPT: &str = include_str!("sql.py");
-/// What a module in the working directory would be taken for, but for this.
-const MODULE: &str = "import sys; sys.path.pop(0); import duckdb";
-/// What would be part of a pattern in the name of a directory.
-const SPECIAL: [char; 4] = ['*', '?', '[', '\\'];
 
 /// Becomes a program that answers `query`, or what is typed or piped, about the datasets in `dir`.
 ///
@@ -58,8 +52,7 @@ fn command(dir: &Path, views: &File, query: Option<&str>, plain: bool) -> Result
         command.args(["-init", &path]).args(plain.then_some("-csv"));
         command.args(query.iter().flat_map(|query| ["-c", query]));
         command
-    } else if let Some(python) = ["python3", "python"].into_iter().filter_map(program).find(|python| has_module(python))
-    {
+    } else if let Some(python) = python(&["duckdb"]) {
         let mut command = Command::new(python);
         command.args(["-c", SCRIPT, &path]).args(query);
         command
@@ -73,37 +66,4 @@ fn command(dir: &Path, views: &File, query: Option<&str>, plain: bool) -> Result
         command.current_dir(dir);
     }
     Ok(command)
-}
-
-/// Whether the views are those of the working directory, because the name of the directory would be a pattern.
-fn is_special(dir: &Path) -> bool {
-    dir.to_str().is_none_or(|dir| dir.contains(SPECIAL))
-}
-
-/// The views as a file without a name that is gone with the programs that have it open.
-fn views(dir: &Path) -> Result<File> {
-    if !export::holds_datasets(dir) {
-        bail!("{} holds no dataset; give a directory written with --output", dir.display());
-    }
-    let fd = memfd_create("views.sql", MFdFlags::empty()).context("memory for the views")?;
-    let mut file = File::from(fd);
-    let at = std::path::absolute(dir).with_context(|| dir.display().to_string())?;
-    if let Some(at) = at.to_str().filter(|_| !is_special(dir)) {
-        writeln!(file, "SET VARIABLE iotrace_dir = '{}';", at.replace('\'', "''")).context("memory for the views")?;
-    }
-    file.write_all(VIEWS.as_bytes()).context("memory for the views")?;
-    Ok(file)
-}
-
-/// The path of a program.
-fn program(name: &str) -> Option<PathBuf> {
-    let is_program =
-        |path: &PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(is_program)
-}
-
-fn has_module(python: &Path) -> bool {
-    let mut command = Command::new(python);
-    command.args(["-c", MODULE]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

@@ -289,7 +289,7 @@ pub enum Action {
         /// The format
         #[arg(long, value_enum)]
         to: Format,
-        /// A new file, or of all tables a new directory; standard output without
+        /// A new file, or of all tables and of otf2 a new directory; standard output without
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// The table, where the format has one

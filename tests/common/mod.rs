@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod device;
+pub mod exports;
 pub mod extreme;
 pub mod figures;
 pub mod flushes;

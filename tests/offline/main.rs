@@ -11,6 +11,7 @@ mod compare;
 mod damage;
 mod dataset;
 mod export;
+mod exports_otf2_darshan;
 mod findings;
 mod hdf5_functions;
 mod metrics_doc;

@@ -12,7 +12,7 @@ use iotrace_bpf::export::{DatasetWriter, Options, VIEWS};
 use tempfile::TempDir;
 
 /// The recorded dataset with the parts that it was stored without, because they are empty.
-fn dataset(path: &Path) {
+pub fn dataset(path: &Path) {
     let options = Options { path, host: "vm", force: false, owner: None, views: VIEWS };
     DatasetWriter::create(options).unwrap().finish().unwrap();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/mpi_hdf5")).unwrap() {

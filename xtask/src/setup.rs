@@ -75,6 +75,7 @@ pub const PACKAGES: &[Package] = &[
     package("iproute2", "iproute", Sign::Program("ip"), "the tests of several nodes connect them"),
     package("mount", "util-linux", Sign::Program("losetup"), "the tests of the block layer make a device"),
     package("bindfs", "bindfs", Sign::Program("bindfs"), "the tests trace it, a FUSE daemon"),
+    package("otf2-tools", "otf2", Sign::Program("otf2-print"), "reads the archives that the tests export"),
     package("tmux", "tmux", Sign::Program("tmux"), "the terminal of the dashboard's tests"),
     package("systemd", "systemd", Sign::Program("systemd-analyze"), "checks the unit of the service"),
     package(

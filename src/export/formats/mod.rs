@@ -2,6 +2,7 @@
 
 mod folded;
 mod perfetto;
+mod script;
 mod tables;
 
 use std::fs::File;
@@ -25,6 +26,10 @@ pub enum Format {
     Folded,
     /// A trace for Perfetto: calls, requests and counters over time
     Perfetto,
+    /// An archive of OTF2 with I/O records, a new directory: for Vampir, Cube and otf2-print
+    Otf2,
+    /// A log of Darshan: for PyDarshan, darshan-parser and Drishti
+    Darshan,
 }
 
 /// What a stack of `folded` weighs.
@@ -83,6 +88,11 @@ pub fn run(dir: &Path, wish: &Wish<'_>) -> Result<Vec<String>> {
             warnings.extend(crate::export::report::Source::warnings(&datasets));
             Ok(warnings)
         }
+        (Format::Otf2, None, Some(to)) => script::OTF2.run(dir, to),
+        (Format::Darshan, None, Some(to)) => script::DARSHAN.run(dir, to),
+        (Format::Otf2 | Format::Darshan, Some(_), _) => bail!("this format has all tables: leave --table out"),
+        (Format::Otf2, None, None) => bail!("an archive of OTF2 is a directory: give a new one (-o DIR)"),
+        (Format::Darshan, None, None) => bail!("give a file for the log (-o FILE.darshan)"),
     }
 }
 

@@ -3,6 +3,7 @@
 mod aggregate;
 mod brief;
 mod detail;
+mod exports;
 mod findings;
 mod flight;
 mod inflight;

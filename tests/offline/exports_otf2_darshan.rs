@@ -1,0 +1,159 @@
+//! `iotrace-bpf export --to otf2` and `--to darshan`: what programs for these formats read is what was recorded.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::common::{exports, sql};
+use crate::sql_command::dataset;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn of_the_venv(program: &str, args: &[&str], dir: &Path) -> Output {
+    Command::new(sql::python().with_file_name(program)).args(args).current_dir(dir).output().unwrap()
+}
+
+#[test]
+fn otf2_print_counts_what_was_recorded() {
+    let work = tempfile::tempdir().unwrap();
+    // Of names that quotes and patterns are made of, too.
+    let dir = work.path().join("it's[1]*");
+    dataset(&dir);
+    assert!(exports::otf2(&dir, work.path()) > 10_000);
+}
+
+/// The program is `tests/programs/demo.c` on two ranks.
+#[test]
+fn pydarshan_reads_the_counters_of_a_known_program() {
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("run.iotrace");
+    dataset(&dir);
+    let (_, log) = exports::darshan(&dir, work.path());
+    assert_eq!(log["job"]["nprocs"], 2);
+    let ranks = 2;
+    let lines: usize =
+        (0..ranks).flat_map(|rank| (0..500).map(move |line| format!("rank {rank} line {line}\n").len())).sum();
+    let (steps, part, mpi_half) = (4, 64 * 256 * 8, 16384 / 2 * 8);
+    let expected = [
+        ("STDIO_OPENS", ranks),
+        ("STDIO_WRITES", ranks * 501),
+        ("STDIO_READS", ranks * 501),
+        ("STDIO_FLUSHES", ranks),
+        ("STDIO_SEEKS", ranks),
+        ("STDIO_BYTES_WRITTEN", lines + ranks * 1000),
+        ("STDIO_BYTES_READ", lines + ranks * 1000),
+        // Two datasets, a contiguous and a chunked one.
+        ("H5D_WRITES", ranks * steps * 2),
+        ("H5D_READS", ranks * steps * 2),
+        ("H5D_BYTES_WRITTEN", ranks * steps * 2 * part),
+        ("H5D_BYTES_READ", ranks * steps * 2 * part),
+        ("H5D_SIZE_WRITE_AGG_100K_1M", ranks * steps * 2),
+        ("POSIX_DUPS", ranks),
+        ("POSIX_RENAME_SOURCES", ranks),
+    ];
+    for (name, value) in expected {
+        assert_eq!(log["sums"][name], value, "{name}");
+    }
+    let files = log["files"].as_object().unwrap();
+    let file = |name: &str| {
+        let found = files.iter().find(|(path, _)| path.ends_with(name));
+        found.unwrap_or_else(|| panic!("no record of {name}")).1
+    };
+    let shared = file("/shared.dat");
+    for (name, value) in [
+        ("MPIIO_COLL_OPENS", ranks),
+        ("MPIIO_INDEP_WRITES", ranks * 2),
+        ("MPIIO_COLL_WRITES", ranks),
+        ("MPIIO_INDEP_READS", ranks),
+        ("MPIIO_COLL_READS", ranks),
+        ("MPIIO_SYNCS", ranks * 2),
+        ("MPIIO_BYTES_WRITTEN", ranks * 3 * mpi_half),
+        ("MPIIO_BYTES_READ", ranks * 2 * mpi_half),
+    ] {
+        assert_eq!(shared[name], value, "{name}");
+    }
+    let renamed = file("/renamed.0");
+    for (name, value) in [
+        ("POSIX_OPENS", 2), // and a copy of the descriptor
+        ("POSIX_WRITES", 32),
+        ("POSIX_READS", 31),
+        ("POSIX_BYTES_WRITTEN", 32 * 8192),
+        ("POSIX_BYTES_READ", 31 * 8192),
+        ("POSIX_MAX_BYTE_WRITTEN", 32 * 8192 - 1),
+        ("POSIX_CONSEC_WRITES", 31),
+        ("POSIX_SEQ_READS", 31),
+        ("POSIX_FSYNCS", 1),
+        ("POSIX_SIZE_WRITE_1K_10K", 32),
+        ("POSIX_ACCESS1_ACCESS", 8192),
+        ("POSIX_ACCESS1_COUNT", 63),
+    ] {
+        assert_eq!(renamed[name], value, "{name}");
+    }
+}
+
+#[test]
+fn summary_and_drishti_take_the_log() {
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("run.iotrace");
+    dataset(&dir);
+    let (log, _) = exports::darshan(&dir, work.path());
+    let log = log.to_str().unwrap();
+    let out = of_the_venv("python", &["-m", "darshan", "summary", log, "--output", "summary.html"], work.path());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let page = fs::read_to_string(work.path().join("summary.html")).unwrap();
+    for part in ["Heat Map: HEATMAP POSIX", "Per-Module Statistics: MPI-IO", "Per-Module Statistics: STDIO"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let out = of_the_venv("drishti", &[log], work.path());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("MPI-IO"), "{}", text(&out.stdout));
+}
+
+#[test]
+fn sums_become_a_log_and_no_archive() {
+    let work = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/aggregate");
+    let dir = work.path().join("run.iotrace");
+    dataset(&dir);
+    for entry in fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
+        if !entry.to_string_lossy().ends_with("-00001.parquet") && entry.extension().is_some_and(|e| e == "parquet") {
+            fs::remove_file(entry).unwrap();
+        }
+    }
+    for entry in fs::read_dir(&fixture).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&entry, dir.join(entry.file_name().unwrap())).unwrap();
+    }
+    let log = work.path().join("sums.darshan");
+    let out = exports::export(&dir, "darshan", &log);
+    assert!(out.status.success() && log.is_file(), "{}", text(&out.stderr));
+    let archive = work.path().join("sums.otf2");
+    let out = exports::export(&dir, "otf2", &archive);
+    assert_eq!((out.status.code(), archive.exists()), (Some(125), false));
+    assert!(text(&out.stderr).contains("record without --aggregate"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn what_is_missing_and_what_is_there_are_named() {
+    let work = tempfile::tempdir().unwrap();
+    let dir = work.path().join("run.iotrace");
+    dataset(&dir);
+    let there = work.path().join("there");
+    fs::write(&there, "kept").unwrap();
+    let out = exports::export(&dir, "darshan", &there);
+    assert_eq!((out.status.code(), fs::read_to_string(&there).unwrap().as_str()), (Some(125), "kept"));
+    assert!(text(&out.stderr).contains("there exists already"), "{}", text(&out.stderr));
+    let bin = work.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("python3"), "#!/bin/sh\nexit 1\n").unwrap();
+    fs::set_permissions(bin.join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    for (format, install) in [("otf2", "pip install duckdb otf2"), ("darshan", "pip install duckdb darshan")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_iotrace-bpf"));
+        command.arg("export").arg(&dir).args(["--to", format, "-o"]).arg(work.path().join("new")).env("PATH", &bin);
+        let out = command.output().unwrap();
+        assert_eq!(out.status.code(), Some(125));
+        assert!(text(&out.stderr).contains(install), "{}", text(&out.stderr));
+    }
+}
