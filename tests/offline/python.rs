@@ -101,9 +101,9 @@ fn node(n: i32) -> Vec<Row> {
 /// One of two periods of a run.
 fn period(n: i64) -> Vec<Row> {
     let mut trace = facts("node1", n * 10 * S, 0);
-    trace.row(process(1, Some(0)));
+    trace.row(process(n as i32 + 1, Some(n as i32)));
     trace.row(file(1, "/scratch/one.h5"));
-    wrote(&mut trace, 0, S, 1000);
+    wrote(&mut trace, n as i32, S, 1000);
     trace.row(meta("end_ns", &(10 * S).to_string()));
     trace.finish()
 }

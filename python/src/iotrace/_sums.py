@@ -14,7 +14,10 @@ SELECT layer, sum(calls)::BIGINT AS calls, NULL::BIGINT AS nested_calls, sum(dur
 FROM file_sums GROUP BY layer ORDER BY layer_rank(layer)"""
 
 OPS = """
-SELECT layer, op, any_value(kind) AS kind, sum(calls)::BIGINT AS calls, NULL::BIGINT AS nested_calls,
+WITH inner_calls AS (SELECT layer, op, sum(nested_calls) AS n
+                     FROM file_rollup WHERE layer <> 'block' GROUP BY layer, op)
+SELECT layer, op, any_value(kind) AS kind, (sum(calls) + coalesce(any_value(n), 0))::BIGINT AS calls,
+       coalesce(any_value(n), 0)::BIGINT AS nested_calls,
        sum(dur_ns) AS inclusive_ns, CASE WHEN layer <> 'block' THEN sum(self_ns) END AS exclusive_ns,
        CASE WHEN layer <> 'block' THEN sum(self_ns) / nullif(sum(sum(self_ns)) OVER (), 0)::DOUBLE END
          AS exclusive_share,
@@ -22,7 +25,8 @@ SELECT layer, op, any_value(kind) AS kind, sum(calls)::BIGINT AS calls, NULL::BI
        sum(bytes) FILTER (kind IN ('read', 'write')) AS moved, sum(errors)::BIGINT AS errors,
        NULL::BIGINT AS min_ns, NULL::DOUBLE AS mean_ns, NULL::DOUBLE AS stddev_ns,
        NULL::BIGINT AS p50_ns, NULL::BIGINT AS p99_ns, max(max_ns) AS max_ns
-FROM file_sums GROUP BY layer, op ORDER BY exclusive_ns DESC NULLS LAST, layer, op"""
+FROM file_sums LEFT JOIN inner_calls USING (layer, op)
+GROUP BY layer, op ORDER BY exclusive_ns DESC NULLS LAST, layer, op"""
 
 FILES = """
 SELECT s.host, s.file_id, any_value(f.path) AS path, s.layer, sum(s.calls)::BIGINT AS calls, sum(s.dur_ns) AS time_ns,
