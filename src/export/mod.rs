@@ -4,6 +4,7 @@ pub(crate) mod dataset;
 mod files;
 mod flight;
 pub mod formats;
+pub mod html;
 pub mod reading;
 pub mod report;
 mod rotating;
