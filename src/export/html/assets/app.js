@@ -39,7 +39,7 @@ function layersSection() {
     { head: "layer", value: (r) => trace.layers[r.key], press: (r) => select({ layer: r.key }) }, ...FIGURES.map((f) => ({ ...f, sum: false })),
   ]);
   view(box, () => {
-    table.set(sumsBy(filterBut("layer"), (i) => Math.floor(cubes.calls.side[i] / 3)).sort((a, b) => a.key - b.key));
+    table.set(sumsBy(filterBut("layer"), (i) => cubes.calls.layer[i]).sort((a, b) => a.key - b.key));
     return cubes.calls.coarser(state);
   });
 }
@@ -311,6 +311,7 @@ function showControls(id) {
 
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
+  colors.clear();
 }
 
 function themes() {

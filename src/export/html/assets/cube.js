@@ -20,6 +20,7 @@ class Cube {
       this.file[i] = part(data.files);
       this.rank[i] = rest;
     }
+    this.layer = this.side.map((side) => Math.floor(side / 3));
     this.values = {};
     for (const [name, column] of Object.entries(data.values)) this.values[name] = Float64Array.from(column);
   }
@@ -37,11 +38,11 @@ class Cube {
   // Calls f with the number of each cell that passes the filter.
   each(filter, f) {
     const { file, layer, r0, r1, b0, b1 } = this.range(filter);
-    const { rank, bin, side } = this;
+    const { rank, bin } = this;
     for (let i = 0; i < this.cells; i += 1) {
       if (rank[i] < r0 || rank[i] > r1 || bin[i] < b0 || bin[i] > b1) continue;
       if (file !== null && this.file[i] !== file) continue;
-      if (layer !== null && Math.floor(side[i] / 3) !== layer) continue;
+      if (layer !== null && this.layer[i] !== layer) continue;
       f(i);
     }
   }

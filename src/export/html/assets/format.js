@@ -38,6 +38,10 @@ function el(tag, attributes, ...children) {
   return element;
 }
 
+// Colours of the theme: asking for the style of an element is slow.
+const colors = new Map();
+
 function color(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+  return colors.get(name);
 }

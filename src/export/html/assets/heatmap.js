@@ -12,6 +12,8 @@ function shade(part) {
   return STOPS[low].map((from, i) => Math.round(from + (STOPS[low + 1][i] - from) * (at - low)));
 }
 
+const SHADES = Array.from({ length: 256 }, (_, at) => shade(0.12 + (0.88 * at) / 255));
+
 class HeatMap {
   // spec: { label, row(at) -> text, time(at) -> text of the begin of a bin, show(value) -> text, pick({r0, r1, b0, b1}) }
   constructor(host, spec) {
@@ -83,12 +85,16 @@ class HeatMap {
       if (value > most) most = value;
     }
     const span = Math.log(most / least) || 1;
-    this.values.forEach((value, i) => {
-      if (value <= 0) return;
-      pixels.data.set([...shade(0.12 + 0.88 * (most === least ? 1 : Math.log(value / least) / span)), 255], i * 4);
-    });
+    for (let i = 0; i < this.values.length; i += 1) {
+      if (this.values[i] <= 0) continue;
+      const part = most === least ? 1 : Math.log(this.values[i] / least) / span;
+      const [red, green, blue] = SHADES[Math.round(part * 255)];
+      pixels.data[i * 4] = red;
+      pixels.data[i * 4 + 1] = green;
+      pixels.data[i * 4 + 2] = blue;
+      pixels.data[i * 4 + 3] = 255;
+    }
     context.putImageData(pixels, 0, 0);
-    [this.least, this.most] = [least, most];
     return image;
   }
 

@@ -27,10 +27,7 @@ function filterBut(...left) {
 // The layers that calls were made in, and the one that is shown first: system calls, else that with the most time.
 function layersPresent() {
   const ns = new Map();
-  const { side, values } = cubes.calls;
-  for (let i = 0; i < cubes.calls.cells; i += 1) {
-    const layer = Math.floor(side[i] / 3);
-    ns.set(layer, (ns.get(layer) || 0) + values.ns[i]);
-  }
-  return [...ns.keys()].sort((a, b) => a - b).map((layer) => ({ layer, ns: ns.get(layer) }));
+  const { layer, values } = cubes.calls;
+  for (let i = 0; i < cubes.calls.cells; i += 1) ns.set(layer[i], (ns.get(layer[i]) || 0) + values.ns[i]);
+  return [...ns.keys()].sort((a, b) => a - b).map((at) => ({ layer: at, ns: ns.get(at) }));
 }

@@ -29,7 +29,8 @@ class Table {
       const sum = this.rows.reduce((total, row) => total + c.value(row), 0);
       return el("td", { class: "number", "data-value": sum }, c.show(sum));
     });
-    this.foot.replaceChildren(el("tr", {}, sums));
+    const summed = this.columns.some((c) => c.show && c.sum !== false);
+    this.foot.replaceChildren(...(summed ? [el("tr", {}, sums)] : []));
     this.more.hidden = this.rows.length <= FIRST_ROWS;
     this.more.textContent = this.all ? "Show the first " + FIRST_ROWS : "Show all " + this.rows.length + " rows";
   }
